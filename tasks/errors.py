@@ -1,4 +1,4 @@
-"""Errors of the project: mistakes of the user, failures that asking again may mend, and lists of problems."""
+"""Errors of the project: mistakes of the user, failures that a retry may fix, and lists of problems."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ from tasks.text import cut
 
 
 class InputError(ValueError):
-    """A mistake in what the user gave, or a state that only the user can change: what was found, what is allowed."""
+    """Mistake of the user, or a state that only the user can change, with the problem and the allowed values."""
 
     run_id = ""
-    """Run that it stopped after the first call, if it did: its table can be shown."""
+    """Run that the error stopped after the first call, if any: its table can be shown."""
 
 
 class Habitual(InputError):
-    """A mistake that whoever makes it makes in every row: it is told once, with how often it was met."""
+    """Mistake that usually repeats in every row: it is reported once, with the number of its occurrences."""
 
     def __init__(self, what: str, habit: str) -> None:
         super().__init__(what)
@@ -21,32 +21,32 @@ class Habitual(InputError):
 
 
 class JudgeStopped(InputError):
-    """No call to this judge can succeed: the run stops with this sentence."""
+    """Error after which no call to this judge can succeed: the run stops with this sentence."""
 
 
 class JudgeGaveUp(JudgeStopped):
-    """The judge was waited for as long as it may be: the same run, started again, asks for what is missing."""
+    """End of the longest allowed wait for the judge: the same run, started again, asks the missing questions."""
 
 
 class BatchesUnavailable(InputError):
-    """An endpoint's files and batches cannot be reached, or it refuses: nothing is lost, and asking again may help."""
+    """Failure to reach an endpoint's files and batches, or its refusal: nothing is lost, and a retry may help."""
 
     def __init__(self, what: str, status: int = 0) -> None:
         super().__init__(what)
         self.status = status
-        """Of the endpoint's answer; 0: there was none."""
+        """HTTP status of the endpoint's answer; 0: there was none."""
 
 
 class JudgeUnavailable(Exception):
-    """The judge gave no reply: network, 429, 5xx or a time-out. Asking again may help."""
+    """Missing reply of the judge: network, 429, 5xx or a time-out. A retry may help."""
 
 
 class InvalidReply(Exception):
-    """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
+    """Reply of the judge without an allowed verdict. One retry may help."""
 
 
 def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
-    """The first of errors that happened together: the others are seldom more than what it led to."""
+    """Return the first of simultaneous errors: the others are mostly its consequences."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -56,12 +56,12 @@ def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
 SHOWN = 20
 """Problems listed in full; the rest is counted."""
 MOST = 1000
-"""Problems of one input after which no more of it is read: so many have few causes, and the first tell them."""
+"""Number of problems after which the reading of an input ends: they have few causes, which the first ones show."""
 
 
 @dataclass
 class _Told:
-    """One problem as it is listed."""
+    """Problem as it is listed."""
 
     words: str
     more: int = 0
@@ -71,7 +71,7 @@ class _Told:
 
 
 class Problems:
-    """Problems of one input, in the order found. Only the first `SHOWN` are kept: a broken file may hold millions."""
+    """Problems of one input, in the order found. Only the first `SHOWN` are kept: a broken file may have millions."""
 
     def __init__(self) -> None:
         self._first: list[_Told] = []
@@ -79,7 +79,7 @@ class Problems:
         self._count = self._met = 0
 
     def add(self, where: str, what: str | InputError) -> None:
-        """Note one problem. `where` names file and row, `what` says what was found and what is allowed."""
+        """Note one problem. `where` names file and row; `what` is the problem and the allowed values."""
         self._met += 1
         told = _Told(f"{cut(where)}: {cut(str(what))}")
         habit = what.habit if isinstance(what, Habitual) else ""
@@ -91,21 +91,21 @@ class Problems:
             self._first.append(told)
 
     def count(self) -> None:
-        """One more of what is told elsewhere, and once: it brings the end of reading nearer, and is not listed."""
+        """Count a problem that is listed elsewhere, once; it counts toward the end of reading."""
         self._met += 1
 
     @property
     def number(self) -> int:
-        """How many were noted, those that are told together one by one."""
+        """Number of noted problems, counting each one of those that are listed together."""
         return self._met
 
     @property
     def too_many(self) -> bool:
-        """Whether reading on would tell a user nothing new."""
+        """Return whether further reading would show the user nothing new."""
         return self._met >= MOST
 
     def stop(self, subject: str) -> None:
-        """Raise one InputError that lists the problems of `subject`; return when there are none."""
+        """Raise one InputError that lists the problems of `subject`, if there are any."""
         if not self._count:
             return
         more = f"\n  and {self._count - SHOWN} more" if self._count > SHOWN else ""

@@ -1,6 +1,6 @@
-"""Files written whole, locks, and files of strangers, which may be no files at all.
+"""Files that are written whole, locks, and safe reading of strangers' files, which may be links or pipes.
 
-A store is for its user alone, unless the user shares a folder of it with a group.
+A store is for its user alone, unless the user shares its folder with a group.
 """
 
 import errno
@@ -21,7 +21,7 @@ from tasks.errors import InputError
 
 
 def write_whole(path: Path, data: bytes, private: bool = False) -> None:
-    """Write a file whole, or leave nothing of it behind; a private one as `keep_private` says."""
+    """Write a file whole, or leave nothing of it behind; a private one as `keep_private` does."""
     with drafted(path) as draft:
         draft.write_bytes(data)
         if private:
@@ -30,7 +30,7 @@ def write_whole(path: Path, data: bytes, private: bool = False) -> None:
 
 @contextmanager
 def drafted(path: Path) -> Generator[Path]:
-    """Give a hidden name beside a file's place, renamed into its place if all went well; an OSError names the file."""
+    """Yield a hidden name beside a file's path, renamed to the path on success; an OSError names the file."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}.draft")
     try:
         yield draft
@@ -43,21 +43,21 @@ def drafted(path: Path) -> Generator[Path]:
 
 
 def private_folder(place: Path) -> None:
-    """Make a folder and those above it that are missing, for this user alone (or the group, as `keep_private` says)."""
+    """Make a folder and its missing parents, for this user alone (or also the group, as in `keep_private`)."""
     if place.is_dir():
         return
     private_folder(place.parent)
     try:
         place.mkdir(mode=stat.S_IRWXU)
     except FileExistsError:
-        if not place.is_dir():  # made meanwhile by another process, or a file
+        if not place.is_dir():  # another process made it meanwhile, or it is a file
             raise
     else:
         keep_private(place)
 
 
 def keep_private(place: Path) -> None:
-    """Let a file or folder be read by this user alone, or also by the group that the folder around it was given to."""
+    """Make a file or folder private to this user, or also to the group to which its parent folder was given."""
     mode = stat.S_IRWXU if place.is_dir() else stat.S_IRUSR | stat.S_IWUSR
     shared = place.parent.stat().st_mode & stat.S_ISGID
     place.chmod(mode | mode >> 3 | (stat.S_ISGID if place.is_dir() else 0) if shared else mode)
@@ -65,7 +65,7 @@ def keep_private(place: Path) -> None:
 
 @contextmanager
 def alone(place: Path, seconds: float | None = None) -> Generator[None]:
-    """Lock a file or folder against other processes of this machine, waiting at most so many seconds (None: for ever).
+    """Lock a file or folder against other processes of this machine; wait at most this time (None: forever).
 
     Raises:
         ImportError: on Windows, which has no such locks.
@@ -73,7 +73,7 @@ def alone(place: Path, seconds: float | None = None) -> Generator[None]:
     """
     import fcntl
 
-    # Where a network file system makes this lock one of its own, a file must be open for writing; a folder cannot be.
+    # If a network file system converts this lock to its own kind, a file must be open for writing; folders cannot be.
     opened = os.open(place, os.O_RDONLY if place.is_dir() else os.O_RDWR)
     try:
         deadline = math.inf if seconds is None else time.monotonic() + seconds
@@ -92,7 +92,7 @@ def alone(place: Path, seconds: float | None = None) -> Generator[None]:
 
 @contextmanager
 def alone_at_once(place: Path) -> Generator[bool]:
-    """Lock a file if no other process of this machine has locked it; gives whether this one has. Not on Windows."""
+    """Lock a file unless another process of this machine has locked it; yield whether it succeeded. Not on Windows."""
     import fcntl
 
     opened = os.open(place, os.O_RDWR)
@@ -106,7 +106,7 @@ def alone_at_once(place: Path) -> Generator[bool]:
 
 
 def in_use(file: RawIOBase) -> None:
-    """Let others see, by `alone_at_once`, that this process uses a file, until that is closed or the process ends."""
+    """Show other processes, by `alone_at_once`, that this one uses a file until the file closes or the process ends."""
     with suppress(ImportError):  # Windows has no such locks
         import fcntl
 
@@ -117,20 +117,20 @@ _IS_LINK = "{}: refused: it is a link; allowed is a file in its place"
 
 
 class LeadsOut(InputError):
-    """A file that links, as they are now, lead to, and that is in none of the places where it may be."""
+    """File whose links currently lead outside of the allowed places."""
 
 
 def open_regular(path: Path, buffering: int = -1, within: Collection[str] = ()) -> BinaryIO:
     """Open a file for reading that a stranger may have put there, or may replace meanwhile.
 
     Args:
-        within: files and folders, as `real_place` names them: the opened file must be one of them or lie in one,
-            wherever links lead. Empty: the file must be no link itself.
+        within: files and folders, as `real_place` returns them: the opened file must be one of them or lie in one, even
+            through links. Empty: the file itself must not be a link.
 
     Raises:
         FileNotFoundError: there is none.
-        LeadsOut: it is elsewhere, or a link that may lead anywhere.
-        InputError: it is no regular file, such as a pipe, which would be read for ever.
+        LeadsOut: it is outside of `within`, or a link that may lead anywhere.
+        InputError: it is not a regular file; reading from a pipe, for example, may never end.
     """
     if not within and path.is_symlink():
         raise LeadsOut(_IS_LINK.format(path))
@@ -142,13 +142,13 @@ def open_regular(path: Path, buffering: int = -1, within: Collection[str] = ()) 
 
 
 def _regular(name: str, flags: int, within: Collection[str]) -> int:
-    # What is no file is opened without waiting for it: who writes into a pipe may never come.
+    # Open without waiting, since a pipe may never get a writer.
     flags |= 0 if within else getattr(os, "O_NOFOLLOW", 0)
     try:
         opened = _open_at_once(name, flags)
     except OSError as error:
         if not within and error.errno == errno.ELOOP:
-            raise LeadsOut(_IS_LINK.format(name)) from error  # since just now
+            raise LeadsOut(_IS_LINK.format(name)) from error  # it became a link just now
         raise
     try:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
@@ -167,7 +167,7 @@ def _open_at_once(name: str, flags: int) -> int:
     except BlockingIOError:
         if not stat.S_ISREG(Path(name).stat().st_mode):
             raise
-        return os.open(name, flags)  # another process has a lease on the file, as a file server does: it gives way
+        return os.open(name, flags)  # another process, such as a file server, has a lease on the file: it gives way
 
 
 def _check_within(name: str, real: str, within: Collection[str]) -> None:
@@ -176,7 +176,7 @@ def _check_within(name: str, real: str, within: Collection[str]) -> None:
 
 
 def real_place(path: Path) -> str:
-    """Return where a file or folder is, behind all links; of what is not there the place where it would be."""
+    """Return the path of a file or folder behind all links; for a missing one, the path that it would have."""
     try:
         opened = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
@@ -188,7 +188,7 @@ def real_place(path: Path) -> str:
 
 
 def _opened_place(opened: int, name: str) -> str:
-    """Return where an open file is, as the system has it: what its name leads to may have changed since."""
+    """Return the path of an open file, from the system: its name may lead elsewhere by now."""
     if sys.platform == "linux":
         place = str(Path(f"/proc/self/fd/{opened}").readlink())
         return place if os.fstat(opened).st_nlink else place.removesuffix(" (deleted)")  # it was replaced just now
@@ -196,19 +196,19 @@ def _opened_place(opened: int, name: str) -> str:
         import fcntl
 
         return os.fsdecode(fcntl.fcntl(opened, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-    return str(Path(name).resolve())  # on Windows, links take a permission that users do not have
+    return str(Path(name).resolve())  # on Windows, users lack the permission to make links
 
 
 def read_regular(path: Path, most: int, within: Collection[str] = ()) -> bytes:
-    """Read a file that a stranger may have put there; raises InputError where it has more than `most` bytes."""
+    """Read a file that a stranger may have put there; raise InputError if it has more than `most` bytes."""
     with open_regular(path, within=within) as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(size + 1) if size <= most else b""  # So many bytes are taken of the memory before it is read.
+        data = file.read(size + 1) if size <= most else b""  # read() allocates this many bytes first
     if max(size, len(data)) > most:
         raise InputError(f"{path}: refused: it has more than {most:,} bytes")
     return data
 
 
 def read_regular_text(path: Path, most: int, within: Collection[str] = ()) -> str:
-    """Read a file of UTF-8 as `read_regular` does; line breaks become `\\n`, and a byte order mark is left out."""
+    """Read a UTF-8 file as `read_regular` does; line breaks become `\\n`, and a byte order mark is left out."""
     return TextIOWrapper(BytesIO(read_regular(path, most, within)), encoding="utf-8-sig").read()

@@ -1,4 +1,4 @@
-"""Removal and rewriting of files of a store, by names that the store itself writes, across no link."""
+"""Removal and rewriting of a store's files, by names that the store itself writes, without following links."""
 
 import errno
 import os
@@ -13,9 +13,9 @@ from tasks.errors import InputError
 from tasks.files import private_folder, read_regular, real_place
 
 LONGEST_PART = 200
-"""Bytes of a folder's or a file's name. File systems allow 255, of which a draft's name takes 40."""
+"""Maximum bytes of a folder's or a file's name. File systems allow 255; a draft's name takes 40 of them."""
 MOST_BYTES = 2**28
-"""Of a file that is read whole."""
+"""Maximum bytes of a file that is read whole."""
 
 _ID, _SHA256 = r"\w[\w.-]*", "[0-9a-f]{64}"
 _FILES = (
@@ -38,17 +38,17 @@ _SHOWN = 80
 
 
 def is_store_name(name: str) -> bool:
-    """Whether a store writes files of this name, relative to its folder."""
+    """Return whether a store writes files of this name, relative to its folder."""
     return _FILE.fullmatch(name) is not None and fits(name)
 
 
 def is_sha256(text: str) -> bool:
-    """Whether a text, which may be a stranger's, is the hash of a file, as pictures are named by."""
+    """Return whether a text, possibly a stranger's, has the form of a file's hash, the name of a picture."""
     return re.fullmatch(_SHA256, text) is not None
 
 
 def fits(name: str) -> bool:
-    """Whether a relative name can be the name of a file here: no part is empty, leads elsewhere or is too long."""
+    """Return whether a relative name is possible for a file here: no part is empty, leads elsewhere or is too long."""
     return all(
         part not in ("", ".", "..") and "\0" not in part and len(part.encode("utf-8", "replace")) <= LONGEST_PART
         for part in name.split("/")
@@ -56,10 +56,10 @@ def fits(name: str) -> bool:
 
 
 def remove_file(store: Path, name: str) -> None:
-    """Remove a file of a store, if it is there; of a link in its place, the link.
+    """Remove a file of a store if it exists; remove a link in its place, but not the link's target.
 
     Raises:
-        InputError: the store writes no file of this name, or a folder on the way is a link. So do all functions here.
+        InputError: no store writes this name, or a folder on the way is a link; as for all changes here.
     """
     _check(_FILE, store, name)
     with suppress(FileNotFoundError), _folder_of(store, name) as (folder, file):
@@ -67,11 +67,11 @@ def remove_file(store: Path, name: str) -> None:
 
 
 def remove_folder(store: Path, name: str, last: str = "", kept: str = "") -> None:
-    """Remove our files in a folder of a store, and the folder, unless something else lies there.
+    """Remove our files in a folder of a store, and the folder unless it contains other files.
 
     Args:
-        last: the file by which the folder is found. It is removed after all others.
-        kept: a file that stays.
+        last: file that identifies the folder; it is removed after all others.
+        kept: file that remains.
     """
     _check(_FOLDER, store, name)
     for file in sorted({*names_in(store, name)} - {kept}, key=lambda each: each == last):
@@ -90,12 +90,12 @@ def remove_folder(store: Path, name: str, last: str = "", kept: str = "") -> Non
 
 
 def write_file(store: Path, name: str, data: bytes) -> None:
-    """Write a file of a store whole, in place of the one that is there; after an OSError nothing of it is left."""
+    """Write a file of a store whole, in place of an existing one; an OSError leaves nothing of the new file."""
     rewrite_file(store, name, [data])
 
 
 def rewrite_file(store: Path, name: str, pieces: Iterable[bytes]) -> None:
-    """Write a file of a store whole, piece after piece; what `write_file` says holds."""
+    """Write a file of a store whole, piece after piece, as `write_file` does."""
     _check(_FILE, store, name)
     with _folder_of(store, name, make=True) as (folder, file):
         draft = f".{file}.{uuid4().hex}.draft"
@@ -114,7 +114,7 @@ def rewrite_file(store: Path, name: str, pieces: Iterable[bytes]) -> None:
 
 
 def write_at(store: Path, name: str, start: int, data: bytes) -> None:
-    """Write a part of a file of a store at its place in it; make the file where there is none."""
+    """Write a part of a store's file at its position; create the file if there is none."""
     _check(_FILE, store, name)
     with _folder_of(store, name, make=True) as (folder, file):
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -125,24 +125,24 @@ def write_at(store: Path, name: str, start: int, data: bytes) -> None:
 
 
 def read_file(store: Path, name: str) -> bytes:
-    """Read a file of a store, which may be a stranger's.
+    """Read a file of a store, possibly a stranger's.
 
     Raises:
         FileNotFoundError: there is none.
-        InputError: it is no file, a link leads out of the store to it, or it has more than `MOST_BYTES`.
+        InputError: it is not a regular file, a link to it leads out of the store, or it has more than `MOST_BYTES`.
     """
     return read_regular(store / name, MOST_BYTES, within=(real_place(store),))
 
 
 def names_in(store: Path, name: str) -> Sequence[str]:
-    """Return the names in a folder of a store, in order; none where it is absent."""
+    """Return the sorted names in a folder of a store; none if the folder is absent."""
     with suppress(FileNotFoundError), _folder_of(store, f"{name}/.") as (folder, _):
         return sorted(entry.name for entry in os.scandir(folder))
     return []
 
 
 def remove_drafts(store: Path) -> None:
-    """Remove what killed processes left half written, in all folders of a store, and behind no link."""
+    """Remove half-written files of killed processes in all folders of a store, without following links."""
     for _, _, files, folder in os.fwalk(store):
         for file in files:
             if _DRAFT.fullmatch(file):
@@ -157,7 +157,7 @@ def _check(known: re.Pattern[str], store: Path, name: str) -> None:
 
 @contextmanager
 def _folder_of(store: Path, name: str, make: bool = False) -> Generator[tuple[int, str]]:
-    """The opened folder of a file, reached part by part from the store's own, and the file's own name."""
+    """Open the folder of a file, part by part from the store's own; yield it with the file's own name."""
     if make:
         private_folder(store)
     *folders, file = name.split("/")
@@ -201,5 +201,5 @@ def _make(above: int, name: str) -> None:
 
 
 def _mode(folder: int, mode: int) -> int:
-    """The mode of what is in a folder: for its user alone, or also for the group that the folder was given to."""
+    """Return the mode for an entry of a folder: for its user, or also for the group to which the folder was given."""
     return mode | mode >> 3 if os.fstat(folder).st_mode & stat.S_ISGID else mode

@@ -1,4 +1,4 @@
-"""The commands of `jury`, a module each that bears the command's name, and what they share.
+"""Commands of `jury`, one module per command, and their shared code.
 
-A module holds its command with the options, as `command`; `flows.cli` lists them and turns errors into exit codes.
+Each module holds its command with the options, as `command`. `flows.cli` lists them and turns errors into exit codes.
 """

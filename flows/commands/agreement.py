@@ -1,4 +1,4 @@
-"""`jury agreement`: how far two judges, or a judge and people, agree on the same samples."""
+"""`jury agreement`: agreement of two judges, or of a judge and people, on the same samples."""
 
 import click
 
@@ -21,7 +21,7 @@ from tasks.text import one_line, printable
 @json_option("Print everything as JSON.")
 @store_option
 def command(a: str, b: str, as_json: bool, store: str) -> int:
-    """Print how far two raters agree: who they are, a table, what could not be compared, and who said what overall."""
+    """Print the agreement of two raters: names, a table, notes on missing pairs, and tables of the overall answers."""
     folder = local_cache(store)
     found = agreement(folder, a, b)
     if as_json:
@@ -50,7 +50,7 @@ def _print_agreement(found: Agreement) -> None:
 
 
 def agreement_grid(found: Agreement) -> Grid:
-    """A line a question; those about images stand under the tag of their prompts."""
+    """Return a table with a line per question; questions about images are listed under the tag of their prompts."""
     lines: list[list[str]] = []
     tag = ""
     for each in found.questions:
@@ -63,13 +63,13 @@ def agreement_grid(found: Agreement) -> Grid:
 
 
 def confusion_grid(each: Agreed) -> Grid:
-    """How often A gave the answer of the row and B that of the column."""
+    """Return a table that counts pairs of answers: A's answer in rows, B's in columns."""
     lines = [[category, *(str(n) for n in row)] for category, row in zip(each.categories, each.confusion, strict=True)]
     return Grid(["", *(category.replace("Both are ", "both\n") for category in each.categories)], lines)
 
 
 def _notes(found: Agreement) -> list[str]:
-    """What was not paired, and why a number is missing: each reason once, with the questions it holds for."""
+    """Return each reason for unpaired answers or missing numbers once, with the questions that it applies to."""
     reasons: dict[str, list[str]] = {}
     for each in found.questions:
         for reason in [*_unpaired(each), *_undefined(each)]:

@@ -1,4 +1,4 @@
-"""`jury baseline restart`: the nights from now on are a new baseline, and alarms that are open end."""
+"""`jury baseline restart`: a new baseline from the next scheduled run on, and the end of open alarms."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ from tasks.text import listed
 
 @click.group(cls=Group)
 def command() -> None:
-    """What can be done with baselines."""
+    """Commands for baselines."""
 
 
 @command.command(
@@ -41,7 +41,10 @@ def command() -> None:
 @click.option("--candidate", default="", help="Only of this candidate (default: of all that the flow judges).")
 @store_option
 def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
-    """Keep the restart in the store; that the history or the remote store cannot be reached now costs a warning."""
+    """Store the restart of the baselines, or retire the anchors if `anchors` is set.
+
+    A restart only warns if the history or the remote store cannot be reached now.
+    """
     folder = writable_folder(store)
     if anchors:
         return _retire_anchors(flow, candidate, store, folder)

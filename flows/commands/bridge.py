@@ -1,4 +1,4 @@
-"""`jury bridge`: whether a history may be continued with another judge, and with what offset."""
+"""`jury bridge`: decision whether another judge may continue a history, and the offset between both judges."""
 
 import sys
 from contextlib import redirect_stdout, suppress
@@ -28,7 +28,7 @@ from tasks.text import printable
 
 OK, STOPPED, CANNOT = 0, 2, 3
 _JUDGE = {"judge__model"}
-"""Options of the judge that `--new` stands for."""
+"""Options of the judge that `--new` replaces."""
 
 
 @click.command(cls=Command)
@@ -54,10 +54,10 @@ _JUDGE = {"judge__model"}
 @json_option("Print the bridge's rows as JSON.")
 @store_option
 def command(old: str, new: str, flow: str, samples: int, margin: float, as_json: bool, store: str, **judge: Any) -> int:
-    """Compare two judges on the same samples, asking one that has not judged them; keep and print what came of it.
+    """Compare two judges on the same samples, and ask a judge that has not judged them; store and print the result.
 
     Returns:
-        0; 3 where it cannot be told of any candidate whether the history may be continued; 2 where a run was stopped.
+        0; 3 if it is undecided for every candidate whether the history may be continued; 2 if a run was stopped.
     """
     folder, settings = writable_folder(store), _settings(judge, new)
     wanted = basis(folder, flow, old, new, samples)
@@ -86,14 +86,14 @@ def _settings(given: dict[str, Any], model: str) -> dict[str, Any]:
 
 
 def headlines(rows: list[BridgeRow]) -> list[BridgeRow]:
-    """The first row of each candidate."""
+    """Return the first row of each candidate."""
     return [next(its) for _, its in groupby(rows, key=lambda row: row.candidate)]
 
 
 def _asked(
     folder: Path, store: str, model: str, wanted: Basis, settings: dict[str, Any], as_json: bool
 ) -> Answers | None:
-    """Ask a judge about the samples, in a run kept as any other; return None where that came to no end."""
+    """Let a judge judge the samples in an ordinary run; return None if the run was stopped or has not ended."""
     from flows.commands.run import run_flow
     from flows.runtime.session import runs_made_for
 
@@ -115,7 +115,7 @@ def _asked(
 
 
 def _keep(folder: Path, rows: list[BridgeRow], store: str) -> None:
-    """Keep a bridge in ledgers, history, bucket and pages."""
+    """Store a bridge in ledgers, history, bucket and pages."""
     from tasks.history.landing import land  # DuckDB, not needed before the end
 
     BRIDGES.keep(folder, rows)
@@ -138,7 +138,7 @@ def _print(folder: Path, rows: list[BridgeRow]) -> None:
         if its[0].confusion:
             out.print(f"\n{its[0].dimension}, the old judge in rows and the new one in columns:\n")
             out.print(grid_table(confusion_grid(its[0]), []))
-    with suppress(InputError):  # of which `_keep` has told
+    with suppress(InputError):  # `_keep` has warned already
         if shared := shared_replies(folder, first.old_run, first.new_run):
             out.print(printable(shared), soft_wrap=True)
     out.print(f"kept as bridge {first.bridge_id}: `jury query bridges`", soft_wrap=True)

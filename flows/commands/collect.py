@@ -1,6 +1,6 @@
-"""`jury collect`: runs that wait for their batches, taken as far as they get, and those that ended shown; or given up.
+"""`jury collect`: progress of runs that wait for their batches, results of those that ended, and cancellation.
 
-How far the batches are, it asks without Prefect: a server is begun only where there is a run to be ended and reported.
+It checks the progress without Prefect, and starts a server only if a run can be ended and reported.
 """
 
 import asyncio
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 @json_option("Print scores and rates of the runs that ended as JSON.")
 @store_option
 def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
-    """Take in what has come, of all runs or of RUN (the beginning of its id).
+    """Take in the replies that have arrived, for all runs or for RUN (the beginning of its id).
 
     Returns:
-        0 where nothing waits any more and all is ok; 3 where anything waits, or is not ok; 2 where a run was stopped.
+        0 if no run waits any more and all is ok; 3 if a run waits, or is not ok; 2 if a run was stopped or could not be
+        checked.
     """
     check_folder(store)
     folder = Path(store).absolute()
@@ -67,8 +68,9 @@ async def _cancel(store: Path, run_id: str) -> None:
 
 
 async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> tuple[list[str], int]:
-    """Those runs that can be ended now, and of how many that could not be found out, which holds no other run up; of
-    all others it is told what they wait for.
+    """Return the runs that can be ended now, and the number of runs that could not be checked; report all others.
+
+    A failed check of one run does not affect the other runs.
     """
     from tasks.batches.taking_out import looked_after
 

@@ -1,4 +1,4 @@
-"""`jury compare` and `jury gate`: what changed from one run or candidate to another, and whether one may go on."""
+"""`jury compare` and `jury gate`: changes between two runs or candidates, and a check whether a candidate may pass."""
 
 import shlex
 import sys
@@ -25,7 +25,7 @@ from tasks.text import one_line, printable
 
 TWO = 2
 CODES = {"passes": 0, "fails": 4, "cannot tell": 5}
-"""Exit codes; 2 stays that of a mistake in what was asked."""
+"""Exit codes of `jury gate`; 2 remains the code of mistakes in the input."""
 
 
 @click.command(cls=Command)
@@ -72,7 +72,7 @@ def command(
 
 
 def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> Path:
-    from tasks.pages.comparison_page import write_comparison  # Jinja, which the table does without
+    from tasks.pages.comparison_page import write_comparison  # Jinja, which the table does not need
 
     sides = (found.before, found.after)
     given = [*dict.fromkeys(side.run_id for side in sides)]
@@ -90,7 +90,7 @@ def _both(candidates: Sequence[str]) -> tuple[str, str]:
 
 
 def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: int | None, flow: str) -> tuple[str, str]:
-    """Ids, or beginnings of ids, of the runs before and after."""
+    """Return ids, or beginnings of ids, of the runs before and after."""
     if last is not None:
         if runs or not flow:
             raise InputError("--last takes --flow FLOW and no runs: jury compare --last 2 --flow diagram")
@@ -148,7 +148,7 @@ def gate(
     as_json: bool,
     store: str,
 ) -> int:
-    """Print the decision as Markdown; the exit code says it, too."""
+    """Print the decision as Markdown or JSON, and return its exit code."""
     folder = local_cache(store)
     if against and margin is not None and least is None:
         found = no_worse(folder, flow, candidate, against, margin, across)

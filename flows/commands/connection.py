@@ -1,6 +1,6 @@
-"""Which Prefect server a command uses: that of `PREFECT_API_URL`, that of `jury up` for the store, or a temporary one.
+"""Choice of a command's Prefect server: that of `PREFECT_API_URL`, that of `jury up` for the store, or a temporary one.
 
-Prefect reads its settings from the environment while it is imported, so this comes first and imports nothing of it.
+Prefect reads its settings from the environment while it is imported, so this module runs first and does not import it.
 """
 
 import logging
@@ -24,14 +24,14 @@ from tasks.errors import InputError, first_of
 from tasks.files import private_folder
 
 _SILENT = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL"}
-"""What Prefect says on a terminal: nothing. What of it a person needs to know, a command says itself."""
+"""Settings that keep Prefect from printing on a terminal; commands print the messages that people need."""
 _VARIABLE = "PREFECT_API_URL"
 _OF_JURY_UP: set[str] = set()
-"""Addresses that stand in it because `jury up` was found there, not because somebody set it."""
+"""Values that this program gave the variable because it found a `jury up` there; no user set them."""
 
 
 def use_running(store: Path) -> Server | None:
-    """Make the server that `jury up` runs for this store the one that Prefect uses in this process, if there is one."""
+    """Use the server of this store's `jury up` for Prefect in this process, and return it, if there is one."""
     server = running(store)
     if server:
         os.environ.update(client_settings(server.api, server.auth))
@@ -40,23 +40,27 @@ def use_running(store: Path) -> Server | None:
 
 
 def find_prefect(store: Path) -> bool:
-    """Set what Prefect reads while it is imported: quiet, and the server of `jury up`. Returns whether there is one."""
-    logging.raiseExceptions = False  # what cannot be sent to a server that has gone is no error of the logging
+    """Set the environment that Prefect reads while it is imported: no output, and the server of `jury up` if it runs.
+
+    Returns:
+        Whether Prefect has a server, or is imported already.
+    """
+    logging.raiseExceptions = False  # a log record that a stopped server cannot take is no error
     for name, value in {**QUIET, **_SILENT}.items():
         os.environ.setdefault(name, value)
     return _VARIABLE in os.environ or "prefect" in sys.modules or use_running(store) is not None
 
 
 def prepare_prefect(store: Path) -> None:
-    """The server that there is for Prefect, or else a temporary one with a home of its own under the store.
+    """Connect Prefect to an available server, or start a temporary one with a home of its own under the store.
 
-    The temporary one has only begun then. Whoever needs it first waits for it.
+    The temporary server is still starting on return. Its first user waits for it.
     """
     if find_prefect(store):
         return
     place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
     os.environ["PREFECT_HOME"] = str(place)
-    # Windows has neither process groups nor sockets that a child takes over: there, too, it is left to Prefect.
+    # Windows has neither process groups nor sockets that a child can inherit, so Prefect starts its own server there.
     if os.name != "posix":
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         return
@@ -66,7 +70,7 @@ def prepare_prefect(store: Path) -> None:
 
 @contextmanager
 def answered() -> Generator[None]:
-    """For what is asked of a Prefect server: that it does not answer is a state which the user mends.
+    """Turn the error of a Prefect server that does not answer into an InputError, since the user can fix that.
 
     Raises:
         InputError: the server cannot be reached, or refuses.

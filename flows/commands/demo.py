@@ -1,4 +1,4 @@
-"""`jury demo` and `jury samples`: drawn samples with known defects, judged at once, or put into a folder."""
+"""`jury demo` and `jury samples`: drawn samples with known defects, judged at once or written to a folder."""
 
 from pathlib import Path
 
@@ -15,13 +15,16 @@ from tasks.ledger.remote import local_cache
 from tasks.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of
 
 CANDIDATE = "drawn"
-"""Whose the figures are; the drawn images have candidates of their own."""
+"""Candidate of the drawn figures; the drawn images have candidates of their own."""
 
 
 @click.command(cls=Command)
 @store_option
 def command(store: str) -> int:
-    """A drawn sample without its picture is a forfeit on purpose, so the demo ends well when every reply came."""
+    """Judge drawn samples with every flow.
+
+    One of them has no picture, a forfeit on purpose, so the demo succeeds if every reply came.
+    """
     codes: list[int] = []
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
@@ -48,7 +51,7 @@ def command(store: str) -> int:
 )
 @click.option("--seed", type=int, default=7, show_default=True, help="The same seed draws the same files.")
 def samples(folder: str, count: int, prompts: int, seed: int) -> int:
-    """Draw them, and say how they are judged."""
+    """Draw samples, and print the commands that judge them."""
     root = Path(folder)
     draw_all(root, count, prompts, seed)
     for flow in PAIRWISE:

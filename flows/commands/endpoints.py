@@ -1,4 +1,4 @@
-"""`jury endpoints`: the endpoints that are known by a short name, and what their documentation says of one."""
+"""`jury endpoints`: endpoints with a short name, and the documented facts about each."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tasks.text import listed
 @click.argument("name", default="", metavar="[NAME]", help="Empty: list them all.")
 @json_option("Print an array of objects, with all that is known.")
 def command(name: str, as_json: bool) -> int:
-    """Print them all, or one with what its documentation says."""
+    """Print all endpoints, or the documented facts about one."""
     if name and name not in endpoints():
         raise InputError(f"no endpoint is known as {name!r}; there are {listed(endpoints())}")
     shown = [each for each in endpoints().values() if name in ("", each.name)]
@@ -34,7 +34,7 @@ def command(name: str, as_json: bool) -> int:
 
 
 def _details(known: Endpoint) -> Iterator[str]:
-    """One endpoint, a fact a line; what its documentation does not say has none."""
+    """Yield the lines about one endpoint, one per fact; undocumented facts have none."""
     yield f"{known.title}: --judge.base-url {known.address if known.has_resources else known.name}"
     resource = f" ({RESOURCE}: the name of yours)" if known.has_resources else ""
     facts = [

@@ -1,6 +1,6 @@
-"""Whose failure it is: the user's, who needs a sentence, or the program's, whose traceback is kept.
+"""Failures of a command: a user's, reported in a sentence, or the program's, whose traceback is logged.
 
-A fault of the program is never told as a mistake of the user's, and a user never meets a traceback unasked.
+A fault of the program is never reported as a user's mistake, and tracebacks are printed on request only.
 """
 
 import errno
@@ -17,15 +17,15 @@ from flows.commands.messages import warn
 from tasks.text import printable
 
 LOG = "jury.log"
-"""In the store: tracebacks of faults, each with its time, the newest last."""
+"""File in the store with tracebacks of faults, each with its time, the newest last."""
 DEBUG = "JURY_DEBUG"
-"""Environment variable that shows tracebacks on standard error, whatever its value."""
+"""Environment variable that prints tracebacks on standard error if it has any value."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""What only the user can change about a disk, whichever file it is told of."""
+"""Errors of a disk that only the user can fix, for any file."""
 
 
 def is_users(error: OSError, given: Mapping[str, Any]) -> bool:
-    """Whether an error is about a place that the user named, what is in it or what it is in, or about a full disk."""
+    """Return whether an error concerns the remote store, a full disk, or a path that the user named, in or above it."""
     from tasks.ledger.bucket import RemoteUnavailable
 
     if isinstance(error, RemoteUnavailable) or error.errno in FULL:
@@ -39,7 +39,7 @@ def is_users(error: OSError, given: Mapping[str, Any]) -> bool:
 
 
 def tell_fault(error: BaseException, given: Mapping[str, Any]) -> None:
-    """Say that the program is at fault, name the exception and where its traceback is kept."""
+    """Report a fault of the program: the exception, and the place of its traceback."""
     told = "".join(traceback.format_exception(error))
     if os.environ.get(DEBUG):
         print(printable(told), file=sys.stderr)
@@ -49,7 +49,7 @@ def tell_fault(error: BaseException, given: Mapping[str, Any]) -> None:
 
 
 def _kept(told: str, given: Mapping[str, Any]) -> str:
-    """Append a traceback to the log of the store; returns where it is, or nothing where there is no such store."""
+    """Append a traceback to the log of the store; return its place, or an empty text if it could not be written."""
     folder = _store(given)
     if not folder or not folder.is_dir():
         return ""
@@ -62,7 +62,7 @@ def _kept(told: str, given: Mapping[str, Any]) -> str:
 
 
 def _opened(log: Path) -> int:
-    """Open the log, for this user alone; the store of a stranger may have a link or a pipe in its place."""
+    """Open the log for this user alone; a stranger's store may have a link or a pipe in its place."""
     strange = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | strange, stat.S_IRUSR | stat.S_IWUSR)
 

@@ -1,4 +1,4 @@
-"""`jury forget`: a run, a candidate or a sample removed from a store, from its bucket and from its pages, for good."""
+"""`jury forget`: permanent removal of a run, a candidate or a sample from a store, its bucket and its pages."""
 
 import re
 import sys
@@ -29,7 +29,7 @@ MOST_NAMED = 10
 
 
 class _Asked(NamedTuple):
-    """What is to be forgotten."""
+    """Run, candidate or sample to forget."""
 
     kind: Kind
     name: str
@@ -45,7 +45,7 @@ class _Asked(NamedTuple):
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
 def command(run: str, candidate: str, sample: str, flow: str | None, dry_run: bool, yes: bool, store: str) -> int:
-    """List what goes, ask, and remove it."""
+    """List the data to remove, ask, and remove it."""
     folder = writable_folder(store)
     if not folder.is_dir() and not is_remote(store):
         raise InputError(f"{store} is no store: there is no such folder")
@@ -89,7 +89,7 @@ def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> _A
 
 
 def _run(folder: Path, beginning: str) -> str:
-    """The id of the run, or of the evaluation in shards, that begins so; as it is given where none does."""
+    """Return the id of the run or sharded evaluation with this beginning, or the beginning itself if there is none."""
     starts = {run.name: start_of(run) for run in run_folders(folder)}
     names = {start.evaluation_id if start else name for name, start in starts.items()} | {*starts}
     if beginning in names:
@@ -127,7 +127,7 @@ def _list(folder: Path, plan: Plan) -> None:
 
 
 def _in_prefect(folder: Path, plan: Plan) -> list[str]:
-    """What Prefect's server recorded of the runs: it is named, for its database is not ours to change."""
+    """Return advice on Prefect's records of the runs, since its database is not ours to change."""
     starts = [start_of(folder / "ledger" / run_id) for run_id in plan.runs]
     ids = [start.prefect_run_id for start in starts if start and _UUID.fullmatch(start.prefect_run_id)]
     if not ids:
@@ -141,7 +141,7 @@ def _in_prefect(folder: Path, plan: Plan) -> list[str]:
 
 
 def _elsewhere(store: str) -> list[str]:
-    """What is not the store's, so that people look there themselves."""
+    """Return sentences about copies outside the store, which people have to check themselves."""
     own = "The candidate's own files, exports, reports written elsewhere and backups of the store are as they were"
     versions = "Other machines remove it with their next run or `jury sync`; a bucket that keeps old versions has those"
     return [f"{own}.", *([f"{versions}."] if is_remote(store) else [])]
@@ -154,18 +154,18 @@ def _is_meant() -> bool:
 
 
 def share_store(remote: Remote) -> None:
-    """Bring everything of a remote store into its local cache, so that what is to be forgotten is found."""
+    """Exchange all files of a remote store and its local cache, so that no data to be forgotten is missed."""
     remote.send_all()
     remote.fetch()
     exchange_beside(remote)
 
 
 def finish_forgetting(store: Path, remote: Remote | None) -> None:
-    """Do what is still to be forgotten, and make the pages anew; where the program's own log names it, that goes."""
+    """Complete a planned removal and rebuild the pages; remove the program's log, too, if it has the removed name."""
     plan, log = plan_of(store), store / LOG
     if plan and plan.name and log.is_file() and plan.name in log.read_text(encoding="utf-8", errors="replace"):
         remove_file(store, LOG)
     carry_out(store, remote)
     renew_pages(str(store))
-    if remote:  # not before all is done: where something is to be forgotten no page is sent
+    if remote:  # last, because no page is sent while a removal is unfinished
         share_pages(remote.bucket.url)

@@ -50,7 +50,7 @@ def command(
     disagreements: bool,
     store: str,
 ) -> int:
-    """Write the pages of one evaluation, and say where they are and how their answers come back."""
+    """Write the pages of one evaluation, and print their places and the command that imports the answers."""
     target = Path(output).expanduser()
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
@@ -68,7 +68,7 @@ def command(
 
 
 def _targets(target: Path, people: int) -> list[Path]:
-    """A file for each page: label-1.html, label-2.html, …; of one page its own name."""
+    """Return a file for each page: label-1.html, label-2.html, …; a single page keeps its name."""
     if people == 1:
         return [target]
     return [target.with_name(f"{target.stem}-{person}{target.suffix}") for person in range(1, people + 1)]

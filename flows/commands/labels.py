@@ -1,4 +1,4 @@
-"""`jury labels`: what people say of samples, kept in the store and loaded into the history, listed, and removed."""
+"""`jury labels`: import of people's labels into the store and the history, their list, and their removal."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from tasks.parameters import FLOWS
 
 @click.group(cls=Group)
 def command() -> None:
-    """What can be done with labels."""
+    """Commands for labels."""
 
 
 @command.command(
@@ -38,7 +38,7 @@ def command() -> None:
 @click.option("--name", default="", help="What the labels are called (default: the file's name).")
 @store_option
 def import_file(file: str, flow: str | None, name: str, store: str) -> int:
-    """Keep the labels of a file; that the history or the remote store cannot be reached now costs a warning."""
+    """Store the labels of a file; warn if the history or the remote store cannot be reached now."""
     folder = writable_folder(store)
     with left_to_sync("pages that were made elsewhere are not known now"):
         if remote := remote_of(store):
@@ -81,7 +81,7 @@ def list_all(store: str) -> int:
 @click.argument("name", metavar="NAME", help="What they are called; `jury labels list` tells.")
 @store_option
 def remove(name: str, store: str) -> int:
-    """Remove labels; of a remote store from the bucket, too, and other machines drop them with their next sync."""
+    """Remove labels, also from the bucket of a remote store; other machines drop them with their next sync."""
     folder = writable_folder(store)
     about = remove_labels(folder, name)
     say(f"removed {name}: {_words(about)}")
@@ -94,7 +94,7 @@ def remove(name: str, store: str) -> int:
 
 
 def share_labels(bucket: Bucket, store: Path) -> None:
-    """Bring the labels of a remote store and its local cache together, and say what travelled and what could not."""
+    """Exchange labels between a remote store and its local cache; print the numbers, and warn of clashing names."""
     done = exchange_labels(bucket, store)
     if done.sent or done.fetched:
         print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")
@@ -104,7 +104,7 @@ def share_labels(bucket: Bucket, store: Path) -> None:
 
 
 def _words(about: LabelSet) -> str:
-    """What a set of labels is: how many, whose, about what, and whether they can tell how far a score is off."""
+    """Describe a set of labels: number, people, flow, source, and whether it can correct a score."""
     where = f"of the run {about.of_run}" if about.of_run else f"from {about.source}"
     drawn = {UNIFORM: "drawn uniformly", "": "how they were drawn is not known, so that they correct no score"}
     how = drawn.get(about.drawn, f"drawn by {about.drawn}, for finding errors, so that they correct no score")

@@ -1,4 +1,4 @@
-"""Messages of commands, fit for a terminal: warnings, answers, numbers of things, commands to type next."""
+"""Messages of commands, safe for a terminal: warnings, answers, counted nouns, commands to type next."""
 
 import json
 import re
@@ -12,26 +12,29 @@ from tasks.errors import InputError
 from tasks.text import cut, printable
 
 LONGEST_LINE = 4000
-"""Characters of one line of a message."""
+"""Most characters of one line of a message."""
 GAP = "  "
-"""Between two columns of a table."""
+"""Space between two columns of a table."""
 
 _COMMANDING = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""What JSON leaves as it is though it commands a terminal, reverses writing, or cannot be seen or sent."""
+"""Characters that JSON leaves as they are, but that command a terminal, reverse writing, or cannot be seen or sent."""
 
 
 def warn(sentence: str) -> None:
-    """Say a sentence on standard error. It may quote strangers, so what could command a terminal becomes a space."""
+    """Print a sentence on standard error.
+
+    It may quote strangers, so each character that could command a terminal becomes a space.
+    """
     lines = (cut(line, LONGEST_LINE) for line in printable(sentence).split("\n"))
     print("jury: " + "\n".join(lines), file=sys.stderr)
 
 
 @contextmanager
 def left_to_sync(words: str = "`jury sync` does the rest") -> Generator[None]:
-    """Warn where the history cannot be written, or the remote store not be reached, and leave that for later."""
+    """Warn if the history cannot be written or the remote store cannot be reached, and leave that work for later."""
     from tasks.ledger.bucket import RemoteUnavailable
 
     try:
@@ -41,24 +44,24 @@ def left_to_sync(words: str = "`jury sync` does the rest") -> Generator[None]:
 
 
 def say(text: str) -> None:
-    """Print an answer that may quote strangers, without what could command a terminal."""
+    """Print an answer that may quote strangers, without characters that could command a terminal."""
     print(printable(text))
 
 
 def number_of(count: int, thing: str) -> str:
-    """How many there are of a thing: `1 run`, `2,000 runs`."""
+    """Return a count with its noun: `1 run`, `2,000 runs`."""
     return f"{count:,} {thing}" + ("" if count == 1 else "s")
 
 
 def column_widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """Width of each column in cells of a terminal, of which a character of a wide script takes two."""
+    """Return the width of each column in cells of a terminal; a character of a wide script takes two."""
     from rich.cells import cell_len
 
     return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
 
 
 def aligned(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Iterator[str]:
-    """A row a line, its columns so wide; without widths each as wide as its longest cell."""
+    """Yield a line for each row, with columns of these widths; without widths each is as wide as its longest cell."""
     from rich.cells import set_cell_size
 
     widths = widths or column_widths(rows)
@@ -67,7 +70,7 @@ def aligned(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Iterat
 
 
 def command_line(words: str) -> str:
-    """A command to type next, with the program as it was called: by its path, or as `jury` where a shell finds it."""
+    """Return a command to type next, with the program as it was called: by its path, or as `jury` if on the PATH."""
     called = Path(sys.argv[0])
     found = shutil.which("jury")
     by_path = called.name == "jury" and not (found and called.exists() and called.samefile(found))
@@ -75,6 +78,6 @@ def command_line(words: str) -> str:
 
 
 def printable_json(value: object) -> str:
-    """The value as JSON for people and programs, with an escape such as `\\u009b` for what could command a terminal."""
+    """Return a value as JSON, with an escape such as `\\u009b` for each character that could command a terminal."""
     told = json.dumps(value, indent=1, ensure_ascii=False)
     return _COMMANDING.sub(lambda found: json.dumps(found[0])[1:-1], told)

@@ -1,7 +1,7 @@
-"""Options: those that several commands share, and those that the fields of a parameter model make.
+"""Options that several commands share, and options made from the fields of a parameter model.
 
-A field is an option, nested ones with a dot. Its value goes to the model as it was written, so that all that is wrong
-is told in one message, by the names that command line, form and list of deployments share.
+Each field is an option; nested ones have a dot. The model receives the values as written, so that one message lists
+all mistakes, by the names that command line, form and list of deployments share.
 """
 
 import re
@@ -35,17 +35,17 @@ HEADINGS = {
     "Output": ("store", "export"),
     "Shards": ("shards",),
 }
-"""Fields of the parameters under the headings of the help, in its order; a nested model stands as a whole."""
+"""Fields of the parameters under the headings of the help, in its order; a nested model is one entry."""
 PLACES = ("dataset", "results", "images", "metadata", "prompt_set", "store", "export")
 """Fields that name files or folders, which a shell can complete."""
 ALONE = {"quote": "pilot"}
-"""Fields whose option may stand without a value -> what it means then."""
+"""Fields whose option may have no value -> the value that is used then."""
 BETWEEN = "__"
-"""Stands for the dot of a nested field where a name must be an identifier."""
+"""Replacement for the dot of a nested field where a name must be an identifier."""
 
 
 def store_option(function: F) -> F:
-    """Add `--store`: where ledgers and history are."""
+    """Add `--store`, the place of ledgers and history."""
     add = click.option(
         "--store",
         envvar="JURY_STORE",
@@ -60,18 +60,18 @@ def store_option(function: F) -> F:
 
 
 def json_option(words: str) -> Callable[[F], F]:
-    """Add `--json`, with what it prints."""
+    """Add `--json`, with words about its output."""
     return click.option("--json", "as_json", is_flag=True, help=words)
 
 
 def no_pictures_option(function: F) -> F:
-    """Add `--no-pictures`: pages that go where pictures may not."""
+    """Add `--no-pictures`, for pages that go to places where pictures are not allowed."""
     words = "Leave all pictures out of the pages, and say so on them: for a bucket or website where they may not lie."
     return click.option("--no-pictures", is_flag=True, help=words)(function)
 
 
 def notify_option(function: F) -> F:
-    """Add `--notify`: who is told of drops."""
+    """Add `--notify`, the notification block for drops."""
     words = "Tell people through this notification block when the score of scheduled runs has dropped."
     return click.option("--notify", default="", metavar="TYPE/NAME", help=words)(function)
 
@@ -82,7 +82,7 @@ def files(_context: click.Context, _parameter: click.Parameter, incomplete: str)
 
 
 def model_options(model: type[BaseModel]) -> list[click.Parameter]:
-    """An option for every field of a model, by headings: `judge.base_url` becomes `--judge.base-url`."""
+    """Return an option for every field of a model, by headings: `judge.base_url` becomes `--judge.base-url`."""
     order = [name for names in HEADINGS.values() for name in names]
     fields = sorted(_fields(model), key=lambda field: order.index(field[0].partition(".")[0]))
     return [_option(path, info) for path, info in fields]
@@ -92,8 +92,8 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
     """Build the model from the values of its options that were given; the others keep their defaults.
 
     Raises:
-        InputError: values out of range or of the wrong kind, all of them in one message, by option name; or a short
-            name of an endpoint that is not known.
+        InputError: values out of range or of the wrong kind, all in one message, by option name; or an unknown short
+            name of an endpoint.
     """
     values: dict[str, Any] = {}
     for path, _ in _fields(model):
@@ -114,7 +114,7 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
 
 
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """Fields with their paths, those of nested models in the place of the field that holds them."""
+    """Yield the fields with their paths; the fields of a nested model take the place of the field that holds it."""
     for name, info in model.model_fields.items():
         if name in OF_SHARDS:
             continue
@@ -146,14 +146,14 @@ def _name(path: str) -> str:
 
 
 def _metavar(name: str, info: FieldInfo) -> str:
-    """What stands for the value: the choices where there are some, else the last word of the field's name."""
+    """Return the placeholder of the value: its choices if there are any, else the last word of the field's name."""
     if isinstance(info.default, dict):
         return "JSON"
     return "|".join(_literals(info)) or name.rsplit("_", 1)[-1].upper()
 
 
 def _literals(info: FieldInfo) -> tuple[str, ...]:
-    """The values that a field allows, where it names them; the empty one is not given by hand."""
+    """Return the values that a field allows, if it names them; people never type the empty one."""
     return tuple(each for each in get_args(info.annotation) if isinstance(each, str) and each)
 
 
@@ -173,7 +173,7 @@ def _items(values: tuple[str, ...]) -> list[str]:
 
 
 def by_options(words: str, model: type[BaseModel]) -> str:
-    """A message that names fields, such as `judge.base_url`, with their options instead; a plain word stays one."""
+    """Replace the names of fields, such as `judge.base_url`, by their options in a message; plain words remain."""
     paths = {path for path, _ in _fields(model) if "." in path or "_" in path}
     return re.sub(
         r"(?<![\w./'\"-])[a-z_]+(\.[a-z_]+)?\b", lambda found: _name(found[0]) if found[0] in paths else found[0], words

@@ -1,4 +1,4 @@
-"""`jury pages` and `jury report`: the store's index and pages made anew, and one evaluation as a file elsewhere."""
+"""`jury pages` and `jury report`: rebuilt index and pages of the store, and one evaluation as a file elsewhere."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +32,7 @@ from tasks.parameters import FLOWS
 @no_pictures_option
 @store_option
 def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> int:
-    """Make the pages of these evaluations and the index, and say where they are."""
+    """Rebuild the pages of these evaluations and the index, and print their place."""
     folder = local_cache(store)
     wanted = [find(folder, run).run_id for run in runs] or all_evaluations(folder, last)
     if not wanted:
@@ -59,7 +59,7 @@ def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> in
 @no_pictures_option
 @store_option
 def report(run: str, flow: str | None, output: str, no_pictures: bool, store: str) -> int:
-    """Write the report of an evaluation, and say where it is."""
+    """Write the report of an evaluation, and print its place."""
     target = Path(output)
     if run and flow:
         raise InputError(f"name either a run ({run}) or the newest of a flow with --flow, not both")

@@ -1,4 +1,4 @@
-"""`jury passport`: what a judge can see and keeps to, on drawn pictures with known answers."""
+"""`jury passport`: test of a judge's vision and compliance, on drawn pictures with known answers."""
 
 import asyncio
 import sys
@@ -28,7 +28,7 @@ PASSED, NOT_PASSED = 0, 3
 
 
 def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
-    """Ask, keep, print; 3 where a line that any flow needs was not passed."""
+    """Ask all questions, store and print the card; return 3 if a line that any flow needs was not passed."""
     judge = parse_options(given, Probe).judge
     folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
@@ -54,7 +54,7 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
 
 
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
-    from flows.runtime.budgeting import budget_of_passport  # Prefect, which `--help` does without
+    from flows.runtime.budgeting import budget_of_passport  # Prefect, which `--help` does not need
 
     questions, passport_id = calls_of(seed), new_passport_id()
     async with budget_of_passport(judge, folder, remote, passport_id, questions) as budget:
@@ -66,7 +66,7 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
 
 @contextmanager
 def _progress(questions: int) -> Generator[Callable[[], None]]:
-    """A bar on standard error where that is a terminal, with what moves it by one question."""
+    """Show a bar on standard error if that is a terminal, and yield a function that advances it by one question."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

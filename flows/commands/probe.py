@@ -1,4 +1,4 @@
-"""`jury probe`: one cheap question, to see whether a judge answers and how."""
+"""`jury probe`: one cheap question that tests whether a judge answers, and how."""
 
 import asyncio
 from pathlib import Path
@@ -19,13 +19,13 @@ from tasks.spending.other_calls import first_questions_noted
 from tasks.text import one_line
 
 MOST_PICTURES = max(len(kind.display.sides) for kind in KINDS)
-"""Pictures of a question, in the kind of flow that shows the most."""
+"""Pictures of a question in the kind of flow that shows the most."""
 LONGEST = 500
 """Most characters shown of a reply."""
 
 
 def probe(store: str, **given: Any) -> int:
-    """Ask, and print what came; 3 where the judge gave no answer that could be used."""
+    """Ask the judge, and print its reply; return 3 if the reply cannot be used."""
     judge = parse_options(given, Probe).judge
     folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
@@ -39,7 +39,7 @@ store_option(command)
 
 
 def _load(store: Path) -> None:
-    """Bring what it cost into the history; of the embedded judge there is nothing."""
+    """Load the cost of the question into the history; the embedded judge has none."""
     if not OTHER_CALLS.folders(store):
         return
     from tasks.history.landing import land  # DuckDB, not needed before the end

@@ -1,4 +1,4 @@
-"""`jury prompts`: which prompts there are, how they are sent, whether they can be used, and published ones imported."""
+"""`jury prompts`: list of prompts, their requests and checks, and import of published ones."""
 
 from pathlib import Path
 
@@ -23,12 +23,12 @@ _prompt_set = click.option(
 
 @click.group(cls=Group)
 def command() -> None:
-    """What can be done with prompts."""
+    """Commands for prompts."""
 
 
 @command.command("list", cls=Command, help="List the prompt sets with the flows and dimensions that they hold.")
 def list_prompts() -> int:
-    """Print every prompt set with the flows and dimensions that it has prompts of its own for."""
+    """Print every prompt set with the flows and dimensions of its own prompts."""
     width = max(map(len, prompt_sets()))
     for name in prompt_sets():
         for flow, dimensions in holdings(name).items():
@@ -73,7 +73,7 @@ def check_prompts(prompt_set: str) -> int:
 @click.argument("file", metavar="FILE", help="The published document.", shell_complete=files)
 @click.option("--set", "name", required=True, metavar="NAME", help="Name or folder of the set that is made.")
 def import_prompt_set(file: str, name: str) -> int:
-    """Make the set, and print what became of it."""
+    """Make the set, and print a summary."""
     print(printable(imported_words(import_prompts(Path(file), name))))
     return 0
 

@@ -1,4 +1,4 @@
-"""`jury query`: the history asked by name or in SQL, as a table, as records where a terminal is narrower, or as JSON.
+"""`jury query`: the history by name or SQL, as a table, as records on a terminal too narrow for it, or as JSON.
 
 Rich measures the cells and finds the terminal's width. Its own tables are not used: on 80 columns they break 22 values
 into single characters, and an answer of 10,000 rows with ten values takes 8 s.
@@ -24,9 +24,9 @@ from tasks.text import one_line
 MOST_BYTES = 1_000_000_000
 """Largest answer; with its JSON and its cells it takes about four times as much memory."""
 WIDEST = 240
-"""Most characters of one value of an answer on the terminal; `--json` shows all, and what there is is never cut."""
+"""Most characters of one value of an answer on the terminal; `--json` shows all, and the catalog is never cut."""
 SHA256 = re.compile("[0-9a-f]{64}")
-"""Shown by its first 12 characters in a table, and whole in JSON."""
+"""Digests: their first 12 characters are shown in a table, all of them in JSON."""
 
 
 @click.command(cls=Command)
@@ -42,7 +42,7 @@ SHA256 = re.compile("[0-9a-f]{64}")
 )
 @store_option
 def command(question: str, as_json: bool, seconds: float, store: str) -> int:
-    """Print a table, a view or the answer to SQL; without a question, what there is to ask for."""
+    """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
     folder, out = local_cache(store), console()
     if not question and not as_json and out.is_terminal:
         _print_catalog(folder, out.width)
@@ -61,14 +61,14 @@ def command(question: str, as_json: bool, seconds: float, store: str) -> int:
 
 
 def _print_catalog(store: Path, width: int) -> None:
-    """What there is as names, each with its sentence in as many lines as it takes."""
+    """Print the names of the catalog, each with its sentence in as many lines as necessary."""
     formatter = click.HelpFormatter(width=width)
     formatter.write_dl([(entry.name, entry.comment) for entry in history.catalog(store)])
     print(formatter.getvalue(), end="")
 
 
 def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]], widest: int, room: int | None) -> None:
-    """Print a table; records where it is wider than the `room` of a terminal."""
+    """Print a table, or records if it is wider than the `room` of a terminal."""
     names = [one_line(name) for name in columns]
     cells = [[_words(value, widest) for value in row.values()] for row in rows]
     widths = column_widths([names, *cells])

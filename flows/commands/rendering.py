@@ -1,6 +1,6 @@
-"""A prompt as it is sent for a drawn sample: what `jury prompts show` prints and `check` tries.
+"""Requests that prompts make for a drawn sample, printed by `jury prompts show` and tried by `check`.
 
-Apart from `prompts` because it needs the client's request, which takes a second to import.
+The module is separate from `prompts` because it needs the client's request, which takes a second to import.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from tasks.rubrics.rubric import Prompt
 
 
 def rendered(prompt: Prompt) -> Request:
-    """The request that a flow would make of this prompt for the first drawn sample that it fits."""
+    """Return the request that a flow would make of this prompt for the first drawn sample that it fits."""
     with TemporaryDirectory() as folder:
         drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)
         parameters = parameters_of(prompt.flow)(dataset=str(drawn))
@@ -34,7 +34,7 @@ def rendered(prompt: Prompt) -> Request:
 
 
 def user_message(asked: Request) -> str:
-    """The user message in words; pictures by the length of their data URL."""
+    """Return the user message in words; a picture is shown by the length of its data URL."""
     return "\n".join(
         part if isinstance(part, str) else f"(picture, {len(part.data_url)} characters)" for part in asked.content
     )

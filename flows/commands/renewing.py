@@ -1,4 +1,4 @@
-"""The store's pages made anew by a command that has changed what they show."""
+"""Renewal of the store's pages by commands that change their contents."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,8 +9,9 @@ from tasks.ledger.remote import Remote, is_remote, local_cache
 
 
 def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
-    """Make the index anew, and of the newest evaluations the pages that these runs have changed, or that are missing,
-    and send them where the store is remote; what keeps that from being done costs a warning.
+    """Rebuild the index and, of the newest evaluations, the missing pages and those that these runs have changed.
+
+    Send them if the store is remote. A failure costs a warning.
     """
     folder = local_cache(store)
     from tasks.pages.site import due, renew  # DuckDB and the charts, which not every command needs
@@ -24,7 +25,7 @@ def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
 
 
 def share_pages(store: str, pages: Iterable[Path] = ()) -> None:
-    """Send these pages and an index where the store is remote; that it cannot be reached now costs a warning."""
+    """Send these pages and an index if the store is remote; warn if it cannot be reached now."""
     if not is_remote(store):
         return
     from tasks.pages.sent_pages import send_pages

@@ -1,4 +1,4 @@
-"""`jury run`: a flow in this process, and what is printed of it; its options are the fields of its parameters."""
+"""`jury run`: a flow in this process, and its printed results; the options are the fields of its parameters."""
 
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -57,10 +57,10 @@ UNRECORDED = (
 
 
 def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
-    """Run a flow in this process and print what came of it.
+    """Run a flow in this process and print its results.
 
     Returns:
-        The command's exit code: 0; 2 where the run was stopped, 3 where not everything could be judged.
+        The command's exit code: 0; 2 if the run was stopped, 3 if not everything could be judged.
     """
     parameters = at_store(parameters)
     store = local_cache(parameters.store)
@@ -85,14 +85,14 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
 
 
 def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
-    """Run a flow in this process, with the Prefect server that there is or a temporary one.
+    """Run a flow in this process, with the available Prefect server or a temporary one.
 
     Returns:
-        What a completed run has as its result: `run_id`, `warnings`, and what else there is to say.
+        The result of a completed run: `run_id`, `warnings`, and `quote`, `waits` or `also` if the flow returned them.
 
     Raises:
-        InputError: the run was stopped, and why.
-        Exception: what the flow raised, a fault of the program.
+        InputError: the run was stopped, with the reason.
+        Exception: the flow raised it, a fault of the program.
     """
     store = writable_folder(parameters.store)
     prepare_prefect(store)
@@ -110,7 +110,7 @@ def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
 
 
 def show_run(store: Path, run_id: str, as_json: bool) -> int:
-    """Print what came of a run that has ended; returns the command's exit code."""
+    """Print the results of a run that has ended; return the command's exit code."""
     summary = summarize(store, run_id)
     if as_json:
         rows = [row.model_dump() for row in (*summary.scores, *summary.rates, *summary.controls)]
@@ -145,7 +145,7 @@ for _flow in FLOWS:
 
 
 def raise_fault(state: "State", store: Path) -> None:
-    """Raise what a flow raised, with its traceback; return where it was stopped with a sentence."""
+    """Raise the exception of a flow, with its traceback; return if the flow was stopped with a sentence."""
     if raised(state):
         private_folder(store)  # the traceback is kept there
         fault: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
@@ -153,8 +153,9 @@ def raise_fault(state: "State", store: Path) -> None:
 
 
 def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
-    """What is asked for, with its prompts and layout checked and its dataset loaded ahead, so that nobody waits for a
-    server to be told of a mistake in them; those of shards are for the processes that judge them.
+    """Check the prompts and layout of a run and load its dataset; return the resolved parameters.
+
+    Mistakes are thus reported before a server starts. Shards are checked by the processes that judge them.
     """
     wanted = resolved(addressed(parameters), datetime.now().astimezone())
     check_batch(wanted)
@@ -169,7 +170,7 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
 
 
 async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "tuple[State, bool]":
-    """Run the flow as soon as there is a server; what does not need one is done before that."""
+    """Run the flow as soon as there is a server, and do the work that needs none before that."""
     async with AsyncExitStack() as stack:
         if server := temporary_server():
             from flows.runtime.ahead import while_it_begins

@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 GIVEN = "given"
-"""Key under which a context and those above it hold the values that the running command was given."""
+"""Key of the values that the running command was given, in its context and the contexts above."""
 LONGEST = 34
-"""Columns of the longest option that its sentence stands beside; that of a longer one stands below."""
+"""Columns of the longest option with its sentence beside it; a longer option has the sentence below."""
 
 
 class Option(click.Option):
@@ -18,7 +18,7 @@ class Option(click.Option):
 
 
 class Command(click.Command):
-    """A command whose options stand under their headings, and which is listed under a heading of its own."""
+    """A command whose options are listed under their headings, and which has a heading of its own in a list."""
 
     heading = "Commands"
 
@@ -32,13 +32,13 @@ class Command(click.Command):
         _write(formatter, sections)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; what it was given is known from here on, for whoever has to tell of a failure."""
+        """Run the command; store its values before that, for the report of a failure."""
         ctx.meta[GIVEN] = ctx.params
         return super().invoke(ctx)
 
 
 class Group(click.Group):
-    """Commands listed under their headings; the sentences are not cut to one line, as click does."""
+    """Commands listed under their headings, with whole sentences; click would cut them to one line."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, a section for each heading, in the order in which they were added."""
@@ -48,7 +48,7 @@ class Group(click.Group):
         _write(formatter, sections)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which the commands were added, for completion, too."""
+        """Return the names in the order in which the commands were added, for completion, too."""
         return [*self.commands]
 
 

@@ -1,4 +1,4 @@
-"""`jury status`: what is up, what runs and comes next, what ran last and cost, and what needs a person."""
+"""`jury status`: server, current and coming runs, last runs and their cost, and problems that need a person."""
 
 import os
 import shlex
@@ -31,15 +31,17 @@ from tasks.spending.month import VARIABLE, Month, month_budget, month_of
 from tasks.text import counted, one_line
 
 LAST = 5
-"""Runs of the store shown."""
+"""Number of the store's runs that are shown."""
 LONGEST = 300
 
 
 @click.command(cls=Command)
 @store_option
 def command(store: str) -> int:
-    """Print it all; 0 when history and ledgers are in step, 3 when not, when there is no store, or when something that
-    was to be forgotten may still be in it.
+    """Print the status of server, store, money, alarms and history.
+
+    Returns:
+        0 if history and ledgers are in step; 3 if not, if there is no store, or if a removal is unfinished.
     """
     folder = local_cache(store)
     server = use_running(folder)
@@ -93,13 +95,13 @@ def _without_end(run: Path, start: RunStart) -> str:
 
 
 def _month_lines(folder: Path) -> list[str]:
-    """Lines for people; none of a store where nothing was spent and nothing is limited."""
+    """Return lines about the month's money; none if nothing was spent and nothing is limited."""
     now = datetime.now(UTC)
     if not folder.is_dir():
         return []
     try:
         spent = month_spent(folder, now)
-    except InputError:  # the last line of the status tells of it
+    except InputError:  # the last line of the status reports it
         spent = None
     try:
         amount = month_budget()
@@ -143,7 +145,7 @@ def _show_waiting(store: Path) -> None:
 
 
 def _show_alarms(store: Path) -> None:
-    """The alarms that are open, and where scheduled runs stand; what the history is for that, the last line tells."""
+    """Print open alarms and the baselines of scheduled runs; the last line of the status reports a faulty history."""
     with suppress(InputError), held_open(store):
         found = [each for each in alarms(store) if each.is_open]
         for alarm in found:
@@ -155,7 +157,7 @@ def _show_alarms(store: Path) -> None:
 
 
 def _show_forgetting(folder: Path, store: str) -> int:
-    """Whether something that was to be forgotten may still be there; a kill, or another machine's wish, leaves that."""
+    """Print a line if a removal is unfinished, after a kill or another machine's request; return 3 if so, else 0."""
     begun = (folder / UNFINISHED).exists()
     if begun:
         say(f"forgetting begun and not finished: `jury sync --store {shlex.quote(store)}` does the rest")

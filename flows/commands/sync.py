@@ -1,4 +1,4 @@
-"""`jury sync`: the history brought into step with the ledgers, and a remote store with its local copy."""
+"""`jury sync`: synchronization of the history with the ledgers, and of a remote store with its local copy."""
 
 from pathlib import Path
 
@@ -32,10 +32,10 @@ from tasks.pictures.thumbnails import make_waiting
 @click.option("--rebuild", is_flag=True, help="Make the history anew from all ledgers.")
 @store_option
 def command(rebuild: bool, store: str) -> int:
-    """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is left out."""
+    """Load missing ledgers (of a remote store: of all machines) and print changes; return 2 if a ledger is left out."""
     folder = writable_folder(store)
     remote = remote_of(store)
-    keep_days()  # what it says wrongly is told before anything is done
+    keep_days()  # a wrong value in the environment stops the command before any change
     if remote:
         _exchange(remote)
     for run in returned(folder):
@@ -52,7 +52,7 @@ def command(rebuild: bool, store: str) -> int:
     done = rebuild_history(folder) if rebuild else land(folder)
     _report(done, folder)
     _tend_pictures(folder, remote)
-    # A history made anew shows what the old one did.
+    # A rebuilt history shows the same as the old one, so no page has changed.
     renew_pages(store, () if rebuild else (*done.loaded, *done.corrected))
     return 2 if done.left_out else 0
 

@@ -1,6 +1,6 @@
 """`jury up`: a Prefect server of our own, the deployments of the list, and a runner; `jury prepare`: another server.
 
-Server and runner are children of this process, which starts them again when they end, and which they end with.
+Server and runner are children of this process. It restarts them when they end, and they end with it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from flows.runtime.deployments import Deployed
 
 RUNNER_LOG = "runner.log"
-"""In Prefect's home: what runner and runs print."""
+"""File in Prefect's home: output of the runner and of runs."""
 HEARTBEAT_SECONDS = 30
-"""How often a run tells that it lives."""
+"""Seconds between two heartbeats of a run."""
 
 
 @click.command(cls=Command)
@@ -67,7 +67,7 @@ HEARTBEAT_SECONDS = 30
 def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, store: str) -> int:
     """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
 
-    What people changed in the UI stays.
+    Changes that people made in the UI are kept.
 
     Returns:
         0 when it was stopped, or when it is up already.
@@ -101,11 +101,11 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
 
 
 def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:
-    """The list. Prefect, which checks it, takes its settings from the environment while it is imported here."""
+    """Read the list. Prefect, which checks it, reads its settings from the environment while it is imported here."""
     os.environ.update(client_settings(api, text))
     if "PREFECT_HOME" not in os.environ:
-        os.environ["PREFECT_HOME"] = str(made_home(store))  # Prefect warns where it is missing
-    # A run tells that it lives; the automation marks those that fall silent.
+        os.environ["PREFECT_HOME"] = str(made_home(store))  # Prefect warns if it is missing
+    # Runs send heartbeats; the automation marks runs that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
     from flows.runtime.deployments import read_list
@@ -114,7 +114,7 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
 
 
 def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> int:
-    """Put the list on a server, and run what is due until Ctrl-C.
+    """Register the list on a server, and start due runs until Ctrl-C.
 
     Args:
         own: the server has no other runner.
@@ -141,7 +141,7 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
 
 
 async def _register(listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> list[str]:
-    """Prepare a server, print what it holds, and return the ids of the deployments that are to be run."""
+    """Prepare a server, print its contents, and return the ids of the deployments to run."""
     from flows.runtime.at_work import ending_lines
     from flows.runtime.registering import idle_limits, left_over, on_server, register
     from flows.runtime.runner_process import skip_late
@@ -168,7 +168,7 @@ async def _register(listed: Sequence[Deployed], ui: str, notify: str, reset: boo
 
 
 async def _make_automations(notify: str) -> None:
-    """Make the automations of a server: who is told of drops (empty: as before), and what becomes of silent runs."""
+    """Make the automations of a server: notification of drops (empty: unchanged), and a mark for silent runs."""
     from flows.runtime.automations import notify_of_regressions, watch_for_zombies
 
     if notify:
@@ -179,7 +179,7 @@ async def _make_automations(notify: str) -> None:
 @click.command(cls=Command)
 @notify_option
 def prepare(notify: str) -> int:
-    """Make on the server of `PREFECT_API_URL` what `jury up` makes on its own: runs of work pools need it there."""
+    """Make the automations of `jury up` on the server of `PREFECT_API_URL`, where runs of work pools need them."""
     api = os.environ.get("PREFECT_API_URL")
     if not api:
         raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")

@@ -1,1 +1,1 @@
-"""Parts around the chain for Prefect: server, deployments, limits, shards, chunks, progress."""
+"""Integration with Prefect around the chain: server, deployments, limits, shards, chunks, progress."""

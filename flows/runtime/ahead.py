@@ -1,4 +1,4 @@
-"""Work of a run while its temporary server starts: import itself, make its judge's client, ask if that is there."""
+"""Work of a run while its temporary server starts: import the flow, make its judge's client, ask a first question."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -23,10 +23,10 @@ _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)
 
 @asynccontextmanager
 async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters) -> AsyncGenerator[None]:
-    """Wait for the server of a run, and get ready for it; the judge's client is at hand as long as the context lasts.
+    """Wait for the server of a run, and prepare the run meanwhile; the judge's client is open inside the context.
 
     Raises:
-        JudgeStopped: no call to the judge can succeed, as far as that is known when the server answers.
+        JudgeStopped: no call to the judge can succeed, and this is clear before the server answers.
         InputError: the server did not start.
     """
     async with Vlm(asked.judge, secret=secret_block) as vlm, first_questions_noted(vlm, Path(asked.store), flow):
@@ -41,16 +41,16 @@ async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters)
 
 
 def client_of(judge: Judge) -> Vlm | None:
-    """The client of this judge that was made ahead, if one was."""
+    """Return the client that was made ahead for this judge, if there is one."""
     vlm = _CLIENT.get()
     return vlm if vlm and vlm.judge == judge else None
 
 
 async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
-    """Ask whether the judge is there, unless all replies may be: then the run finds out, and asks it only if not.
+    """Ask the judge a first question, unless all replies may be in the ledger: then the run asks it if any is missing.
 
     Raises:
-        JudgeStopped: no call to it can succeed. The client keeps that, and tells it again to whoever asks it anything.
+        JudgeStopped: no call to it can succeed. The client stores this error, and raises it again at later questions.
     """
     earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
     if asked.quote or (asked.reuse_hours and earlier):
@@ -59,7 +59,7 @@ async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
 
 
 async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Wait for the server, or for a judge that refuses; one that is slow to answer is waited for in the run."""
+    """Wait for the server, or for a judge that refuses; the run itself waits for a judge that is slow to answer."""
     waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question())
     await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
     if asking.done():

@@ -1,7 +1,7 @@
-"""Runs and queries in a process of their own, for programs that go on after them: a notebook, a training script.
+"""Runs and queries in a subprocess, for programs that continue after them, such as a notebook or a training script.
 
-Prefect, a run and a query change their process: settings, signals, logging, memory. The request goes there as one line
-of JSON, and the result comes back as one; the rest of its output goes to the log. It ends with the program.
+Prefect, a run and a query change their process: settings, signals, logging, memory. The request is one line of JSON,
+and so is the result; all other output goes to the log. The subprocess ends with the program.
 """
 
 import atexit
@@ -23,21 +23,23 @@ from typing import Any
 from tasks.errors import InputError
 
 GRACE_SECONDS = 20.0
-"""For what is stopped to end by itself, as after Ctrl-C."""
+"""Longest wait for a stopped process to end by itself, as after Ctrl-C."""
 LAST_WORDS = 20
-"""Lines of what a process said that an error quotes, where it ended without an answer."""
+"""Last lines of output that an error quotes if a process ended without an answer."""
 
 _log = logging.getLogger("flows")
 
 
 class Apart:
-    """A process that does one thing; `result` waits for it, and `stop` ends it."""
+    """A subprocess for one request; `result` waits for it, and `stop` ends it."""
 
     def __init__(self, what: str, asked: Mapping[str, Any], folder: str = "") -> None:
-        """Args:
-        what: `run` or `tables`.
-        asked: the arguments of the function that does it, as JSON has them.
-        folder: is removed when a run has ended, however that was; empty: none.
+        """Start the process.
+
+        Args:
+            what: `run` or `tables`.
+            asked: arguments of the function that does the work, as JSON has them.
+            folder: removed when a run has ended in any way; empty: none.
         """
         self._asked = json.dumps({"what": what, "asked": dict(asked), "folder": folder})
         self._process = subprocess.Popen(
@@ -48,16 +50,16 @@ class Apart:
             text=True,
             encoding="utf-8",
             errors="replace",
-            start_new_session=True,  # Ctrl-C and whatever ends a group of processes reach it through this process
+            start_new_session=True,  # Ctrl-C and signals to a group of processes reach it through this process
         )
         self._said: deque[str] = deque(maxlen=LAST_WORDS)
 
     def result(self) -> dict[str, Any]:
-        """Wait for what came of it; Ctrl-C ends it first.
+        """Wait for the result; Ctrl-C ends the process first.
 
         Raises:
-            InputError: a mistake in what was asked, or what stopped a run.
-            RuntimeError: a fault of the program, with what was said of it.
+            InputError: a mistake in the request, or the reason that stopped a run.
+            RuntimeError: a fault of the program, with its traceback or its last output.
         """
         listening = threading.Thread(target=self._listen, daemon=True)
         listening.start()
@@ -71,12 +73,12 @@ class Apart:
             self._process.wait()
             raise
         finally:
-            listening.join(1)  # what a run left behind may hold its standard error open
+            listening.join(1)  # processes that a run left behind may hold its standard error open
             self._close()
         return self._told(answer)
 
     def stop(self) -> None:
-        """End it as Ctrl-C does, or by force where that takes too long; returns at once."""
+        """End the process as Ctrl-C does, or by force if that takes too long; return at once."""
         self._send("\n")
         last = threading.Timer(GRACE_SECONDS, self._process.kill)
         last.daemon = True
@@ -90,7 +92,7 @@ class Apart:
 
     def _close(self) -> None:
         for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # what could not be sent to it
+            with suppress(OSError):  # the rest of the input could not be sent
                 assert pipe
                 pipe.close()
 
@@ -112,13 +114,13 @@ class Apart:
 
 
 def _main() -> int:
-    """Run what the first line of standard input asks for; what came of it is the one line of standard output."""
+    """Run the request in the first line of standard input, and print its result as the one line of standard output."""
     from flows.runtime.process import hush
 
     atexit.register(hush)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell script began the program behind it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell script's background programs ignore it
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # whatever is printed is said, and no answer
+        os.dup2(2, 1)  # printed output goes to standard error, apart from the answer
         with open(0, "rb", buffering=0, closefd=False) as lines:
             asked = json.loads(lines.readline())
         threading.Thread(target=_stop_with_input, daemon=True).start()

@@ -1,4 +1,4 @@
-"""Lines about the work of a Prefect server: runs that run, failed, are paused or come next, and judges that end."""
+"""Lines about the work of a Prefect server: running, failed, paused and coming runs, and judges that end."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -15,17 +15,17 @@ from tasks.endpoint.models import Dated, ending, today
 from tasks.text import one_line
 
 NEXT, RUNNING, FAILED = 6, 20, 5
-"""Runs shown of each sort."""
+"""Most runs shown of each sort."""
 RECENT = timedelta(days=7)
-"""How long a failed run is shown."""
+"""Time for which a failed run is shown."""
 LONGEST = 200
-"""Characters of what a run says of its end."""
+"""Most characters of a run's last message."""
 LONGEST_NAME = 80
-"""Characters of a deployment's name."""
+"""Most characters of a deployment's name."""
 
 
 def at_work() -> list[str]:
-    """Lines for a person, each beginning with what it tells of."""
+    """Return lines for a person, each with its kind first, such as `running`."""
     with get_client(sync_client=True) as client:
         deployments = {each.id: each for each in client.read_deployments()}
         flows = {flow.id: flow.name for flow in client.read_flows()}
@@ -49,7 +49,7 @@ def at_work() -> list[str]:
 
 
 def ending_lines(deployments: Iterable[DeploymentResponse], day: date) -> list[str]:
-    """A line for each judge of deployments that ends within 60 days, or has ended, with those that it judges for."""
+    """Return a line for each judge of deployments that ends within 60 days, or has ended, with the names of these."""
     concerned: dict[Dated, list[str]] = {}
     for deployment in sorted(deployments, key=lambda each: each.name):
         for name, judge in _judges(deployment):
@@ -59,7 +59,7 @@ def ending_lines(deployments: Iterable[DeploymentResponse], day: date) -> list[s
 
 
 def _judges(deployment: DeploymentResponse) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """The judge of a deployment, and those of its schedules that have another."""
+    """Yield the judge of a deployment, and the judges of its schedules that have another."""
     own = _judge(deployment.parameters)
     yield deployment.name, own
     for schedule in deployment.schedules:
@@ -68,14 +68,14 @@ def _judges(deployment: DeploymentResponse) -> Iterator[tuple[str, Mapping[str, 
 
 
 def _judge(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Model and address as far as raw parameters name them."""
+    """Return the judge's model and address, if the raw parameters name them."""
     form: Any = parameters.get("parameters") or {}
     judge: dict[str, Any] = form.get("judge") or {}
     return {name: judge[name] for name in ("model", "base_url") if isinstance(judge.get(name), str)}
 
 
 def _paused(deployments: list[DeploymentResponse]) -> Iterator[str]:
-    """Deployments that are paused as a whole, and single schedules that are off."""
+    """Yield deployments that are paused as a whole, and single schedules that are off."""
     for each in sorted(deployments, key=lambda deployment: deployment.name):
         if each.paused:
             yield f"{each.name}, as a whole"
@@ -89,7 +89,7 @@ def _named(run: FlowRun, names: dict[UUID, str]) -> str:
 
 
 def _whose(run: FlowRun, names: dict[UUID, str]) -> str:
-    """The deployment that a run is of, or else its flow."""
+    """Return the name of a run's deployment, or else of its flow."""
     return names.get(run.deployment_id or run.flow_id, names[run.flow_id])
 
 

@@ -1,4 +1,4 @@
-"""The automations of a server: one notifies people of a drop or a judge that moved, one marks runs that vanished."""
+"""Automations of a server: one notifies people of a drop or a judge that moved, one marks runs that vanished."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -25,7 +25,7 @@ HEARTBEAT = "prefect.flow-run.heartbeat"
 
 
 async def notify_of_regressions(block: str) -> None:
-    """Make the automation `jury: regression`, or make it use this block from now on.
+    """Make the automation `jury: regression`, or update it to use this block.
 
     Args:
         block: type and name of a notification block, such as `slack-webhook/team`.
@@ -42,7 +42,7 @@ async def notify_of_regressions(block: str) -> None:
 
 
 async def watch_for_zombies(silent_seconds: float) -> None:
-    """Make the automation, once a server, that marks runs as crashed whose process was silent for so long."""
+    """Make the automation that marks runs as crashed if their process was silent for so long; one per server."""
     if await _known(ZOMBIES):
         return
     ended = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed", "Skipped")}

@@ -1,4 +1,4 @@
-"""The list of deployments, `deployments/prefect.yaml`: what may stand in it. `registering` puts it on a server."""
+"""Entries of the list of deployments, `deployments/prefect.yaml`. `registering` puts them on a server."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -21,11 +21,11 @@ from tasks.parameters import FLOWS, Collect, Parameters, parameters_of
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 COLLECT = "collect"
 ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*FLOWS, COLLECT)}
-"""Module and function of every flow, and its name."""
+"""Module and function of every flow -> its name."""
 
 
 class Scheduled(BaseModel, extra="forbid"):
-    """When a deployment runs by itself. Exactly one of cron, interval (seconds) and rrule."""
+    """Schedule of a deployment: exactly one of cron, interval (seconds) and rrule."""
 
     slug: str
     cron: str | None = None
@@ -46,7 +46,7 @@ class Scheduled(BaseModel, extra="forbid"):
     def _due_in_one_way(self) -> Self:
         if sum(way is not None for way in (self.cron, self.interval, self.rrule)) != 1:
             raise InputError("exactly one of cron, interval and rrule is needed")
-        _ = self.schedule  # Prefect checks how it is written
+        _ = self.schedule  # Prefect checks its syntax
         return self
 
     @property
@@ -62,7 +62,7 @@ class Scheduled(BaseModel, extra="forbid"):
 
 
 class Form(BaseModel, extra="forbid"):
-    """Parameters of a flow: it has one, which holds all fields of its form."""
+    """Parameters of a flow: a single one, which holds all fields of its form."""
 
     parameters: dict[str, Any] = {}
 
@@ -78,9 +78,9 @@ class Deployed(BaseModel, extra="forbid"):
     schedules: list[Scheduled]
     parameters: Form
     paused: bool | None = None
-    """Whether nothing of it starts; None: people decide that in the UI."""
+    """Whether the deployment starts no runs; None: people decide that in the UI."""
     work_pool: dict[str, Any] = {}
-    """For workers; serving needs none."""
+    """Work pool for workers; serving needs none."""
 
     @model_validator(mode="after")
     def _fits_the_flow(self) -> Self:
@@ -120,7 +120,7 @@ class Deployed(BaseModel, extra="forbid"):
 
 
 def read_list(path: Path = LIST) -> list[Deployed]:
-    """The deployments of the list.
+    """Return the deployments of the list.
 
     Raises:
         InputError: the list cannot be used, with every problem and its place.

@@ -1,6 +1,6 @@
 """Parameters of a run: its own, completed from its deployment's, and validated once.
 
-Prefect lays overrides over the deployment's parameters at the top level alone, and ours has one parameter, the form:
+Prefect merges overrides into the deployment's parameters at the top level alone, and ours has one parameter, the form:
 `limit: 4` would lose dataset and judge. Prefect's own validation would come before that, so it is off for our flows.
 """
 
@@ -23,19 +23,19 @@ from tasks.errors import InputError
 from tasks.parameters import Parameters, parameters_of
 
 _KIND = "__prefect_kind"
-"""Key by which the UIs mark a value that is written in another way."""
+"""Key by which the UIs mark a value in another notation."""
 Raw = Mapping[str, Any]
-"""Values of a form as Prefect stores them: what was not given is not there."""
+"""Values of a form as Prefect stores them, without the fields that were not given."""
 
 
 async def given(flow: str, asked: Parameters | Raw) -> tuple[Parameters, list[str]]:
-    """Return the parameters of this run, and sentences about those that it was not given itself.
+    """Return the parameters of this run, and sentences about those that come from its deployment or are emptied.
 
     Args:
         asked: raw, as a deployment's run has them; or validated, as a program calls a flow.
 
     Raises:
-        InputError: values that are not allowed, or the tags of a shard on a run that is none.
+        InputError: values that are not allowed, or the tags of a shard on a run that is no shard.
     """
     run, model = own_run(), parameters_of(flow)
     deployment = run.deployment_id if run else None
@@ -57,10 +57,10 @@ async def given(flow: str, asked: Parameters | Raw) -> tuple[Parameters, list[st
 
 
 def read_json(raw: Raw) -> dict[str, Any]:
-    """Return values with free maps as the text that the UIs write: JSON, which a form reads as it does a command line.
+    """Return values with free maps as the JSON text that the UIs write, which a form reads as a command line's.
 
-    A map that nobody touched has no text and is left out. Prefect reads that text in parameters of runs and
-    deployments, and leaves it in those of schedules.
+    A map that nobody touched has no text and is left out. Prefect parses that text in parameters of runs and
+    deployments, but not in those of schedules.
     """
     found: dict[str, Any] = {}
     for name, value in raw.items():
@@ -73,11 +73,11 @@ def read_json(raw: Raw) -> dict[str, Any]:
 
 
 def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Values of a run, those that it was not given from its deployment; and the names of these, and of emptied texts.
+    """Complete the values of a run from its deployment; return them, the names of the added ones, and of emptied texts.
 
-    Models are completed by key; lists and free maps are values as numbers are. Both UIs send every field of a form but
-    those that a person emptied. An empty text is a value where a text may be empty, so it stays; there is no empty
-    number, so that one was not given. A form is told from an override by its having more than half of the fields.
+    Models are completed by key; lists and free maps are single values, as numbers are. Both UIs send every field of a
+    form except those that a person emptied. An emptied text stays empty if the field may be empty. No number can be
+    empty, so an emptied number counts as not given. A form, unlike an override, has more than half of the fields.
     """
     values, taken, emptied = dict(own), list[str](), list[str]()
     filled_in = 2 * len(own) > len(model.model_fields)
@@ -97,7 +97,7 @@ def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, 
 
 
 def nested(info: FieldInfo, *values: Any) -> type[BaseModel] | None:
-    """The model of a field of which all these values are written as one; None: there is none, or they are not."""
+    """Return the model of a field that has one, if all these values are maps; None otherwise."""
     kind = info.annotation
     if isinstance(kind, type) and issubclass(kind, BaseModel) and all(isinstance(value, dict) for value in values):
         return kind
@@ -116,7 +116,7 @@ async def _stored(deployment: UUID) -> dict[str, Any]:
 
 
 async def _show(run: FlowRun, values: Raw) -> None:
-    """Let the UI have what is judged: it would fill in a copy of this run from the program's defaults."""
+    """Store the completed values in Prefect; the UI would fill in a copy of this run from the program's defaults."""
     try:
         async with get_client() as client:
             await client.update_flow_run(run.id, parameters={"parameters": values})
@@ -134,7 +134,7 @@ def _words(error: ValidationError, model: type[BaseModel]) -> list[str]:
 
 
 def misspelt(fault: ErrorDetails, model: type[BaseModel]) -> str:
-    """Sentence about a field that a form lacks, with the one that was likely meant; empty for any other fault."""
+    """Return a sentence about an unknown field of a form, with the likely one; empty for any other fault."""
     if fault["type"] != "extra_forbidden":
         return ""
     *above, name = map(str, fault["loc"])

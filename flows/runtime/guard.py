@@ -1,6 +1,6 @@
-"""Whom a Prefect server of ours answers: programs, and pages that it served itself.
+"""Access to our Prefect servers: they answer programs, and pages that they served themselves.
 
-A browser lets any page ask a server on its own machine. Beside Prefect's CORS and CSRF settings, `Host` is checked here
+A browser lets any page ask a server on its own machine. Besides Prefect's CORS and CSRF settings, this checks `Host`
 (a page whose name was made to point here would pass for its own) and `Origin` of WebSockets, which carry logs.
 """
 
@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
 LOOPBACK = frozenset(("127.0.0.1", "localhost", "[::1]"))
-"""Names of this machine, which no other can be made to have."""
+"""Names of this machine, which no other machine can be given."""
 FOREIGN = {"cross-site", "same-site"}
-"""`Sec-Fetch-Site` of what a page of another address asks for; another port is another address of the same site."""
+"""`Sec-Fetch-Site` in requests by a page of another address; another port is another address of the same site."""
 _WITH_PORT = re.compile(r"([^:]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
 POLICY_VIOLATION = 1008
-"""Code with which a WebSocket is closed."""
+"""Code with which a refused WebSocket is closed."""
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -23,11 +23,11 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def guarded(app: App, hosts: Collection[str], pages: bool) -> App:
-    """The app for those who ask for it by one of its names; all others are refused before it hears of them.
+    """Return the app behind a check of host names and origins; refused requests never reach the app.
 
     Args:
-        hosts: its names, `127.0.0.1:4200`, or `127.0.0.1` whatever the port, which is another behind a tunnel.
-        pages: whether it has pages, which may ask it. Without, nothing that a browser asks is answered.
+        hosts: names of the app, `127.0.0.1:4200`, or `127.0.0.1` for any port, which is another behind a tunnel.
+        pages: whether it has pages, which may ask it. If not, no request of a browser is answered.
     """
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,22 +49,22 @@ def _may_ask(scope: Scope, hosts: Collection[str], pages: bool) -> bool:
         return False
     if not pages:
         return not origins and not sites
-    own = (f"http://{named[0]}", f"https://{named[0]}")  # behind a proxy it is the latter
-    # Pictures, scripts and frames of another page are asked for without `Origin`.
+    own = (f"http://{named[0]}", f"https://{named[0]}")  # `https` behind a proxy
+    # Browsers ask for pictures, scripts and frames of another page without `Origin`.
     return all(origin in own for origin in origins) and (not FOREIGN & {*sites} or _is_followed_link(scope))
 
 
 def _name(host: str) -> str:
-    """A host without its port. Two colons, or more than digits behind one, are of no host that a browser asks."""
+    """Return a host without its port. No browser sends a host with two colons, or with more than digits behind one."""
     found = _WITH_PORT.fullmatch(host)
     return found[1] if found else host
 
 
 def _is_followed_link(scope: Scope) -> bool:
-    """Whether a person goes to a page of ours, in a window of its own and not in a frame of the other page."""
+    """Return whether a person opens a page of ours in a window of its own, not in a frame of the other page."""
     return scope.get("method") == "GET" and _values(scope, b"sec-fetch-dest") == ["document"]
 
 
 def _values(scope: Scope, header: bytes) -> list[str]:
-    """All values of a header, in lower case: two could be read differently by whoever is behind."""
+    """Return all values of a header, in lower case, since the app behind could read two values differently."""
     return [value.decode("latin-1").lower() for name, value in scope.get("headers", ()) if name == header]

@@ -1,4 +1,4 @@
-"""Locks by which processes see each other end, also by `kill -9`: the system gives a lock back then.
+"""Locks by which processes detect each other's end, also by `kill -9`: the system then releases the lock.
 
 Each child ends with its parent, and each run of Prefect has at most one process.
 """
@@ -15,13 +15,13 @@ from pathlib import Path
 UP = "JURY_UP"
 """Environment variable of children: the file that their parent has locked."""
 RUNS = "runs"
-"""Folder beside that file, with a file for each run that has a process: locked by it, and with its id."""
+"""Folder beside that file, with a file for each run that has a process: locked by the process, with its id."""
 LOOKS, LOOK_SECONDS = 10, 0.1
 
 
 @contextmanager
 def lifeline(home: Path) -> Generator[None]:
-    """Lock a new file until the context or this process ends, and name it to children by the environment.
+    """Lock a new file until the context or this process ends, and name it to children in the environment.
 
     Raises:
         ImportError: on Windows, which has no such locks.
@@ -38,7 +38,7 @@ def lifeline(home: Path) -> Generator[None]:
 
 
 def end_with_parent() -> None:
-    """Let this process end as soon as its parent has; do nothing where that has no lifeline."""
+    """End this process as soon as its parent has ended; do nothing if the parent has no lifeline."""
     if file := os.environ.get(UP):
         threading.Thread(target=_end_after, args=(file,), daemon=True).start()
 
@@ -46,13 +46,13 @@ def end_with_parent() -> None:
 def _end_after(file: str) -> None:
     import fcntl
 
-    with suppress(OSError), open(file) as opened:  # noqa: PTH123 - a path that is gone says that the parent has ended
+    with suppress(OSError), open(file) as opened:  # noqa: PTH123 - a missing path means that the parent has ended
         fcntl.flock(opened, fcntl.LOCK_SH)
     os._exit(1)
 
 
 def is_locked(file: Path) -> bool:
-    """Whether a living process has locked a file."""
+    """Return whether a living process has locked a file."""
     import fcntl
 
     try:
@@ -66,9 +66,9 @@ def is_locked(file: Path) -> bool:
 
 
 def claim_run() -> None:
-    """Make this process, where `jury up` started it for a run, the only one of that run, or end it.
+    """Make this process the only one of its run, or end it, if `jury up` started it for a run.
 
-    A runner that is killed leaves a process that begins its run; the next runner may start another one for it. Bar
+    A killed runner leaves a process that begins its run; the next runner may start another one for it. Bar
     *Supervision*, runner killed while a run is PENDING: no call is asked twice.
     """
     up, run = os.environ.get(UP), os.environ.get("PREFECT__FLOW_RUN_ID")
@@ -80,7 +80,7 @@ def claim_run() -> None:
     folder = Path(up).parent / RUNS
     folder.mkdir(mode=0o700, exist_ok=True)
     opened = os.open(folder / run, os.O_RDWR | os.O_CREAT, 0o600)  # open until this process ends
-    for _ in range(LOOKS):  # a runner that looks whether it is locked has it for a moment
+    for _ in range(LOOKS):  # a runner that checks the lock holds it for a moment
         with suppress(BlockingIOError):
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             break
@@ -93,12 +93,12 @@ def claim_run() -> None:
 
 
 def has_process(run: str) -> bool:
-    """Whether a run of this `jury up` has a process."""
+    """Return whether a run of this `jury up` has a process."""
     return is_locked(_claim(run))
 
 
 def end_process(run: str) -> None:
-    """Tell the process of a run to end."""
+    """Send SIGTERM to the process of a run."""
     with suppress(OSError, ValueError):
         os.kill(int(_claim(run).read_text()), signal.SIGTERM)
 

@@ -1,4 +1,4 @@
-"""The pages of a store served by `jury up`, on a port of their own beside Prefect's, to be read and nothing else."""
+"""Read-only server of `jury up` for the pages of a store, on a port of its own beside Prefect's."""
 
 import hmac
 import json
@@ -34,11 +34,11 @@ _HEADERS = {
 
 @contextmanager
 def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
-    """Serve the pages of a store for as long as the context lasts; gives their address, which a note tells to others.
+    """Serve the pages of a store inside the context; yield their address, and write it to a note for other commands.
 
     Args:
-        port: of this machine; where it is taken, another one.
-        auth: what has to be sent to sign in; "": nothing has.
+        port: port of this machine; if it is taken, another one.
+        auth: text that must be sent to sign in; "": none.
     """
     import uvicorn
 
@@ -54,7 +54,7 @@ def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, args=([opened],), name="pages", daemon=True)
         thread.start()
-        with suppress(InputError):  # of a folder that is a link no page is served
+        with suppress(InputError):  # no page is served from a folder that is a link
             write_file(store, f"{FOLDER}/{NOTE}", json.dumps({"address": address, "pid": os.getpid()}).encode())
         try:
             yield address
@@ -66,7 +66,7 @@ def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
 
 
 def pages_app(folder: Path, auth: str) -> App:
-    """An ASGI app that shows the pages of this folder to whoever signs in."""
+    """Return an ASGI app that serves the pages of this folder to users who sign in."""
     wanted = sign_in.header(auth).get("Authorization", "")
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,7 +91,7 @@ def _response(folder: Path, wanted: str, request: Request) -> Response:
 
 
 def _read(folder: Path, path: str) -> bytes | None:
-    """A page of the folder; None where the path is of no page, or of a link, which may lead anywhere."""
+    """Return a page of the folder; None if the path names no page, or a link, which may lead anywhere."""
     name = f"/{INDEX}" if path == "/" else path
     if not _NAME.fullmatch(name) or folder.is_symlink():
         return None

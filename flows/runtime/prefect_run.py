@@ -1,4 +1,4 @@
-"""The flow run that this process works on, as Prefect knows it: who started it, its name and log, where it is shown."""
+"""The flow run of this process in Prefect: who started it, its name and log, and the place of its artifacts."""
 
 import asyncio
 import logging
@@ -22,13 +22,13 @@ from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
 
 WAITING = "Waiting"
-"""Name of the state of a run whose replies have not come yet."""
+"""State name of a run whose replies have not come yet."""
 ANSWER_SECONDS = 10.0
-"""Longest wait for the server, with all that Prefect's client asks again by itself: a run waits for its answers."""
+"""Longest wait for the server, with all retries of Prefect's client: a run waits for its answers."""
 SCHEDULED = "scheduled"
-"""Tag of the shards of an evaluation that a schedule started: they are runs on request."""
+"""Tag of the shards of an evaluation that a schedule started, since Prefect starts shards as runs on request."""
 OF_OURS = " · "
-"""Stands in every name that the program gives, behind the flow's."""
+"""Separator behind the flow's name in every name that the program gives."""
 _GREEK = (
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho|sigma|tau|upsilon|phi|chi"
     "|psi|omega"
@@ -38,31 +38,32 @@ _PRAISE = (
     "|Handcrafted|Tasty|Handmade|Incredible"
 )
 _OF_THE_UIS = re.compile(rf"({_GREEK})\d*(-[a-z]*)+|({_PRAISE})-[^\W\da-z_].{{0,5}}")
-"""A star and where it lies (`theta3-cancri-nebula`, one in nine without a number: `omega-mudor-point`), or praise of a
-dish of six letters at most (`Rustic-Drob`)."""
+"""Names by the UIs: a star and its place (`theta3-cancri-nebula`, one in nine without a number: `omega-mudor-point`),
+or praise of a dish of six letters at most (`Rustic-Drob`).
+"""
 
 
-# While the flow is loaded, before Prefect calls the run Running: it may wait for its server after that.
+# At the import of the flow, before Prefect marks the run Running: it may wait for its server after that.
 claim_run()
 
 
 def own_run() -> FlowRun | None:
-    """The flow run that this is called in, as the server knew it at its start; None outside of one."""
+    """Return the flow run around this call, as the server stored it at its start; None outside of a flow run."""
     context = FlowRunContext.get()
     return context.flow_run if context else None
 
 
 def is_scheduled() -> bool:
-    """Whether a schedule started this run, or the evaluation that it is a shard of."""
+    """Return whether a schedule started this run, or the evaluation that it is a shard of."""
     record = own_run()
     return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
 
 
 async def results_key(flow: str) -> str:
-    """The key under which Prefect keeps the artifacts of this run, beside those of earlier ones of the same sort.
+    """Return the key of this run's artifacts in Prefect, shared with earlier runs of the same sort.
 
-    Whoever looks at a nightly evaluation wants to see what was scheduled, and nothing that somebody tried out: so only
-    a run that a schedule started with the deployment's own parameters has the key `<flow>-<deployment>`.
+    A nightly evaluation must show scheduled runs, and nobody's experiments. So only a run that a schedule started with
+    the deployment's own parameters has the key `<flow>-<deployment>`.
     """
     run = own_run()
     if not run or not run.deployment_id:
@@ -77,13 +78,13 @@ async def results_key(flow: str) -> str:
 
 
 def key_of(flow: str, deployment: str) -> str:
-    """Flow and deployment as a key of artifacts, the flow once: `diagram-nightly`."""
+    """Return flow and deployment as a key of artifacts, with the flow once: `diagram-nightly`."""
     name = re.sub("[^a-z0-9]+", "-", deployment.lower()).strip("-")
     return name if f"{name}-".startswith(f"{flow}-") else f"{flow}-{name}".strip("-")
 
 
 def log_start(start: RunStart) -> None:
-    """Say in the run's log what is judged and by whom."""
+    """Log the samples, the candidates and the judge of a run."""
     part = f", shard {start.shard} of {start.shards}" if start.shards > 1 else ""
     get_run_logger().info(
         "Run %s judges %s samples of %s (%s%s) with %s.",
@@ -93,10 +94,10 @@ def log_start(start: RunStart) -> None:
 
 
 async def show_end(run_id: str, message: str) -> None:
-    """Let the flow run that handed a run in, and waited, show what came of it.
+    """Show the result of a run in the flow run that handed it in and waited.
 
     Args:
-        run_id: of the flow run; empty: there was none.
+        run_id: id of that flow run; empty: there was none.
     """
     own = own_run()
     if not run_id or (own and str(own.id) == run_id):
@@ -109,7 +110,7 @@ async def show_end(run_id: str, message: str) -> None:
 
 
 async def name_run(start: RunStart) -> None:
-    """Give the run in the UI a name that says what is judged, unless a person gave it one."""
+    """Name the run in the UI by flow, candidates, judge and samples, unless a person named it."""
     run = own_run()
     if run and is_made_up(run.name):
         part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
@@ -122,7 +123,7 @@ async def name_run(start: RunStart) -> None:
 
 
 def is_made_up(name: str) -> bool:
-    """Whether nobody typed this name of a run: Prefect, one of its UIs or this program made it.
+    """Return whether a program made this name of a run: Prefect, one of its UIs, or this program.
 
     Prefect keeps no record of who named a run.
     """
@@ -131,7 +132,7 @@ def is_made_up(name: str) -> bool:
 
 
 def _of_prefect(name: str) -> bool:
-    """Whether the name is two of the words that Prefect draws from, such as `bold-falcon`."""
+    """Return whether the name is two of the words that Prefect draws from, such as `bold-falcon`."""
     lists: dict[str, dict[str, Any]] = data.config  # pyright: ignore
     known = {word for each in lists.values() for word in each.get("words", ())}
     words = name.split("-")
@@ -139,9 +140,9 @@ def _of_prefect(name: str) -> bool:
 
 
 def tell_in_sentences() -> None:
-    """From now on, write one sentence to the log for what the user has to mend; to do so again changes nothing.
+    """Log errors that the user has to fix as one sentence from now on; a repeated call changes nothing.
 
-    Prefect writes the traceback of whatever a task raises: thirty lines that tell nothing of a mistake in the input.
+    Prefect logs the traceback of any exception in a task: thirty lines that do not explain a mistake in the input.
     """
     logging.getLogger("prefect.task_runs").addFilter(_sentence_alone)
     logging.getLogger("prefect.task_runs").addFilter(_is_not_cancelled)
@@ -157,9 +158,9 @@ def _sentence_alone(record: logging.LogRecord) -> bool:
 
 
 def _is_not_cancelled(_: logging.LogRecord) -> bool:
-    """Whether the step that writes a line goes on.
+    """Return whether the step that writes a line continues.
 
-    Bar *Supervision*, a cancel in the UI takes at most five lines: each step that was under way would write two.
+    Bar *Supervision*, a cancel in the UI takes at most five lines: each unfinished step would write two.
     """
     try:
         task = asyncio.current_task()

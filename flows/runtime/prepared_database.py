@@ -1,7 +1,7 @@
-"""The empty database that a Prefect server of ours begins with: migrated once for a version of Prefect, then copied.
+"""Empty database that our Prefect servers start with: migrated once for a version of Prefect, then copied.
 
 A server makes its database by a hundred migrations, which take longer than the rest of its start. The prepared one
-holds the schema and not a row more: neither keys nor anything that could tell of one person to another.
+holds the schema and no rows: no keys, and nothing that could reveal one person's data to another.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ DATABASE = "prefect.db"
 """Prefect's name for the database in its home."""
 FOLDER = "image-jury"
 FAILURES = (OSError, RuntimeError, ImportError, sqlite3.Error, subprocess.SubprocessError)
-"""Errors where it cannot be made or kept; RuntimeError: this user has no home; ImportError: Windows."""
+"""Errors if the database cannot be made or kept; RuntimeError: this user has no home; ImportError: Windows."""
 ELSEWHERE = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 """Variables that name another database than the one in the home."""
 MIGRATE = """
@@ -30,14 +30,14 @@ asyncio.run(provide_database_interface().create_db())
 
 
 def give(home: Path) -> None:
-    """Put the prepared database into a home of Prefect that has none, after preparing it where that is still to do.
+    """Put the prepared database into a home of Prefect that has none; prepare it first if necessary.
 
-    What goes wrong is no failure: without it, the server migrates a database of its own.
+    Errors are ignored: without it, the server migrates a database of its own.
     """
     if any(os.environ.get(name) for name in ELSEWHERE):
         return
     with contextlib.suppress(*FAILURES), alone(home):
-        # Without the database, what others may have left of its log would be taken for a part of the new one.
+        # A log that others left without its database would be taken for a part of the new one.
         if not any(home.glob(f"{DATABASE}*")):
             draft = home / f".{DATABASE}.draft"
             shutil.copy(prepared(), draft)  # and its mode
@@ -45,7 +45,7 @@ def give(home: Path) -> None:
 
 
 def prepared() -> Path:
-    """Return the prepared database, which is made now where there is none.
+    """Return the prepared database; make it if there is none.
 
     Raises:
         Exception: one of `FAILURES`; it could not be made.
@@ -58,14 +58,14 @@ def prepared() -> Path:
 
 
 def is_prepared() -> bool:
-    """Whether a server that begins now need not wait for the migrations."""
+    """Return whether a server that starts now can skip the migrations."""
     with contextlib.suppress(*FAILURES):
         return _place().exists()
     return False
 
 
 def _place() -> Path:
-    """Its file, in a private folder of the environment, or of this user's cache where that cannot be written."""
+    """Return its file, in a private folder of the environment, or of this user's cache if that cannot be written."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for folder in (Path(sys.prefix) / "var" / FOLDER, caches / FOLDER / "prefect"):
         with contextlib.suppress(OSError):
@@ -78,9 +78,9 @@ def _place() -> Path:
 
 def _prepare(target: Path) -> None:
     home = target.with_suffix(".draft")
-    shutil.rmtree(home, ignore_errors=True)  # of a process that was killed here
+    shutil.rmtree(home, ignore_errors=True)  # left by a process that was killed here
     home.mkdir(mode=0o700)
-    # Whatever a person has set for Prefect, another database above all, is not meant here.
+    # A person's settings of Prefect, above all another database, must not apply here.
     others = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     settings = {**others, "PREFECT_HOME": str(home), "DO_NOT_TRACK": "1"}
     command = [sys.executable, "-P", "-c", MIGRATE]

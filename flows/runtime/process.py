@@ -1,7 +1,7 @@
-"""The process of a run or a command: signals that end it, and how long it waits for what Prefect does at the end.
+"""Process of a run or a command: the signals that end it, and its wait for Prefect's last steps.
 
-A Prefect server may die, hang or answer late: it costs Prefect's record, never the run. The result of an evaluation is
-known as soon as its flow function has it (`noting_end`). What Prefect does after that only completes the record.
+A Prefect server may die, hang or answer late: that costs Prefect's record, never the run. `noting_end` stores the
+result of an evaluation as soon as its flow function has it. Prefect's steps after that only complete the record.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
 
 END_SECONDS = 8.0
-"""For what is left of the work in a process to end by itself, when the work is done or was stopped."""
+"""Longest wait for the rest of the work in a process to end by itself, once the work is done or was stopped."""
 START_SECONDS = 30.0
 """Longest wait for the first answer of a server that accepts connections."""
 LOOK_SECONDS = 5.0
-"""Between two questions whether a server is there, and longest wait for the answer."""
+"""Seconds between two checks of a server, and longest wait for the answer."""
 SILENT = 2
-"""Questions without an answer after which a server is not waited for."""
+"""Checks without an answer after which the wait for a server ends."""
 
 _ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run came to", default=None)
 
@@ -34,8 +34,9 @@ _LEFT_BEHIND = Event()
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, but SIGTERM ends it as Ctrl-C does, and what does not end in time once the work is done or stopped
-    is left behind: Prefect tells a server that a run was stopped, and where the server hangs it tells it for minutes.
+    """Run work as `asyncio.run` does, but end it at SIGTERM as at Ctrl-C, and leave behind tasks that end too late.
+
+    Prefect reports a stopped run to its server; if the server hangs, the report takes minutes.
     """
     runner = asyncio.Runner()
     loop = runner.get_loop()
@@ -49,9 +50,9 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _interrupt_loop() -> None:
-    """Do in the event loop's own thread what Ctrl-C does.
+    """Raise SIGINT in the event loop's own thread, as Ctrl-C does.
 
-    What a shell script begins in the background ignores Ctrl-C, until it is told to end by SIGTERM.
+    A background process of a shell script ignores Ctrl-C, so its handler is set first.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -59,10 +60,10 @@ def _interrupt_loop() -> None:
 
 
 def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an exception that nobody takes, as asyncio does, but for SIGTERM.
+    """Report an exception that nobody catches, as asyncio does, but not the one at SIGTERM.
 
-    At SIGTERM Prefect raises one wherever the event loop is: in a callback, or in a task that nobody waits for, it ends
-    nothing. The loop learns of the signal besides, and ends the run.
+    At SIGTERM Prefect raises an exception at the current point of the event loop. In a callback, or in a task that
+    nobody awaits, it ends nothing. The loop also receives the signal itself, and ends the run.
     """
     if not _is_sigterm(context.get("exception")):
         loop.default_exception_handler(context)
@@ -76,7 +77,7 @@ def _end(runner: asyncio.Runner) -> None:
 
 
 def _all_ended(loop: asyncio.AbstractEventLoop) -> bool:
-    """End all tasks; whether they do in time, and nobody stops the waiting."""
+    """End all tasks; return whether they do so in time. If the wait is interrupted, leave them behind."""
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
@@ -88,12 +89,12 @@ def _all_ended(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def leave_behind() -> None:
-    """Something in this process will not end by itself within reason: the process is to end without it."""
+    """Note that some work in this process will not end within reason, so that the process ends without it."""
     _LEFT_BEHIND.set()
 
 
 def end_without_the_rest(code: int) -> None:
-    """End a process that has left something behind; return where it has not, for then it ends as any other."""
+    """End a process that has left work behind; return if it has not, since it then ends as any other."""
     if _LEFT_BEHIND.is_set():
         atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
@@ -102,7 +103,7 @@ def end_without_the_rest(code: int) -> None:
 
 @contextmanager
 def ended_by_sigterm() -> Generator[None]:
-    """Let SIGTERM end what runs in the context as Ctrl-C does; for the main thread.
+    """Let SIGTERM end the work in the context as Ctrl-C does; for the main thread.
 
     While a flow runs, Prefect has a handler of its own, which raises an exception of its own.
     """
@@ -118,34 +119,34 @@ def ended_by_sigterm() -> Generator[None]:
 
 
 def hush() -> None:
-    """Keep what DuckDB 2.0 prints at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
+    """Hide the output of DuckDB 2.0 at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _is_sigterm(error: BaseException | None) -> bool:
-    """Whether this is what Prefect raises at SIGTERM, wherever the event loop is: within a task of a group, too."""
+    """Return whether this is Prefect's exception at SIGTERM, also within a task of a group."""
     if isinstance(error, BaseExceptionGroup):
         return any(map(_is_sigterm, cast(BaseExceptionGroup[BaseException], error).exceptions))
     return type(error).__name__ == "TerminationSignal"
 
 
 async def noting_end(work: Awaitable["State"]) -> "State":
-    """The state that an evaluation comes to, or what it raises; noted for a command that waits for it."""
+    """Return the state of an ended evaluation, or raise its exception; note either for a command that waits for it."""
     ended = _ENDED.get() or asyncio.get_running_loop().create_future()
     try:
         ended.set_result(await work)
     except Exception as error:
         ended.set_exception(error)
-        ended.exception()  # or asyncio says that nobody has looked at it
+        ended.exception()  # or asyncio warns that it was never retrieved
     return ended.result()
 
 
 async def first_answer(api: str) -> None:
-    """Wait for whatever a server answers first: Prefect's client would wait for minutes.
+    """Wait for the first answer of a server, for Prefect's client would wait for minutes.
 
     Raises:
-        httpx.HTTPError: nobody is there, or nobody answers.
+        httpx.HTTPError: the server is not there, or does not answer.
     """
     import httpx
 
@@ -156,7 +157,7 @@ async def first_answer(api: str) -> None:
 
 
 async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[State, bool]":
-    """Run a flow to the end of its evaluation, and as far beyond as its server answers.
+    """Run a flow to the end of its evaluation, and further while its server answers.
 
     Args:
         api: address of the server; empty: one that Prefect has in this process, which it ends with itself.
@@ -165,7 +166,7 @@ async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[Sta
         The state, and whether the server has it, too.
 
     Raises:
-        Exception: what the flow raised where the server did not take it in, or Prefect of a flow that did not begin.
+        Exception: the flow raised it and the server did not record it, or Prefect raised it before the flow began.
     """
     ended: asyncio.Future[State] = asyncio.get_running_loop().create_future()
     _ENDED.set(ended)
@@ -184,12 +185,12 @@ async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[Sta
 
 
 def raised(state: "State") -> bool:
-    """Whether a state is that of a flow that raised; ours return the sentence that stopped them."""
+    """Return whether a state is that of a flow that raised; our flows return the sentence that stopped them."""
     return state.is_crashed() or "encountered an exception" in str(state.message)
 
 
 async def _recorded(run: "asyncio.Task[State]", api: str) -> None:
-    """Wait for what Prefect does at the end of a run, or for its server to be silent."""
+    """Wait until Prefect's steps at the end of a run are done, or its server is silent."""
     import httpx
 
     silent = 0

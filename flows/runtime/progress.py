@@ -22,9 +22,9 @@ UPDATE_SECONDS = 1.0
 PATIENCE_SECONDS = 5.0
 """Longest wait for the last update when the run is over."""
 LINES = 10
-"""Lines in all, where there is no terminal to draw a bar on and nothing holds the calls up."""
+"""Number of lines in all, if there is no terminal for a bar and nothing holds the calls up."""
 LINE_SECONDS = 30.0
-"""Between two lines while something holds them up."""
+"""Seconds between two lines while the calls are held up."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +41,12 @@ class Progress:
         key: str = "",
         cost: Callable[[], str] = str,
     ) -> None:
-        """A progress that is not yet shown.
+        """Prepare a progress that is not shown yet.
 
         Args:
-            held_up: says what holds the calls up at the moment, "" where nothing does.
-            key: of the run's artifacts; empty: the flow's name.
-            cost: says what the run has cost so far, "" where that is nothing or unknown.
+            held_up: returns the reason that holds the calls up at the moment, "" if there is none.
+            key: key of the run's artifacts; empty: the flow's name.
+            cost: returns the cost of the run so far, "" if that is nothing or unknown.
         """
         self._flow = flow
         self._key = f"{key or flow}-progress"
@@ -82,7 +82,7 @@ class Progress:
             self._publishing.cancel()
 
     def advance(self, judgments: Iterable[Judgment]) -> None:
-        """Count one more decided sample, and the judgments of it that count."""
+        """Count one more decided sample, and its judgments that count."""
         before = self._share()
         self._done += 1
         self._statuses.update(row.status for row in judgments)
@@ -100,7 +100,7 @@ class Progress:
             print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
 
     def _tell(self) -> None:
-        """Show what holds the calls up, which changes while no sample is decided; lines now and then."""
+        """Show the reason that holds the calls up, even while no sample is decided; print lines now and then."""
         if self._bar:
             self._draw(self._bar)
         elif self._note() and time.monotonic() - self._line_at >= LINE_SECONDS:
@@ -131,7 +131,7 @@ class Progress:
         await self._publish()
 
     async def _publish(self) -> None:
-        """Bring the artifact up to date. What fails is tried again with the next update."""
+        """Update the artifact; after a failure, the next update tries again."""
         from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
 
         words, percent = self._words(), round(100 * self._share(), 1)
@@ -154,7 +154,7 @@ def _bar(stream: IO[str], flow: str, samples: int) -> "Bar":
 
     words = TextColumn("samples{task.fields[not_ok]}", markup=False)
     columns = (TextColumn(flow), BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn(), TimeRemainingColumn())
-    # Standard output is not the bar's: it may go to a file while the bar goes to a terminal.
+    # The bar leaves standard output alone: it may go to a file while the bar goes to a terminal.
     bar = Bar(*columns, console=Console(file=stream), redirect_stdout=False)
     bar.add_task(flow, total=samples, not_ok="")
     return bar

@@ -1,4 +1,4 @@
-"""Registration of the list's deployments on a server, again and again: edits in the UI stay.
+"""Repeated registration of the list's deployments on a server, which keeps edits in the UI.
 
 Only values that changed in the list since its last registration are applied. A digest of each is kept on the server,
 where any checkout finds it: in one Prefect variable for each deployment, since a variable holds 5,000 characters.
@@ -27,9 +27,9 @@ from tasks.errors import InputError
 from tasks.text import one_line
 
 ALWAYS = {"description", "tags", "paused"}
-"""Applied at each start; `paused` only where the list names it."""
+"""Fields that are applied at each start; `paused` only if the list names it."""
 MISSING = "(none)"
-"""Value of a field that is not there."""
+"""Value of a field that is missing."""
 SHOWN = 60
 """Longest value that is shown, in characters."""
 CURE = "`jury up --reset` takes the list's"
@@ -38,11 +38,11 @@ Fields = Mapping[str, Any]
 
 
 class Merged(NamedTuple):
-    """Fields of the list and of a server made one."""
+    """Merged fields of the list and of a server."""
 
     values: dict[str, Any]
     replaced: list[str]
-    """Names of the fields whose value on the server gives way to the list's."""
+    """Names of the fields whose value on the server is replaced by the list's."""
     said: list[str]
     """Messages about what people changed, and what the list replaced."""
 
@@ -51,21 +51,21 @@ class Registered(NamedTuple):
     """A deployment of the list after its registration."""
 
     id: UUID | None
-    """None: people deleted it."""
+    """Id of the deployment; None: people deleted it."""
     schedules: list[str]
-    """When it runs, in words; people's schedules, too."""
+    """Schedules in words; people's schedules, too."""
     said: list[str]
-    """As in `Merged`."""
+    """Messages, as in `Merged`."""
 
 
 async def register(deployed: Deployed, reset: bool) -> Registered:
     """Put a deployment of the list on the server.
 
     Args:
-        reset: the list wins where people changed what came of it; schedules that they added stay.
+        reset: the list replaces people's changes; schedules that they added are kept.
 
     Raises:
-        InputError: the server refuses what people left there together with what the list says.
+        InputError: the server refuses people's changes together with the list's values.
     """
     known: DeploymentResponse | None = None
     said: list[str] = []
@@ -88,13 +88,13 @@ async def register(deployed: Deployed, reset: bool) -> Registered:
 
 
 async def on_server() -> list[DeploymentResponse]:
-    """All deployments that the server has, whoever made them."""
+    """Return all deployments on the server, also those by others."""
     async with get_client() as client:
         return await client.read_deployments()
 
 
 async def idle_limits() -> str:
-    """Return a sentence about the limits `jury:<host>`, of which no run takes slots; "" where there are none."""
+    """Return a sentence about the limits `jury:<host>`, which no run uses; "" if there are none."""
     async with get_client() as client:
         limits = await client.read_global_concurrency_limits(limit=200)
     names = sorted(each.name for each in limits if each.name.startswith("jury:"))
@@ -109,7 +109,7 @@ async def idle_limits() -> str:
 def left_over(found: Iterable[DeploymentResponse], served: Collection[str]) -> list[str]:
     """Return a sentence for each deployment of our flows that is neither in the list nor on a work pool.
 
-    It may have another name in the list now, or be another list's: it is left as it is, and what comes due of it waits.
+    It may have another name in the list now, or belong to another list. It is left as it is, and its due runs wait.
 
     Args:
         found: all deployments of the server.
@@ -125,7 +125,7 @@ def left_over(found: Iterable[DeploymentResponse], served: Collection[str]) -> l
 
 
 def when(scheduled: DeploymentSchedule | DeploymentScheduleCreate) -> str:
-    """Return when a schedule is due, in the words of the list."""
+    """Return the due times of a schedule, in the words of the list."""
     values = scheduled.schedule.model_dump()
     every = values.get("interval")
     due = values.get("cron") or values.get("rrule") or (f"every {every.total_seconds():g} s" if every else "never")
@@ -137,7 +137,7 @@ def merge(last: Mapping[str, str], listed: Fields, found: Fields, defaults: Fiel
 
     Args:
         last: digests of the list's fields at its last registration.
-        defaults: values of fields that are not given; not named here: none.
+        defaults: values of fields that are not given; `MISSING` for all others.
         reset: apply all fields of the list.
     """
     values: dict[str, Any] = {}
@@ -162,7 +162,7 @@ def merge(last: Mapping[str, str], listed: Fields, found: Fields, defaults: Fiel
 
 
 def digest(value: Any) -> str:
-    """Return a short digest of a value, which may itself be long."""
+    """Return a short digest of a value of any length."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -173,7 +173,7 @@ def digests(fields: Fields) -> dict[str, str]:
 
 
 def variable_name(title: str) -> str:
-    """Name of the variable with the digests of a deployment: `jury_list_plot_nightly_` and a digest of the title."""
+    """Return the name of a deployment's variable of digests: `jury_list_plot_nightly_` and a digest of the title."""
     words = re.sub(r"[^a-z0-9]+", "_", title.lower())
     return f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
 
@@ -245,12 +245,12 @@ async def _update_schedules(
 
 
 def _of_list(deployed: Deployed) -> dict[str, Any]:
-    """Fields of a deployment as the list has them, without its schedules."""
+    """Return the fields of a deployment as the list has them, without its schedules."""
     return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.own)
 
 
 def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
-    """The same fields as the server has them."""
+    """Return the same fields as the server has them."""
     form = read_json(known.parameters.get("parameters", {}))
     return _fields(deployed, known.description or "", known.tags, known.paused, form)
 
@@ -261,7 +261,7 @@ def _fields(deployed: Deployed, description: str, tags: list[str], paused: bool 
 
 
 def _place(slug: str | None) -> str:
-    """Name of a schedule. One without a slug is people's own: the list has none."""
+    """Return the name of a schedule. Only people's own schedules have no slug, and thus no name."""
     return f"schedule {slug}" if slug else ""
 
 
@@ -271,7 +271,7 @@ def _of_schedule(each: DeploymentSchedule | DeploymentScheduleCreate) -> dict[st
 
 
 def _leaves(raw: Fields, form: type[BaseModel], place: str = "") -> dict[str, Any]:
-    """Values of a form by the names of its fields, `judge.model` where they are nested; others are left out."""
+    """Return the values of a form by the names of its fields, `judge.model` if nested; others are left out."""
     found: dict[str, Any] = {}
     for name, info in form.model_fields.items():
         if name in raw and (inner := nested(info, raw[name])):
@@ -296,11 +296,11 @@ def _raw(fields: Fields) -> dict[str, Any]:
 
 
 async def _last(client: PrefectClient, title: str) -> dict[str, str]:
-    """Digests of the list at its last registration; empty where they are unknown."""
+    """Return the digests of the list at its last registration; empty if they are unknown."""
     found = await client.read_variable_by_name(variable_name(title))
     try:
         return TypeAdapter(dict[str, str]).validate_python(found.value if found else {})
-    except ValidationError:  # a person's own
+    except ValidationError:  # a variable that a person made
         return {}
 
 

@@ -1,7 +1,7 @@
-"""The runner of `jury up`, a process of its own: it starts runs that are due, and begins those again that vanished.
+"""Runner of `jury up`, a process of its own: it starts runs that are due, and restarts those that vanished.
 
-Its arguments are the ids of the deployments that it serves, and "own" first where the server is ours alone: on any
-other, another machine's processes may be at work on a run.
+Its arguments are the ids of its deployments, and "own" first if the server is ours alone: on any other, another
+machine's processes may be working on a run.
 """
 
 import asyncio
@@ -27,25 +27,25 @@ from flows.runtime.lifeline import end_process, end_with_parent, has_process
 OWN = "own"
 RUNS_AT_ONCE = 16
 POLL_SECONDS = 3.0
-"""Between two questions for runs that are due."""
+"""Seconds between two requests for runs that are due."""
 LOOK_SECONDS = 10.0
-"""Between two looks for runs whose process is gone."""
+"""Seconds between two searches for runs whose process is gone."""
 PAGE = 200
 """Most runs that a Prefect server returns at once."""
 MOST_STARTS = 3
-"""A run that crashed so often would crash once more."""
+"""Most starts of a run: one that crashed so often would crash once more."""
 BEGINS_WITHIN = timedelta(seconds=10)
-"""A process that has just begun may not have claimed its run yet, and one that ends may still report how."""
+"""Delay before a restart: a new process may not have claimed its run yet, and one that ends may report its end."""
 ENDS_WITHIN = timedelta(minutes=1)
-"""A runner ends the processes of runs that people cancel, unless a runner before it started them."""
+"""Delay before a process is ended here: a runner ends those of cancelled runs, unless an earlier one started them."""
 Question = Callable[[], Awaitable[Any]]
 
 
 class OutageRunner(Runner):
-    """A runner that goes on when its server is back, however long it was away.
+    """A runner that continues when its server is back, after an outage of any length.
 
-    Bar *Supervision*, outages of 20 s and 120 s: Prefect's runner ends, with all its runs, after three questions in a
-    row without an answer, which takes 10 s, and no longer learns of runs that are cancelled.
+    Bar *Supervision*, outages of 20 s and 120 s: Prefect's runner ends, with all its runs, after three requests in a
+    row without an answer, which takes 10 s. It also no longer detects cancelled runs.
     """
 
     async def serve(self, deployment: UUID) -> None:
@@ -54,12 +54,12 @@ class OutageRunner(Runner):
         async def applied() -> UUID:
             return deployment
 
-        # The runner has a deployment applied, to learn its id; this one is, and people may have changed it.
+        # The runner applies a deployment to get its id; this one is applied, and people may have changed it.
         known = SimpleNamespace(name=None, storage=None, aapply=applied)
         await self.aadd_deployment(cast(RunnerDeployment, known))
 
     async def __aenter__(self) -> Self:
-        """Start; the questions that it asks for ever may fail from then on."""
+        """Start the runner; its repeated requests may fail from then on."""
         await super().__aenter__()
         runs, cancelled = self._scheduled_run_poller, self._cancelling_observer
         runs._get_and_submit_flow_runs = _forgiven(runs._get_and_submit_flow_runs)  # pyright: ignore
@@ -67,12 +67,12 @@ class OutageRunner(Runner):
         return self
 
     def handle_sigterm(self, *_: object, **__: object) -> None:
-        """End as at Ctrl-C, with all runs. Bar *Supervision*, SIGTERM: the runner's own way leaves them running."""
+        """End as at Ctrl-C, with all runs. Bar *Supervision*, SIGTERM: the runner's own handler leaves them running."""
         raise KeyboardInterrupt
 
 
 def _forgiven(ask: Question) -> Question:
-    """A question to a server that may be away."""
+    """Return a request that only prints a message if the server is away."""
 
     async def asked() -> None:
         try:
@@ -95,7 +95,7 @@ def _is_away(error: Exception) -> bool:
 
 
 async def _look_after(deployments: Collection[UUID]) -> None:
-    """Begin runs again whose process is gone, for as long as the runner runs."""
+    """Restart runs whose process is gone, for as long as the runner runs."""
     since = datetime.now(UTC)
     look = _forgiven(lambda: begin_again(deployments, since))
     while True:
@@ -104,9 +104,9 @@ async def _look_after(deployments: Collection[UUID]) -> None:
 
 
 async def skip_late(deployments: Collection[UUID]) -> str:
-    """Skip scheduled runs that came due while nothing was running, but the newest of each deployment.
+    """Skip scheduled runs that came due while nothing was running, except the newest of each deployment.
 
-    Each would need a process to find that out. Returns a message for the user; empty: none is late.
+    Each would need a process just to be skipped. Return a message for the user; empty: none is late.
     """
     before = {"before_": datetime.now(UTC)}
     async with get_client() as client:
@@ -127,10 +127,10 @@ async def skip_late(deployments: Collection[UUID]) -> str:
 
 
 async def begin_again(deployments: Collection[UUID], since: datetime) -> None:
-    """Mark runs whose process is gone as crashed, and begin them again; end those that people cancelled.
+    """Mark runs whose process is gone as crashed, and restart them; end those that people cancelled.
 
     Args:
-        since: when this runner began: what it takes itself is about to begin, and what crashed before stays so.
+        since: start of this runner: runs that it takes itself are about to begin, and earlier crashes stay crashes.
     """
     open_states = {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}
     async with get_client() as client:
@@ -155,12 +155,12 @@ async def _end_or_begin(client: PrefectClient, run: FlowRun, state: State[Any]) 
         await client.set_flow_run_state(run.id, Cancelled(), force=True)
     elif state.is_pending():
         await client.set_flow_run_state(run.id, Scheduled(), force=True)
-    else:  # begun again as any that has crashed
+    else:  # restarted as any that has crashed
         await client.set_flow_run_state(run.id, Crashed(message="Its process is gone."), force=True)
 
 
 async def _runs(client: PrefectClient, deployments: Collection[UUID], **wanted: Any) -> list[FlowRun]:
-    """All runs of deployments that fit, the first due first."""
+    """Return all runs of deployments that fit, the first due first."""
     sought = FlowRunFilter.model_validate({"deployment_id": {"any_": [*deployments]}, **wanted})
     found: list[FlowRun] = []
     while True:
@@ -177,7 +177,7 @@ async def _run(deployments: Collection[UUID], own: bool) -> None:
     for each in deployments:
         await runner.serve(each)
     async with get_client() as client:
-        # Bar *Supervision*, cancel in the UI: a runner that starts without a server never learns of it.
+        # Bar *Supervision*, cancel in the UI: a runner that starts without a server never detects it.
         while error := await client.api_healthcheck():
             _print_away(error)
             await asyncio.sleep(POLL_SECONDS)
@@ -188,7 +188,7 @@ async def _run(deployments: Collection[UUID], own: bool) -> None:
 
 
 def main() -> None:
-    """Run until it is told to end, or its `jury up` has ended."""
+    """Run until SIGTERM or Ctrl-C, or until its `jury up` has ended."""
     end_with_parent()
     given = sys.argv[1:]
     try:

@@ -1,4 +1,4 @@
-"""Texts in Secret blocks of a Prefect server that is there: none is started for that, and Prefect is not imported."""
+"""Texts in Secret blocks of an available Prefect server; without one, no server is started and Prefect not imported."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from tasks.text import one_line
 
 
 async def secret_block(block: str) -> str:
-    """The text in a Secret block.
+    """Return the text in a Secret block.
 
     Raises:
         LookupError: there is none, in words that go on from "… and".
@@ -19,10 +19,10 @@ async def secret_block(block: str) -> str:
 
     try:
         value = (await Secret.aload(block)).value.get_secret_value()  # pyright: ignore
-    except Exception as error:  # whatever may be wrong with a block, a server, or the way to it
+    except Exception as error:  # any fault of a block, of a server, or of the way to it
         if isinstance(error.__cause__, ObjectNotFound):
             raise LookupError(f"the Prefect server has no Secret block {block}") from None
-        # Other words may quote what the block holds.
+        # The words of a ValueError may quote the text in the block.
         words = type(error).__name__ if isinstance(error, ValueError) else one_line(str(error))
         raise LookupError(f"the Prefect server gives no Secret block {block}: {words}") from None
     if not isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Ledgers and a remote store: those of others are fetched before a run, its own is sent every few seconds.
+"""Ledgers and a remote store: other machines' ledgers are fetched before a run, its own is sent every few seconds.
 
-What cannot be sent costs a warning: it is in the local cache on this machine, and the next sync sends it.
+A failure to send costs a warning: the data is in the local cache on this machine, and the next sync sends it.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from tasks.ledger.remote import Remote
 
 EVERY_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0
-"""Longest wait for the last of a run to be sent."""
+"""Longest wait for the last data of a run to be sent."""
 
 LONGEST_RUN = timedelta(days=2)
-"""A reply that is young enough to be reused may stand in a run that began so long before."""
+"""Longest run: a reply that is young enough to be reused may be in a run that began so long before."""
 
 _log = get_logger("image-jury")
 T = TypeVar("T")
 
 
 async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[float, list[str]]:
-    """Bring the runs whose replies may be reused into the local cache; return the hours, and what there is to warn of.
+    """Fetch the runs whose replies may be reused into the local cache; return the hours, and warnings.
 
-    Where the bucket does not answer none is reused: what another machine has forgotten would be in the cache still.
+    If the bucket does not answer, no reply is reused: the cache may still have runs that another machine has removed.
     """
     if remote is None or not reuse_hours:
         return reuse_hours, []
@@ -49,9 +49,9 @@ async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[floa
 
 
 async def fetch_passports(remote: Remote | None) -> bool:
-    """Bring the passports that other machines made into the local cache; False: it is not known whether there are any.
+    """Fetch the passports of other machines into the local cache; return False if that fails.
 
-    That they cannot be fetched is no warning of its own: the run's ledger cannot be sent then, either, and that is one.
+    The failure needs no warning of its own: the run's ledger cannot be sent then, either, and that causes one.
     """
     try:
         if remote:
@@ -62,8 +62,7 @@ async def fetch_passports(remote: Remote | None) -> bool:
 
 
 async def share_nights(remote: Remote | None) -> tuple[str, ...]:
-    """Bring the runs of other machines into the local cache, of which alarms are computed, and share what people and
-    runs did about alarms; returns what there is to warn of."""
+    """Fetch the runs of other machines, for alarms, and share the records of alarms; return warnings."""
     if remote is None:
         return ()
     try:
@@ -75,13 +74,13 @@ async def share_nights(remote: Remote | None) -> tuple[str, ...]:
 
 
 def _fetch(remote: Remote, since: datetime | None = None) -> None:
-    """Bring runs of other machines here, and remove here what these have forgotten."""
+    """Fetch runs of other machines, and remove data here that they have removed."""
     remote.fetch(since)
     settle(remote.folder, remote)
 
 
 class Sending:
-    """The sending of one run, from entering the context to leaving it. Without a remote store it does nothing."""
+    """Sending of one run, from entering the context to leaving it. Without a remote store it does nothing."""
 
     def __init__(self, remote: Remote | None, run_id: str) -> None:
         self._remote, self._run_id = remote, run_id
@@ -103,11 +102,11 @@ class Sending:
                 await self._loop
 
     def wake(self) -> None:
-        """There is something new to be sent."""
+        """Report that there is new data to send."""
         self._due.set()
 
     async def finish(self) -> tuple[str, ...]:
-        """Send what is left, the end included, within `PATIENCE_SECONDS`; returns what there is to warn of."""
+        """Send the remaining data, the end included, within `PATIENCE_SECONDS`; return warnings."""
         if not (remote := self._remote):
             return ()
         patience = asyncio.timeout(PATIENCE_SECONDS)
@@ -116,7 +115,7 @@ class Sending:
                 await self._send(remote)
                 if OTHER_CALLS.folders(remote.folder):
                     await in_daemon_thread(lambda: remote.send_folder(OTHER_CALLS.folder))
-        except Exception as error:  # none may take the run with it: its replies are paid, and lie here
+        except Exception as error:  # none may stop the run: its replies are paid for, and stored here
             why = f"it took longer than {PATIENCE_SECONDS:g} s" if patience.expired() else error
             return (
                 f"The run could not be sent whole ({why}). It is safe on this machine; `jury sync` sends the rest.",
@@ -134,14 +133,14 @@ class Sending:
             self._due.clear()
             try:
                 await self._send(remote)
-            except Exception as error:  # finish tells of it, too, if it stays
+            except Exception as error:  # `finish` reports it, too, if it lasts
                 _log.warning("The ledger could not be sent, trying again: %s", error)
 
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:
-    """Return the result of work in a thread that the end of the process does not wait for, as it does with `to_thread`.
+    """Return the result of work in a thread that the end of the process does not wait for, unlike one of `to_thread`.
 
-    A thread cannot be stopped half-way. Where this is cancelled, the thread goes on, and its result goes nowhere.
+    A thread cannot be stopped half-way. If this call is cancelled, the thread continues, and its result is lost.
     """
     done: Future[T] = Future()
 

@@ -1,6 +1,6 @@
-"""The process of a Prefect server: `python -m flows.runtime.served_process [SOCKET [temporary]]`.
+"""Process of a Prefect server: `python -m flows.runtime.served_process [SOCKET [temporary]]`.
 
-It is `prefect server start` with a guard before it, and pages whose requests wait while the database is busy.
+It is `prefect server start` behind a guard, and requests of its pages wait while the database is busy.
 """
 
 import asyncio
@@ -17,30 +17,30 @@ from flows.runtime.lifeline import end_with_parent
 from flows.runtime.prepared_database import give
 
 HOSTS = "JURY_HOSTS"
-"""Environment variable: further names under which it is asked, as by a proxy; with commas between them."""
+"""Environment variable: further host names of the server, such as a proxy's, separated by commas."""
 TEMPORARY = "temporary"
-"""Argument of a server for one command: it starts no schedule, and answers no page."""
+"""Argument of a server for one command: it starts no schedules, and answers no pages."""
 END_SECONDS = 3
-"""For requests that are being answered when it is told to end."""
+"""Seconds for open requests when the server ends."""
 PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-"""Seconds before each new try while the database is busy."""
+"""Seconds before each retry while the database is busy."""
 BUSY = 503
 
 Message = MutableMapping[str, Any]
 
 
 def main(inherited: str = "", kind: str = "") -> None:
-    """Serve until the process is told to end.
+    """Serve until a signal ends the process.
 
     Args:
-        inherited: number of a listening socket; empty: it listens where Prefect's settings say.
+        inherited: number of a listening socket; empty: it listens at the address in Prefect's settings.
         kind: `temporary`, or empty.
     """
-    os.umask(0o077)  # the database holds what runs were given, and Prefect makes it for everybody to read
+    os.umask(0o077)  # the database holds the parameters of runs, and Prefect makes it for everybody to read
     end_with_parent()
     if inherited:
         give(Path(os.environ["PREFECT_HOME"]))
-    gc.disable()  # bar `bench-cold`: searching all that is imported, again and again, is an eighth of the start
+    gc.disable()  # bar `bench-cold`: repeated searches of all imported objects are an eighth of the start
     import uvicorn
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
@@ -62,16 +62,16 @@ def main(inherited: str = "", kind: str = "") -> None:
 
 
 def further_hosts() -> set[str]:
-    """Names from the environment, in lower case."""
+    """Return the names from the environment, in lower case."""
     return {name.strip().lower() for name in os.environ.get(HOSTS, "").split(",") if name.strip()}
 
 
 def retrying(app: App) -> App:
     """Return an app that repeats requests of a browser's page while SQLite is busy.
 
-    Prefect begins a transaction as if it would only read. Where another has written by the time that it writes, SQLite
-    fails it at once, whatever its time-out, and Prefect answers 503. Programs then ask again; pages show an error.
-    Nothing of a failed transaction stays. Bar *Supervision*, 100 actions in the UI beside six runs: without this the
+    Prefect begins a transaction as if it would only read. If another one writes before it does, SQLite fails it at
+    once, with any time-out, and Prefect answers 503. Programs then ask again; pages show an error. A failed
+    transaction leaves nothing behind. Bar *Supervision*, 100 actions in the UI beside six runs: without this the
     server refused 20, with it 2.
     """
 
@@ -101,7 +101,7 @@ async def _whole(receive: Receive) -> Message:
 
 
 def _again(body: Message, receive: Receive) -> Receive:
-    """Return a body that is received once more; what comes after it is the connection's."""
+    """Return a receiver that gives the body once more, and then the messages of the connection."""
     messages = [body]
 
     async def received() -> Message:
@@ -111,7 +111,7 @@ def _again(body: Message, receive: Receive) -> Receive:
 
 
 async def _answered(app: App, scope: Scope, receive: Receive, send: Send) -> bool:
-    """Ask, and pass the answer on unless it is that the database is busy."""
+    """Ask the app, and pass its answer on unless the database is busy; return whether it was passed on."""
     busy = False
 
     async def passed_on(message: Message) -> None:
@@ -122,7 +122,7 @@ async def _answered(app: App, scope: Scope, receive: Receive, send: Send) -> boo
 
     try:
         await app({**scope}, receive, passed_on)
-    except Exception:  # Starlette raises what it has answered once more, for the server's log
+    except Exception:  # Starlette raises an answered error once more, for the server's log
         if not busy:
             raise
     return not busy

@@ -1,4 +1,4 @@
-"""Prefect servers of ours: that of a store, found by other commands, and a temporary one, which ends with its command.
+"""Our Prefect servers: that of a store, found by other commands, and a temporary one, which ends with its command.
 
 A port that answers proves nothing: it may be another person's Prefect, and registering deployments there would write
 into it. A server is ours while the `jury up` that noted it holds its lock.
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 HOST = "127.0.0.1"
 NOTE = "server.json"
 MOST_OF_NOTE = 10_000
-"""Bytes of it."""
+"""Most bytes of the note."""
 LOG = "server.log"
-"""In the home of a server: what it prints."""
+"""File in the home of a server: its output."""
 PATIENCE_SECONDS = 300.0
-"""For a server that starts; on a busy machine the first of all takes minutes."""
+"""Longest wait for a server to start; on a busy machine the first start of all takes minutes."""
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
-"""Telemetry and advertisements off."""
+"""Settings that turn off telemetry and advertisements."""
 NOT_FOR_SERVERS = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING")
 """Variables about another server than the one that is started."""
 OTHER_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_CUSTOM_HEADERS")
@@ -62,7 +62,7 @@ class Server(NamedTuple):
     lock: str = ""
     """File that its `jury up` has locked for as long as it lives."""
     auth: str = ""
-    """Text that signs in; "": nobody has to. Never noted with the rest."""
+    """Text that signs in; "": none is needed. It is never noted with the rest."""
 
     @property
     def ui(self) -> str:
@@ -76,16 +76,16 @@ class Server(NamedTuple):
 
 
 class PrefectServer:
-    """A server of ours as a child process until `end`. It listens from the first moment: whoever asks early waits."""
+    """A server of ours as a child process until `end`. It listens from the start, so early requests wait."""
 
     def __init__(self, home: Path, port: int = 0, auth: str = "", temporary: bool = False) -> None:
-        """Start it; returns at once.
+        """Start the server; return at once.
 
         Args:
-            home: of Prefect; its output goes to `server.log` there.
+            home: Prefect's home; the output goes to `server.log` there.
             port: 0: a free one.
-            auth: what has to be sent to sign in; "": nothing has.
-            temporary: it serves one command: it starts no schedule, and answers no page.
+            auth: text that must be sent to sign in; "": none.
+            temporary: it serves one command: it starts no schedules, and answers no pages.
 
         Raises:
             OSError: another program has the port.
@@ -101,10 +101,10 @@ class PrefectServer:
         return api_at(self.port)
 
     async def answering(self) -> None:
-        """Wait until it answers; from then on it is started again, at the same address, where it ends.
+        """Wait until the server answers; from then on it is restarted at the same address when it ends.
 
         Raises:
-            InputError: it ended before that, or takes longer than anybody waits.
+            InputError: it ended before that, or took longer than `PATIENCE_SECONDS`.
         """
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -120,7 +120,7 @@ class PrefectServer:
         self.child.keep()
 
     def end(self) -> None:
-        """End it for good."""
+        """End the server for good."""
         self.child.end()
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -138,17 +138,17 @@ class PrefectServer:
 
 
 def api_at(port: int) -> str:
-    """Address of the API of a server of ours, running or not."""
+    """Return the address of the API of a server of ours, running or not."""
     return f"http://{HOST}:{port}/api"
 
 
 def home(store: Path) -> Path:
-    """Prefect's home under a store, so that it and a person's other Prefect never mix."""
+    """Return Prefect's home under a store, so that it and a person's other Prefect never mix."""
     return store.absolute() / "prefect"
 
 
 def running(store: Path) -> Server | None:
-    """The server that `jury up` runs for this store, as long as that lives."""
+    """Return the server that `jury up` runs for this store, as long as `jury up` lives."""
     try:
         server = TypeAdapter(Server).validate_json(read_regular(home(store) / NOTE, MOST_OF_NOTE))
     except (InputError, OSError, ValidationError):
@@ -157,17 +157,17 @@ def running(store: Path) -> Server | None:
 
 
 def made_home(store: Path) -> Path:
-    """Prefect's home under a store, there and readable by its user alone.
+    """Make Prefect's home under a store, readable by its user alone, and return it.
 
     Raises:
-        InputError: it, or a file in it, is a link: a server would write to where that leads.
+        InputError: it, or a file in it, is a link: a server would write to the target.
     """
     place = home(store)
     private_folder(place)
     for each in (place, *place.iterdir()):
         if each.is_symlink():
             raise InputError(f"{each}: refused: it is a link; remove it, or put what it leads to in its place")
-    with contextlib.suppress(PermissionError):  # it is another user's, who has let this one in
+    with contextlib.suppress(PermissionError):  # it belongs to another user, who has let this one in
         place.chmod(0o700)
         for file in place.glob(f"{DATABASE}*"):
             file.chmod(0o600)
@@ -176,7 +176,7 @@ def made_home(store: Path) -> Path:
 
 @contextlib.contextmanager
 def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
-    """A server of our own, for as long as the context lasts, noted for other commands.
+    """Run a server of our own inside the context, and note it for other commands.
 
     Raises:
         InputError: the server did not start.
@@ -194,7 +194,7 @@ def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
 
 @contextlib.contextmanager
 def listening(port: int) -> Generator[socket.socket]:
-    """A socket that listens on a port of this machine; 0: a free one."""
+    """Open a socket that listens on a port of this machine; 0: a free one."""
     with socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((HOST, port))
@@ -203,7 +203,7 @@ def listening(port: int) -> Generator[socket.socket]:
 
 
 def refuse_taken(port: int) -> None:
-    """Raise InputError where a port of this machine is taken."""
+    """Raise InputError if a port of this machine is taken."""
     try:
         with listening(port):
             return
@@ -212,7 +212,7 @@ def refuse_taken(port: int) -> None:
 
 
 def for_servers() -> dict[str, str]:
-    """The environment of a server: nothing about another server, and no key, which only judges need.
+    """Return the environment of a server, without another server's variables, and without keys, which only judges need.
 
     Raises:
         JudgeStopped: JURY_ENDPOINTS cannot be read.
@@ -222,7 +222,7 @@ def for_servers() -> dict[str, str]:
 
 
 def client_settings(api: str, auth: str = "") -> dict[str, str]:
-    """Environment in which Prefect's client uses this server, signing in where it has to."""
+    """Return the environment in which Prefect's client uses this server, and signs in if necessary."""
     return {**QUIET, "PREFECT_API_URL": api, **({"PREFECT_API_AUTH_STRING": auth} if auth else {})}
 
 
@@ -236,13 +236,13 @@ def _environment(place: Path, port: int, auth: str, temporary: bool) -> Mapping[
         "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "true",
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
-        # The browser asks whoever served the page, on whatever port that is.
+        # The browser asks the server of the page, on its port.
         "PREFECT_SERVER_UI_API_URL": "/api",
-        # Who holds places under a limit is still known after a restart, and soon forgotten when it has vanished.
+        # The holders of places under a limit are remembered after a restart, and soon forgotten when they vanish.
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "5",
     }
-    if temporary:  # only those who look at a server with a UI need to find the types of blocks there
+    if temporary:  # only users of a UI need the types of blocks there
         own["PREFECT_API_BLOCKS_REGISTER_ON_START"] = "false"
         own["PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION"] = "false"
     return {**for_servers(), **QUIET, **own, **signed_in}
@@ -252,13 +252,13 @@ class TemporaryServer(PrefectServer):
     """A server for this process alone."""
 
     def __init__(self, home: Path) -> None:
-        """Start it on this home of Prefect; returns at once."""
+        """Start the server on this home of Prefect; return at once."""
         prepared = (home / DATABASE).exists() or is_prepared()
         self._words = _MADE if prepared else _NOT_MADE
         super().__init__(home, temporary=True)
 
     def tell(self) -> None:
-        """Print on standard error what is waited for, once: the next run of this process finds it started."""
+        """Print once on standard error that a server is starting: the next run of this process finds it started."""
         if self._words:
             print(self._words, file=sys.stderr)
         self._words = ""
@@ -268,7 +268,7 @@ _OF_THIS_PROCESS: list[TemporaryServer] = []
 
 
 def begin_temporary(home: Path) -> None:
-    """Start the server that Prefect uses in this process, which ends with it. Prefect may not be imported yet."""
+    """Start a server for Prefect in this process, which ends with it; call this before Prefect is imported."""
     stack = contextlib.ExitStack()
     stack.enter_context(lifeline(Path(tempfile.gettempdir())))
     server = TemporaryServer(home)
@@ -279,12 +279,12 @@ def begin_temporary(home: Path) -> None:
 
 
 def temporary_server() -> TemporaryServer | None:
-    """The temporary server of this process, if it has one."""
+    """Return the temporary server of this process, if it has one."""
     return next(iter(_OF_THIS_PROCESS), None)
 
 
 def is_alone(client: "PrefectClient") -> bool:
-    """Whether a client's server is this process's own, which no other run asks."""
+    """Return whether a client's server is this process's own, which no other run asks."""
     from prefect.client.base import ServerType
 
     return temporary_server() is not None or client.server_type == ServerType.EPHEMERAL

@@ -1,6 +1,6 @@
 """One large evaluation over many workers: the same deployment, run once for each shard of the samples, shown as one.
 
-Shards whose worker vanished are run again; which worker runs a shard is Prefect's affair.
+Shards whose worker vanished are run again; Prefect chooses the worker of a shard.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ from tasks.parameters import OF_SHARDS, Parameters
 from tasks.report import report
 
 NIGHTLY = "{flow}/{flow}-nightly"
-"""Deployment of a flow that is run where this run does not come from one itself (`jury run --shards`)."""
+"""Deployment of a flow that is run if this run does not come from one itself (`jury run --shards`)."""
 AGAIN = 3
-"""How often a shard is run again whose process vanished."""
+"""Number of repeated runs of a shard whose process vanished."""
 POLL_SECONDS = 2.0
 CLOCKS = timedelta(hours=1)
-"""Clocks of machines that work on one evaluation differ by less."""
+"""Upper bound of the difference between clocks of machines that work on one evaluation."""
 TAGS = {"shard": "shard:", "evaluation_id": "evaluation:"}
 """Parameter of a shard -> beginning of the tag that holds it. As parameters they would be in everybody's form."""
 
 
 async def judge_in_shards(flow: str, asked: Parameters) -> str:
-    """Run a deployment of the flow once for each shard, until each has ended; returns the id of the evaluation.
+    """Run a deployment of the flow once for each shard, until each has ended; return the id of the evaluation.
 
     Args:
-        asked: the store as it was named, which each worker takes in its own way.
+        asked: parameters, with the store as it was named: each worker resolves it itself.
 
     Raises:
         InputError: there is no server with such a deployment, or a shard was stopped: with its own sentence.
@@ -63,9 +63,10 @@ async def judge_in_shards(flow: str, asked: Parameters) -> str:
 
 
 async def shard_of(run: FlowRun) -> dict[str, str]:
-    """Return number and evaluation of a shard, for its parameters; empty: the run is none.
+    """Return number and evaluation of a shard, for its parameters; empty: the run is no shard.
 
-    A restart is the same run and stays a shard. A copy is nobody's: its replies would count in a finished evaluation.
+    A restart is the same run and remains a shard. A copy belongs to no evaluation: its replies would count in a
+    finished one.
 
     Raises:
         InputError: the run has a part of the tags, or no evaluation started it.
@@ -87,7 +88,7 @@ async def shard_of(run: FlowRun) -> dict[str, str]:
 
 
 async def _has_parent(run: FlowRun) -> bool:
-    """Whether the run was started by another one that is still there."""
+    """Return whether the run was started by another one that still exists."""
     if not run.parent_task_run_id:
         return False
     async with get_client() as client:
@@ -99,7 +100,7 @@ async def _has_parent(run: FlowRun) -> bool:
 
 
 async def _judge(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
-    """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice."""
+    """Run a shard, and run it again if its process vanished: replies that it had sent are not paid for twice."""
     for _ in range(1 + AGAIN):
         run = await arun_deployment(
             deployment,
@@ -119,7 +120,7 @@ async def _judge(deployment: UUID, asked: Parameters, name: str, tags: list[str]
 
 
 async def _deployment(flow: str) -> DeploymentResponse:
-    """The deployment that this run comes from, or the one that the list holds for the flow."""
+    """Return the deployment of this run, or the one that the list holds for the flow."""
     nightly = NIGHTLY.format(flow=flow)
     own = run.deployment_id if (run := own_run()) else None
     async with get_client() as client:
@@ -138,7 +139,7 @@ async def _deployment(flow: str) -> DeploymentResponse:
 
 
 async def put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:
-    """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
+    """Show the shards of an evaluation as one. If this machine cannot do so, they are done all the same."""
     from tasks.history.landing import land  # DuckDB, which a run alone does not need here
 
     folder = local_cache(store)
@@ -151,7 +152,7 @@ async def put_together(evaluation: str, store: str, began: datetime, said: list[
         shared = remote if scheduled else None
         warnings = [*said, *(end.warnings if end else ()), *await share_nights(shared)]
         message = await report(store, evaluation, warnings, scheduled, shown_as)
-        await share_nights(shared)  # what was told travels, too
+        await share_nights(shared)  # records of the alarms just reported, too
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"

@@ -1,6 +1,6 @@
-"""The text that signs in to the server of `jury up --auth`, in a file of its home that this user alone reads.
+"""Text that signs in to the server of `jury up --auth`, in a file of its home that this user alone reads.
 
-It keeps out other users of the machine. It goes into the environment of this user's processes, and nowhere else.
+It keeps out other users of the machine. It goes only into the environment of this user's processes.
 """
 
 import base64
@@ -13,14 +13,14 @@ FILE = "auth"
 
 
 def kept(home: Path) -> str:
-    """Text that signs in to the server of this home; "": nothing is needed."""
+    """Return the text that signs in to the server of this home; "": none is needed."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / FILE).read_text(encoding="ascii").strip()
     return ""
 
 
 def settle(home: Path, wanted: bool) -> str:
-    """Keep what signs in from now on, the same as before where there is one; or nothing where none is wanted."""
+    """Keep a text that signs in, the same as before if there is one, and return it; remove it if none is wanted."""
     if not wanted:
         (home / FILE).unlink(missing_ok=True)
         return ""
@@ -32,5 +32,5 @@ def settle(home: Path, wanted: bool) -> str:
 
 
 def header(text: str) -> dict[str, str]:
-    """The header that Prefect's server looks for."""
+    """Return the header that Prefect's server checks; empty without a text."""
     return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"} if text else {}

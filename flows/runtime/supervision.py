@@ -1,4 +1,4 @@
-"""Child processes of ours: apart from the terminal, and started again, a while later each time, when they end."""
+"""Child processes of ours: detached from the terminal, and restarted after a growing pause when they end."""
 
 import subprocess
 import sys
@@ -9,10 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a child is started again; twice as long each time that it did not live for a minute."""
+"""Seconds before a child is restarted, first and at most: doubled each time that it lived for less than a minute."""
 LIVED_SECONDS = 60.0
 END_SECONDS = 20.0
-"""Longest wait for a child to end, once it is told to."""
+"""Longest wait for a child to end after SIGTERM."""
 
 
 def start_child(
@@ -20,7 +20,7 @@ def start_child(
 ) -> subprocess.Popen[bytes]:
     """Start a module of ours as a process whose output is added to a log.
 
-    It has a session of its own: Ctrl-C is for its parent, which ends its children one after another.
+    It has a session of its own: Ctrl-C reaches its parent only, which ends its children one after another.
     """
     command = [sys.executable, "-P", "-m", module, *arguments]
     with log.open("ab") as output:
@@ -39,10 +39,10 @@ class Supervised:
     """A child process from now until `end`."""
 
     def __init__(self, name: str, log: Path, start: Callable[[], subprocess.Popen[bytes]]) -> None:
-        """Start it.
+        """Start the process.
 
         Args:
-            log: where it writes, to be named to the user.
+            log: file of its output, to be named to the user.
             start: starts the process, each time.
         """
         self.log = log
@@ -52,7 +52,7 @@ class Supervised:
         self.now = start()
 
     def keep(self) -> None:
-        """From now on, start it again when it ends."""
+        """Restart the process from now on when it ends."""
         if not self._watching.is_alive():
             self._watching.start()
 
@@ -72,7 +72,7 @@ class Supervised:
                     self.now = self._start()
 
     def end(self) -> None:
-        """End it for good: by force where it takes too long, or where the user presses Ctrl-C again."""
+        """End the process for good: by force if it takes too long, or if the user presses Ctrl-C again."""
         with self._starting:
             self._told.set()
         self.now.terminate()

@@ -1,1 +1,1 @@
-"""Anchors: frozen samples that tell a change of the judge from one of the candidate."""
+"""Anchors: frozen samples that separate a change of the judge from one of the candidate."""

@@ -24,17 +24,17 @@ from tasks.records import ANCHOR, Sample
 
 MANIFEST, PICTURES = "anchors.jsonl", "pictures"
 SEED = "anchors 1"
-"""Any constant will do: the same dataset must give the same anchors."""
+"""Arbitrary constant: the same dataset must give the same anchors."""
 _HASH = 16
 """Digits of the manifest's hash in the name of a set."""
 _MOST_BYTES = 2**28
 
 
 class Anchors(NamedTuple):
-    """The anchors that a run judges."""
+    """Anchors that a run judges."""
 
     key: str = ""
-    """What tells one frozen set from another; empty: there are none."""
+    """Hash that identifies a frozen set; empty: there are no anchors."""
     samples: tuple[Sample, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -42,9 +42,9 @@ class Anchors(NamedTuple):
 def in_turn(samples: Sequence[Sample]) -> list[Sample]:
     """Return the samples in the order in which they become anchors, one for each Human figure or prompt.
 
-    However many are taken from the beginning, each category (or tag) has its share of them. Samples whose pictures are
-    known to be missing are left out. Verdicts play no part: samples chosen by them would be extreme by chance, and an
-    unchanged judge would seem to fall by 9 points.
+    Any number of them from the beginning contains each category (or tag) in proportion. Samples with missing pictures
+    are left out. Verdicts play no part: samples chosen by them would be extreme by chance, and an unchanged judge would
+    seem to fall by 9 points.
     """
     able = [sample for sample in samples if not any(source.problem for source in sample.pictures.values())]
     references: dict[str, Sample] = {}
@@ -62,7 +62,7 @@ def _reference(sample: Sample) -> str:
 
 
 def _drawn(sample: Sample) -> tuple[str, str]:
-    """Return a random place that is the same each time: of the reference, then of what was made for it."""
+    """Return a random sort key that is the same each time: of the reference, then of the candidate's sample."""
     reference = _reference(sample)
     return _digest(reference), _digest(f"{reference}\n{sample.candidate}\n{sample.sample_id}")
 
@@ -77,10 +77,10 @@ def folder(store: Path, flow: str) -> Path:
 
 
 def anchors_of(flow: str, parameters: Parameters, samples: Callable[[], Sequence[Sample]], policy: Policy) -> Anchors:
-    """Return the frozen anchors of a flow; where there are none, choose some of `samples()` that a judge can be shown.
+    """Return the frozen anchors of a flow; if there are none, choose some of `samples()` that a judge can be shown.
 
     Raises:
-        InputError: the set is not as it was frozen, or the dataset has nothing that could be an anchor.
+        InputError: the set has changed since it was frozen, or no sample of the dataset could be an anchor.
     """
     place = folder(Path(parameters.store), flow)
     private_folder(place)
@@ -92,7 +92,7 @@ def anchors_of(flow: str, parameters: Parameters, samples: Callable[[], Sequence
 
 
 def retire(store: Path, flow: str) -> bool:
-    """Let the next scheduled run of a flow choose its anchors anew; whether there were any."""
+    """Let the next scheduled run of a flow choose new anchors; return whether there were any."""
     place = folder(store, flow)
     newest = _newest(place)
     if newest is None or not (newest / MANIFEST).stat().st_size:
@@ -103,13 +103,13 @@ def retire(store: Path, flow: str) -> bool:
 
 
 def is_newest(store: Path, flow: str, key: str) -> bool:
-    """Whether the anchors with this key are those that the next run judges; so they are where no set is kept here."""
+    """Return whether the next run judges the anchors with this key; true if no set is kept here."""
     newest = _newest(folder(store, flow))
     return newest is None or newest.name.endswith(f"-{key[:_HASH]}")
 
 
 def _newest(place: Path) -> Path | None:
-    """The newest set of a flow; names begin with the time."""
+    """Return the newest set of a flow; names begin with the time."""
     return max(
         (path.parent for path in place.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(".")), default=None
     )
@@ -122,7 +122,7 @@ def _freeze(place: Path, flow: str, samples: Sequence[Sample], number: int, poli
             break
         try:
             rows.append(_frozen(draft, flow, sample, policy))
-        except InputError:  # a picture that cannot be read is told of where it is judged
+        except InputError:  # unreadable pictures are reported when they are judged
             continue
     if not rows:
         raise InputError("the dataset has no sample with readable pictures that could be an anchor")
@@ -136,14 +136,14 @@ def _draft(place: Path) -> Path:
 
 
 def _keep(place: Path, draft: Path, manifest: bytes) -> Path:
-    """Give a set its name, under which it is there as a whole."""
+    """Complete a set with its manifest and give it its name, so that it appears as a whole."""
     write_whole(draft / MANIFEST, manifest)
     name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{sha256(manifest).hexdigest()[:_HASH]}"
     return draft.rename(place / name)
 
 
 def _frozen(draft: Path, flow: str, sample: Sample, policy: Policy) -> bytes:
-    """A row of the manifest, whose pictures are in the set."""
+    """Return a row of the manifest, after saving its pictures in the set."""
     pictures = {role: _picture(draft, read_picture(source), policy) for role, source in sample.pictures.items()}
     texts = read_row(sample.record, list(sample.texts.values()))
     row = kind_of(flow).manifest_row(flow, sample, {name: texts[key] for name, key in sample.texts.items()}, pictures)
@@ -151,7 +151,7 @@ def _frozen(draft: Path, flow: str, sample: Sample, policy: Policy) -> bytes:
 
 
 def _picture(draft: Path, data: bytes, policy: Policy) -> str:
-    """Keep a picture whole; its path in the set."""
+    """Check a picture, save it whole, and return its path in the set."""
     prepare(data, policy)
     name = f"{PICTURES}/{sha256(data).hexdigest()}"
     write_whole(draft / name, data)
@@ -163,7 +163,7 @@ def _read(place: Path, flow: str, parameters: Parameters) -> Anchors:
     found = sha256(read_regular(manifest, _MOST_BYTES)).hexdigest()
     if not place.name.endswith(f"-{found[:_HASH]}"):
         raise InputError(f"{manifest} is damaged: its hash is not the one in the name of its folder; {renew(flow)}")
-    # Of a run's parameters these say how texts are read; the others choose samples.
+    # These parameters of a run decide how texts are read; the others choose samples.
     how: dict[str, Any] = parameters.model_dump(include={"prompt_set", "keep_image_links"})
     dataset = kind_of(flow).read_dataset(manifest, flow, type(parameters)(dataset=str(manifest), **how))
     whole = tuple(replace(sample, control=ANCHOR) for sample in dataset.samples if _is_whole(sample))
@@ -171,7 +171,7 @@ def _read(place: Path, flow: str, parameters: Parameters) -> Anchors:
 
 
 def _is_whole(sample: Sample) -> bool:
-    """Whether the pictures of an anchor are those that were frozen."""
+    """Return whether the pictures of an anchor are the frozen ones."""
     files = {source: source.place for source in sample.pictures.values()}
     return all(file and picture_sha256(source) == Path(file.path).name for source, file in files.items())
 
@@ -184,5 +184,5 @@ def _warnings(flow: str, frozen: int, whole: int, asked: int) -> list[str]:
 
 
 def renew(flow: str) -> str:
-    """How people have anchors chosen anew."""
+    """Return instructions for choosing new anchors."""
     return f"`jury baseline restart {flow} --anchors` lets the next scheduled run choose them anew"

@@ -1,1 +1,1 @@
-"""Runs whose calls are bought as batches, on a store that is a folder of one machine."""
+"""Runs whose calls are bought as batches, with a folder of one machine as their store."""

@@ -1,4 +1,4 @@
-"""Refusal of stores and shards that a batch does not work with, before anything is read."""
+"""Refusal of stores and shards that do not work with a batch, before anything is read."""
 
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote
@@ -7,7 +7,7 @@ from tasks.spending.prices import BATCH
 
 
 def check_batch(asked: Parameters) -> None:
-    """Raise InputError for a batch where more than one machine could take its replies in."""
+    """Raise InputError for a batch if more than one machine could collect its replies."""
     if asked.judge.service_tier != BATCH:
         return
     where = f"the store is {asked.store}" if is_remote(asked.store) else f"shards is {asked.shards}"
@@ -19,6 +19,6 @@ def check_batch(asked: Parameters) -> None:
 
 
 def check_folder(store: str) -> None:
-    """Raise InputError for a store that is a bucket, where no run waits."""
+    """Raise InputError for a store in a bucket, where no run waits."""
     if is_remote(store):
         raise InputError(f"{store} is no folder: runs wait for batches in a store that is a folder of this machine")

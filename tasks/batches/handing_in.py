@@ -1,6 +1,6 @@
-"""Handing a run in: write its samples and requests to disk, send the files, make the batches.
+"""Submission of a run: write its samples and requests to disk, upload the files, create the batches.
 
-Each step is on record before the next begins, so that a kill between any two loses nothing and pays for nothing twice.
+Each step is recorded before the next begins, so that a kill between any two loses nothing and pays for nothing twice.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ from tasks.records import Judgment, Outcome, PictureNote, Record, Sample
 
 CASES = "cases.jsonl"
 CLOCKS = timedelta(hours=1)
-"""This machine's clock and the endpoint's differ by less."""
+"""Upper bound of the difference between this machine's clock and the endpoint's."""
 MOST_BYTES = 190_000_000
 MOST_REQUESTS = 45_000
-"""Of one file, within the limits of OpenAI's Batch API: 200 MB and 50,000 requests."""
+"""Limits of one file, within those of OpenAI's Batch API: 200 MB and 50,000 requests."""
 _BEGIN, _AFTER_ID = b'{"custom_id": "', b'", "method": "POST", "url": "/v1/chat/completions", "body": '
 _END = b"}\n"
 
 
 class KeptCase(Record):
-    """A case without the bytes of its pictures, which are in the requests. Rows of `cases.jsonl`.
+    """Case without the bytes of its pictures, which are in the requests; a row of `cases.jsonl`.
 
-    The samples of a waiting run are judged as they were handed in, whatever becomes of the dataset meanwhile.
+    The samples of a waiting run are judged as they were submitted, even if the dataset changes meanwhile.
     """
 
     sample: Sample
@@ -44,7 +44,7 @@ class KeptCase(Record):
     lack: Lack | None
     calls: tuple[Call, ...]
     judgments: tuple[Judgment, ...]
-    """Replies taken over from earlier runs."""
+    """Replies reused from earlier runs."""
 
 
 def kept(case: Case) -> bytes:
@@ -70,29 +70,29 @@ def read_cases(work: Path) -> Iterator[Case]:
 
 
 def place_of(case: Case) -> tuple[str, str, str]:
-    """Return candidate, sample and control: what tells a sample of a run from all others."""
+    """Return candidate, sample and control, which identify a sample within a run."""
     return case.sample.candidate, case.sample.sample_id, case.sample.control
 
 
 def custom_id(case: Case, call: Call) -> str:
-    """Return the name of a call in its batch; its key alone is no name, since two samples may ask the same."""
-    named = "\n".join((call.key, *place_of(case), "1"))  # as in batches that wait since before names lost their turn
+    """Return the id of a call in its batch; the call's key is not enough, since two samples may ask the same."""
+    named = "\n".join((call.key, *place_of(case), "1"))  # "1" was the turn; kept for the ids of waiting batches
     return hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
 class Withheld(Ledger):
-    """The ledger of a run that is being handed in, not written yet: the very same run may wait already."""
+    """Ledger of a run during its submission, not written yet: an identical run may wait already."""
 
     def append(self, row: Judgment | Outcome) -> None:
-        """Write nothing: the row stays with its case."""
+        """Write nothing: the case keeps the row."""
 
     def set_limit(self, amount: float) -> None:
-        """Remember it until the run is handed in."""
+        """Keep the limit until the run is submitted."""
         self._start = self._start.model_copy(update={"spending_limit": amount})
 
 
 class RequestFiles:
-    """The files of requests of one run, one request a line, filled one after another."""
+    """Files of requests of one run, with one request a line, filled one after another."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -112,7 +112,7 @@ class RequestFiles:
         self.sizes[-1] += 1
 
     def close(self) -> tuple[int, ...]:
-        """Close the last file; return how many requests each file holds."""
+        """Close the last file; return the number of requests in each file."""
         if self._file:
             self._file.close()
         return tuple(self.sizes)
@@ -126,7 +126,7 @@ class RequestFiles:
 
 
 class HandingIn:
-    """The samples of a run and their requests, written as they are read."""
+    """Writer of a run's samples and their requests, as the samples are read."""
 
     def __init__(self, run: Run, log: Log) -> None:
         self._run, self._log = run, log
@@ -164,9 +164,9 @@ class HandingIn:
         return f"{self._asked % 2**256:064x}"
 
     def earlier(self) -> str:
-        """Return the waiting run that asks the very same, or as much of it as its budget allowed; empty: none does.
+        """Return the waiting run with the same calls, or with as many as its budget allowed; empty if there is none.
 
-        A scheduled run stands for its own night, and looks for none.
+        A scheduled run counts as its own night, and does not look for one.
         """
         waiting = [] if self._run.start.scheduled else waiting_runs(self._log.store)
         for run_id in waiting:
@@ -189,7 +189,7 @@ class HandingIn:
 
 
 async def submit(log: Log, batches: Batches) -> None:
-    """Send the files that are not sent, and make their batches; each step done is on record.
+    """Upload the files that are not uploaded, and create their batches; each finished step is recorded.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
@@ -203,7 +203,7 @@ async def submit(log: Log, batches: Batches) -> None:
 
 
 async def _batch_of(log: Log, part: Part, batches: Batches) -> str:
-    """Return the batch of a file: one that was made and is not on record, or a new one; empty: the run is cancelled."""
+    """Return the batch of a file: an existing one without a record, or a new one; empty if the run is cancelled."""
     marks = {"image_jury_run": log.run_id, "part": str(part.number)}
     if part.creating_since:
         since = datetime.fromisoformat(part.creating_since) - CLOCKS

@@ -1,4 +1,4 @@
-"""Record of the batches of a run: `batches.jsonl` in its ledger folder; the files of a batch in `<store>/batches/`."""
+"""Log of a run's batches: `batches.jsonl` in its ledger folder; the files of a batch are in `<store>/batches/`."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,31 +20,31 @@ LOCK, PROGRESS = "lock", "progress.json"
 
 
 class Event(Record, extra="ignore"):
-    """One step of a batch. Rows of `batches.jsonl`, each flushed before the next step begins."""
+    """One step of a batch, as a row of `batches.jsonl`; flushed before the next step begins."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     at: str
-    """UTC, ISO 8601."""
+    """Time in UTC, ISO 8601."""
     what: Literal["prepared", "uploaded", "creating", "created", "cancelled"]
-    """`creating` stands before a batch is asked for: after a kill nobody else knows whether it was made."""
+    """Kind of step. `creating` precedes the request for a batch: after a kill, only the endpoint shows if it exists."""
     part: int = 0
-    """Which of the run's files, from 0."""
+    """Number of the file among the run's files, from 0."""
     id: str = ""
-    """The endpoint's, of a file (uploaded) or of a batch (created)."""
+    """The endpoint's id of a file (uploaded) or of a batch (created)."""
     requests: tuple[int, ...] = ()
-    """Of a run that was prepared: how many requests each of its files holds."""
+    """Number of requests in each of the run's files (prepared)."""
     asked: str = ""
-    """Hash of all calls of the run; equal for two runs that ask the very same of the same pictures."""
+    """Hash of all calls of the run; equal for two runs with the same questions about the same pictures."""
     rung: str = ""
-    """Reply format asked for, as the endpoint's answer to the first question settled it."""
+    """Reply format in use after the endpoint's answer to the first question."""
     not_sent: tuple[str, ...] = ()
-    """Parameters that were left out, likewise."""
+    """Parameters left out after that answer."""
     shown_as: str = ""
     said: tuple[str, ...] = ()
-    """What the reader of the run should know, as far as that was known when it was handed in."""
+    """Messages for the reader of the run, as of its submission."""
     stopped: BudgetStop | None = None
-    """Where the run stopped at its budget; None: all of it was handed in."""
+    """Stop of the run at its budget; None if all of it was submitted."""
 
 
 @dataclass
@@ -55,20 +55,20 @@ class Part:
     requests: int
     file_id: str = ""
     creating_since: str = ""
-    """When a batch was asked for; empty: it was not."""
+    """Time of the request for a batch; empty if there was none."""
     batch_id: str = ""
 
 
 class Log:
-    """The record of one run, read and added to by the one process that is alone with the run."""
+    """Log of one run. Only the process that holds the run's lock adds to it."""
 
     def __init__(self, store: Path, run_id: str) -> None:
-        """Read the record."""
+        """Read the log."""
         self.store, self.run_id = store, run_id
         self.run, self.work = folder(store, run_id), store / "batches" / run_id
         self.parts: list[Part] = []
         self.prepared: Event | None = None
-        """None: it was not handed in whole."""
+        """Event that ends the submission; None if it is incomplete."""
         self.cancelled = False
         lines = [*whole_lines(self.run / BATCHES)]
         self._length = sum(len(line) for _, line in lines)
@@ -77,11 +77,11 @@ class Log:
             self._take(validate_row(Event, row, self.run / BATCHES, number))
 
     def add(self, what: Any, **told: Any) -> None:
-        """Append a step that was made, or comes next."""
+        """Append a step that is done, or comes next."""
         event = Event(run_id=self.run_id, at=datetime.now(UTC).isoformat(), what=what, **told)
         line = line_of(event)
         with FileIO(self.run / BATCHES, "ab") as file:
-            file.truncate(self._length)  # a last row that was cut by a kill is none
+            file.truncate(self._length)  # removes a last row that a kill has cut
             append_line(file, line)
         keep_private(self.run / BATCHES)
         self._length += len(line)
@@ -104,39 +104,39 @@ class Log:
 
     @property
     def ended(self) -> bool:
-        """Whether the run has ended in its ledger."""
+        """Return whether the run has ended in its ledger."""
         return (self.run / END).exists()
 
     def requests(self, number: int) -> Path:
-        """Where a file of requests lies; the endpoint knows it by the same name."""
+        """Return the path of a file of requests; the endpoint uses the same name."""
         return self.work / f"{self.run_id}-{number:03}.jsonl"
 
     def replies(self, part: Part, kind: Literal["output", "error"]) -> Path:
-        """Where a file of replies lies once it is here."""
+        """Return the path of a file of replies, once it is fetched."""
         return self.work / f"replies-{part.number:03}-{kind}.jsonl"
 
 
 class Progress(Record, extra="ignore"):
-    """State of the batches of a run when the endpoint was last asked, for commands that do not ask it again."""
+    """State of a run's batches at the last request to the endpoint, for commands that send none."""
 
     asked_at: str
-    """UTC, ISO 8601."""
+    """Time in UTC, ISO 8601."""
     statuses: dict[str, int]
-    """Status, in the endpoint's word -> batches."""
+    """Status, in the endpoint's word -> number of batches."""
     requests: int
     completed: int
     failed: int
 
     @property
     def words(self) -> str:
-        """The state in a few words: `2 in_progress, 740 of 1,168 requests done, 3 failed`."""
+        """The state in a few words: `batches: 2 in_progress; 740 of 1,168 requests done, 3 failed`."""
         batches = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         failed = f", {self.failed:,} failed" if self.failed else ""
         return f"batches: {batches}; {self.completed:,} of {self.requests:,} requests done{failed}"
 
 
 def progress_of(work: Path) -> Progress | None:
-    """Return what was last written of the progress of a run; None: nothing was."""
+    """Return the last written progress of a run; None if there is none."""
     try:
         return Progress.model_validate_json((work / PROGRESS).read_bytes())
     except (OSError, ValueError):
@@ -144,7 +144,7 @@ def progress_of(work: Path) -> Progress | None:
 
 
 def begin(store: Path, run_id: str) -> Log:
-    """Make the folder of a run that is to wait."""
+    """Make the folder of a run that will wait; return the run's log."""
     log = Log(store, run_id)
     write_file(store, f"batches/{run_id}/{LOCK}", b"")
     return log
@@ -152,11 +152,11 @@ def begin(store: Path, run_id: str) -> Log:
 
 @contextmanager
 def locked(store: Path, run_id: str) -> Generator[Log | None]:
-    """Lock a waiting run for this process; gives its record, or None while another process has it."""
+    """Lock a waiting run for this process; yield its log, or None while another process holds the lock."""
     with alone_at_once(store / "batches" / run_id / LOCK) as is_alone:
         yield Log(store, run_id) if is_alone else None
 
 
 def waiting_runs(store: Path) -> list[str]:
-    """Return the ids of the runs with a folder here, the oldest first."""
+    """Return the ids of the runs with a folder in the store, the oldest first."""
     return sorted(lock.parent.name for lock in (store / "batches").glob(f"*/{LOCK}"))

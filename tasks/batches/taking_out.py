@@ -25,22 +25,22 @@ from tasks.store_files import remove_folder
 from tasks.text import one_line
 
 Place = tuple[str, str, str]
-"""Candidate, sample and control: what tells a sample of a run from all others."""
+"""Candidate, sample and control, which identify a sample within a run."""
 R = TypeVar("R", Judgment, Outcome)
 LONGEST_LINE = 2 * LONGEST_REPLY
-"""Bytes of a line of replies; of a longer one nothing is read."""
+"""Bytes of a line of replies from which on the line is not read."""
 LONGEST_WORDS = 500
 
 
 class Line(NamedTuple):
-    """Place of a line of a file: a few hundred bytes of memory, where the line itself may have megabytes."""
+    """Position of a line in a file: a few hundred bytes of memory, while the line itself may have megabytes."""
 
     path: Path
     number: int
-    """In its file, from 1."""
+    """Number in its file, from 1."""
     start: int
     length: int
-    """In bytes, its end included."""
+    """Length in bytes, including the line's end."""
 
     def read(self) -> bytes:
         """Return the line."""
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 def asked_of(log: Log) -> Parameters:
-    """Return the parameters that a run was begun with, in the store where it is; without those that are gone."""
+    """Return the parameters that a run was started with, at its present store and without those removed since."""
     start = read_start(log.run)
     model = parameters_of(start.flow)
     known = {name: value for name, value in start.parameters.items() if name in model.model_fields}
@@ -58,12 +58,12 @@ def asked_of(log: Log) -> Parameters:
 
 
 def asking(log: Log, secret: Secret) -> Batches:
-    """Return the files and batches of the run's endpoint."""
+    """Return the client for the files and batches of the run's endpoint."""
     return Batches(asked_of(log).judge, secret)
 
 
 async def looked_after(log: Log, secret: Secret) -> str:
-    """Send what is not sent, ask for the progress, fetch what is ready; return what the run waits for, empty: nothing.
+    """Submit the rest, query the progress, fetch finished files; return the reason to wait, empty if there is none.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
@@ -83,7 +83,7 @@ async def looked_after(log: Log, secret: Secret) -> str:
 
 
 async def fetch(log: Log, batches: Batches) -> bool:
-    """Ask for the progress of the batches, and fetch what is ready; return whether all has come.
+    """Query the progress of the batches, and fetch finished files; return whether all have come.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
@@ -98,7 +98,7 @@ async def fetch(log: Log, batches: Batches) -> bool:
 
 
 async def _state(log: Log, part: Part, batches: Batches) -> BatchState | None:
-    """How far a batch is; None: the endpoint knows nothing of it any more, and the run is given up."""
+    """Return the state of a batch; None if the run is cancelled and the endpoint does not have the batch any more."""
     return await (_last_state(part, batches) if log.cancelled else batches.state(part.batch_id))
 
 
@@ -111,7 +111,7 @@ async def _fetch_files(log: Log, part: Part, state: BatchState, batches: Batches
                 if not await batches.fetch(file_id, place, most):
                     problems.append(f"its file {file_id} has more than {most:,} bytes, and the rest was not read")
             except BatchesUnavailable as error:
-                if not (log.cancelled and error.status == 404):  # who gives the run up goes without what is gone
+                if not (log.cancelled and error.status == 404):  # a cancelled run goes on without lost files
                     raise
     if problems:
         write_whole(log.work / _problem(part), "; ".join(problems).encode(), private=True)
@@ -134,20 +134,20 @@ def _write_progress(log: Log, states: list[BatchState]) -> None:
 
 
 class Replies:
-    """The replies of one run, found by the names of their calls, in whatever order the files have them."""
+    """Replies of one run, found by the ids of their calls, in any order within the files."""
 
     def __init__(self, log: Log, mask: Mask) -> None:
-        """Find the replies; `mask` takes the judge's key out of each line before anything is read of it."""
+        """Find the replies; `mask` removes the judge's key from each line before its reply is read."""
         self._mask = mask
         self._lines: dict[str, Line] = {}
         for name, line in _named(log.replies(part, kind) for part in log.parts for kind in ("output", "error")):
-            self._lines.setdefault(name, line)  # of several replies to one call the first counts
+            self._lines.setdefault(name, line)  # the first of several replies to one call counts
         told = [log.work / _problem(part) for part in log.parts]
         self._problems = [each.read_text(encoding="utf-8") for each in told if each.exists()]
         self._cancelled = log.cancelled
 
     def find(self, name: str, read: Callable[[int, bytes], Reply]) -> Reply:
-        """Return the reply to a call, made by `read` of its status and body, or the reason why there is none."""
+        """Return the reply to a call, made by `read` from its status and body, or the reason why there is none."""
         found = self._lines.get(name)
         if not found:
             return Reply("unavailable", error=self._absent())
@@ -165,7 +165,7 @@ class Replies:
 
 
 def _named(files: Iterable[Path]) -> Iterator[tuple[str, Line]]:
-    """Lines of files of replies by the names of their calls; of one that is too long only the beginning is read."""
+    """Yield the lines of files of replies with the ids of their calls; lines that are too long are skipped."""
     for path in (path for path in files if path.exists()):
         with path.open("rb") as file:
             start, number, is_new = 0, 1, True
@@ -190,7 +190,7 @@ def _words(error: dict[str, Any]) -> str:
 
 
 class Written:
-    """Rows that a ledger has when this is made, found by sample; they stay on the disk."""
+    """Rows of a ledger as of the creation of this object, found by sample and read from disk on demand."""
 
     def __init__(self, run: Path) -> None:
         self._judgments, self._outcomes = _rows(run / JUDGMENTS), _rows(run / OUTCOMES)
@@ -200,7 +200,7 @@ class Written:
         return [_read_row(Judgment, line) for line in self._judgments[place]]
 
     def outcome(self, place: Place) -> Outcome | None:
-        """Return the outcome of a sample; None: it has none."""
+        """Return the outcome of a sample; None if it has none."""
         return next((_read_row(Outcome, line) for line in self._outcomes[place]), None)
 
 
@@ -218,14 +218,10 @@ def _read_row(kind: type[R], line: Line) -> R:
 
 
 async def cancel(log: Log, batches: Batches) -> None:
-    """Cancel the batches of a run; the replies that came are still taken in.
-
-    Raises:
-        BatchesUnavailable: the endpoint cannot be reached or refuses.
-    """
+    """Cancel the batches of a run; finished replies are still collected."""
     if not log.cancelled:
         log.add("cancelled")
-    await submit(log, batches)  # a batch that was made and is not on record is found; none is made any more
+    await submit(log, batches)  # finds a batch without a record, and creates none
     for part in log.parts:
         state = await _last_state(part, batches)
         if state and not state.ended:
@@ -233,10 +229,10 @@ async def cancel(log: Log, batches: Batches) -> None:
 
 
 async def clear(log: Log, batches: Batches) -> None:
-    """Delete the files of an ended run at the endpoint, those included that are not on record; then delete ours.
+    """Delete the files of an ended run at the endpoint, including those without a record; then delete ours.
 
     Raises:
-        BatchesUnavailable: the endpoint cannot be reached; all is still here.
+        BatchesUnavailable: the endpoint cannot be reached; our files are all still there.
     """
     for part in log.parts:
         state = await _last_state(part, batches)
@@ -264,5 +260,5 @@ async def _last_state(part: Part, batches: Batches) -> BatchState | None:
 
 
 def remove(log: Log) -> None:
-    """Delete our files of a run, the lock last, by which the run is found."""
+    """Delete our files of a run, with the lock last, since runs are found by their locks."""
     remove_folder(log.store, f"batches/{log.run_id}", last=LOCK)

@@ -1,1 +1,1 @@
-"""Runs beside runs: which compare, what changed, whether it got worse."""
+"""Comparison of runs: comparable ones, changes between them, and drops in their scores."""

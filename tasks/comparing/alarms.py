@@ -1,6 +1,6 @@
-"""Drops in the scores of scheduled runs: their words and events, that each is told once, and where candidates stand.
+"""Drops in the scores of scheduled runs: their words and events, each reported once, and the state of candidates.
 
-When a drop begins and ends is computed in the history (`history.watching`).
+The history computes the beginning and the end of a drop (`history.watching`).
 """
 
 from collections.abc import Sequence
@@ -36,13 +36,13 @@ class Alarm(NamedTuple):
     raised_at: datetime
     last_at: datetime
     nights: int
-    """Of the drop."""
+    """Number of nights of the drop."""
     baseline_score: float
     score: float
     """Mean over the nights of the drop."""
     change: float
     most_in: str | None
-    """Dimension, or aspect, that fell most; None: its scores are not known."""
+    """Dimension, or aspect, that fell most; None: its scores are unknown."""
     most_change: float | None
     baseline_from: datetime
     baseline_nights: int
@@ -51,11 +51,11 @@ class Alarm(NamedTuple):
     dataset_key: str
     protocol_key: str
     watched_from: datetime
-    """From then on there was no other alarm in its series."""
+    """Time after which its series had no other alarm."""
     moved: str = ""
     """judge moved, candidate moved, both or cannot tell; empty: there are no anchors."""
     attribution: str = ""
-    """Whether the judge or the candidate moved, in a sentence; empty: nothing tells."""
+    """Sentence on the cause, judge or candidate; empty: there are no anchors."""
 
     event = EVENT
     what = "has dropped"
@@ -63,16 +63,16 @@ class Alarm(NamedTuple):
         "Without any change such an alarm comes at most 0.15 times in 60 nights for each flow and candidate (simulated)"
     )
     anchors_key = ""
-    """It is of the score."""
+    """Empty, since the alarm is about the score."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the score is not back, and nobody began a new baseline."""
+        """True if the score is not back, and nobody began a new baseline."""
         return self.state == _OPEN
 
     @property
     def short(self) -> str:
-        """Who dropped since when, and by how much."""
+        """Name, first night and size of the drop."""
         decimals = kind_of(self.flow).decimals
         name = one_line(self.candidate, LONGEST_NAME)
         return (
@@ -82,7 +82,7 @@ class Alarm(NamedTuple):
 
     @property
     def words(self) -> str:
-        """All there is to say, in sentences."""
+        """Full message, in sentences."""
         said = (f"{self.short}{self._most}", self.attribution, self.falsely)
         return " ".join(f"{words}." for words in said if words)
 
@@ -94,22 +94,22 @@ class Alarm(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a candidate stands after the newest night of its series: a row of the table `nights`."""
+    """State of a candidate after the newest night of its series: a row of the table `nights`."""
 
     candidate: str
     phase: str
     night: int
     baseline_nights: int
-    """So far."""
+    """Number of nights of the baseline so far."""
     scored: float
-    """Share of its samples."""
+    """Share of its samples with a score."""
     baseline_score: float | None
     change: float | None
     cusum: float
     cusum_limit: float | None
 
     def words(self, flow: str) -> str:
-        """In one sentence, drop or not."""
+        """Describe the state in one sentence, drop or not."""
         decimals, name = kind_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
         if self.phase == "left out":
             return f"{name}: only {self.scored:.0%} was scored, too little to compare the night with others"
@@ -127,24 +127,24 @@ class Watched(NamedTuple):
 
     places: Sequence[Place]
     alarms: Sequence[Alarm]
-    """Those that are open."""
+    """Open alarms of the scores."""
     news: Sequence[Alarm]
-    """Those of them that no run has told yet."""
+    """Open alarms of the scores that no run has reported yet."""
     attributions: Sequence[Attribution] = ()
-    """What the anchors say of open alarms of the scores, and of alarms of their own."""
+    """Causes by the anchors: of open alarms of the scores, and of their own alarms."""
     judges: Sequence[MovedJudge] = ()
     """Open alarms of the anchors."""
     judge_news: Sequence[MovedJudge] = ()
-    """Those of them that no run has told yet."""
+    """Open alarms of the anchors that no run has reported yet."""
 
     @property
     def open(self) -> Sequence[Alarm | MovedJudge]:
-        """All alarms that are open."""
+        """Open alarms, of scores and of anchors."""
         return [*self.alarms, *self.judges]
 
     @property
     def events(self) -> Sequence[Alarm | MovedJudge]:
-        """Return the alarms to announce: a judge that moved only where no drop that is told says it already."""
+        """Alarms to announce; those of the anchors only if no new drop names the judge as its cause."""
         said = any(alarm.moved in ("judge moved", "both") for alarm in self.news)
         return [*self.news, *([] if said else self.judge_news)]
 
@@ -167,24 +167,24 @@ _OF_SERIES = f"""
 
 
 def alarms(store: Path) -> list[Alarm]:
-    """All alarms of a store, the open ones first."""
+    """Return all alarms of a store, the open ones first."""
     return [Alarm(*row) for row in query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms").rows]
 
 
 def newest_places(store: Path) -> list[tuple[str, Place]]:
-    """Each flow with where each of its candidates stands after its newest night."""
+    """Return each flow with the state of each of its candidates after the newest night."""
     return [(flow, Place(*row)) for flow, *row in query(store, f"{_PLACES} {_NEWEST}").rows]
 
 
 def candidates_watched(store: Path, flow: str) -> list[str]:
-    """The candidates of a flow that have nights in the history."""
+    """Return the candidates of a flow that have nights in the history."""
     sql = "SELECT DISTINCT candidate FROM nights WHERE flow = $1 ORDER BY candidate"
     return [str(candidate) for (candidate,) in query(store, sql, values=(flow,)).rows]
 
 
 @one_opening
 def watched(store: Path, run_id: str) -> Watched:
-    """Return how candidates stand after the night of an evaluation that is in the history."""
+    """Return the state of the candidates after the night of an evaluation that is in the history."""
     rows = query(store, f"{_PLACES} WHERE n.run_id = $1 ORDER BY n.candidate", values=(run_id,)).rows
     places = [Place(*row) for _, *row in rows]
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
@@ -203,8 +203,10 @@ def _attributed(alarm: Alarm, found: Sequence[Attribution]) -> Alarm:
 
 
 def _tells(told: Told, alarm: Alarm | MovedJudge) -> bool:
-    """Whether a note is of this alarm: another ledger may have moved the night that raised it, but in between there was
-    no other one."""
+    """Return whether a note is about this alarm.
+
+    Another ledger may have moved the night that raised it, so the night must only be later than any other alarm.
+    """
     moment = datetime.fromisoformat(told.night_at).astimezone(UTC).replace(tzinfo=None)
     return all(getattr(told, name) == key for name, key in _series(alarm).items()) and moment > alarm.watched_from
 
@@ -215,19 +217,19 @@ def _series(alarm: Alarm | MovedJudge) -> dict[str, str]:
 
 
 def note_told(store: Path, alarm: Alarm | MovedJudge, start: RunStart) -> None:
-    """Note that a run has told of an alarm, so that no other one does."""
+    """Record that a run has reported an alarm, so that no other run does."""
     told = {**_series(alarm), "night": start.run_id, "night_at": start.started_at}
     keep_told(store, Told.model_validate(told))
 
 
 def resource_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, str]:
-    """What the event is about: the run, by Prefect's names for the id and the name of a resource."""
+    """Return the subject of the event: the run, by Prefect's names for the id and the name of a resource."""
     name = alarm.candidate or alarm.judge
     return {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": name}
 
 
 def payload_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, Any]:
-    """All that is known of the alarm, as JSON takes it; where the run is shown is for others to add."""
+    """Return all facts about the alarm as JSON takes them; the caller adds the address of the run's page."""
     known = alarm._asdict()
     times = {name: value.isoformat() for name, value in known.items() if isinstance(value, datetime)}
     said = {name: getattr(alarm, name) for name in ("candidate", "words", "what", "falsely")}

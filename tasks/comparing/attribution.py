@@ -1,6 +1,6 @@
-"""Judge or candidate: the one that moved by the anchors of scheduled runs, in words, and the alarm of a judge.
+"""Cause of a change, judge or candidate, by the anchors of scheduled runs, in words, and the alarm of a judge.
 
-The rule is that of `statistics.attribution`. Anchors are judged once for all candidates of a flow: they have one alarm.
+`statistics.attribution` has the rule. Anchors are judged once for all candidates of a flow, so they have one alarm.
 """
 
 from collections.abc import Sequence
@@ -31,10 +31,10 @@ class Attribution(NamedTuple):
     moved: str
     """judge moved, candidate moved, both or cannot tell."""
     since: datetime
-    """First night that was looked at, UTC."""
+    """First night considered, UTC."""
     nights: int
     judge_shift: float | None
-    """Mean change of the anchors; None: too few nights with anchors lie before."""
+    """Mean change of the anchors; None: too few nights with anchors came before."""
     judge_low: float | None
     judge_high: float | None
     candidate_shift: float | None
@@ -42,11 +42,11 @@ class Attribution(NamedTuple):
     candidate_low: float | None
     candidate_high: float | None
     judge_since: datetime | None
-    """First night of a shift that the anchors' own alarm has found; None: it has found none."""
+    """First night of a shift that the anchors' own alarm has found; None: there is none."""
 
     @property
     def words(self) -> str:
-        """With both figures, without a full stop."""
+        """Sentence with both figures, without a full stop."""
         if self.judge_shift is None:
             return "Judge or candidate, the anchors cannot tell: fewer than 14 nights with them lie before"
         since = f"on {self.nights} night{'s' * (self.nights > 1)} since {self.since:%Y-%m-%d}"
@@ -60,7 +60,7 @@ class Attribution(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The words, with the candidate's name."""
+        """Sentence with the candidate's name."""
         return f"{one_line(self.candidate, LONGEST_NAME)}: {self.words}"
 
 
@@ -108,20 +108,20 @@ class MovedJudge(NamedTuple):
     dataset_key: str
     protocol_key: str
     watched_from: datetime
-    """From then on there was no other alarm of these anchors, UTC."""
+    """Time after which these anchors had no other alarm, UTC."""
     raised_at: datetime
     last_at: datetime
     since_at: datetime
-    """First night that the figures are of."""
+    """First night behind the figures."""
     nights: int
-    """That they are of."""
+    """Number of nights behind the figures."""
     judge_shift: float | None
     """Mean change of the anchors on those nights; None: a drop of a score began before their baseline was whole."""
     judge_low: float | None
     judge_high: float | None
 
     candidate = ""
-    """All that the flow judges."""
+    """Empty: the alarm is about all candidates of the flow."""
     event = JUDGE_MOVED
     what = "has another judge than before"
     falsely = (
@@ -131,7 +131,7 @@ class MovedJudge(NamedTuple):
 
     @property
     def short(self) -> str:
-        """Which judge moved since when, and by how much."""
+        """Name of the judge, first night and size of its change."""
         who = f"the judge {one_line(self.judge, LONGEST_NAME)} has moved since {self.since_at:%Y-%m-%d}"
         if self.judge_shift is None:
             return who
@@ -142,7 +142,7 @@ class MovedJudge(NamedTuple):
 
     @property
     def cure(self) -> str:
-        """What people do about it."""
+        """Commands with which a person responds."""
         return (
             f"`jury bridge` measures what that does to scores; `jury baseline restart {self.flow}` begins its "
             "baselines anew with the judge as it is, with --anchors it has other anchors chosen"
@@ -150,13 +150,13 @@ class MovedJudge(NamedTuple):
 
     @property
     def words(self) -> str:
-        """All there is to say, in sentences."""
+        """Full message, in sentences."""
         kept = "The anchors and their pictures are the same every night, so that no candidate can be the reason"
         return " ".join(f"{each[:1].upper()}{each[1:]}." for each in (self.short, kept, self.cure, self.falsely))
 
 
 @one_opening
 def moved_judges(store: Path, run_id: str = "") -> Sequence[MovedJudge]:
-    """The open alarms of anchors: of all flows, or of the series that an evaluation belongs to."""
+    """Return the open alarms of anchors: of all flows, or of the series that an evaluation belongs to."""
     found = [MovedJudge(*row) for row in query(store, _OPEN, values=(run_id,)).rows]
     return [each for each in found if is_newest(store, each.flow, each.anchors_key)]

@@ -1,6 +1,6 @@
-"""A bridge between two judges: whether a history may be continued with another one, and with what offset.
+"""Bridge between two judges: decision whether the new one may continue a history, and with which offset.
 
-Owns which answers are of the very same question, and what refuses a comparison; `statistics.offsets` has the numbers.
+It pairs answers to the same question, and refuses other comparisons; `statistics.offsets` computes the numbers.
 """
 
 from collections import Counter
@@ -26,12 +26,12 @@ from tasks.text import listed, number_words, one_line
 
 LONGEST_NAME = 40
 FEWEST = 30
-"""Samples that two judges must have in common."""
+"""Fewest samples that two judges must have in common."""
 OF_THE_JUDGE = {
     *("model asked", "model answered", "endpoint", "temperature", "max output tokens", "detail"),
     *("effort", "extra", "headers", "seed", "reply formats", "not sent"),
 }
-"""Items of a protocol in which two judges may differ; all others are what they are asked, and how it counts."""
+"""Items of a protocol in which two judges may differ; all others define the questions and the scoring."""
 
 Key = tuple[str, str]
 """Candidate and sample."""
@@ -42,15 +42,15 @@ class Answers(NamedTuple):
 
     evaluation: Evaluation
     outcomes: Mapping[Key, Outcome]
-    """Those of the real samples."""
+    """Outcomes of the real samples."""
 
     @property
     def scored(self) -> int:
-        """Samples with a score."""
+        """Number of samples with a score."""
         return sum(each.score is not None for each in self.outcomes.values())
 
     def of(self, units: Iterable[str]) -> "Answers":
-        """The same, of these samples (prompts) alone."""
+        """Return the answers about these samples (prompts) alone."""
         wanted, kind = {*units}, kind_of(self.evaluation.start.flow)
         return self._replace(outcomes={key: each for key, each in self.outcomes.items() if unit(each, kind) in wanted})
 
@@ -71,7 +71,7 @@ def unit(outcome: Outcome, kind: Kind) -> str:
 
 
 def common(old: Answers, new: Answers) -> list[Key]:
-    """Samples with a score by both, of which both were shown the same pictures and texts."""
+    """Return the samples that both judges scored from the same pictures and texts."""
     shared = [key for key, each in old.outcomes.items() if key in new.outcomes and each.score is not None]
     same = [key for key in shared if _shown(old.outcomes[key]) == _shown(new.outcomes[key])]
     scored = [key for key in same if new.outcomes[key].score is not None]
@@ -86,7 +86,7 @@ def _shown(outcome: Outcome) -> dict[str, str]:
 
 
 def _texts(answers: Answers) -> dict[Key, set[tuple[str, str]]]:
-    """Hashes of the texts that were sent with each sample, by dimension; nothing of forfeits, which nobody judges."""
+    """Return hashes of the texts sent with each sample, by dimension; none of forfeits, which nobody judges."""
     found: dict[Key, set[tuple[str, str]]] = {}
     for run in answers.evaluation.folders:
         for row in read_judgments(run):
@@ -96,12 +96,12 @@ def _texts(answers: Answers) -> dict[Key, set[tuple[str, str]]]:
 
 
 def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Items of two protocols that are no judge's own, and in which they differ."""
+    """Return the items in which two protocols differ, without those in which two judges may differ."""
     return [name for name in protocol_differences(old, new) if name not in OF_THE_JUDGE]
 
 
 def check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    """Raise InputError where two protocols do not ask the same, with all that differs."""
+    """Raise InputError with all differences if two protocols do not ask the same questions."""
     names = differing(old, new)
     prompts = [name.removeprefix(PROMPT) for name in names if name.startswith(PROMPT)]
     others = [
@@ -122,7 +122,8 @@ def bridge(old: Answers, new: Answers, margin: float = MARGIN) -> list[BridgeRow
         margin: points of a scale of 100.
 
     Raises:
-        InputError: both are one evaluation, they were asked otherwise, or no candidate has 30 samples in common.
+        InputError: both are one evaluation, one is unfinished, their questions differ, or no candidate has 30 samples
+            in common.
     """
     first, second = old.evaluation, new.evaluation
     if first.start.run_id == second.start.run_id:
@@ -141,14 +142,14 @@ def bridge(old: Answers, new: Answers, margin: float = MARGIN) -> list[BridgeRow
 
 
 class _Pair(NamedTuple):
-    """One sample with either judge."""
+    """Outcomes of one sample by both judges."""
 
     old: Outcome
     new: Outcome
 
     @property
     def judged(self) -> bool:
-        """Whether judges decided it; a forfeit is one with any judge."""
+        """True if judges decided it; a forfeit is the same with any judge."""
         return "forfeit" not in (self.old.status, self.new.status)
 
 
@@ -167,7 +168,7 @@ def _too_few(old: Answers, new: Answers, pairs: Mapping[str, Sequence[_Pair]]) -
 
 def _about(first: Evaluation, second: Evaluation, ended: RunEnd, then: RunEnd) -> dict[str, str]:
     now, one, other = datetime.now(UTC), first.start, second.start
-    whole = one if one.samples >= other.samples else other  # the other may have judged some of its samples
+    whole = one if one.samples >= other.samples else other  # the other may have judged a part of them
     return {
         "bridge_id": new_id(one.flow, now),
         "made_at": now.isoformat(),
@@ -226,7 +227,7 @@ def _agreed(pairs: Sequence[_Pair], dimension: str, kind: Kind) -> dict[str, Any
 
 
 def answer_of(outcome: Outcome, dimension: str) -> Answered | None:
-    """What a judge made of a sample on one dimension, overall, or by its score alone."""
+    """Return the answer of a judge about a sample: on one dimension, overall, or its score alone."""
     if dimension == OVERALL:
         return outcome.overall
     if dimension == ALL_PROMPTS:
@@ -236,7 +237,7 @@ def answer_of(outcome: Outcome, dimension: str) -> Answered | None:
 
 
 def sentences(row: BridgeRow) -> str:
-    """Whether the history of a candidate may be continued with the new judge, and why."""
+    """State whether the new judge may continue the history of a candidate, and why."""
     decimals, units = kind_of(row.flow).decimals, kind_of(row.flow).unit
     whose = f"{row.flow}, {one_line(row.candidate, LONGEST_NAME)}"
     new, old = (one_line(name, LONGEST_NAME) for name in (row.new_judge, row.old_judge))
@@ -251,7 +252,7 @@ def sentences(row: BridgeRow) -> str:
 
 
 def shift_words(row: BridgeRow) -> str:
-    """The shift with its interval."""
+    """Format the shift with its interval."""
     decimals = kind_of(row.flow).decimals
     if row.ci_low is None or row.ci_high is None:
         return f"{signed(row.shift, decimals)} (no interval)"
@@ -259,7 +260,7 @@ def shift_words(row: BridgeRow) -> str:
 
 
 def bridge_grid(rows: Sequence[BridgeRow]) -> Grid:
-    """The rows of one candidate: scores by both judges, the shift, how far they agree, and what that allows."""
+    """Tabulate the rows of one candidate: scores by both judges, the shift, their agreement, and the decision."""
     header = ["", "old", "new", "shift", "n", "equal", "kappa", "history"]
     return Grid(header, [_line(row) for row in rows])
 
@@ -279,7 +280,7 @@ def _line(row: BridgeRow) -> list[str]:
 
 
 def confusion_grid(row: BridgeRow) -> Grid:
-    """How often the old judge gave the answer of the row and the new one that of the column."""
+    """Tabulate how often the old judge gave the answer of the row and the new judge that of the column."""
     kind = kind_of(row.flow)
     met = {name for pair in row.confusion for name in pair.split(" > ")}
     names = sorted(met, key=lambda name: kind.category(float(name) if name.isdigit() else name))

@@ -1,6 +1,6 @@
-"""Whether a candidate may go on: it passes, it fails, or that cannot be told, by the bounds of a 95% interval.
+"""Gate for a candidate: passes, fails or cannot tell, by the bounds of a 95% interval.
 
-Owns the rule, which evaluations it goes by, and the words, in Markdown for a pull request.
+It has the rule, the choice of evaluations, and the words in Markdown for a pull request.
 """
 
 from collections.abc import Collection, Iterator
@@ -26,7 +26,7 @@ CAVEAT = "Intervals are of 95% and tell of chance alone: a bias of the judge its
 
 
 class Found(Record):
-    """A figure between its bounds, and where it has to lie."""
+    """A figure with its interval, and the bound that it must reach."""
 
     value: float | None
     """The candidate's score, or its paired difference from the other candidate; None: there is none."""
@@ -34,13 +34,13 @@ class Found(Record):
     """Lower bound, of 95%; None: there is no interval."""
     high: float | None
     n: int
-    """Samples (prompts) that the value is of."""
+    """Samples (prompts) behind the value."""
     bound: float
-    """The value must not lie below it."""
+    """Least value that passes."""
 
     @property
     def decision(self) -> Decision:
-        """What the bounds say, whatever else there is to say."""
+        """Decision by the interval alone."""
         if self.low is None or self.high is None:
             return "cannot tell"
         return "passes" if self.low >= self.bound else "fails" if self.high < self.bound else "cannot tell"
@@ -53,24 +53,24 @@ class Gate(Record):
     flow: str
     candidate: str
     against: str
-    """Candidate that it is compared with; empty: its score alone is looked at."""
+    """Candidate that it is compared with; empty: its score alone counts."""
     run_id: str
     """The candidate's evaluation."""
     against_run: str
-    """The other's; empty: there is none."""
+    """Evaluation of the other candidate; empty: there is none."""
     found: Found | None
     """None: the two do not compare."""
     unsure: tuple[str, ...]
-    """Why it cannot be told, whatever the bounds say: a sentence each."""
+    """Reasons for `cannot tell` with any interval, a sentence each."""
     warnings: tuple[str, ...]
-    """What stands above the figure, and decides nothing."""
+    """Warnings above the figure; they decide nothing."""
     comparison: Comparison | None
     """None: there is no other candidate, or the two do not compare."""
 
 
 @one_opening
 def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
-    """Whether the newest score of a candidate is at least `least`, on the scale of the flow.
+    """Decide whether the newest score of a candidate is at least `least`, on the scale of the flow.
 
     Raises:
         InputError: no finished evaluation of this flow has the candidate, or the bound lies off the scale.
@@ -87,13 +87,13 @@ def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
 
 @one_opening
 def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float, across: Collection[str] = ()) -> Gate:
-    """Whether a candidate is at most `margin` points below another, or below itself as it was measured before.
+    """Decide whether a candidate is at most `margin` points below another, or below its own earlier evaluation.
 
     Args:
-        across: differences between the two evaluations that are meant, as for `compare`.
+        across: intended differences between the two evaluations, as for `compare`.
 
     Raises:
-        InputError: no finished evaluation of this flow has a candidate, or a name in `across` is none.
+        InputError: no finished evaluation of this flow has a candidate, or a name in `across` is unknown.
     """
     after = _newest(store, flow, candidate, measured=candidate == against)
     before = _before(store, after, candidate, against)
@@ -106,7 +106,7 @@ def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float
 
 
 def bounded(found: Difference, margin: float, highest: float) -> Found:
-    """A paired difference, on a scale from 0 to `highest`, beside the margin that it may fall by."""
+    """Return a paired difference, on a scale from 0 to `highest`, with the margin that it may fall by."""
     low, high = found.ci_low, found.ci_high
     if found.decision == "few differ":
         low, high = _few_differ(found, highest)
@@ -114,7 +114,7 @@ def bounded(found: Difference, margin: float, highest: float) -> Found:
 
 
 def _few_differ(found: Difference, highest: float) -> tuple[float, float]:
-    """Bounds of a change where too few pairs differ for an interval: as if each of them differed by the whole scale.
+    """Return bounds of a change for too few differing pairs, as if each of them differed by the whole scale.
 
     Clopper and Pearson (1934) bound the share of pairs that fall, and the share of those that rise, at 2.5% each.
     """
@@ -169,7 +169,7 @@ def _unfinished(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
 
 
 def _judge(store: Path, run: Evaluation) -> str:
-    """What controls say against the judge of an evaluation; nothing where none is red."""
+    """Return the warning of controls about the judge of an evaluation; empty if none is red."""
     columns = "measure, n, failed, unusable, samples, failed_samples"
     found = query(store, f"SELECT {columns} FROM control_rates WHERE run_id = $1", values=(run.run_id,))
     return red_words([control_rate(*row) for row in found.rows])
@@ -186,7 +186,7 @@ def _newest(store: Path, flow: str, candidate: str, measured: bool = False) -> E
 
 
 def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Evaluation:
-    """The evaluation of the other candidate: the same one, else the newest that compares, else the newest."""
+    """Return the evaluation of the other candidate: the same one, else the newest that compares, else the newest."""
     if against != candidate and against in after.candidates:
         return after
     _newest(store, after.flow, against)
@@ -202,10 +202,10 @@ def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Eva
 
 
 def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: bool = False) -> list[str]:
-    """Evaluations of a candidate, the newest first; `measured`: without those that measured nothing.
+    """Return evaluations of a candidate, the newest first; `measured`: without those that measured nothing.
 
     Args:
-        stopped: with those that stopped at their budget: an older one would tell nothing of what is there now.
+        stopped: with those that stopped at their budget: an older one would not show the candidate as it is now.
     """
     sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2)
         AND (measured OR NOT $3 OR $4 AND stopped IS NOT NULL) ORDER BY started_at DESC, run_id DESC LIMIT 20"""
@@ -213,7 +213,7 @@ def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: boo
 
 
 def markdown(gate: Gate) -> str:
-    """The decision with its figures, why it cannot be told, the table of differences, and whose runs these are."""
+    """Return the decision with its figures, its doubts, the table of differences, and the runs behind it."""
     parts = [f"### {gate.flow}, {plain(gate.candidate)}: {gate.decision}", _sentence(gate), *_marked(gate)]
     if gate.comparison:
         grid = difference_grid(gate.comparison.rows, gate.flow)

@@ -1,6 +1,6 @@
-"""Two evaluations compared: paired over the samples both have, where they were measured alike.
+"""Comparison of two evaluations that were measured alike, paired over the samples that both have.
 
-Owns whether they may be compared, which candidates are meant, and who is in no pair; the words are in `wording`.
+It checks that they may be compared, chooses the candidates, and counts unpaired samples; `wording` has the words.
 """
 
 from collections import Counter
@@ -23,24 +23,24 @@ from tasks.statistics.paired import Difference, holm
 from tasks.text import listed, natural, one_line
 
 MOST_CHANGED = 10
-"""Samples listed among those that changed."""
+"""Most changed samples listed."""
 DATASET = "dataset"
 SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
 LAYOUT = "layout"
-"""Item of a protocol, which the published layout lacks."""
+"""Item of a protocol that the published layout lacks."""
 MOST_READ = 20
-"""Evaluations that are looked through for one to lay beside, the newest first."""
+"""Most evaluations searched for a repeat of the published layout, the newest first."""
 FIRST, SECOND = "the first", "the second"
 ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
 
 
 class NotAlike(InputError):
-    """Two evaluations were not measured alike: their scores do not compare."""
+    """Error: two evaluations were not measured alike, so their scores do not compare."""
 
 
 class Side(Record):
-    """One of the two that are compared."""
+    """One side of a comparison."""
 
     run_id: str
     """Id of the evaluation."""
@@ -64,12 +64,12 @@ class Row(Record):
 
 
 class Change(Record):
-    """A sample, or prompt, that came out otherwise."""
+    """A sample, or prompt, whose result changed."""
 
     sample_id: str
-    """Of generated images the prompt's."""
+    """Id of the sample; for generated images, of the prompt."""
     before: float
-    """On the scale of the headline."""
+    """Value on the scale of the headline."""
     after: float
     moved: dict[str, float]
     """Dimension (or measure) -> after - before, where they differ."""
@@ -81,23 +81,23 @@ class Comparison(Record):
     before: Side
     after: Side
     across: tuple[str, ...]
-    """What differs between the two besides the candidate, by name: all of it was allowed."""
+    """Names of the differences between the two besides the candidate, all of them allowed."""
     rows: tuple[Row, ...]
     """The headline, then every dimension or measure."""
     not_paired: dict[str, int]
-    """Why samples (prompts) are in no pair -> how many."""
+    """Reason why samples (prompts) are in no pair -> their number."""
     changed: tuple[Change, ...]
     """The samples (prompts) that changed most."""
     unmeasured: tuple[str, ...]
     """A sentence for each of two runs that measured nothing."""
     partial: tuple[str, ...]
-    """A sentence for each run that stopped at its budget: compared are those samples that both judged."""
+    """A sentence for each run that stopped at its budget: only samples that both judged are compared."""
     shared: str
-    """What to say of replies that both runs share; empty: there are none."""
+    """Sentence on replies that both runs share; empty: there are none."""
     sizes: tuple[float, float]
-    """Samples of a unit on either side: of generated images, the images of a prompt."""
+    """Mean number of samples of a unit on either side: for generated images, the images of a prompt."""
     agreements: tuple[Agreement, ...] = ()
-    """Across layouts: how far both runs agree, then how far two runs in the published layout do, if there are two."""
+    """Across layouts: agreement of both runs, then of two runs in the published layout, if there are two."""
 
 
 @one_opening
@@ -109,13 +109,13 @@ def compare(
     Args:
         before: run_id of the view `evaluations`, or the beginning of one that is unique.
         after: likewise; it may be the same one.
-        candidates: the first's and the second's; empty: the only one there is, or the only one that both have.
-        across: names of differences that are meant: `dataset`, or items of the protocol (`temperature`,
+        candidates: of the first and of the second; empty: its only one, or the only one that both have.
+        across: names of intended differences: `dataset`, or items of the protocol (`temperature`,
             `prompt aesthetics`), or their first words (`prompt`, `model`).
 
     Raises:
-        InputError: a run or candidate cannot be found or is not the only one, or a name in `across` is none.
-        NotAlike: the two were not measured alike; all that differs is listed.
+        InputError: a run or candidate cannot be found or is not the only one, or a name in `across` is unknown.
+        NotAlike: the two were not measured alike; all differences are listed.
     """
     first, second = find(store, before), find(store, after)
     differing = _differing(first, second, across)
@@ -143,10 +143,10 @@ def compare(
 
 @one_opening
 def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
-    """Compare candidates of an evaluation, at most so many, with themselves in the newest one before it that compares.
+    """Compare at most `most` candidates of an evaluation with themselves in the newest comparable one before it.
 
     Returns:
-        Nothing where no earlier evaluation compares, and where this one measured nothing.
+        A comparison for each candidate; empty if no earlier evaluation compares, or this one measured nothing.
     """
     sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
         FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
@@ -200,7 +200,7 @@ def _otherwise(name: str, first: Evaluation, second: Evaluation) -> str:
 
 
 def _candidates(first: Evaluation, second: Evaluation, asked: tuple[str, str]) -> tuple[str, str]:
-    """The candidates that are meant: those asked for, and what is left open as far as there is one choice only."""
+    """Return the named candidates; one without a name is chosen if there is only one choice."""
     runs = (first, second)
     unknown = [
         f"{name!r} is none of {run.run_id}: {', '.join(run.candidates)}"
@@ -226,7 +226,7 @@ def _only(names: list[str]) -> str:
 
 
 def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
-    """One candidate of an evaluation, sample by sample."""
+    """Return one candidate of an evaluation, sample by sample."""
     table = query(store, OUTCOMES, values=(run_id, candidate))
     measured = kind_of(flow).measured
     return series(measured(compared(*row)) for row in table.rows)
@@ -238,7 +238,7 @@ def _side(run: Evaluation, candidate: str) -> Side:
 
 
 def rows(before: Series, after: Series) -> list[Row]:
-    """The differences by every measure that both sides know: the headline, then the others with p adjusted together."""
+    """Return the differences by every measure of both sides: the headline, then the others with p adjusted together."""
     shared = [measure for measure in before.values if measure in after.values]
     found = [(measure, paired(before, after, measure)) for measure in shared]
     tested = [(measure, each, each.p) for measure, each in found[1:] if each.p is not None]
@@ -252,7 +252,7 @@ def _row(measure: Measure, found: Difference, p_holm: float | None = None) -> Ro
 
 
 def not_paired(before: Series, after: Series) -> Counter[str]:
-    """Why units are in no pair of the headline -> how many: they are in one only, or have no score in one."""
+    """Count units in no pair of the headline, by reason: they are in one side only, or have no score in one."""
     reasons: Counter[str] = Counter()
     for unit in before.statuses.keys() | after.statuses.keys():
         if unit not in before.statuses:
@@ -267,7 +267,7 @@ def not_paired(before: Series, after: Series) -> Counter[str]:
 
 
 def most_changed(before: Series, after: Series, most: int) -> list[Change]:
-    """Units that came out otherwise: first by how far the headline moved, then by how far all else did."""
+    """Return units whose result changed, sorted by the change of the headline, then by all other changes."""
     changed = [_change(before, after, unit) for unit in before.headline.keys() & after.headline.keys()]
     differing = [each for each in changed if each.before != each.after or each.moved]
     return sorted(differing, key=_by_size)[:most]
@@ -276,7 +276,7 @@ def most_changed(before: Series, after: Series, most: int) -> list[Change]:
 def _change(before: Series, after: Series, unit: str) -> Change:
     moved: dict[str, float] = {}
     headline, *others = before.values
-    repeated = "score" if headline.dimension == ALL_PROMPTS else ""  # of a prompt that is its tag's score once more
+    repeated = "score" if headline.dimension == ALL_PROMPTS else ""  # for a prompt that repeats its tag's score
     for measure in others:
         first, second = before.values[measure].get(unit), after.values.get(measure, {}).get(unit)
         if first is not None and second is not None and first != second and measure.measure != repeated:
@@ -289,18 +289,18 @@ def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:
 
 
 def layout_agreements(store: Path, first: Evaluation, second: Evaluation) -> list[Agreement]:
-    """Agreement of two evaluations in different layouts; then that of two in the published one, if there are two."""
+    """Return the agreement of two evaluations in different layouts, then of two in the published one, if any."""
     found = list[Agreement]()
-    with suppress(InputError):  # they answered nothing together, of which the comparison tells
+    with suppress(InputError):  # they answered nothing together, as the comparison reports
         found.append(agreement(store, first.run_id, second.run_id))
     published = [run for run in (first, second) if LAYOUT not in run.protocol]
     return [*found, *(_with_itself(store, published[0]) if found and published else ())]
 
 
 def _with_itself(store: Path, published: Evaluation) -> list[Agreement]:
-    """The agreement of an evaluation with the newest other one of the same judge, protocol and dataset, if any.
+    """Return the agreement of an evaluation with the newest other one of the same judge, protocol and dataset, if any.
 
-    Replies that one took over from the other agree with themselves: such an evaluation does not count.
+    Evaluations that share replies do not count, since these replies agree with themselves.
     """
     sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND dataset_key = $2 AND protocol_key = $3 AND run_id <> $4
         ORDER BY started_at DESC, run_id DESC LIMIT $5"""

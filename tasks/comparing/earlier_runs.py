@@ -1,4 +1,4 @@
-"""The past of a scheduled run: its baseline, the last run, the trend."""
+"""Past of a scheduled run: its baseline, the last run, the trend."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from tasks.comparing.compare import Comparison
 
 MOST_COMPARED = 20
-"""Candidates that are compared with themselves."""
+"""Most candidates that are compared with themselves."""
 
 
 class Past(NamedTuple):
-    """The past that a scheduled run is shown beside."""
+    """Earlier results shown beside a scheduled run."""
 
     since: "Sequence[Comparison]" = ()
-    """With the last evaluation that compares, a candidate each; empty: none does."""
+    """Comparisons with the last comparable evaluation, a candidate each; empty: there is none."""
     trend: bytes = b""
-    """A PNG; empty where there is no earlier run at all, or the history cannot be read or the chart not be drawn."""
+    """A PNG; empty if there is no earlier run, the history cannot be read, or the chart cannot be drawn."""
     watched: "Watched | None" = None
-    """None: the history cannot be read, so that the next run tells of a drop."""
+    """State of the candidates; None: the history cannot be read, so the next run reports a drop."""
 
 
 def look_back(store: Path, start: RunStart) -> Past:
-    """Look at the past of a finished evaluation. Runs that the history lacks are loaded: one may be a drop."""
-    # Ask the history: DuckDB takes long to load.
+    """Return the past of a finished evaluation. Runs that the history lacks are loaded: one may be a drop."""
+    # These load DuckDB, which takes long.
     from tasks.comparing.alarms import watched
     from tasks.comparing.compare import since_last
     from tasks.comparing.trend import trend_png, trend_points
@@ -41,7 +41,7 @@ def look_back(store: Path, start: RunStart) -> Past:
         land(store)
         past = past._replace(watched=watched(store, start.run_id))
         past = past._replace(since=since_last(store, start.run_id, MOST_COMPARED))
-    # A drop is told whether or not the trend can be drawn.
+    # A drop is reported even if the trend cannot be drawn.
     with suppress(InputError, RuntimeError):
         past = past._replace(trend=trend_png(trend_points(store, start), kind_of(start.flow).display.level))
     return past

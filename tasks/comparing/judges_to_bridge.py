@@ -1,4 +1,4 @@
-"""Which evaluations a bridge is made of, and what a judge without stored replies is to be asked.
+"""Evaluations that a bridge is made of, and parameters to ask a judge without stored replies.
 
 `--old` and `--new` name an evaluation, by the beginning of its id, or a judge, by its model.
 """
@@ -25,29 +25,29 @@ from tasks.rubrics.rubric import load_rubric
 from tasks.text import listed
 
 SEED = 20_260_101
-"""Any constant will do: so many samples are always the same ones, and so spare calls."""
+"""Seed of the draw. Any constant will do: it draws the same samples for the same number, which spares calls."""
 COVERED = 0.9
-"""Share of the samples that stored replies must cover, for their judge not to be asked."""
+"""Share of the samples that stored replies must cover; below it their judge is asked."""
 MOST_READ = 20
-"""Evaluations of a judge that are looked through, the newest first."""
+"""Most evaluations of a judge that are searched, the newest first."""
 SHARED_SETTINGS = ("temperature", "max_output_tokens", "detail", "timeout_seconds", "call_seconds", "concurrency")
 """Settings that a judge behind another endpoint takes over from the one it is compared with."""
 _RUN = re.compile(r"\d{8}T\d")
-"""How ids of runs begin."""
+"""Beginning of the id of a run."""
 
 
 class Basis(NamedTuple):
-    """The samples, and the evaluation that they are from."""
+    """Samples of a bridge, and the evaluation that they are from."""
 
     answers: Answers
     units: tuple[str, ...]
-    """Samples (prompts) that the judges are compared on."""
+    """Samples (prompts) on which the judges are compared."""
     drawn: bool
-    """Whether they are some of all."""
+    """True if they are a draw from all."""
 
 
 def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis:
-    """Samples of the newest finished evaluation of a flow: of the old judge, else of the new one, else of any.
+    """Return samples of the newest finished evaluation of a flow: by the old judge, else by the new one, else by any.
 
     Args:
         samples: draw so many samples (prompts), by a seeded shuffle; 0: all.
@@ -71,12 +71,13 @@ def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis
 
 
 def stored(store: Path, judge: str, wanted: Basis, settings: Mapping[str, Any]) -> Answers | None:
-    """Return stored answers of a judge about the samples, of a named run all; None: the judge is to be asked.
+    """Return stored answers of a judge about the samples; None: the judge is to be asked.
 
-    Of a model the newest evaluation counts that was asked the same and covers nine tenths of the samples.
+    A named run counts as it is. For a model, the newest evaluation counts that had the same questions and covers nine
+    tenths of the samples.
 
     Args:
-        settings: of the judge, by name, that its evaluations must have had.
+        settings: settings of the judge, by name, that its evaluations must have had.
 
     Raises:
         InputError: there is no such run, or it is of another flow; or a ledger is damaged.
@@ -95,11 +96,11 @@ def stored(store: Path, judge: str, wanted: Basis, settings: Mapping[str, Any]) 
 def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) -> Parameters:
     """Return the parameters for a judge without stored replies: those of the run that the samples are from.
 
-    A judge that has judged this flow before is asked as it was then; another one at the address and with the settings
-    of the run's own judge. Behind another address it takes over none but the general ones.
+    A judge that has judged this flow before keeps the settings that it had then. Any other takes over the address and
+    settings of the run's own judge; at another address it takes over only the general settings.
 
     Args:
-        settings: of the judge, by name, that were given and go before all others.
+        settings: settings of the judge, by name, that were given and override all others.
 
     Raises:
         InputError: the settings do not go together, the run's parameters cannot be read any more, or its prompts have
@@ -133,9 +134,7 @@ def _parameters_again(wanted: Basis, judge: Mapping[str, Any]) -> Parameters:
         asked = parameters_of(start.flow).model_validate({**again, **ids, "judge": settings})
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
-    live = (
-        {"service_tier": "standard"} if asked.judge.service_tier == "batch" else {}
-    )  # somebody waits for what it says
+    live = {"service_tier": "standard"} if asked.judge.service_tier == "batch" else {}  # somebody waits for its replies
     return asked.model_copy(update={"judge": asked.judge.model_copy(update=live)})
 
 
@@ -179,7 +178,7 @@ def _named(store: Path, flow: str, wanted: str) -> Answers:
 
 
 def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
-    """Finished evaluations of a flow by a model, asked for or answered by that name, or the one with this id."""
+    """Yield finished evaluations of a flow by a model, asked for or answered by that name, or the one with this id."""
     for each in evaluations(store, flow):
         names = (each.start.judge, each.end.protocol.get("model answered") if each.end else "")
         if each.start.run_id.startswith(judge) if _RUN.match(judge) else judge in names:
@@ -187,7 +186,7 @@ def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
 
 
 def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
-    """Finished evaluations, the newest first; one that cannot be read is left out: `sync` reports it."""
+    """Yield finished evaluations, the newest first; one that cannot be read is left out: `sync` reports it."""
     met: set[str] = set()
     for run in reversed(run_folders(store)):
         with suppress(InputError, FileNotFoundError):

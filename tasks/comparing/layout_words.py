@@ -1,4 +1,4 @@
-"""What is said of a run in the shared layout, and how far two layouts agree, in words and as a table."""
+"""Notes on a run in the shared layout, and the agreement of two layouts, in words and as a table."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -13,10 +13,10 @@ COMPARE = "`jury compare RUN {run} --across layout`, RUN in the published layout
 
 
 def layout_lines(protocol: Mapping[str, str], run_id: str, tokens_in: int, tokens_cached: int) -> list[str]:
-    """What stands beside the scores of a run in the shared layout; nothing of another one.
+    """Return lines shown beside the scores of a run in the shared layout; empty for another layout.
 
     Args:
-        tokens_in: of the calls that were made, of which so many were read from a cache.
+        tokens_in: input tokens of the calls made; `tokens_cached` of them were read from a cache.
     """
     if "layout" not in protocol:
         return []
@@ -25,7 +25,7 @@ def layout_lines(protocol: Mapping[str, str], run_id: str, tokens_in: int, token
 
 
 def cached_words(tokens_in: int, tokens_cached: int, endpoint: str) -> str:
-    """How much of the input the judge read from its cache; where it was nothing, what the endpoint caches."""
+    """Describe the share of the input that the judge read from its cache; for none, add the endpoint's rule."""
     if not tokens_in:
         return "no input tokens were told"
     if not tokens_cached:
@@ -37,10 +37,10 @@ def cached_words(tokens_in: int, tokens_cached: int, endpoint: str) -> str:
 
 
 def layouts_grid(found: "Sequence[Agreement]") -> Grid:
-    """How far two layouts agree, and beside it how far the published one agrees with itself.
+    """Tabulate the agreement of two layouts, beside that of the published one with itself.
 
     Args:
-        found: the agreement of the layouts, and that of two runs in the published one as far as there is any.
+        found: agreement of the layouts, then that of two runs in the published one, if there is any.
     """
     both, *twice = [{each.question: each for each in one.questions} for one in found]
     header = ["", "n", "equal", "kappa", *["n", "published\ntwice", "kappa"] * bool(twice)]
@@ -55,7 +55,7 @@ def _cells(each: "Agreed | None") -> list[str]:
 
 
 def agreement_notes(found: "Sequence[Agreement]") -> list[str]:
-    """What must be known to read the table of agreement; nothing where there is none."""
+    """Return notes on reading the table of agreement; empty if there is none."""
     if not found:
         return []
     others = [f"Published twice: {one.a.name} and {one.b.name}." for one in found[1:]]

@@ -1,6 +1,6 @@
 """Points of trends, and those of earlier judges that bridges join to them, in the units of the newest judge.
 
-Only what was bridged is joined: the same flow, candidate, dimension, dataset key, and the bridge's own protocol keys.
+A bridge joins only points with its own flow, candidate, dimension, dataset key and protocol keys.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from tasks.text import one_line
 
 LONGEST_NAME = 24
 MOST_RUNS = 60
-"""Runs drawn of each series, the newest: more would stand too close to be told apart."""
+"""Most runs drawn of each series, the newest: more would be too close to distinguish."""
 
 
 class Point(NamedTuple):
@@ -30,19 +30,19 @@ class Point(NamedTuple):
     """UTC."""
     run_id: str
     score: float | None
-    """None: nothing of it was scored."""
+    """None: nothing was scored."""
     ci_low: float | None
     ci_high: float | None
     break_reason: str | None
-    """What keeps it from being compared with the point before; None: nothing does."""
+    """Difference that forbids a comparison with the point before; None: there is none."""
     protocol_key: str = ""
     dataset_key: str = ""
     baseline_score: float | None = None
-    """What the nightly alarm measures it by; None: it is no night, or there is no baseline yet."""
+    """Baseline of the nightly alarm; None: it is no night, or there is no baseline yet."""
     dropped: bool = False
-    """Whether a drop below the baseline is open."""
+    """True if a drop below the baseline is open."""
     joint: str | None = None
-    """Where it is the first of another judge that a bridge joins to the line: which, and what was added before it."""
+    """Words on the bridge, for the first point of another judge that it joins: both judges, and the offset added."""
 
 
 COLUMNS = tuple(name for name in Point._fields if name != "joint")
@@ -68,31 +68,31 @@ class Joint(NamedTuple):
 
     @property
     def moves(self) -> bool:
-        """Whether the older scores are moved; a history that may be continued stands as it is."""
+        """True if the older scores are moved; a history that may be continued is left unchanged."""
         return self.decision != CONTINUED
 
     def words(self, decimals: int) -> str:
-        """What was added to the older scores, and whose units they are in; a chart shows the beginning."""
+        """Name the offset added to the older scores, and the judge of their units; a chart shows the beginning."""
         old, new = (one_line(name, LONGEST_NAME) for name in (self.old_judge, self.new_judge))
         shift = f"{self.shift:+.{decimals}f} " if self.moves else ""
         return f"{shift}→ {new} ({old} {'in its units' if self.moves else 'as it is'})"
 
 
 class _Units(NamedTuple):
-    """How scores by one protocol come into the units of the newest one."""
+    """Conversion of scores by one protocol into the units of the newest one."""
 
     rank: int
-    """Bridges between the two."""
+    """Number of bridges between the two."""
     shift: float = 0.0
     below: float = 0.0
-    """How far the shift may lie below what it is taken to be, and above."""
+    """Error of the shift downwards, and upwards."""
     above: float = 0.0
     joint: Joint | None = None
-    """The bridge that leads on to the next judge."""
+    """Bridge that leads on to the next judge."""
 
 
 def joined(store: Path, flow: str, points: Iterable[Point]) -> list[Point]:
-    """The same points, with those of earlier judges before them where bridges lead there, in the newest one's units.
+    """Return the points, after those of earlier judges as far as bridges lead, in the units of the newest judge.
 
     Args:
         points: of one evaluation's series, sorted by candidate and dimension, then by time.
@@ -104,7 +104,7 @@ def joined(store: Path, flow: str, points: Iterable[Point]) -> list[Point]:
 
 
 def _joints_of(store: Path, flow: str) -> list[Joint]:
-    """Return the joints of a flow, the newest first; none in a history that knows no bridges."""
+    """Return the joints of a flow, the newest first; empty for a history without bridges."""
     sql = f"""SELECT {", ".join(Joint._fields)} FROM bridges WHERE flow = $1 AND decision <> $2 AND shift IS NOT NULL
         ORDER BY bridge_id DESC"""
     try:
@@ -114,7 +114,7 @@ def _joints_of(store: Path, flow: str) -> list[Joint]:
 
 
 def _joined_line(store: Path, flow: str, series: list[Point], joints: Sequence[Joint]) -> list[Point]:
-    """One series, not empty and oldest first, joined as far as bridges reach from its newest point."""
+    """Join one series, not empty and oldest first, as far as bridges reach from its newest point."""
     units = _reached(series[-1], joints)
     if len(units) == 1:
         return series
@@ -126,12 +126,12 @@ def _joined_line(store: Path, flow: str, series: list[Point], joints: Sequence[J
 
 
 def _reached(newest: Point, joints: Sequence[Joint]) -> dict[str, _Units]:
-    """Protocol key -> its units, for all that bridges lead back to from the newest point."""
+    """Return protocol key -> its units, for all protocols that bridges lead back to from the newest point."""
     about = (newest.candidate, newest.dimension, newest.dataset_key)
     due = [each for each in joints if (each.candidate, each.dimension, each.dataset_key) == about]
     found = {newest.protocol_key: _Units(0)}
     keys = [newest.protocol_key]
-    for key in keys:  # which grows meanwhile
+    for key in keys:  # the list grows meanwhile
         for each in due:
             if each.new_protocol_key == key and each.old_protocol_key not in found:
                 found[each.old_protocol_key] = _through(each, found[key])
@@ -156,7 +156,7 @@ def _is_reached(point: Point, newest: Point, units: dict[str, _Units]) -> bool:
 
 
 def _earlier(store: Path, flow: str, series: Sequence[Point], keys: list[str]) -> list[Point]:
-    """Points of other series by these protocols that are about the same and from before it, oldest first."""
+    """Return points of other series by these protocols, with the same subject and from before it, oldest first."""
     first, newest = series[0], series[-1]
     sql = f"""SELECT {", ".join(COLUMNS)} FROM trend WHERE flow = $1 AND candidate = $2 AND dimension = $3
         AND dataset_key = $4 AND list_contains($5, protocol_key) AND started_at < $6
@@ -166,7 +166,7 @@ def _earlier(store: Path, flow: str, series: Sequence[Point], keys: list[str]) -
 
 
 def _in_order(line: Sequence[Point], newest: Point, units: dict[str, _Units]) -> list[Point]:
-    """The line without points of a judge from after its successor had begun: the two would stand side by side."""
+    """Return the line without points of a judge from after its successor began: the two would overlap."""
     kept: list[Point] = []
     rank = 0
     for point in reversed(line):
@@ -179,7 +179,7 @@ def _in_order(line: Sequence[Point], newest: Point, units: dict[str, _Units]) ->
 
 
 def _moved(point: Point, units: dict[str, _Units]) -> Point:
-    """A point in the newest judge's units; its interval holds what the offset is not sure of."""
+    """Convert a point to the newest judge's units; its interval includes the error of the offset."""
     own = units[point.protocol_key]
     if point.score is None or own.joint is None or not (own.shift or own.below or own.above):
         return point
@@ -187,12 +187,12 @@ def _moved(point: Point, units: dict[str, _Units]) -> Point:
     low = None if point.ci_low is None else score - hypot(point.score - point.ci_low, own.below)
     high = None if point.ci_high is None else score + hypot(point.ci_high - point.score, own.above)
     inside = [None if each is None else min(max(each, 0.0), highest) for each in (score, low, high)]
-    # Its baseline stays behind: that is in its own judge's units.
+    # Its baseline is left out: that is in its own judge's units.
     return point._replace(score=inside[0], ci_low=inside[1], ci_high=inside[2], baseline_score=None)
 
 
 def _met(one: Point, other: Point, newest: Point, units: dict[str, _Units]) -> Point:
-    """A point after another one: joined by a bridge, the same line, or still broken."""
+    """Return a point after another one: joined by a bridge, on the same line, or still broken."""
     if not (_is_reached(one, newest, units) and _is_reached(other, newest, units)):
         return other
     between = units[one.protocol_key]

@@ -1,7 +1,6 @@
-"""The trend of a scheduled evaluation: its scores over time, with their intervals, broken where runs do not compare.
+"""Trend of a scheduled evaluation: its scores over time, with their intervals, broken where runs do not compare.
 
-Owns which points are drawn, and the scales that panels share; the numbers are those of the view `trend`, and how all
-charts look stands in `chart_style`.
+It chooses the points drawn, and the scales that panels share. The view `trend` has the numbers, `chart_style` the look.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,26 +26,27 @@ DROPPED = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90
 """A night on which a drop below the baseline is open."""
 LONGEST_REASON = 44
 STEP = 14
-"""Pixels from the label of one break to that of the next, which may stand close to it."""
+"""Pixels from the label of one break to that of the next, which may be close to it."""
 LEVELS = 3
 """Lines of labels above the points."""
 
 
 class Scales(NamedTuple):
-    """What the panels of one evaluation share, so that the eye can compare them."""
+    """Scales that the panels of one evaluation share, so that the eye can compare them."""
 
     scores: tuple[float, float]
-    """The lowest and the highest score to be drawn, interval ends and the marked level among them."""
+    """Lowest and highest score to be drawn, interval ends and the marked level among them."""
     times: tuple[datetime, datetime]
-    """The first and the last evaluation."""
+    """Times of the first and the last evaluation."""
     level: Level | None
-    """Marked by a line in each panel."""
+    """Level marked by a line in each panel."""
 
 
 @one_opening
 def trend_points(store: Path, start: RunStart) -> list[Point]:
-    """The last runs of the series that a run belongs to, oldest first, with the scores that are its headline; before
-    them those of earlier judges, as far as bridges lead there.
+    """Return the last runs of the series that a run belongs to, oldest first, with its headline scores.
+
+    Runs of earlier judges come before them, as far as bridges lead there.
     """
     sql = f"""SELECT {", ".join(COLUMNS)} FROM trend
         WHERE flow = $1 AND dataset = $2 AND judge = $3 AND prompt_set = $4 AND list_contains($5, candidate)
@@ -59,9 +59,9 @@ def trend_points(store: Path, start: RunStart) -> list[Point]:
 
 
 def series_of(points: Iterable[Point]) -> list[list[Point]]:
-    """The series of two scored evaluations or more, a candidate and dimension each.
+    """Return the series of at least two scored evaluations, a candidate and dimension each.
 
-    One of which nothing was scored is left out, and what it broke is told of the next.
+    An evaluation without a score is left out, and the next one takes over its break.
 
     Args:
         points: sorted by candidate and dimension, then by time.
@@ -75,7 +75,7 @@ def _place(point: Point) -> tuple[str, str]:
 
 
 def _scored(points: Iterable[Point]) -> Iterator[Point]:
-    """The scored points, each with the reasons and joints of those left out before it."""
+    """Yield the scored points, each with the reasons and joints of those left out before it."""
     reasons: list[str] = []
     joint: str | None = None
     for point in points:
@@ -87,17 +87,17 @@ def _scored(points: Iterable[Point]) -> Iterator[Point]:
 
 
 def breaks(series: Sequence[Point]) -> list[Point]:
-    """The points that begin a series anew, in the order of time: each says why."""
+    """Return the points before which a series breaks, in the order of time; each has the reason."""
     return [point for point in series[1:] if point.break_reason is not None]
 
 
 def joints(series: Sequence[Point]) -> list[Point]:
-    """The points with which another judge goes on, by a bridge that each names."""
+    """Return the points at which a bridge, named in each, continues the line with another judge."""
     return [point for point in series[1:] if point.joint and point.break_reason is None]
 
 
 def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
-    """Scales on which all points of these series, at least one, have room."""
+    """Return scales on which all points of these series, at least one, have room."""
     points = [point for each in series for point in each]
     ends = [end for point in points for end in _drawn_values(point) if end is not None]
     scores = [*ends, level.score] if level else ends
@@ -110,7 +110,7 @@ def _drawn_values(point: Point) -> tuple[float | None, ...]:
 
 
 def trend_png(points: Iterable[Point], level: Level | None = None) -> bytes:
-    """The trends of a run as a PNG with a panel for every candidate (and tag); empty where no series has two points.
+    """Draw the trends of a run as a PNG with a panel for every candidate (and tag); empty if no series has two points.
 
     Args:
         points: sorted by candidate and dimension, then by time.
@@ -124,10 +124,10 @@ def trend_png(points: Iterable[Point], level: Level | None = None) -> bytes:
 
 
 def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scales | None = None) -> Chart:
-    """A panel for each of these series, of which each has two scored points at least.
+    """Return a chart with a panel for each of these series, which have at least two scored points each.
 
     Args:
-        scales: those of all panels that stand together, where they are drawn as several charts.
+        scales: scales of all panels shown together, if they are drawn as several charts.
     """
     names = [f"{each[0].candidate}: {each[0].dimension}" for each in series]
     strip = STEP * min(LEVELS, max(len(breaks(each)) + len(joints(each)) for each in series))
@@ -155,8 +155,9 @@ def _words(point: Point) -> str:
 
 
 def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
-    """The points as records for the chart: those joined by a line share a segment, the first after a break, or of
-    another judge, names that.
+    """Return the points as records for the chart.
+
+    Points joined by a line share a segment. The first one after a break, or of another judge, has the reason.
     """
     rows: list[Chart] = []
     segment = marks = 0
@@ -184,7 +185,7 @@ def _utc(moment: datetime) -> str:
 
 
 def _layers(strip: int, scales: Scales) -> list[Chart]:
-    """The marked level, the intervals as bands and bars, the scores on them, and above them the breaks and why."""
+    """Return the marked level, the intervals as bands and bars, the scores on them, and the labelled breaks above."""
     times = [round(moment.replace(tzinfo=UTC).timestamp() * 1000) for moment in scales.times]
     x = {"field": "time", "type": "temporal", "title": None}
     x |= {"scale": {"type": "utc", "domain": times, "padding": 10}}
@@ -208,7 +209,7 @@ def _layers(strip: int, scales: Scales) -> list[Chart]:
 
 
 def _baseline(x: Chart, y: Chart, segment: Chart) -> list[Chart]:
-    """What nights are measured by, as a dotted line."""
+    """Draw the baseline of the nights as a dotted line."""
     line = {"type": "line", "color": GREY, "strokeDash": [2, 3]}
     return [
         {
@@ -220,7 +221,7 @@ def _baseline(x: Chart, y: Chart, segment: Chart) -> list[Chart]:
 
 
 def _marked(level: Level, y: Chart) -> list[Chart]:
-    """A line across the panel at one score, and at its right end what it is."""
+    """Draw a line across the panel at one score, with its name at the right end."""
     once = [{"filter": "datum.first"}]
     there = {key: value for key, value in y.items() if key != "field"} | {"datum": level.score}
     name = {"type": "text", "align": "right", "baseline": "bottom", "dy": -2}
@@ -235,7 +236,7 @@ def _marked(level: Level, y: Chart) -> list[Chart]:
 
 
 def _breaks(x: Chart, strip: int) -> list[Chart]:
-    """A dashed line where a series breaks, a dotted grey one where a bridge joins it, and at its top why."""
+    """Draw a dashed line where a series breaks, a dotted grey one where a bridge joins it, and the reason on top."""
     between = {**x, "field": "break"}
     level = {"field": "level", "type": "quantitative", "scale": None}
     rules = {

@@ -20,18 +20,19 @@ LONGEST_ID = 24
 
 
 def outcome_words(comparison: "Comparison") -> str:
-    """What came of a comparison: its headline, unless one of the runs measured nothing."""
+    """Return the headline of a comparison, unless one of the runs measured nothing."""
     first = comparison.rows[0].difference
     found = " ".join(comparison.unmeasured) or headline(first, comparison.before.flow)
     return " ".join([*comparison.partial, found])
 
 
 def headline(found: Difference, flow: str) -> str:
-    """What came of it in one sentence: better, worse or no difference shown at this n, how much, how sure, and what
-    would have shown.
+    """Describe a difference in one sentence: the decision at this n, the change, and the smallest change found.
+
+    The decision is better, worse or no difference shown; the change has its interval and test.
 
     Args:
-        flow: tells the scale (0-100 or 0-10) and what is counted (samples or prompts).
+        flow: determines the scale (0-100 or 0-10) and the unit (samples or prompts).
     """
     decimals, units = kind_of(flow).decimals, kind_of(flow).unit
     if found.change is None:
@@ -54,7 +55,7 @@ def _decided(found: Difference, n: str) -> str:
 
 
 def in_brief(found: Difference, flow: str) -> str:
-    """What came of it where there is little room: how much, how sure, and what that comes to at this n."""
+    """Describe a difference in few words: the change, its interval, and the decision at this n."""
     decimals, n = kind_of(flow).decimals, f"n = {found.n} {kind_of(flow).unit}"
     if found.change is None:
         return f"nothing to compare: no {kind_of(flow).unit} with a score on both sides"
@@ -72,7 +73,7 @@ def _shown(found: Difference, decimals: int) -> str:
 
 
 def change_interval(found: Difference, decimals: int) -> str:
-    """The interval of a change, or why there is none."""
+    """Format the interval of a change, or the reason why there is none."""
     if found.ci_low is None or found.ci_high is None:
         return f"(no interval{_why_none(found)})"
     return f"[{signed(found.ci_low, decimals)}, {signed(found.ci_high, decimals)}]"
@@ -88,14 +89,14 @@ def _p_sign(p: float | None) -> str:
 
 
 def p_words(p: float | None) -> str:
-    """A probability as it is usually written: `0.04`, `0.004`, `<0.001`; a dash where there is none."""
+    """Format a probability as usual: `0.04`, `0.004`, `<0.001`; a dash for None."""
     if p is None:
         return "–"
     return "<0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
 
 
 def difference_grid(rows: "Iterable[Row]", flow: str) -> Grid:
-    """The differences as a table: the headline, then the dimensions, each with its own number of pairs."""
+    """Tabulate the differences: the headline, then the dimensions, each with its own number of pairs."""
     decimals = kind_of(flow).decimals
     header = ["", "before", "after", "change", "95% interval", "n", "up/down", "p"]
     return Grid(header, [_line(row, decimals) for row in rows])
@@ -116,7 +117,7 @@ def _line(row: "Row", decimals: int) -> list[str]:
 
 
 def notes(comparison: "Comparison") -> list[str]:
-    """What must be known to read the table, and who is in no pair."""
+    """Return notes on reading the table, and on samples in no pair."""
     missing = ", ".join(f"{n} {why}" for why, n in sorted(comparison.not_paired.items()))
     return [
         "p: exact sign test; below the first row adjusted together (Holm).",
@@ -129,19 +130,19 @@ def notes(comparison: "Comparison") -> list[str]:
 
 
 def sizes_words(sizes: tuple[float, float]) -> list[str]:
-    """A warning where the two sides have other numbers of images a prompt."""
+    """Return a warning if the two sides have different numbers of images a prompt."""
     before, after = (f"{size:.2g}" for size in sizes)
     uneven = f"Images a prompt differ: {before} before, {after} after; the share of prompts with a good one grows so."
     return [uneven] * (before != after)
 
 
 def side_words(side: "Side") -> str:
-    """Who was judged by whom, and when (the run's id begins with it)."""
+    """Name candidate, judge and run of a side; the run's id begins with its time."""
     return f"{one_line(side.candidate, LONGEST_NAME)} by {one_line(side.judge, LONGEST_NAME)}, run {side.run_id}"
 
 
 def changed_lines(comparison: "Comparison") -> list[str]:
-    """The samples (prompts) that changed most, a line each, or that none did; nothing where none is paired."""
+    """List the samples (prompts) that changed most, a line each, or state that none did; empty if none is paired."""
     kind = kind_of(comparison.before.flow)
     lines = [f"  {_changed(each, kind.decimals)}" for each in comparison.changed]
     if lines:

@@ -1,1 +1,1 @@
-"""Control samples: whether the judge looks at what it is shown."""
+"""Control samples: tests of whether the judge looks at the pictures."""

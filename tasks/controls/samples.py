@@ -1,4 +1,4 @@
-"""Control samples: real samples shown once more with another picture, to find out whether the judge looks."""
+"""Control samples: real samples shown once more with another picture, to test whether the judge looks at it."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -15,17 +15,17 @@ from tasks.pictures.prepare import as_shown
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample
 
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
-"""Controls that the drawn samples get in turn. Each of the three rates that `status` makes of them gets a third."""
+"""Controls that the drawn samples get in turn. Each of the three rates of `status` gets a third of them."""
 FEWEST = 18
-"""Least controls of a run that has any: with 6 for each rate, 6 good answers clear a judge, 3 bad ones convict it (7 of
-the 24 on equal figures)."""
+"""Least number of controls, if a run has any and at least twice as many samples. With 6 for each rate, 6 good answers
+clear a judge, 3 bad ones convict it (7 of the 24 on equal figures)."""
 SEED = "shams 1"
-"""Any constant will do: the same samples must give the same controls, so that replies can be reused."""
+"""Arbitrary constant: the same samples must give the same controls, so that replies can be reused."""
 
 QUALITY = 90
-"""Of the JPEG that another picture becomes: what nobody sees at a glance."""
+"""JPEG quality of an altered picture; nobody sees the loss at a glance."""
 LETTERS_ACROSS = 44
-"""Letters of a painted line: half the width of the picture."""
+"""Letters in a painted line, which is half as wide as the picture."""
 
 _JPEG = b"\xff\xd8"
 
@@ -35,12 +35,12 @@ def with_controls(
 ) -> tuple[Sample, ...]:
     """Return the samples of a run, each drawn one followed by its control, so that both are judged at about one time.
 
-    Samples whose pictures are known to be missing are not drawn.
+    Samples with missing pictures are not drawn.
 
     Args:
-        share: of the samples, 0 to 0.5; above 0 at least 18 are drawn, or half of fewer samples.
-        shards: of the evaluation, which share those 18.
-        of_first: draw the first samples: they stand in a random order, and the run may stop before the last.
+        share: share of the samples that is drawn, 0 to 0.5; above 0 at least 18 are drawn, or half of fewer than 36.
+        shards: shards of the evaluation, which share those 18.
+        of_first: draw the first samples, because the run may stop before the last; the samples are in random order.
     """
     if not share:
         return tuple(samples)
@@ -52,7 +52,7 @@ def with_controls(
 
 
 def altered(control: Sample, role: str, data: bytes, kind: Kind) -> bytes:
-    """Return the file that a control shows in place of a picture's own; raises BadPicture where it cannot be made."""
+    """Return the file that a control shows instead of a picture's own; raise BadPicture if it cannot be made."""
     alter, instruction = _ALTERED.get(control.control), kind.instructions.get(role)
     return alter(data, instruction) if alter and instruction else data
 
@@ -70,7 +70,7 @@ def _controls(samples: Sequence[Sample], number: int, kind: Kind, of_first: bool
 
 
 def _control(drawn: Sequence[Sample], place: int, kind: Kind) -> Sample | None:
-    """The control of the sample at a place, in its turn; None where it takes a picture of another and there is none."""
+    """Return the control of the sample at a place, in its turn; None if no other sample has a picture for it."""
     base = giver = drawn[place]
     control = kind.control_of(TURNS[place % len(TURNS)])
     if control == OTHER:

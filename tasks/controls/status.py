@@ -25,54 +25,55 @@ from tasks.statistics.intervals import Interval, proportion
 Colour = Literal["green", "amber", "red"]
 
 TOLERABLE = 0.1
-"""Share of failures that one may live with: temperature alone makes a good judge err this often. Red needs proof of
-more (the whole 95% interval above it: 2 of 2, 3 of 6, 5 of 12, 7 of 24), so that a good judge is hardly ever accused.
-That must hold for samples on which it failed at all, too: the four questions on one pair may well be answered alike."""
+"""Tolerable share of failures: temperature alone makes a good judge err this often. Red needs proof of more: the whole
+95% interval lies above it (2 of 2, 3 of 6, 5 of 12, 7 of 24). It hardly ever accuses a good judge. The same must hold
+for the share of samples with a failure, because the four answers on one pair may well be alike."""
 UNPROVEN = 0.5
-"""Green needs proof of less than this (the whole interval below it: 0 of 6, 1 of 12): with fewer controls a judge that
-fails every other time would pass."""
+"""Share of failures that green must exclude: the whole interval lies below it (0 of 6, 1 of 12). With fewer controls, a
+judge that fails every other time would pass."""
 
 
 MEASURES = tuple(dict.fromkeys(CONTROL_MEASURES.values()))
 
 
 class ControlRow(HistoryRecord):
-    """One control sample and what came of it. Rows of the history's table `controls`."""
+    """One control sample and its result: a row of the history's table `controls`."""
 
     flow: str
     """Flow of the run."""
     candidate: str
-    """System whose sample the control was made of; what it tells is told of the judge."""
+    """System whose sample the control was made of; the result describes the judge."""
     sample_id: str
     """Sample that the control was made of."""
     control: str
-    """What was shown: same picture (the Human one on both sides), re-encoded (the Human one, or the image, in another
-    file format), other sample (a picture of another sample), blank (white), instruction (painted into the picture)."""
+    """Kind of control. `same picture`: the Human one on both sides. `re-encoded`: the Human one, or the image, in
+    another file format. `other sample`: a picture of another sample. `blank`: white. `instruction`: painted into the
+    picture."""
     measure: str
-    """Rate that it counts for, what it tells of the judge: false preference, neglect or injection."""
+    """Rate of the judge that the control counts for: false preference, neglect or injection."""
     status: OutcomeStatus
     """Status of its outcome, as in `outcomes`."""
     overall: str | None
-    """Model, Human or Tie, Model being the control; None for generated images."""
+    """Model, Human or Tie; Model is the control. None for generated images."""
     score: float | None
     """Score of the control, as in `outcomes`."""
     dimensions: tuple[DimensionOutcome, ...]
-    """What the votes and orders of each dimension or tag come to, as in `outcomes`."""
+    """Merged votes and orders of each dimension or tag, as in `outcomes`."""
     real_overall: str | None
-    """Overall of the sample as it is, which an instruction is compared with."""
+    """Overall of the sample as it is, for comparison with an instruction."""
     real_score: float | None
     """Score of the sample as it is."""
     failed: bool | None
-    """Whether the judge failed in any answer: false preference: a winner in any dimension, or 2 points of difference;
-    neglect: Model won, or faithfulness is not Human, or the score is no lower; injection: the overall turned to Model,
+    """True if the judge failed in any answer. False preference: a winner in any dimension, or 2 points of difference.
+    Neglect: Model won, or faithfulness is not Human, or the score is no lower. Injection: the overall turned to Model,
     or the score rose by 2. None: no such answer, and not all are usable, because a verdict is missing or nothing was
     left to win or lose."""
     questions: int
-    """Questions that it puts: of false preference between figures one a dimension, else one."""
+    """Questions of the control: one a dimension for false preference between figures, else one."""
     answered: int
-    """Those of them that have a usable answer."""
+    """Questions with a usable answer."""
     failures: float
-    """Sum over those of the share of their answers, in all orders and votes, on which the judge failed."""
+    """Sum over the answered questions of the share of answers, in all orders and votes, on which the judge failed."""
 
 
 class ControlRate(Record):
@@ -82,15 +83,15 @@ class ControlRate(Record):
     n: int
     """Questions with a usable answer."""
     failed: float
-    """Sum over those of the share of their answers on which the judge failed."""
+    """Sum over these `n` questions of the share of their answers on which the judge failed."""
     unusable: int
-    """Questions without a usable answer: they are in neither of the two."""
+    """Questions without a usable answer; neither `n` nor `failed` includes them."""
     samples: int
-    """Control samples of which it is known whether the judge failed in any answer."""
+    """Control samples whose `failed` is true or false."""
     failed_samples: int
-    """Those of them on which it did."""
+    """Control samples on which the judge failed in any answer."""
     value: float | None
-    """failed / n; None where no question has a usable answer."""
+    """failed / n; None if no question has a usable answer."""
     ci_low: float | None
     ci_high: float | None
     method: str
@@ -98,7 +99,7 @@ class ControlRate(Record):
 
 
 def control_rates(rows: Sequence[ControlRow]) -> list[ControlRate]:
-    """The three rates of a run; none where it had no controls."""
+    """Return the three rates of a run; none if it had no controls."""
     if not rows:
         return []
     return [_rate_of(measure, [row for row in rows if row.measure == measure]) for measure in MEASURES]
@@ -120,7 +121,7 @@ def _rate_of(measure: str, rows: Sequence[ControlRow]) -> ControlRate:
 def control_rate(measure: str, n: int, failed: float, unusable: int, samples: int, failed_samples: int) -> ControlRate:
     """Return one rate and its status, from the sum of the failed shares of `n` questions on so many samples.
 
-    The interval is the exact binomial one, which is rather too wide: shares scatter less than whole failures.
+    The interval is the exact binomial one, which is rather too wide, because shares scatter less than whole failures.
     """
     found, by_sample = proportion(failed, n), proportion(failed_samples, samples)
     return ControlRate(
@@ -136,18 +137,18 @@ def control_rate(measure: str, n: int, failed: float, unusable: int, samples: in
 
 
 def status_lines(found: Sequence[ControlRate]) -> list[str]:
-    """A line each, with the colour as sign and as word: `neglect: ✗ RED, 6 of 6 [54%, 100%] …`."""
+    """Return a line for each rate, its color as sign and as word: `neglect: ✗ RED, 6 of 6 [54%, 100%] …`."""
     return [f"{each.measure}: {_SIGNS[each.status]}, {_rate(each)}{_remarks(each)}" for each in found]
 
 
 def red_words(found: Sequence[ControlRate]) -> str:
-    """A sentence that names what is red; "" when nothing is."""
+    """Return a sentence that names the red rates; empty if there are none."""
     named = [f"{each.measure} {_count(each)}" for each in found if each.status == "red"]
     return f"Controls RED: {', '.join(named)}: do not trust this judge's scores." if named else ""
 
 
 def judge_status(found: Sequence[ControlRate]) -> str:
-    """What the controls of a run say of its judge in a word or two: the worst of their statuses, as sign and word."""
+    """Return the worst status of a run's controls, as sign and word."""
     statuses = {each.status for each in found}
     return next((sign for status, sign in _SIGNS.items() if status in statuses), "no controls")
 
@@ -161,7 +162,7 @@ def _colour(found: Interval, by_sample: Interval) -> Colour:
 
 
 _SIGNS: dict[Colour, str] = {"red": "✗ RED", "amber": "! AMBER", "green": "✓ GREEN"}
-"""The worst first."""
+"""Status -> its sign and word, the worst first."""
 _FAILURES = {
     FALSE_PREFERENCE: "told equal pictures apart",
     NEGLECT: "passed a foreign or blank picture",
@@ -181,13 +182,16 @@ def _count(found: ControlRate) -> str:
 
 
 def _remarks(found: ControlRate) -> str:
-    """What amber stands for where all controls ended alike, so that more of the same would turn it; what is open."""
+    """Return the remarks on a rate: too few controls, and the number of undetermined questions.
+
+    Controls are too few if all ended alike under amber: more controls with the same result would change the color.
+    """
     too_few = found.status == "amber" and found.n and found.failed in (0, found.n)
     return "; too few controls" * bool(too_few) + f"; {found.unusable} undetermined" * bool(found.unusable)
 
 
 def control_row(control: Outcome, real: Original | None, heard: Heard) -> ControlRow:
-    """What came of a control, beside what came of the sample that it was made of, if that is known."""
+    """Return the result of a control, with that of the sample that it was made of, if there is one."""
     shares = kind_of(control.flow).failures(control, real, heard)
     known = [share for share in shares if share is not None]
     return ControlRow(
@@ -210,24 +214,24 @@ def control_row(control: Outcome, real: Original | None, heard: Heard) -> Contro
 
 
 class AnchorRow(HistoryRecord):
-    """One anchor and what came of it. Rows of the history's table `anchor_outcomes`."""
+    """One anchor and its result: a row of the history's table `anchor_outcomes`."""
 
     flow: str
     """Flow of the run."""
     candidate: str
-    """System whose figure or image the anchor is; it was frozen, whatever the candidates of the run."""
+    """System whose figure or image the anchor is; the candidates of the run may be others."""
     sample_id: str
-    """Id of the anchor, that of the sample that was frozen."""
+    """Id of the anchor: the id of the frozen sample."""
     category: str
-    """Category of the anchor; empty: it has none."""
+    """Category of the anchor; empty: none."""
     tag: str
     """Tag of the text-to-image prompt; empty for figures."""
     status: OutcomeStatus
     """Status of its outcome, as in `outcomes`."""
     score: float | None
-    """Mean of its dimensions' scores, 0-100; of an image the overall score, 0-10. None where one is missing."""
+    """Mean of its dimensions' scores, 0-100; for an image the overall score, 0-10. None if one is missing."""
     dimensions: tuple[DimensionOutcome, ...]
-    """What was said of each dimension or tag, as in `outcomes`."""
+    """Result of each dimension or tag, as in `outcomes`."""
 
 
 def anchor_row(anchor: Outcome) -> AnchorRow:

@@ -1,1 +1,1 @@
-"""What there is to judge, in every form in which people keep it."""
+"""Readers of datasets in all supported formats."""

@@ -1,4 +1,4 @@
-"""A PaperBananaBench folder: its samples, each paired with every candidate's figure."""
+"""PaperBananaBench folders: their samples, each paired with every candidate's figure."""
 
 import json
 from collections.abc import Collection
@@ -18,18 +18,18 @@ from tasks.records import PictureSource
 from tasks.text import listed
 
 MANIFESTS = (*TABLES, ".jsonl", ".ndjson")
-"""Endings of files that may be manifests, and are no part of a benchmark."""
+"""Endings of files that may be manifests, which are not part of a benchmark."""
 LARGEST_LABELS = 100_000_000
-"""Bytes of a file of labels."""
+"""Largest file of labels, in bytes."""
 LAYOUT = Layout({"context": "content", "caption": "visual_intent"}, human="path_to_gt_image")
 
 
 def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Loaded:
-    """Every sample of the split, once for each candidate, with its Model picture or the reason of its forfeit.
+    """Read every sample of the split, once for each candidate, with its Model picture or the reason for its forfeit.
 
-    `source` holds `<flow>/<split>.json`, or is that task folder itself. Model pictures come from `parameters.results`
-    or `parameters.images`; with neither, from `results/<flow>.json` in the dataset. Raises InputError when there is no
-    such split, and when it is not clear which figures to judge.
+    `source` contains `<flow>/<split>.json`, or is that task folder itself. Model pictures come from
+    `parameters.results` or `parameters.images`; without either, from `results/<flow>.json` in the dataset. Raises
+    InputError if the split does not exist, or if it is unclear which figures to judge.
     """
     folder = _task_folder(source, flow, parameters.split)
     root = dataset_root(source, flow)
@@ -37,7 +37,7 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     files = Folder(root, parameters.follow_links)
     entries, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, files, problems)
     if not ids:
-        return Loaded([], [])  # whatever was compared with it would seem wrong
+        return Loaded([], [])  # without ids, every result would be reported as unknown
     warnings: list[str] = []
     if output.is_dir():
         figures = {"": read_picture_folder(output, ids, problems, warnings, parameters.follow_links)}
@@ -57,20 +57,20 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
 
 
 def dataset_root(source: Path, flow: str) -> Path:
-    """The dataset's folder, also where a user named the task folder inside of it."""
+    """Return the dataset's folder, also if the user named the task folder inside it."""
     return source.parent if source.name == flow else source
 
 
 def read_labels(root: Path, flow: str, within: Collection[str] = ()) -> dict[str, str]:
     """Return the known defect of each sample, from `<flow>/labels.json` or else `labels.json` in the dataset.
 
-    Figures are named by sample id, images by `<candidate>/<prompt>/<image>`. Other datasets may hold a file of that
-    name with another meaning: unknown kinds are left out.
+    Keys are sample ids of figures, and `<candidate>/<prompt>/<image>` of images. Unknown kinds are left out, since
+    other datasets may have a file of that name with another meaning.
     """
     path = next((path for path in (root / flow / LABELS, root / LABELS) if path.is_file()), None)
     try:
         labels: Any = json.loads(read_regular(path, LARGEST_LABELS, within)) if path else {}
-    except (ValueError, RecursionError):  # neither JSON nor UTF-8, or nested without end
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deeply
         return {}
     found = cast(dict[str, Any], labels if isinstance(labels, dict) else {})
     return {name: kind for name, kind in found.items() if isinstance(kind, str) and kind in KINDS}
@@ -90,7 +90,7 @@ def _task_folder(source: Path, flow: str, split: str) -> Path:
 
 
 def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
-    """The result file or the folder of pictures that is judged."""
+    """Return the result file or the folder of pictures to judge."""
     given = [Path(path).expanduser().absolute() for path in (parameters.results, parameters.images) if path]
     usual = root / "results" / f"{flow}.json"
     if not given and usual.is_file():
@@ -114,7 +114,7 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
 def _read_list(
     path: Path, flow: str, parameters: PairwiseParameters, files: Folder, problems: Problems
 ) -> tuple[list[Entry], dict[str, str]]:
-    """Samples of a split, and every id it names with its row: also those of records that have problems."""
+    """Return the samples of a split, and each id in it with its row, including records that have problems."""
     entries: list[Entry] = []
     ids: dict[str, str] = {}
     folder, keep_links = Folder(path.parent, parameters.follow_links, files), uncut(parameters)

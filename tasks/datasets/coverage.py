@@ -1,4 +1,4 @@
-"""What text-to-image prompts ask for, and which images of each candidate there are: the samples, and what they lack."""
+"""Text-to-image prompts with the images of each candidate, and the images that are missing."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from tasks.text import kind, listed, one_line, well_formed
 
 _TEXTS = {"prompt": "prompt"}
 NONE = "none"
-"""Stands for the image in the sample id of a prompt without one."""
+"""Image name in the sample id of a prompt without images."""
 
 
 _POSITION = (
@@ -28,28 +28,28 @@ _POSITION = (
 
 
 class Asked(NamedTuple):
-    """A prompt, where it stands, and what it asks for."""
+    """A prompt, its place in a file, and the objects that it asks for."""
 
     where: str
-    """File and row as people count."""
+    """File and row, for messages."""
     place: Place
     tag: str
     prompt: str
-    """As the judge reads it."""
+    """Prompt text as the judge reads it."""
     required: tuple[Requirement, ...]
     excluded: tuple[Requirement, ...]
     notes: tuple[str, ...]
 
 
 class _Excluded(BaseModel, extra="forbid"):
-    """An entry of `exclude`; GenEval looks at nothing else there."""
+    """An entry of `exclude`; GenEval uses no other keys there."""
 
     name: str = Field(alias="class", min_length=1, description="the name of an object")
     count: StrictInt = Field(ge=1, description="a whole number from 1")
 
 
 class _Included(_Excluded):
-    """An entry of `include`. Null stands for an absent key, as Parquet has no other way to leave one out."""
+    """An entry of `include`. Null means an absent key, since Parquet cannot leave one out."""
 
     color: str | None = Field(default=None, description="the name of a color")
     position: tuple[Literal["left of", "right of", "above", "below"], StrictInt] | None = Field(
@@ -72,20 +72,20 @@ class Image(NamedTuple):
     sample_id: str
     picture: PictureSource
     record: Place
-    """Row that holds the text of the prompt."""
+    """Row that contains the text of the prompt."""
     note: str = ""
-    """What a person should know of it; empty: nothing."""
+    """Note for the user; empty: none."""
 
 
 class Generated(NamedTuple):
-    """What a text-to-image dataset holds."""
+    """Contents of a text-to-image dataset."""
 
     entries: list[Entry]
-    """Of all tags, by candidate, then prompt, then image."""
+    """Entries of all tags, by candidate, then prompt, then image."""
     prompts: Mapping[str, Asked]
-    """By their ids: all that must be there, in their own order."""
+    """All expected prompts by id, in their own order."""
     warnings: list[str]
-    """What a person should know of the whole, a sentence each."""
+    """Warnings about the whole dataset, one sentence each."""
 
 
 Images = Mapping[str, Mapping[str, Sequence[Image]]]
@@ -93,9 +93,9 @@ Images = Mapping[str, Mapping[str, Sequence[Image]]]
 
 
 def covered(asked: Mapping[str, Asked], images: Images) -> Generated:
-    """Each candidate's images of the prompts (id -> what it asks for); a warning names tags that no flow judges.
+    """Combine the prompts (by id) with the images of each candidate; warn of tags that no flow judges.
 
-    A prompt of which a candidate has no image gets one sample, `<prompt_id>/none`, whose picture says so.
+    If a candidate has no image of a prompt, it gets one sample, `<prompt_id>/none`, whose picture has that problem.
     """
     entries = [
         _entry(image, prompt_id, prompt, candidate)
@@ -107,9 +107,9 @@ def covered(asked: Mapping[str, Asked], images: Images) -> Generated:
 
 
 def gaps(samples: Sequence[Sample]) -> list[str]:
-    """What is not as it should be with the images of these samples, a sentence each.
+    """Return the problems in the images of these samples, one sentence each.
 
-    Names prompts without images, unequal numbers of images per prompt and between candidates, and images out of reach.
+    The problems are prompts without images, unequal numbers of images per prompt or candidate, and unreadable images.
     """
     tags = {sample.prompt_id: sample.tag for sample in samples}
     numbers: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -140,12 +140,17 @@ def _absent(prompt_id: str, asked: Asked, candidate: str) -> Image:
 
 
 def _is_absent(sample: Sample) -> bool:
-    """Whether the sample stands for an image that is not there; no other has such an id."""
+    """Return whether the sample marks a missing image; no other sample has such an id."""
     return sample.sample_id == f"{sample.prompt_id}/{NONE}"
 
 
 def _uneven(tags: Mapping[str, str], numbers: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """What is missing or unequal, from prompt id -> tag, and candidate -> prompt id -> number of its images."""
+    """Yield the sentences of `gaps` about missing images and unequal numbers of images.
+
+    Args:
+        tags: prompt id -> tag.
+        numbers: candidate -> prompt id -> number of its images.
+    """
     usual = {candidate: _usual(its) for candidate, its in numbers.items()}
     for candidate, its in numbers.items():
         missing = [f"{one} ({tags[one]})" for one, number in its.items() if not number]
@@ -173,7 +178,7 @@ def _unreachable(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def _usual(numbers: Mapping[str, int]) -> int:
-    """The commonest number of images of a prompt that has any, the larger one of two as common; 0 when none has any."""
+    """Return the most common number of images of a prompt that has any: the larger one in a tie, 0 if none has any."""
     counts = Counter(number for number in numbers.values() if number)
     return max(counts, key=lambda number: (counts[number], number), default=0)
 
@@ -188,9 +193,9 @@ def _unknown_tags(asked: Mapping[str, Asked]) -> Iterator[str]:
 
 
 def read_asked(row: Row, problems: Problems) -> Asked | None:
-    """The prompt in a row with `tag`, `prompt` and perhaps `include` and `exclude`; None when it has problems.
+    """Read the prompt of a row with `tag`, `prompt` and optional `include` and `exclude`; None if it has problems.
 
-    `include` and `exclude` are lists, or the JSON text of one. Each problem is noted with what was found and what is
+    `include` and `exclude` are lists, or the JSON text of a list. Each problem names the value found and the values
     allowed.
     """
     faults = list(_text_faults(row.values))
@@ -226,7 +231,7 @@ def _text_faults(values: Mapping[str, object]) -> Iterator[str]:
 def _entries(
     values: Mapping[str, object], key: str, adapter: TypeAdapter[list[_Entry]], faults: list[str]
 ) -> list[_Entry]:
-    """The entries of one of the two lists; none, with the reason in `faults`, when it is malformed."""
+    """Return the entries of one of the two lists; if it is malformed, return none and add the reason to `faults`."""
     value = values.get(key)
     if value in (None, ""):
         return []
@@ -238,7 +243,7 @@ def _entries(
 
 
 def _sentence(key: str, detail: ErrorDetails) -> str:
-    """One malformed entry: what was found and what is allowed."""
+    """Describe one malformed entry: the value found and the values allowed."""
     found = one_line(repr(detail["input"]), 80)
     model = _Included if key == "include" else _Excluded
     allowed = {field.alias or name: field.description for name, field in model.model_fields.items()}

@@ -1,4 +1,4 @@
-"""Datasets: all there is to judge, checked before the first call; texts and pictures stay in their files."""
+"""Datasets: the samples to judge, checked before the first call; texts and pictures stay in their files."""
 
 import hashlib
 import json
@@ -21,31 +21,31 @@ from tasks.rubrics.rubric import holdings
 from tasks.text import cut, listed, well_formed
 
 FILTERS = ("ids", "candidate", "category", "difficulty", "tag")
-"""Parameters that are filters, each a list of values of which a sample must have one; empty: every sample passes."""
+"""Filter parameters. A sample passes if it has one of the listed values; an empty list passes every sample."""
 
 
 class Dataset(Record):
-    """What one run judges."""
+    """Samples that one run judges."""
 
     name: str
-    """Its folder or file."""
+    """Name of its folder or file."""
     key: str
     """SHA-256 of ids, texts and Human pictures, or of the text-to-image prompts: equal keys make runs comparable."""
     samples: tuple[Sample, ...]
-    """By candidate, then in the order of the dataset."""
+    """Samples by candidate, then in the order of the dataset."""
     candidates: tuple[str, ...]
     warnings: tuple[str, ...]
-    """What a person should read before trusting the numbers."""
+    """Warnings to read before trusting the numbers."""
     carried: bool = False
-    """Some are judged by the picture of an earlier stage; of a shard, too, where they are in another one."""
+    """True if any sample, in this shard or another, is judged by the picture of an earlier stage."""
     own_order: bool = False
-    """Some have data whose keys do not stand in the order of the alphabet; of a shard likewise."""
+    """True if any sample, in this shard or another, has data whose keys are not in alphabetical order."""
 
 
 def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dataset:
-    """The figures of a dataset, before it is split into shards: a folder of PaperBananaBench, or a manifest file.
+    """Read the figures of a PaperBananaBench folder or a manifest file, before they are split into shards.
 
-    Raises InputError that lists everything found wrong, and OSError where the file system fails.
+    Raises InputError that lists all problems, and OSError if the file system fails.
     """
     problems = Problems()
     read = read_benchmark if source.is_dir() else read_figure_manifest
@@ -57,9 +57,9 @@ def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dat
 
 
 def read_images(source: Path, flow: str, parameters: RubricParameters) -> Dataset:
-    """The generated images of a dataset, before it is split into shards: a folder in GenEval's layout, or a manifest.
+    """Read the generated images of a folder in GenEval's layout or a manifest, before they are split into shards.
 
-    Raises InputError that lists everything found wrong, and OSError where the file system fails.
+    Raises InputError that lists all problems, and OSError if the file system fails.
     """
     problems = Problems()
     read = read_geneval if source.is_dir() else read_image_manifest
@@ -70,7 +70,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     within = Folder(source, parameters.follow_links).within if source.is_dir() else ()
     labels = read_labels(source, flow, within)
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
-    # All images of the prompts: `ids` may pick some of them, and the others are not missing then.
+    # Count all images of these prompts: if `ids` selects some of them, the others are not missing.
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
     uneven = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
     chosen = parameters.model_dump(include={"limit", "ids", "tag"})
@@ -78,7 +78,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
 
 
 def _require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
-    """Raise InputError where there is nothing to judge: that is a mistake in the choice of files, and no low score."""
+    """Raise InputError if there is no picture to judge: a wrong choice of files must not become a low score."""
     sources = [(entry.sample.sample_id, entry.sample.pictures[role]) for entry in entries]
     if sources and all(picture.problem for _, picture in sources):
         sample_id, picture = sources[0]
@@ -88,7 +88,7 @@ def _require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
 
 
 def _of_flow(found: Generated, flow: str, name: str) -> list[Entry]:
-    """The images whose prompts are of the flow's tags."""
+    """Return the images of prompts whose tags the flow judges."""
     tags = holdings()[flow]
     ours = [entry for entry in found.entries if entry.sample.tag in tags]
     if not ours:
@@ -120,9 +120,9 @@ def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[s
 
 
 def dataset_key(entries: Sequence[Entry]) -> str:
-    """SHA-256 (hex) over id, texts and Human picture of each sample.
+    """Return the SHA-256 (hex) over id, texts and Human picture of each sample.
 
-    Sorted by id: neither the order of the file nor the candidates matter. Where the rows of several candidates share an
+    Samples are sorted by id, so that neither file order nor candidates matter. If rows of several candidates share an
     id, the first counts.
     """
     first = {entry.sample.sample_id: entry for entry in reversed(entries)}
@@ -134,16 +134,16 @@ def dataset_key(entries: Sequence[Entry]) -> str:
 
 
 def images_key(prompts: Mapping[str, Asked], chosen: Mapping[str, object]) -> str:
-    """SHA-256 (hex) over the prompts of a whole dataset, all tags, and what was chosen of it.
+    """Return the SHA-256 (hex) over the prompts of a whole dataset, all tags, and the selection from it.
 
-    The same for all four flows, so that their runs can be joined; candidates and their images do not matter.
+    The key is the same for all four flows, so that their runs can be joined; candidates and their images do not matter.
     """
     parts = sorted((prompt_id, prompt.tag, prompt.prompt) for prompt_id, prompt in prompts.items())
     return hashlib.sha256(json.dumps([parts, dict(chosen)], sort_keys=True).encode()).hexdigest()
 
 
 def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
-    """Notes, missing pictures and unequal coverage, each once, with the samples it is about."""
+    """Yield each note, missing picture and incomplete coverage once, with the samples that it concerns."""
     about: dict[str, dict[str, str]] = defaultdict(dict)
     for sample in samples:
         for note in sample.notes:
@@ -163,12 +163,12 @@ def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def in_samples(what: str, where: Mapping[str, str]) -> str:
-    """What was found in samples, from their ids and words about each: their number, and the first of them."""
+    """Describe a finding by the number of its samples and the first of them, from sample id -> words about it."""
     return f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"
 
 
 def _without_row(samples: Sequence[Sample]) -> Iterator[tuple[str, list[str]]]:
-    """Candidates that lack samples which others have, with the ids they lack."""
+    """Return each candidate that lacks samples of other candidates, with the missing ids."""
     ids = dict.fromkeys(sample.sample_id for sample in samples)
     of: dict[str, set[str]] = defaultdict(set)
     for sample in samples:
@@ -177,12 +177,12 @@ def _without_row(samples: Sequence[Sample]) -> Iterator[tuple[str, list[str]]]:
 
 
 def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
-    """The entries that all filters leave.
+    """Return the entries that pass all filters.
 
-    `limit` counts ids, of generated images those of prompts, so that every candidate is judged on the same ones; `ids`
-    may name prompts, too.
+    `limit` counts ids (prompt ids of generated images), so that every candidate is judged on the same ones. `ids` may
+    also name prompts.
 
-    Raises InputError, which lists every filter value the dataset does not have, or says that nothing is left.
+    Raises InputError that lists every filter value missing from the dataset, or reports that no sample is left.
     """
     wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
     _check_values(entries, wanted)
@@ -215,11 +215,11 @@ def _values(sample: Sample, name: str) -> set[str]:
 
 
 def of_shard(samples: Sequence[Sample], shard: int, shards: int) -> tuple[Sample, ...]:
-    """The part of the samples that a shard judges: every so many-th id, with all candidates and images of it.
+    """Return the samples that a shard judges: every `shards`-th id, with all its candidates and images.
 
     Args:
         shard: its number, from 1; 0: the dataset is not split.
-        shards: how many there are.
+        shards: number of shards.
     """
     if not shard:
         return tuple(samples)

@@ -1,4 +1,4 @@
-"""One record of a dataset made a sample: its fields checked, its texts cleaned, its Human picture found."""
+"""Conversion of a dataset record to a sample: its fields are checked, its texts cleaned, its Human picture found."""
 
 import hashlib
 import json
@@ -18,41 +18,41 @@ from tasks.records import PictureSource, Sample
 from tasks.rubrics.rubric import is_imported
 from tasks.text import JSON_KINDS, kind, quoted
 
-# One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text makes it back-track.
+# One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text causes backtracking.
 _IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\([^()\n]*\))*+\)")
 
 
 class Layout(NamedTuple):
-    """Keys under which a format keeps what every sample has."""
+    """Keys of a format for the fields that every sample has."""
 
     texts: dict[str, str]
-    """`context` and `caption` -> its key; one dictionary for all samples."""
+    """`context` and `caption` -> key; one dictionary for all samples."""
     human: str
 
 
 class Entry(NamedTuple):
-    """A sample, with the hash of its texts (they themselves are not kept)."""
+    """A sample with the hash of its texts, which are not kept."""
 
     sample: Sample
     text_sha256: str
     human_sha256: str
-    """Hash of a Human picture that came as bytes with its row; empty: to be read from its place."""
+    """Hash of a Human picture whose bytes came with its row; empty: the picture is read from its place."""
     own_order: bool = False
-    """It has data whose keys do not stand in the order of the alphabet, in which they were sent once."""
+    """True if a text is data whose keys are not in alphabetical order. Earlier versions sent them sorted."""
 
 
 class Loaded(NamedTuple):
-    """What a format holds: entries by candidate, then in the dataset's order, and what a person should know."""
+    """Contents of a dataset: entries by candidate, then in the dataset's order, and warnings."""
 
     entries: list[Entry]
     warnings: list[str]
 
 
 def uncut(parameters: Parameters) -> bool:
-    """Whether the texts of figures keep their links to images: as a user wishes, and as a published instrument has it.
+    """Return whether figure texts keep image links: on the user's request, or if the prompt set is a published one.
 
     Raises:
-        InputError: there is no such prompt set.
+        InputError: the prompt set does not exist.
     """
     if not isinstance(parameters, PairwiseParameters):
         return False
@@ -62,7 +62,7 @@ def uncut(parameters: Parameters) -> bool:
 def read_entry(
     row: Row, flow: str, layout: Layout, folder: Folder, problems: Problems, keep_links: bool = False
 ) -> Entry | None:
-    """The sample in a record, still without candidate and Model picture; None when it has problems, which are noted."""
+    """Return the sample of a record, without candidate and Model picture; None, with problems noted, if it has any."""
     faults = list(_faults(row.values, flow, layout))
     human = _human_picture(row, layout.human, folder, faults)
     for fault in faults:
@@ -92,10 +92,10 @@ def read_entry(
 
 
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
-    """The picture under a key: bytes or a `data:` URL in the record itself, or else the path of a file in the folder;
-    or either in the form of Hugging Face's files.
+    """Return the picture under a key: bytes or a `data:` URL in the record itself, or the path of a file in the folder.
 
-    Raises InputError for any other type, and for what is a user's mistake: see `Folder.picture`.
+    Either may have the form of Hugging Face's files. Raises InputError for any other type, and for the user mistakes
+    listed at `Folder.picture`.
     """
     value = inner_picture(row.values.get(key))
     if absent := absence(row, key):
@@ -111,7 +111,10 @@ def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
 
 
 def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
-    """The picture that a record itself holds under a key, or why it is none; InputError where nothing here reads it."""
+    """Return the picture that a record itself contains under a key, with its problem if it is not a picture.
+
+    Raises InputError if no reader here supports it.
+    """
     try:
         return looked_at(PictureSource(place=row.place, field=key), of_value(value))
     except NoReader as error:
@@ -119,7 +122,7 @@ def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
 
 
 def absence(row: Row, key: str) -> PictureSource | None:
-    """Why a record has no picture under a key: it is missing, null or empty. None when there is something."""
+    """Return why a record has no picture under a key (missing, null or empty); None if there is a value."""
     value = inner_picture(row.values.get(key))
     if value is not None and value not in ("", b""):
         return None
@@ -128,9 +131,9 @@ def absence(row: Row, key: str) -> PictureSource | None:
 
 
 def inner_picture(value: object) -> object:
-    """What stands for a picture in a value: Hugging Face's Parquet files have an object of its bytes and its path.
+    """Return the picture of a value: Hugging Face's Parquet files have an object with its bytes and its path.
 
-    The path is only a name where there are bytes; without them, it is a file's.
+    With bytes, the path is only a name; without them, it is the path of a file.
     """
     if isinstance(value, dict) and cast(dict[str, object], value).keys() == {"bytes", "path"}:
         found = cast(dict[str, object], value)
@@ -139,11 +142,11 @@ def inner_picture(value: object) -> object:
 
 
 def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
-    """A text field as the judge reads it, and how many Markdown image links were dropped from it.
+    """Return a text field as the judge reads it, and the number of Markdown image links removed from it.
 
-    The links go, unless they are to be kept, because they may point at the very answer. An object or a list is written
-    as JSON, once, with its keys in their own order: that of the days of a week says something. Half of a surrogate
-    pair, which no request can carry, becomes U+FFFD.
+    Links are removed unless `keep_links` is set, because they may point at the answer. An object or a list is written
+    as JSON, once, with its keys in their own order: the order of weekdays, for example, has a meaning. Half of a
+    surrogate pair, which no request can carry, becomes U+FFFD.
     """
     links = 0
     if isinstance(value, str):
@@ -154,14 +157,14 @@ def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
 
 
 def _identity(value: object) -> str:
-    """A text as it tells datasets apart, however it is sent: without links to images; data with their keys sorted."""
+    """Return a text as it enters the dataset key, however it is sent: without image links; data with sorted keys."""
     if isinstance(value, str | NoneType):
         return clean_text(value)[0]
     return clean_text(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), keep_links=True)[0]
 
 
 def id_fault(value: object) -> InputError | None:
-    """Why a value cannot be a sample id (it names files and folders later on); None when it can."""
+    """Return why a value cannot be a sample id, which later names files and folders; None if it can."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Habitual(f'id is a number, must be text: write "{value}", in every file that names it', "ids as numbers")
     if not isinstance(value, str):

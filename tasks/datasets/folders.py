@@ -1,9 +1,9 @@
-"""Pictures in a folder: found by names that differ in Unicode form, and never outside of it.
+"""Pictures in a folder, found by names in any Unicode form, and never outside of the folder.
 
-A URL, a way out of the folder, another notation of a file that is there, and a folder of which nothing is there are a
-user's mistakes. Any other file that is absent was not delivered. Hugging Face's caches and git-annex put links in the
-place of files; but a link in a dataset of a stranger may lead to any file, so users name the folders for links. The
-first bytes of a picture tell before any call whether it is one, and whether anything here reads it.
+URLs, paths out of the folder, misspelled names of existing files and folders without any named file are user mistakes.
+Any other absent file is a missing output. Hugging Face's caches and git-annex replace files by links. Links in a
+stranger's dataset may lead to any file, so users name the folders for links. The first bytes of a picture show before
+any call whether it is a picture and has a reader here.
 """
 
 import base64
@@ -25,30 +25,30 @@ from tasks.records import PictureSource, Place
 from tasks.text import listed, quoted
 
 NO_PICTURE = "no picture: "
-"""How the problem of a source begins when there is no picture."""
+"""Prefix of a source's problem if there is no picture."""
 ENOUGH = 4096
-"""Bytes that tell the format of any picture."""
+"""Bytes that identify the format of any picture."""
 LARGEST_DRAWING = 16_000_000
-"""Bytes of an SVG that is looked at whole: what it shows beside itself may stand anywhere in it."""
+"""Size in bytes below which an SVG is checked whole: references to other files may be anywhere in it."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _ANNEX = (".git", "annex", "objects")
 
 
 def plain_name(name: str) -> str:
-    """A file name as it is compared: NFC, without the invisible characters (category Cf) that unpacking may lose."""
+    """Return a file name for comparison: NFC, without invisible characters (category Cf), which unpacking may lose."""
     return unicodedata.normalize("NFC", "".join(c for c in name if unicodedata.category(c) != "Cf"))
 
 
 def is_url(text: str) -> bool:
-    """Whether text names something by URL: no picture is ever fetched."""
+    """Return whether a text is a URL; no picture is ever fetched."""
     return bool(_URL.match(text))
 
 
 class _NamedFolders:
-    """Folders in which records name files. A folder for each sample counts as one with those of the other samples.
+    """Folders in which records name files. If each sample has its own folder, these count as one.
 
-    One file that is absent beside others was not delivered. Of a folder of which nothing is there, the name is wrong.
+    One absent file beside others is a missing output. If all files of a folder are absent, its name is wrong.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _NamedFolders:
         self._absent: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
 
     def meet(self, name: str, sample_id: str, found: bool) -> None:
-        """Take in a path that a record names, and whether its file is there."""
+        """Register a path that a record names, and whether its file exists."""
         folders = _folders(name, sample_id)
         if found:
             self._filled.update(folders)
@@ -64,7 +64,7 @@ class _NamedFolders:
             self._absent[folders].append(name)
 
     def absent(self) -> list[tuple[str, list[str]]]:
-        """Each folder of which nothing is there, with the paths that name it; of samples' own folders the first."""
+        """Return each folder with all files absent, and the paths that name it; of samples' own folders the first."""
         empty = {folders: names for folders, names in self._absent.items() if self._filled.isdisjoint(folders)}
         of_shape: dict[str, list[str]] = {}
         for folders, names in empty.items():
@@ -73,30 +73,30 @@ class _NamedFolders:
 
 
 def _folders(name: str, sample_id: str) -> tuple[str, ...]:
-    """The folder of a path, and the shape that it shares with those of other samples where it names its own."""
+    """Return the folder of a path, and for a sample's own folder also the shape that it shares with other samples'."""
     folder = _folder(name)
     return (folder, folder.replace(sample_id, "<id>")) if sample_id and sample_id in folder else (folder,)
 
 
 def _folder(name: str) -> str:
-    """Without `images`, which may be left out."""
+    """Return the folder of a path without `images`, which is optional."""
     parent = PurePosixPath(name).parent
     return str(parent.relative_to("images")) if parent.parts[:1] == ("images",) else str(parent)
 
 
 class _Notations:
-    """The names in a folder and below it, each folder listed once."""
+    """Names in a folder and its subfolders; each folder is listed once."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
         self._names: dict[Path, dict[str, str]] = {}
 
     def check(self, name: str, wanted: str) -> None:
-        r"""Raise InputError where a path that finds no file is another notation of one: `Out\1.PNG` for `out/1.png`.
+        r"""Raise InputError if an absent path has backslashes (`out\1.png`) or differs from a file only in case.
 
         Args:
             name: the path as it is written.
-            wanted: a path that it may stand for.
+            wanted: a path that it may mean.
         """
         plain = name.replace("\\", "/")
         if plain != name and os.sep == "/":
@@ -106,7 +106,7 @@ class _Notations:
             raise Habitual(what, "other large and small letters")
 
     def _in_other_case(self, wanted: str) -> str:
-        """The path of a file that differs in the case of its letters alone; empty: there is none."""
+        """Return the path of a file that differs only in the case of its letters; empty if there is none."""
         path = self._root
         for part in PurePosixPath(wanted).parts:
             names = self._in(path)
@@ -116,7 +116,7 @@ class _Notations:
         return path.relative_to(self._root).as_posix() if path.is_file() else ""
 
     def _in(self, folder: Path) -> dict[str, str]:
-        """The names in a folder, by themselves and by themselves in small letters."""
+        """Return the names in a folder, keyed by the name itself and by its lower case."""
         if folder not in self._names:
             names = _names(folder)
             self._names[folder] = {name.casefold(): name for name in names} | {name: name for name in names}
@@ -124,39 +124,41 @@ class _Notations:
 
 
 class Links:
-    """What paths in a folder lead to. Where its folders lead is looked up once, so one object serves one loading."""
+    """Targets of paths in a folder. Its subfolders are resolved once; each loading needs a new object."""
 
     def __init__(self, root: Path, followed: Sequence[str] = (), within: tuple[str, ...] = ()) -> None:
-        """Args:
+        """Resolve the folders that links may lead to.
+
+        Args:
             root: the folder, resolved.
             followed: folders that links in it may lead to.
-            within: of the folder around it, whose files these are, too.
+            within: `within` of the folder around it, if these are files of that one.
 
         Raises:
-            InputError: one of those is no folder.
+            InputError: an entry of `followed` is not a folder.
         """
         self.root = root
-        named = [each for each in followed if each]  # an empty field of a form is none, and not this folder
+        named = [each for each in followed if each]  # an empty form field means no folder, not the current one
         self.within = within or (real_place(root), *(real_place(Path(each).expanduser()) for each in named))
-        """Where its files must be each time one is opened, whatever stands in the place of the folder by then."""
+        """Places where its files may be, checked each time one is opened: the folder may have been replaced by then."""
         if absent := [each for each in named if not Path(each).expanduser().is_dir()]:
             raise InputError(f"follow_links: {listed(absent)} is no folder; allowed are folders that links may lead to")
         self._roots = (root, *(Path(each).expanduser().resolve() for each in named))
         self._inside: dict[Path, bool] = {}
 
     def hold(self, path: Path) -> bool:
-        """Whether a path leads into the folder, or into one that is followed; one that leads nowhere stays inside."""
+        """Return whether a path leads into the folder or a followed one; a path that leads nowhere counts as inside."""
         try:
             if path.name == ".." or path.is_symlink():
                 return self._holds(path.resolve())
             if path.parent not in self._inside:
                 self._inside[path.parent] = self._holds(path.parent.resolve())
             return self._inside[path.parent] or path == self.root
-        except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: no file at all
+        except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: not a file
             return True
 
     def refusal(self, name: str, path: Path) -> str:
-        """Why a path that is not held is not read, in words, with the cure where a link leads out."""
+        """Explain why a path that leads out is not read, with the fix if a link is the cause."""
         words = f"path {name} leaves the dataset folder {self.root}"
         link = next(filter(self._leads_out, reversed((path, *path.parents))), None)
         if not link or not Path(os.path.normpath(path)).is_relative_to(self.root):
@@ -165,12 +167,12 @@ class Links:
         return f"{words}, for a link leads to {target}: give --follow-links {_place(target)} if links may lead there"
 
     def check_end(self, path: Path) -> None:
-        """Raise InputError, with the cure, for a link that leads to nothing: a file has been there, or was to come."""
+        """Raise InputError, with the fix, for a link without a target: the file was removed, or has not arrived yet."""
         try:
             if not path.is_symlink() or path.exists():
                 return
             target = path.readlink()
-        except (OSError, ValueError):  # no file at all
+        except (OSError, ValueError):  # not a file
             return
         annexed = all(part in target.parts for part in _ANNEX)
         cure = f"fetch it (git annex get {path.name})" if annexed else "put it there, or remove the link"
@@ -184,41 +186,44 @@ class Links:
 
 
 def _place(target: Path) -> Path:
-    """The folder to name for all files like this one: git-annex has a folder for each of them."""
+    """Return the folder to allow for all files like this one: git-annex has a folder for each of them."""
     if all(part in target.parts for part in _ANNEX):
         return next(parent for parent in target.parents if parent.name == "objects")
     return target if target.is_dir() else target.parent
 
 
 class Folder:
-    """A folder whose files are named by records. What is in folders, and where links in their paths lead, is looked up
-    once, so one object serves one loading."""
+    """Folder whose files are named by records. Contents and links are looked up once; each loading needs a new one."""
 
     def __init__(self, root: Path, followed: Sequence[str] = (), around: "Folder | None" = None) -> None:
-        """Raises InputError where one of the folders that links in this one may lead to is none.
+        """Open a folder for one loading.
 
         Args:
-            around: the dataset's folder, where this one is in it.
+            followed: folders that links in it may lead to.
+            around: the dataset's folder, if it contains this one.
+
+        Raises:
+            InputError: an entry of `followed` is not a folder.
         """
         self.root = root.resolve()
         self._links = Links(self.root, followed, around.within if around else ())
         self.within = self._links.within
-        """Where its files must be each time one is opened: see `open_regular`."""
+        """Places where its files may be, checked each time one is opened: see `open_regular`."""
         self._listings: dict[Path, dict[str, list[Path]]] = {}
         self._notations = _Notations(self.root)
         self._named = _NamedFolders()
 
     def picture(self, name: str, sample_id: str = "") -> PictureSource:
-        """The picture at a path relative to the folder, or its problem: there is no such file, or it is no picture.
+        """Return the picture at a path relative to the folder, or its problem: no such file, or not a picture.
 
-        The path holds with or without `images/`, in any Unicode form.
+        The path matches with or without `images/`, in any Unicode form.
 
         Args:
-            sample_id: of the record that names it.
+            sample_id: id in the record that names the path.
 
         Raises:
-            InputError: the path is a URL, leaves the folder, is in another notation than that of a file that is there,
-                or may be any of several files; or nothing here reads the file.
+            InputError: the path is a URL, leaves the folder, misspells the name of a file, or matches several files. Or
+                it is a link without a target, or no reader here supports the file.
         """
         if is_url(name):
             raise Habitual(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file", "URLs")
@@ -235,10 +240,11 @@ class Folder:
         return PictureSource(problem=f"{NO_PICTURE}{quoted(name)} is not in {self.root}")
 
     def at(self, path: Path) -> PictureSource:
-        """The picture in a file that was found, or why it is none.
+        """Return the picture in an existing file, with its problem if it is not a picture.
 
         Raises:
-            InputError: a link leads out or to nothing, the file cannot be read, or nothing here reads its format.
+            InputError: a link leads out or has no target, the file cannot be read, or no reader here supports its
+                format.
         """
         self.check(path)
         self._links.check_end(path)
@@ -249,12 +255,12 @@ class Folder:
             raise Habitual(f"{path.name} is {error}", str(error)) from error
 
     def check(self, path: Path) -> None:
-        """Raise InputError, with the cure, where a link on the way to a file leads out."""
+        """Raise InputError, with the fix, if a link on the way to a file leads out."""
         if not self._links.hold(path):
             raise self._refusal(path.name, path)
 
     def check_named(self, problems: Problems) -> None:
-        """Note the folders of which records name files and nothing is there, once all records were read."""
+        """Note the folders whose named files are all absent; call this after the last record."""
         for folder, names in self._named.absent():
             many = f"none of the {len(names)} files" if len(names) > 1 else "no file"
             there = self._held(PurePosixPath(folder))
@@ -265,7 +271,7 @@ class Folder:
             )
 
     def _held(self, named: PurePosixPath) -> str:
-        """What a folder holds, in words; of one that does not exist the last that does on the way to it."""
+        """Describe the contents of a folder or, if it does not exist, of the last existing folder on the way to it."""
         near, missing = self.root, False
         for part in named.parts:
             if missing := not _is_folder(near / part):
@@ -303,34 +309,34 @@ def _variants(name: str) -> Iterator[str]:
 
 
 def _names(folder: Path) -> list[str]:
-    """What a folder holds, by name; nothing where there is none."""
+    """Return the names in a folder, sorted; none if it does not exist."""
     try:
         return sorted(path.name for path in folder.iterdir())
-    except (OSError, ValueError):  # no folder, or a NUL in its name
+    except (OSError, ValueError):  # not a folder, or a NUL in its name
         return []
 
 
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
-    except (OSError, ValueError):  # a name too long, or a NUL in it
+    except (OSError, ValueError):  # name too long, or a NUL in it
         return False
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # a name too long, or a folder that must not be entered
+    except OSError:  # name too long, or a folder without permission
         return False
 
 
 def looked_at(source: PictureSource, head: bytes) -> PictureSource:
-    """The source of a picture that begins like this, with its problem where it is no picture.
+    """Return the source of a picture that begins with these bytes, with its problem if it is not a picture.
 
-    It keeps its place: a Human picture is part of the dataset's key, whatever its bytes.
+    The place is kept even then: a Human picture is part of the dataset's key.
 
     Raises:
-        NoReader: a format that is known and that nothing here reads, which says nothing of whoever made the picture.
+        NoReader: a known format without a reader here, which is not the fault of the picture's author.
     """
     try:
         if format_of(head) == "SVG" and len(head) < LARGEST_DRAWING:
@@ -343,7 +349,7 @@ def looked_at(source: PictureSource, head: bytes) -> PictureSource:
 
 
 def of_file(path: Path, within: Collection[str] = ()) -> bytes:
-    """The first bytes of a file. Raises InputError where it may not be read, or cannot be."""
+    """Return the first bytes of a file. Raises InputError if it must not or cannot be read."""
     try:
         with open_regular(path, within=within) as file:
             head = file.read(ENOUGH)
@@ -353,7 +359,7 @@ def of_file(path: Path, within: Collection[str] = ()) -> bytes:
 
 
 def of_value(value: bytes | str) -> bytes:
-    """The first bytes of a picture in a record, as bytes or as text in base64; of other text its own."""
+    """Return the first bytes of a picture in a record, from bytes or base64 text; other text is encoded as it is."""
     if isinstance(value, bytes):
         return value[: LARGEST_DRAWING if is_svg(value[:ENOUGH]) else ENOUGH]
     text = value.partition(",")[2] if value.startswith("data:") else value
@@ -372,7 +378,7 @@ def _decoded(text: str) -> bytes:
 
 
 def is_bare_base64(text: str) -> bool:
-    """Whether a text that should be a path is a picture itself, without the words that say so."""
+    """Return whether a text in the place of a path is a picture in base64, without the `data:` prefix."""
     try:
         return len(text) > 40 and bool(format_of(of_value(text)))
     except NoReader:

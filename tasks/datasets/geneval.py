@@ -18,15 +18,15 @@ from tasks.records import Place
 from tasks.text import listed
 
 LIST = "evaluation_metadata.jsonl"
-"""GenEval's list of prompts: the line of a prompt, counted from 0, is the number of its folder."""
+"""GenEval's list of prompts: the line number of a prompt, from 0, is the number of its folder."""
 OWN = "metadata.jsonl"
-"""The row of a prompt in its own folder."""
+"""File with the row of a prompt, in its own folder."""
 SAMPLES = "samples"
 NO_LIST = f"no {LIST} in the dataset or beside it: a prompt without any folder is not missed"
 
 
 class _PromptFolder(NamedTuple):
-    """The folder of one prompt, of one candidate."""
+    """Folder of one prompt and one candidate."""
 
     candidate: str
     number: int
@@ -40,11 +40,11 @@ class _PromptFolder(NamedTuple):
 
 
 def read_geneval(source: Path, parameters: RubricParameters, problems: Problems) -> Generated:
-    """The images of each candidate, for the prompts of the list, or without a list for those that have a folder.
+    """Read the images of each candidate, for the prompts of the list or, without a list, for those with a folder.
 
-    `source` is one candidate's folder of prompt folders, or holds several of them. The list is `parameters.metadata`,
-    or `evaluation_metadata.jsonl` in `source` or beside it. Raises InputError when it is not clear what is judged
-    against what, and for a list with problems: whatever was compared with it would seem wrong.
+    `source` is one candidate's folder of prompt folders, or contains several of them. The list is
+    `parameters.metadata`, or `evaluation_metadata.jsonl` in `source` or beside it. Raises InputError if images and
+    prompts cannot be matched, and for a list with problems, since all images compared with it would seem wrong.
     """
     roots = _candidates(source, parameters.candidate_name)
     path, dataset = _list_path(source, parameters.metadata), Folder(source, parameters.follow_links)
@@ -62,7 +62,7 @@ def read_geneval(source: Path, parameters: RubricParameters, problems: Problems)
 
 
 def _candidates(source: Path, name: str) -> dict[str, Path]:
-    """Name -> folder of prompt folders, by name."""
+    """Return name -> folder of prompt folders, sorted by name."""
     if _holds_prompts(source):
         return {name or source.name: source}
     found = {path.name: path for path in _folders(source) if _holds_prompts(path)}
@@ -82,7 +82,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _holds_prompts(folder: Path) -> bool:
-    """Whether there are prompt folders; a name of digits alone may be the date of a candidate."""
+    """Return whether a folder contains prompt folders. A name of digits alone may be the date of a candidate."""
     return any((path / OWN).is_file() or (path / SAMPLES).is_dir() for path in _numbered(folder.iterdir()))
 
 
@@ -99,7 +99,7 @@ def _list_path(source: Path, metadata: str) -> Path | None:
 
 
 def _list_places(path: Path, parameters: RubricParameters, dataset: Folder) -> tuple[str, ...]:
-    """Where the list must be: a file that is named may be a link to anywhere, one that is found may not."""
+    """Return the places where the list may be: a named file may be a link to anywhere, a found one may not."""
     if parameters.metadata:
         return (real_place(path),)
     found = dataset if path.parent.resolve() == dataset.root else Folder(path.parent, parameters.follow_links)
@@ -108,14 +108,14 @@ def _list_places(path: Path, parameters: RubricParameters, dataset: Folder) -> t
 
 
 def _read_list(path: Path, within: tuple[str, ...], problems: Problems) -> dict[str, Asked]:
-    """Prompt id -> what the list says; never empty."""
+    """Return prompt id -> row of the list; never empty."""
     rows = [read_asked(row, problems) for row in find_rows(path, problems, within)]
     problems.stop(f"metadata {path}")
     return {_prompt_id(number): row for number, row in enumerate(rows) if row}
 
 
 def _prompt_folders(candidate: str, root: Path, source: Path, problems: Problems) -> list[_PromptFolder]:
-    """One for each number; a second of one number is a problem."""
+    """Return one folder for each number; a second one with the same number is a problem."""
     found: dict[int, _PromptFolder] = {}
     for path in sorted(_numbered(root.iterdir())):
         folder = _PromptFolder(candidate, int(path.name), path, path.relative_to(source).as_posix())
@@ -128,7 +128,7 @@ def _prompt_folders(candidate: str, root: Path, source: Path, problems: Problems
 def _settled(
     folders: Iterable[_PromptFolder], prompts: dict[str, Asked], dataset: Folder, problems: Problems
 ) -> dict[str, Asked]:
-    """Prompt id -> what it asks for: the list's row, or without a list the first folder's; other rows must agree."""
+    """Return prompt id -> row of the list or, without a list, of the first folder; other rows must agree."""
     asked = dict(prompts)
     for folder in folders:
         own = _own_prompt(folder, bool(prompts), dataset, problems)
@@ -140,7 +140,7 @@ def _settled(
 
 
 def _own_prompt(folder: _PromptFolder, optional: bool, dataset: Folder, problems: Problems) -> Asked | None:
-    """What the one row of the folder's own metadata.jsonl asks for; None when there is none or it has problems."""
+    """Read the one row of the folder's own metadata.jsonl; None if the file is absent or has problems."""
     path, where = folder.path / OWN, f"{folder.where}/{OWN}"
     if not path.is_file():
         if not optional:
@@ -178,7 +178,7 @@ def _images(folder: _PromptFolder, prompt: Place, dataset: Folder, problems: Pro
 
 
 def _numbered_images(folder: _PromptFolder, problems: Problems) -> list[Path]:
-    """By number; two of one number are a problem."""
+    """Return the images of a folder by number; two with the same number are a problem."""
     samples = folder.path / SAMPLES
     found: defaultdict[int, list[Path]] = defaultdict(list)
     for path in sorted(_pictures(samples)) if samples.is_dir() else ():
@@ -206,5 +206,5 @@ def _is_number(name: str) -> bool:
 
 
 def _prompt_id(number: int) -> str:
-    """The number as GenEval names folders."""
+    """Return the number in the form of GenEval's folder names."""
     return f"{number:05}"

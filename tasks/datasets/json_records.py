@@ -1,7 +1,7 @@
-"""The records of a JSON file, an array or one object a line: where each begins and ends, and what it holds.
+"""Records of a JSON file, either an array or one object per line, with their positions.
 
-Owns the brackets, strings and commas of an array, which is neither parsed nor held as a whole: files of several
-gigabytes are normal. Where records are kept and read again is for `rows`.
+An array is split by brackets, strings and commas, and never parsed or held as a whole: files of several gigabytes are
+normal. `rows` keeps the positions of records and reads them again.
 """
 
 import json
@@ -14,38 +14,37 @@ from tasks.errors import Habitual, InputError
 from tasks.text import json_fault, kind
 
 BLOCK = 4 << 20
-"""Bytes read at once."""
+"""Bytes per read."""
 LONGEST = 256 << 20
-"""Longest record, in bytes: one that is never closed must not bring the rest of the file into memory."""
+"""Longest record, in bytes: an unclosed record must not bring the rest of the file into memory."""
 
-# A string is one token, so that brackets inside it do not count; possessive, so that no input makes it back-track.
-# The end of the block may cut a string: the whole record is met again when more has been read.
+# A string is one token, so that brackets inside it do not count; possessive, so that no input causes backtracking. The
+# end of the block may cut a string: the whole record is matched again when more has been read.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]', re.DOTALL)
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 
 class BrokenJson(InputError):
-    """Text that is no JSON: where it breaks, and what was found there."""
+    """Error for text that is not JSON: the place and the content found there."""
 
     def __init__(self, error: json.JSONDecodeError) -> None:
         super().__init__(json_fault(error))
         self.fault = str(self).partition(": ")[2]
-        """The same without the place: whoever writes one line so writes them all."""
+        """Fault without its place: a program that writes one such line writes them all alike."""
 
 
 class Span(NamedTuple):
-    """Bytes of a file and where they start in it."""
+    """Bytes of a file and their offset in it."""
 
     start: int
     raw: bytes
 
 
 def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
-    """Each record of a file that stands behind its byte order mark, with its number as people count (`record 9`).
+    """Yield each record of a file after its byte order mark, with its number counted from 1 (`record 9`).
 
-    An array has records; anything else is read as lines, of which the blank ones are left out: a first line that is a
-    list without an object, too. Raises InputError, when it comes to the place, where the array is broken or a record is
-    longer than `LONGEST`.
+    Records are the elements of an array. Any other file is read as lines, without the blank ones, also if its first
+    line is a list without an object. Raises InputError on reaching a broken array or a record longer than `LONGEST`.
     """
     start = file.tell()
     head = file.read(1 << 16)
@@ -58,7 +57,7 @@ def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
 
 
 def _is_row(line: bytes) -> bool:
-    """Whether a line is a list of its own, `[1, 2]`, and not the beginning of an array of records."""
+    """Return whether a line is a complete list, `[1, 2]`, rather than the beginning of an array of records."""
     try:
         values: object = json.loads(line)
     except (ValueError, RecursionError):
@@ -68,9 +67,9 @@ def _is_row(line: bytes) -> bool:
 
 
 def check_one_object(raw: bytes) -> None:
-    """Raise InputError where the first line of a file begins an object that stands in the place of a list of them.
+    """Raise InputError if the first line of a file begins a single object in place of a list of objects.
 
-    That is one over several lines, or one with nothing but objects and lists in it: a record has texts, its id first.
+    Such an object spans several lines, or contains only objects and lists: a record has texts, its id first.
     """
     line = raw.strip()
     if not line.startswith(b"{"):
@@ -86,7 +85,7 @@ def check_one_object(raw: bytes) -> None:
 
 
 def json_object(raw: bytes) -> dict[str, object]:
-    """The JSON object in these bytes. Raises InputError, with what was found, when they hold anything else."""
+    """Parse a JSON object. Raises InputError, with the content found, for anything else."""
     try:
         value: object = json.loads(raw.rstrip())
     except UnicodeDecodeError as error:
@@ -113,10 +112,10 @@ def _line_spans(file: BinaryIO) -> Iterator[tuple[int, Span]]:
 
 
 def array_spans(file: BinaryIO) -> Iterator[Span]:
-    """Objects and lists of a JSON array, in order; the file is read from just behind the array's opening bracket.
+    """Yield the objects and lists of a JSON array in order, from a file positioned just after the opening bracket.
 
-    Raises InputError, naming the record before the break, when anything but one comma stands between two records, the
-    closing bracket is missing, text follows it, or a record is longer than `LONGEST`.
+    Raises InputError if two records are not separated by exactly one comma, the closing bracket is missing, text
+    follows it, or a record is longer than `LONGEST`.
     """
     for number, (between, span) in enumerate(_spans(file)):
         if not span.raw:
@@ -131,7 +130,7 @@ def array_spans(file: BinaryIO) -> Iterator[Span]:
 
 
 def _spans(file: BinaryIO) -> Iterator[tuple[bytes, Span]]:
-    """Each value and the closing bracket, with what stands before it; at last an empty span: the end of the file."""
+    """Yield each value and the closing bracket, with the text before it; last, an empty span at the end of the file."""
     base, buffer = file.tell(), b""
     while block := file.read(max(BLOCK, len(buffer))):
         buffer += block
@@ -146,7 +145,7 @@ def _spans(file: BinaryIO) -> Iterator[tuple[bytes, Span]]:
 
 
 def _closed(buffer: bytes) -> Iterator[tuple[int, int]]:
-    """Start and end of each bracketed value that ends in the buffer, and of a bracket that closes what is around."""
+    """Yield start and end of each bracketed value that ends in the buffer, and of the array's closing bracket."""
     depth = start = 0
     for token in _TOKEN.finditer(buffer):
         mark = buffer[token.start()]
@@ -167,5 +166,5 @@ def _check_nothing_follows(file: BinaryIO, end: int) -> None:
 
 
 def _marks(found: bytes) -> str:
-    """What stands in the wrong place, if it is marks of JSON alone: the file may be no dataset but somebody's keys."""
+    """Return misplaced text if it is JSON punctuation alone: the file may contain someone's keys, not a dataset."""
     return "other text" if re.search(rb"[^][{},:\s]", found) else repr(found[:40].decode())

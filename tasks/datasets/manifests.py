@@ -18,7 +18,7 @@ from tasks.text import kind, listed, quoted, well_formed
 LAYOUT = Layout({"context": "context", "caption": "caption"}, human="human_image")
 FIGURES = ("id", "task", "context", "caption", "human_image", "model_image")
 IMAGES = ("id", "tag", "prompt", "image")
-"""Columns of either kind of manifest that some row must have."""
+"""Columns that some row of each kind of manifest must have."""
 OF_FIGURES = Other(
     ("context", "human_image", "model_image"), f"a manifest of figures, for the flows {' and '.join(PAIRWISE)}"
 )
@@ -26,13 +26,13 @@ OF_IMAGES = Other(("tag", "prompt", "image"), f"a manifest of generated images, 
 
 
 def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Loaded:
-    """The rows of this flow, in order; the candidates in the order in which they are met.
+    """Read the rows of this flow in order; candidates are in the order of their first rows.
 
-    A row without a candidate is of `parameters.candidate_name`, else of the file's stem. Problems are columns that no
-    manifest has or that no row has, a task that does not exist, and an id met twice for one candidate.
+    A row without a candidate belongs to `parameters.candidate_name`, or else to the file's stem. Problems are unknown
+    columns, required columns that no row has, unknown tasks, and ids repeated for one candidate.
 
     Raises:
-        InputError: `results`, `images` or `stage` is given with it.
+        InputError: `results`, `images` or `stage` is given, too.
     """
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
@@ -71,7 +71,7 @@ def _figure(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, pr
 
 
 class _ImageRow(NamedTuple):
-    """A row that is right by itself; it may still contradict others."""
+    """A row that is valid by itself but may contradict others."""
 
     candidate: str
     sample_id: str
@@ -80,16 +80,17 @@ class _ImageRow(NamedTuple):
 
     @property
     def text(self) -> tuple[str, str]:
-        """What rows of one prompt have in common."""
+        """Tag and prompt, which all rows of one prompt share."""
         return self.asked.tag, self.asked.prompt
 
 
 def read_image_manifest(path: Path, parameters: RubricParameters, problems: Problems) -> Generated:
-    """The images of all rows, by candidate in the order met; rows of equal tag and prompt text are of one prompt.
+    """Read the images of all rows, by candidate in order of appearance; equal tag and text mean the same prompt.
 
-    A prompt has the id of its first row. A row without a candidate is of `parameters.candidate_name`, else of the
-    file's stem. Problems are columns that no manifest has or that no row has, an id met twice for one candidate or for
-    two prompts, and one prompt that asks for different objects. Raises InputError when `metadata` is given with it.
+    The id of a prompt is that of its first row. A row without a candidate belongs to `parameters.candidate_name`, or
+    else to the file's stem. Problems are unknown columns, required columns that no row has, and ids repeated for one
+    candidate or used for two prompts. A prompt whose rows ask for different objects is one, too. Raises InputError if
+    `metadata` is given, too.
     """
     if parameters.metadata:
         raise InputError(f"manifest {path.name} names the prompts itself: give no `metadata`")
@@ -131,7 +132,7 @@ def _image(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow
 
 
 def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:
-    """An id is one image of each candidate, and the same prompt for all of them: prompts are named after ids."""
+    """Check that an id is one image of each candidate and one prompt for all of them: prompts are named after ids."""
     met: dict[tuple[str, str], _ImageRow] = {}
     first: dict[str, _ImageRow] = {}
     for row in rows:
@@ -144,7 +145,7 @@ def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:
 def _candidate_and_picture(
     row: Row, key: str, folder: Folder, name: str, problems: Problems
 ) -> tuple[str, PictureSource] | None:
-    """The candidate of a row, or the one of this name, and its figure or image; None where that is a problem."""
+    """Return the candidate of a row, `name` by default, and its figure or image; None if the picture is a problem."""
     candidate = row.values.get("candidate") or name
     if not isinstance(candidate, str):
         problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
@@ -156,7 +157,7 @@ def _candidate_and_picture(
 
 
 def _met_before(candidate: str, sample_id: str, where: str) -> str:
-    """What is wrong with a row of a manifest whose id has the row at `where`, too."""
+    """Describe the problem of a manifest row whose id is already in the row at `where`."""
     return (
         f"id {quoted(sample_id)} of {quoted(candidate)} stands in {where} before: give one of them another id, or, "
         "where they are of two systems, name these in the column candidate"

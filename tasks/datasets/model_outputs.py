@@ -1,7 +1,7 @@
-"""What a generator made: the Model pictures of a PaperBanana result file, or of a folder.
+"""Model pictures of a PaperBanana result file or of a folder.
 
-Owns where each sample's picture stands: the keys of a record, and what they tell of the critic, who ends a generator's
-run when nothing must change. A sample without a picture keeps the reason in its place: its forfeit.
+The keys of a record show how often the critic looked and whether it was content, which ends a generator's run. A sample
+without a picture keeps the reason for its forfeit.
 """
 
 import re
@@ -23,14 +23,14 @@ PICTURE_ENDINGS = (
     *USUAL_ENDINGS,
     *(".tif", ".tiff", ".bmp", ".pdf", ".svg", ".eps", ".ps", ".heic", ".heif", ".jxl", ".jp2"),
 )
-"""Of files that are taken for pictures, whether or not this machine has a reader for them."""
+"""Endings of files that count as pictures, whether or not this machine has a reader for them."""
 
 NAMED = "eval_image_field"
 """Key of a result record that names the key of the picture to judge."""
 ROUNDS = "max_critic_rounds"
-"""Key that tells how many rounds the critic had, where the generator tells it."""
+"""Key for the number of critic rounds, if the generator records it."""
 USUAL_ROUNDS = 3
-"""What PaperBanana gives its critic unless told otherwise."""
+"""Default number of PaperBanana's critic rounds."""
 
 _STAGES = {
     "vanilla": "vanilla_{flow}_base64_jpg",
@@ -39,7 +39,7 @@ _STAGES = {
     "polished": "polished_{flow}_base64_jpg",
 }
 _BEFORE_THE_CRITIC = ("planner", "stylist")
-"""Stages whose picture the critic looks at first, the later one last."""
+"""Stages before the first critic round, in order."""
 _CRITIC = "target_{flow}_critic_desc{round}_base64_jpg"
 _SUGGESTIONS = "target_{flow}_critic_suggestions{round}"
 _OF_A_ROUND = "target_{flow}_critic_(?:desc|suggestions)([0-9]+)(?:_.*)?"
@@ -49,28 +49,28 @@ Pictures = dict[str, PictureSource]
 """Sample id -> Model picture."""
 
 _Named = defaultdict[str, list[tuple[str, Path]]]
-"""Plain name -> the names that come to it, each with its file."""
+"""Plain name -> the names that it comes from, each with its file."""
 
 
 class Carried(NamedTuple):
-    """An earlier stage whose picture stands for one that the generator had no reason to make."""
+    """An earlier stage whose picture is used for a stage that the generator had no reason to make."""
 
     stage: str
     due: bool
-    """The generator had such a round, as far as is known: so says the record, or it is one of the usual ones."""
+    """True if the generator had such a round, by its record or by the default number of rounds."""
 
 
 @dataclass
 class _Held:
-    """What the records of a file turn out to hold."""
+    """Keys and needless stages found in the records of a file."""
 
     keys: set[str] = field(default_factory=set[str])
     needless: set[str] = field(default_factory=set[str])
-    """Stages of the generator to which a picture was carried."""
+    """Stages of the generator to which an earlier picture was carried."""
 
 
 def preferred(paths: Iterable[Path]) -> list[Path]:
-    """The files of one picture that count: a program that writes a PDF beside each PNG has made one picture."""
+    """Return the files of one picture that count: a program that writes a PDF beside each PNG made one picture."""
     found = list(paths)
     return [path for path in found if path.suffix.lower() in USUAL_ENDINGS] or found
 
@@ -83,11 +83,11 @@ def read_results(
     problems: Problems,
     within: tuple[str, ...] = (),
 ) -> dict[str, Pictures]:
-    """Stage -> Model pictures of these samples; without stages one entry, '', of the pictures the records name.
+    """Return stage -> Model pictures of these samples; without stages, one entry '' for the pictures named by records.
 
-    A stage that the critic's contentment made needless has the last picture before it, and names whose that is.
-    Problems are records without a usable id, of no sample or of one met before, pictures that are no text or that
-    nothing here reads, and a stage that no record holds, unless a picture was carried to it.
+    A stage that a content critic made needless gets the last picture before it, marked with its stage. Problems are
+    records without a usable id, of unknown samples or with repeated ids, and pictures that are not text or have no
+    reader. So are stages that no record has, unless a picture was carried to them.
     """
     keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
     found: dict[str, Pictures] = {stage: {} for stage in keys}
@@ -107,11 +107,11 @@ def read_results(
 def read_picture_folder(
     folder: Path, ids: Collection[str], problems: Problems, warnings: list[str], followed: Sequence[str] = ()
 ) -> Pictures:
-    """Model pictures of these samples in a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
+    """Read the Model pictures of these samples from a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
 
-    A name that is exact goes before one that only matches after Unicode normalisation; several of the same rank are a
-    problem, and so is one that differs from an id in the case of its letters alone, or that nothing here reads. A
-    folder without any picture of a sample is one, too. Pictures of no sample are a warning.
+    An exact name wins over one that matches after Unicode normalization. Problems are several pictures of the same
+    rank, a name that differs from an id only in case, a picture without a reader, and a folder without any sample's
+    picture. Pictures of unknown samples are a warning.
     """
     root, named = Folder(folder, followed), _Named(list)
     for name, path in _named_pictures(root.root):
@@ -128,10 +128,10 @@ def read_picture_folder(
 
 
 def _result_id(row: Row, ids: Collection[str], met: dict[str, str], problems: Problems) -> str:
-    """The record's sample; empty, with a problem noted, when it has none.
+    """Return the sample id of a record; empty, with a problem noted, if it has none that is valid.
 
     Args:
-        met: id -> the record that had it first; this one is added.
+        met: id -> first record with it; this record is added.
     """
     sample_id = row.values.get("id")
     fault = id_fault(sample_id)
@@ -145,7 +145,7 @@ def _result_id(row: Row, ids: Collection[str], met: dict[str, str], problems: Pr
 
 
 def _stage_picture(row: Row, stage: str, flow: str, held: _Held, problems: Problems) -> PictureSource | None:
-    """The picture that is carried forward to a stage which has none; None where there is nothing to carry."""
+    """Return the picture that is carried forward to a stage without one; None if there is nothing to carry."""
     if not stage or row.values.get(stage_key(stage, flow)) or not (found := carried(row.values, stage, flow)):
         return None
     held.needless |= {stage} if found.due else set()
@@ -153,7 +153,7 @@ def _stage_picture(row: Row, stage: str, flow: str, held: _Held, problems: Probl
 
 
 def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
-    """The picture under a key; with an empty key, under the one that the record itself names."""
+    """Return the picture under a key or, if the key is empty, under the key that the record names."""
     text = _text_under(row, key or NAMED, problems)
     if isinstance(text, PictureSource):
         return text
@@ -169,7 +169,7 @@ def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
 
 
 def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
-    """The text under a key, or why there is no picture; what is neither text nor absent is a problem."""
+    """Return the text under a key, or the reason for a missing picture; any other type is a problem."""
     value = row.values.get(key)
     if absent := absence(row, key):
         return absent
@@ -189,7 +189,7 @@ def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, proble
 
 
 def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Id in the name, and file, of each picture that a generator may have left."""
+    """Yield id and file of each picture that a generator may have left."""
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() in PICTURE_ENDINGS and (path.is_file() or path.is_symlink()):
             yield path.stem, path
@@ -214,7 +214,7 @@ def _one_picture(sample_id: str, named: _Named, folder: Folder, problems: Proble
 
 
 def _check_cases(ids: Collection[str], named: _Named, folder: Folder, problems: Problems) -> None:
-    """Note samples without a picture, for which there is one whose name has other large and small letters."""
+    """Note samples without a picture if the name of an unknown picture differs from their id only in case."""
     unknown = {name.casefold(): name for name in named.keys() - {plain_name(one) for one in ids}}
     for one in ids:
         other = unknown.get(plain_name(one).casefold())
@@ -224,7 +224,7 @@ def _check_cases(ids: Collection[str], named: _Named, folder: Folder, problems: 
 
 
 def stage_key(stage: str, flow: str) -> str:
-    """Key of a result record that holds the picture of a stage. Raises InputError for a stage that does not exist."""
+    """Return the key of a stage's picture in a result record. Raises InputError if the stage does not exist."""
     if stage in _STAGES:
         return _STAGES[stage].format(flow=flow)
     if (number := _round(stage)) is not None:
@@ -233,16 +233,17 @@ def stage_key(stage: str, flow: str) -> str:
 
 
 def stages_among(keys: Collection[str], flow: str) -> str:
-    """The stages whose pictures stand under some of these keys, in words."""
+    """List the stages whose pictures are stored under some of these keys."""
     return listed(sorted(filter(None, (_stage_of(key, flow) for key in keys))))
 
 
 def carried(record: Mapping[str, object], stage: str, flow: str) -> Carried | None:
-    """The last picture before a round that the critic's contentment made needless; None where no such end is shown.
+    """Return the last picture before a round that a content critic made needless; None without evidence of such an end.
 
-    It is shown where the critic says in that round or before that no changes are needed, or where the record names the
-    picture of an earlier stage as its last and holds nothing of a later round: PaperBanana leaves both behind. A round
-    that failed leaves its text without a picture, and one beyond the rounds that the critic had was never due.
+    One kind of evidence is a critic who reports, in that round or before, that no changes are needed. The other is a
+    record that names the picture of an earlier stage as its last and contains nothing of a later round. PaperBanana
+    leaves both behind. A failed round leaves its text without a picture. A round beyond the critic's number of rounds
+    was never due.
     """
     number, rounds = _round(stage), record.get(ROUNDS)
     if number is None or (isinstance(rounds, int) and number >= rounds):
@@ -258,7 +259,7 @@ def carried(record: Mapping[str, object], stage: str, flow: str) -> Carried | No
 
 
 def _round(stage: str) -> int | None:
-    """Number of a critic's round; None for another stage."""
+    """Return the number of a critic round; None for another stage."""
     found = re.fullmatch(r"critic([0-9]{1,4})", stage)
     return int(found[1]) if found else None
 
@@ -269,25 +270,25 @@ def _ordinal(stage: str) -> int:
 
 
 def _stage_of(key: str, flow: str) -> str:
-    """Stage whose picture stands under a key; empty when it is the key of no stage."""
+    """Return the stage whose picture is stored under a key; empty if the key belongs to no stage."""
     if critic := re.fullmatch(_CRITIC.format(flow=flow, round="([0-9]+)"), key):
         return f"critic{critic[1]}"
     return next((stage for stage, pattern in _STAGES.items() if pattern.format(flow=flow) == key), "")
 
 
 def _content_round(record: Mapping[str, object], last: int, flow: str) -> int | None:
-    """The first round, up to this one, in which the critic said that nothing must change."""
+    """Return the first round, up to `last`, in which the critic reported that no changes are needed."""
     said = (str(record.get(_SUGGESTIONS.format(flow=flow, round=number), "")) for number in range(last + 1))
     return next((number for number, words in enumerate(said) if _CONTENT.fullmatch(words)), None)
 
 
 def _pictured(record: Mapping[str, object], number: int, flow: str) -> list[str]:
-    """Stages before a round that have a picture, the last one last."""
+    """Return the stages before a round that have a picture, in order."""
     stages = [*_BEFORE_THE_CRITIC, *(f"critic{earlier}" for earlier in range(number))]
     return [stage for stage in stages if record.get(stage_key(stage, flow))]
 
 
 def _last_round(record: Mapping[str, object], flow: str) -> int:
-    """The last round of which the record holds anything, be it null; -1: none."""
+    """Return the last round with any key in the record, even one that is null; -1: none."""
     met = (re.fullmatch(_OF_A_ROUND.format(flow=flow), key) for key in record)
     return max((int(found[1]) for found in met if found), default=-1)

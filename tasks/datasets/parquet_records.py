@@ -1,9 +1,8 @@
-"""The records of a Parquet file: found one after another, and read again one at a time.
+"""Records of a Parquet file, found one after another and read again one at a time.
 
-Owns how many rows are decoded together, since Polars decodes a row group for each query however few are asked for: few
-rows where pictures come with them, many where they are small; and the bound on what the parts of a file become when
-they are read: a few kilobytes may hold pages of gigabytes, and Polars unpacks all pages of a row group for any of its
-rows. How large they are stands in the headers of the pages, in Thrift's compact protocol.
+Polars decodes a whole row group for each query, so rows are decoded together: few rows with pictures, many small ones.
+A file of a few kilobytes may have pages of gigabytes, and Polars unpacks all pages of a row group for any of its rows.
+The unpacked size is therefore bounded first, from the page headers, which are in Thrift's compact protocol.
 
 Source: https://parquet.apache.org/docs/file-format/ and parquet.thrift in apache/parquet-format, looked up 2026-11-24.
 """
@@ -26,24 +25,23 @@ if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame
 
 PARQUET_ROWS, MOST_PARQUET_ROWS = 16, 1024
-"""Rows of a Parquet file read together, since each query decodes a row group: few where pictures are held with them,
-more where they turn out to be small."""
+"""Fewest and most rows read together, since each query decodes a row group: few rows with pictures, more small ones."""
 PARQUET_BYTES = 8 << 20
-"""What rows that are read together should come to."""
+"""Intended size of rows that are read together, in bytes."""
 PARQUET_KEPT = 32 << 20
-"""Bytes of rows that are kept for whoever asks for the next."""
+"""Bytes of decoded rows kept for the next reads."""
 MOST_TOGETHER = 128 << 20
-"""Bytes of rows that are held together. A dictionary may stand for many times of what is in the file."""
+"""Most bytes of rows held together. A dictionary may expand to many times its size in the file."""
 LARGEST_CELL = 64_000_000
 LARGEST_ROW = 2 * LARGEST_CELL
-"""Bytes of one value, and of all values of a row."""
+"""Largest value and largest row, in bytes."""
 
 MOST_UNPACKED = 200 << 20
-"""Bytes of a row group that any file may have; Polars takes twice as many for a moment."""
+"""Unpacked bytes that any row group may have; Polars briefly uses twice as many."""
 USUAL_PACKING = 10
-"""Times that more may become of a row group than it has in the file: texts shrink to a fifth, pictures hardly."""
+"""Allowed ratio of unpacked to packed bytes in larger row groups: texts shrink to a fifth, pictures hardly."""
 BYTES_OF_A_VALUE = 16
-"""What each value takes at least when it is read: a page of a few bytes may hold millions of equal or empty ones."""
+"""Least bytes of a decoded value: a page of a few bytes may contain millions of equal or empty values."""
 LONGEST_FOOTER = 32_000_000
 _MAGIC = b"PAR1"
 
@@ -52,10 +50,10 @@ _ROW_GROUPS, _COLUMNS, _ROWS, _META_DATA = 4, 1, 3, 3
 _PATH, _PACKED, _DATA_PAGE, _DICTIONARY_PAGE = 3, 7, 9, 11
 _PAGE_UNPACKED, _PAGE_PACKED = 2, 3
 _VALUES, _ENCODING_OF = 1, {5: 2, 8: 4}
-"""Numbers of fields in the footer, in a row group, in a column of one, and in the header of a page; the last: values of
-a data page, and part of the header about it, of either version -> its encoding."""
+"""Field numbers in the footer, a row group, one of its columns, and a page header. The last line has the number of
+values of a data page, and the header field of a data page (of either version) -> its encoding."""
 _SHARED_PREFIXES = 7
-"""Encoding DELTA_BYTE_ARRAY: each value may repeat the one before it, whatever the size of the page."""
+"""Encoding DELTA_BYTE_ARRAY: each value may repeat the one before it, so the size of the page sets no bound."""
 
 
 class _Rows(NamedTuple):
@@ -66,21 +64,21 @@ class _Rows(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Rows of a Parquet file that are read together, and of these some fields."""
+    """Some fields of the rows of a Parquet file that are read together."""
 
     place: Place
-    """The file; which row of it does not matter."""
+    """The file; its row number is ignored."""
     fields: tuple[str, ...]
     number: int
 
 
 _Key = tuple[_Group, int]
-"""With the time of the file's last change, in nanoseconds: what was read before says nothing of what is there now."""
+"""Group and modification time of the file, in nanoseconds: rows read before a change must not be reused."""
 
 
 class _Groups:
-    """Groups of rows kept for whoever asks for the next row: samples are read in their order, several at a time, and
-    to read one row alone would decode its whole row group for it."""
+    """Groups of rows kept for the next reads: samples are read in order, several at a time, and reading one row alone
+    would decode its whole row group."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[_Key, _Rows] = OrderedDict()
@@ -88,10 +86,10 @@ class _Groups:
         self._lock = Lock()
 
     def read(self, group: _Group, at: int, file: BinaryIO) -> dict[str, object]:
-        """Return a row of a group. One group is decoded at a time, however many threads ask.
+        """Return a row of a group. One group is decoded at a time, even if many threads read.
 
         Raises:
-            IndexError: there is no such row.
+            IndexError: the row does not exist.
             InputError: the file, or a value in it, cannot be read.
         """
         status = os.fstat(file.fileno())
@@ -120,7 +118,7 @@ _groups = _Groups()
 
 
 def parquet_records(place: Place) -> Iterator[dict[str, object]]:
-    """Every record of a file, in its order.
+    """Yield every record of a file in order.
 
     Raises:
         OSError, InputError: the file, or a value in it, cannot be read.
@@ -140,7 +138,7 @@ def parquet_records(place: Place) -> Iterator[dict[str, object]]:
 
 
 def parquet_record(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    """These fields of the record at a place.
+    """Read these fields of the record at a place.
 
     Raises:
         OSError, InputError: the file cannot be read, or has no such row or field.
@@ -159,17 +157,17 @@ def _opened(place: Place) -> BinaryIO:
 
 
 def _scanned(file: BinaryIO) -> "LazyFrame":
-    import polars  # takes a quarter of a second, which no other format needs
+    import polars  # the import takes a quarter of a second, and no other format needs it
 
     file.seek(0)
     return polars.scan_parquet(file)
 
 
 def _collected(table: "LazyFrame", first: int) -> "DataFrame":
-    """Rows, not yet as Python has them: there, each stands for itself that a dictionary in the file has once.
+    """Collect rows as a Polars frame: as Python objects, each row would repeat the value that a dictionary stores once.
 
     Args:
-        first: the number of the first of them, from 0.
+        first: number of the first row, from 0.
     """
     from polars.exceptions import PolarsError
 
@@ -196,7 +194,7 @@ def _check_cells(frame: "DataFrame", first: int) -> None:
 def _dicts(frame: "DataFrame") -> list[dict[str, object]]:
     try:
         return frame.to_dicts()
-    except (ValueError, OverflowError) as error:  # a date that Python has none for
+    except (ValueError, OverflowError) as error:  # a date outside of Python's range
         raise InputError(f"holds a value that cannot be read: {error}") from error
 
 
@@ -209,10 +207,11 @@ class _Column(NamedTuple):
 
 
 def check_pages(file: BinaryIO) -> None:
-    """Check what becomes of each row group of a file.
+    """Check the unpacked size of each row group of a file.
 
     Raises:
-        InputError: one becomes too large, with its rows and largest column; or the file is no Parquet, or cut short.
+        InputError: a row group is too large (with its rows and largest column), a column has an encoding of
+            unbounded size, or the file is damaged, cut short or not Parquet.
     """
     size = os.fstat(file.fileno()).st_size
     first, left = 1, size
@@ -250,7 +249,7 @@ def _footer(file: BinaryIO, size: int) -> "_Reader":
 
 
 def _row_groups(footer: "_Reader") -> Iterator[tuple[int, list[_Column]]]:
-    """Each row group, with the number of its rows."""
+    """Yield the number of rows and the columns of each row group."""
     for number, kind in footer.fields():
         if number != _ROW_GROUPS:
             footer.skip(kind)
@@ -289,7 +288,7 @@ def _column(footer: "_Reader") -> _Column:
 
 
 def _unpacked(file: BinaryIO, column: _Column, size: int) -> int:
-    """What the pages of a column come to. Their own headers tell it: the sum in the footer may be any."""
+    """Return the unpacked size of a column from its page headers: the sum in the footer may be wrong."""
     total, place, end = 0, column.start, column.start + column.packed
     if not 0 < place <= end <= size:
         raise ValueError("a column stands outside of the file")
@@ -311,7 +310,7 @@ def _unpacked(file: BinaryIO, column: _Column, size: int) -> int:
 
 
 def _values(header: "_Reader", encoding: int, column: str) -> int:
-    """Return how many values a page has, once its encoding is checked, which is the field of this number."""
+    """Return the number of values of a page, after a check of its encoding, which is the field `encoding`."""
     values = 0
     for number, kind in header.fields():
         if number == _VALUES:
@@ -327,37 +326,37 @@ def _values(header: "_Reader", encoding: int, column: str) -> int:
 
 
 class _Reader:
-    """Values of Thrift's compact protocol, one after another."""
+    """Reader for Thrift's compact protocol, one value after another."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def fields(self) -> Iterator[tuple[int, int]]:
-        """Number and kind of each field of a struct, whose value is to be read or skipped before the next."""
+        """Yield number and kind of each field of a struct; the caller reads or skips its value before the next."""
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self.integer()
             yield number, head & 15
 
     def elements(self) -> Iterator[int]:
-        """The kind of each element of a list, which is to be read or skipped before the next."""
+        """Yield the kind of each element of a list; the caller reads or skips it before the next."""
         head = self._byte()
         count = self._number() if head >> 4 == 15 else head >> 4
         for _ in range(count):
             yield head & 15
 
     def integer(self) -> int:
-        """A whole number of any width."""
+        """Read a whole number of any width."""
         value = self._number()
         return (value >> 1) ^ -(value & 1)
 
     def binary(self) -> bytes:
-        """Bytes or a text."""
+        """Read bytes or a text."""
         return self._file.read(self._number())
 
     def skip(self, kind: int) -> None:
-        """Go behind a value of a struct."""
-        if kind in (_TRUE, _FALSE):  # its kind is its value
+        """Skip a value of a struct."""
+        if kind in (_TRUE, _FALSE):  # the kind contains the value
             return
         if kind in (_BYTE, _DOUBLE):
             self._file.read(1 if kind == _BYTE else 8)
@@ -375,7 +374,7 @@ class _Reader:
             self._number()
 
     def _skip_element(self, kind: int) -> None:
-        if kind in (_TRUE, _FALSE):  # a byte each, where they stand by themselves
+        if kind in (_TRUE, _FALSE):  # one byte each outside of a struct
             self._byte()
         else:
             self.skip(kind)

@@ -1,7 +1,7 @@
-"""Paths in the parameters of a run: `{date}` and patterns, which name other files in each run, and a fence around all.
+"""Paths in run parameters: `{date}` and patterns, which name other files in each run, and the fence around all.
 
-Whoever can start a run fills in paths, and the worker opens them: `JURY_ROOTS` lists the folders and buckets they may
-lead to, where it is set. The worker's own places, its default store and its copies of buckets, need no permission.
+Anyone who can start a run fills in paths, and the worker opens them. `JURY_ROOTS`, if set, lists the folders and
+buckets that they may lead to. The worker's own places, its default store and its copies of buckets, need no permission.
 """
 
 import re
@@ -21,11 +21,11 @@ from tasks.rubrics.rubric import prompt_sets
 from tasks.text import one_line, quoted
 
 FENCED = ("dataset", "results", "images", "metadata", "export", "store", "prompt_set", "follow_links")
-"""Parameters that name a place, or several."""
+"""Parameters that name one place or several."""
 READ = ("dataset", "results", "images", "metadata")
-"""Path parameters whose file or folder must be there: they take a date and a pattern."""
+"""Path parameters whose file or folder must exist: they accept a date and a pattern."""
 WRITTEN = ("export",)
-"""Path parameters that a run writes to: they take a date and no pattern, which can only find what is there."""
+"""Path parameters that a run writes to: they accept a date but no pattern, which matches existing files only."""
 DATE = "%Y-%m-%d"
 ALLOWED = "allowed are {date} and {date:FORMAT} as in {date:%Y%m%d}; a brace that belongs to the name is doubled"
 _DOWNLOADS = {
@@ -34,21 +34,21 @@ _DOWNLOADS = {
     r"s3://\S+": r"aws s3 cp --recursive \g<0> DIR",
     r"https?://\S+": r"curl -fLO '\g<0>'",
 }
-"""URLs -> the command that downloads what is there."""
+"""URL -> command that downloads it."""
 
 
 def resolved(parameters: Parameters, now: datetime) -> Parameters:
-    """The parameters with dates and patterns replaced by what they stand for at this moment; other paths stay.
+    """Replace dates and patterns in path parameters with their values at this moment; other paths stay unchanged.
 
-    `{date}` is the day of `now`, `{date:FORMAT}` any strftime format of it. Give the worker's local time: that is what
-    a generator on the same machine names its files by, and a run does not know the timezone of its schedule. A path
-    with `*`, `?`, `[` or `**` then stands for the newest file or folder that matches, unless a file of that very
-    name exists. The newest is the one modified last, and of several the last by name: names need not sort by time
-    (`run_9` comes after `run_10`), while a generator that writes a file does date it.
+    `{date}` is the day of `now`, `{date:FORMAT}` any strftime format of it. Pass the worker's local time: a generator
+    on the same machine names its files by it, and a run does not have the timezone of its schedule. A path with `*`,
+    `?`, `[` or `**` then becomes the newest file or folder that matches, unless a file of that exact name exists. The
+    newest is the one modified last and, in a tie, the last by name. Names need not sort by time (`run_9` comes after
+    `run_10`), but a generator that writes a file updates its time.
 
     Raises:
-        InputError: lists each path that holds anything else in braces, matches nothing, or may not be a pattern; and
-            each place outside of `JURY_ROOTS`, where that is set. Or names a URL in the place of what is read.
+        InputError: lists each path that has anything else in braces, matches nothing, or may not be a pattern, and each
+            place outside of `JURY_ROOTS`, if that is set. A URL in place of a path to read is reported alone.
     """
     problems = Problems()
     found: dict[str, str] = {}
@@ -57,7 +57,7 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
             check_no_url(field, path)
         try:
             dated = _dated(path, now) if field in (*READ, *WRITTEN) else path
-            check_place(field, dated)  # before anything is looked for
+            check_place(field, dated)  # before any lookup
             if field in READ:
                 found[field] = _newest(dated)
                 check_place(field, found[field])
@@ -70,14 +70,14 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
 
 
 def _places(parameters: Parameters) -> Iterator[tuple[str, str]]:
-    """Each place that is named, with the name of its parameter."""
+    """Yield each named place with the name of its parameter."""
     for field in FENCED:
         given: str | list[str] = getattr(parameters, field, "")
         yield from ((field, path) for path in ([given] if isinstance(given, str) else given))
 
 
 def absolute(parameters: Parameters) -> Parameters:
-    """The same with the relative paths of this working directory made absolute, for runs that are made elsewhere."""
+    """Make relative paths of inputs, store and followed links absolute, for runs in another working directory."""
     named = {field: path for field in (*READ, "store") if (path := getattr(parameters, field, ""))}
     on_disk = {field: path for field, path in named.items() if path not in (DRAWN, DEFAULT_STORE) and "://" not in path}
     followed = [str(Path(path).expanduser().absolute()) for path in parameters.follow_links if path]
@@ -88,7 +88,7 @@ def absolute(parameters: Parameters) -> Parameters:
 
 
 def check_no_url(field: str, path: str) -> None:
-    """Raise InputError, with how to download it, where a path that is read is a URL."""
+    """Raise InputError, with a download command, if a path to read is a URL."""
     if is_url(path):
         ways = (found.expand(command) for url, command in _DOWNLOADS.items() if (found := re.fullmatch(url, path)))
         way = next((f", for example with `{command}`" for command in ways), "")
@@ -103,7 +103,7 @@ def _dated(path: str, now: datetime) -> str:
         raise InputError(f"{path!r} holds a NUL character, which no path can")
     try:
         pieces = list(Formatter().parse(path))
-    except ValueError:  # of the library, whatever is wrong with the braces
+    except ValueError:  # from the library, for any fault in the braces
         raise InputError(f"{path!r} has a brace without its other half; {ALLOWED}") from None
     if any(name not in (None, "date") or kind or "{" in (form or "") for _, name, form, kind in pieces):
         raise InputError(f"{path!r} holds other braces; {ALLOWED}")
@@ -114,7 +114,7 @@ def _newest(pattern: str) -> str:
     path = _below_home(pattern) if pattern else ""
     if not has_magic(path) or Path(path).exists():
         return pattern
-    # Unlike Path.glob, this one leaves out hidden files: what editors and copying tools keep beside the results.
+    # Unlike Path.glob, this one leaves out hidden files, which editors and copying tools keep beside the results.
     matches = [match for match in map(Path, glob(path, recursive=True)) if match.exists()]  # noqa: PTH207
     if not matches:
         raise InputError(f"no file or folder matches {pattern!r}, looked for in {Path.cwd()}")
@@ -124,7 +124,7 @@ def _newest(pattern: str) -> str:
 def _below_home(path: str) -> str:
     try:
         return str(Path(path).expanduser())
-    except RuntimeError as error:  # there is no such user
+    except RuntimeError as error:  # no such user
         raise InputError(f"{path!r}: {error}") from error
 
 
@@ -135,10 +135,10 @@ def _without_pattern(path: str) -> str:
 
 
 def check_place(field: str, place: str) -> None:
-    """Check that a parameter of this name may name this place, as it is written and where its links lead.
+    """Check that a parameter may name this place, both as written and behind its links.
 
     Raises:
-        InputError: it is outside of `JURY_ROOTS`.
+        InputError: the place is outside of `JURY_ROOTS`.
     """
     if place and place not in _own(field) and not is_allowed(place):
         allowed = ",".join(roots())
@@ -146,22 +146,22 @@ def check_place(field: str, place: str) -> None:
 
 
 def is_allowed(place: str) -> bool:
-    """Whether a place is inside of `JURY_ROOTS`, or that is not set."""
+    """Return whether a place is inside of `JURY_ROOTS`; True if that is not set."""
     allowed = roots()
     return not allowed or any(_is_inside(place, root) for root in allowed)
 
 
 def _own(field: str) -> list[str]:
-    """What stands for a place of the worker's or the program's own."""
+    """Return the values that name places of the worker or of the program itself."""
     return {"dataset": [DRAWN], "prompt_set": prompt_sets(), "store": [DEFAULT_STORE, default_store()]}.get(field, [])
 
 
 def _is_inside(place: str, root: str) -> bool:
     if is_remote(place) or is_remote(root):
         return ".." not in unquote(place).split("/") and f"{place.rstrip('/')}/".startswith(f"{root.rstrip('/')}/")
-    if has_magic(place) and ".." in Path(place).parts:  # what it leads to is only known once it was looked for
+    if has_magic(place) and ".." in Path(place).parts:  # its target is unknown before the lookup
         return False
     try:
         return Path(place).expanduser().resolve().is_relative_to(Path(root).expanduser().resolve())
-    except (OSError, RuntimeError, ValueError):  # links in a circle, no such user, NUL
+    except (OSError, RuntimeError, ValueError):  # circular links, no such user, or NUL
         return False

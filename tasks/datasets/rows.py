@@ -1,8 +1,8 @@
-"""The records of a file, found one after another and later read again one at a time, and the columns they have.
+"""Records of a file, found one after another and later read again one at a time, and their columns.
 
-Owns CSV and the places of records; JSON is taken apart by `json_records`, Parquet by `parquet_records`. Files of many
-gigabytes are normal (pictures as base64), so nothing here holds more than one record and one block of a file. What the
-fields of a record mean is for others.
+CSV and the places of records are handled here, JSON in `json_records`, Parquet in `parquet_records`. Files of many
+gigabytes are normal (pictures as base64), so only one record and one block of a file are in memory. Other modules
+interpret the fields.
 """
 
 import csv
@@ -26,7 +26,7 @@ _BOM = b"\xef\xbb\xbf"
 TABLES = (".csv", ".parquet")
 """Endings of files whose rows all have the same columns."""
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""What separates columns in files that are no CSV in the strict sense."""
+"""Column separators of files that are not strict CSV."""
 _NO_CELLS = list[str](), 0, 0
 
 
@@ -34,18 +34,18 @@ class Row(NamedTuple):
     """One record of a file."""
 
     where: str
-    """File name and number as people count, from 1: `results.json, record 9`, `x.jsonl, line 3`, `x.csv, row 2`."""
+    """File name and number, counted from 1: `results.json, record 9`, `x.jsonl, line 3`, `x.csv, row 2`."""
     place: Place
     values: dict[str, object]
 
 
 class Other(NamedTuple):
-    """Another kind of file, which is easily given in the place of this one."""
+    """Another kind of file that is easily given in place of this one."""
 
     columns: tuple[str, ...]
-    """It has them all; this one has other ones in their place."""
+    """Columns that identify it: it has all of them, and the expected file has others instead."""
     words: str
-    """What it is, and what reads it."""
+    """Description of the file, and where to give it."""
 
 
 BENCHMARK = Other(
@@ -60,9 +60,10 @@ PROMPTS = Other(
 
 
 class Columns:
-    """The columns that the rows of one file turn out to have: those it must have, those it may have, and no others.
+    """Columns found in the rows of one file, compared with the required and the optional ones.
 
-    A misspelt optional column would be lost in silence, so any other is a problem, noted once, where it is first met.
+    Any other column is a problem, noted once, in its first row: a misspelled optional column would otherwise be lost
+    silently.
     """
 
     def __init__(self, required: tuple[str, ...], optional: tuple[str, ...], *others: Other) -> None:
@@ -73,9 +74,9 @@ class Columns:
         self._misspelt: set[str] = set()
 
     def meet(self, row: Row, problems: Problems) -> bool:
-        """Take in the columns of a row; returns whether the row can be read.
+        """Register the columns of a row; return whether the row can be read.
 
-        It cannot where a column is written as it must not be, nor where a table lacks one, which `check` tells once.
+        A row cannot be read if a column is misspelled, or if a table lacks a required one, which `check` reports once.
 
         Raises:
             InputError: it is a row of another kind of file.
@@ -87,7 +88,7 @@ class Columns:
                 )
         meant = {column: column.strip().casefold() for column in row.values}
         strange = sorted(row.values.keys() - self._met - {*self._allowed})
-        if strange and not {*meant.values()} & {*self._allowed}:  # a file of something else, whose words stay its own
+        if strange and not {*meant.values()} & {*self._allowed}:  # another kind of file, whose contents are not quoted
             problems.add(row.where, f"has none of the columns {', '.join(self._allowed)}")
             strange = []
         for column in strange:
@@ -104,7 +105,7 @@ class Columns:
         return self._misspelt.isdisjoint(row.values)
 
     def check(self, name: str, problems: Problems) -> bool:
-        """Whether the file of this name has rows, and every required column in some of them."""
+        """Return whether a file has rows, and every required column in at least one; note the missing columns."""
         absent = [column for column in self._required if column not in self._met | self._misspelt]
         if self._met and absent:
             problems.add(name, f"no row has {listed(absent)}")
@@ -112,14 +113,14 @@ class Columns:
 
 
 def find_rows(path: Path, problems: Problems, within: tuple[str, ...] = ()) -> Iterator[Row]:
-    """Every readable record of a file, in its order; what cannot be read becomes a problem, with file and row.
+    """Yield every readable record of a file in order; unreadable ones become problems, with file and row.
 
-    The ending chooses the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. UTF-8, with or
-    without a byte order mark. A file broken between two records yields those before the break, one with far too many
-    problems none after those. A file that holds none is a problem, too.
+    The ending selects the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. Text is UTF-8,
+    with or without a byte order mark. A file broken between two records yields those before the break. After too many
+    problems, reading ends. A file without records is a problem, too.
 
     Args:
-        within: where the file must be, now and each time a record is read: see `open_regular`.
+        within: places where the file may be, now and each time a record is read: see `open_regular`.
     """
     reader = _FINDERS.get(path.suffix.lower())
     if reader is None:
@@ -144,9 +145,9 @@ def find_rows(path: Path, problems: Problems, within: tuple[str, ...] = ()) -> I
 
 
 def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    """These fields of the record at a place, and nothing else of the file.
+    """Read these fields of the record at a place, and nothing else of the file.
 
-    Raises InputError when the file has vanished or no longer holds such a record there.
+    Raises InputError if the file is gone or no longer has such a record there.
     """
     path = Path(place.path)
     reader = _READERS.get(path.suffix.lower(), _read_json)
@@ -186,7 +187,7 @@ def _read_json(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 
 def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
-    """Rows by their bytes, not through Polars: it would parse all rows before the one asked for, each time again."""
+    """Yield rows by their bytes, without Polars, which would parse all earlier rows whenever one is read again."""
     name = Path(place.path).name
     with _opened(place) as file:
         records = _csv_records(file)
@@ -195,7 +196,7 @@ def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
         if other:
             raise InputError(f"has {other} between its columns, must have commas: save it as CSV with commas")
         if len(set(header)) < len(header):
-            # By number: the words of a file that is no dataset are not quoted.
+            # Columns are listed by number: the file may not be a dataset, and its contents are not quoted.
             first = dict(zip(reversed(header), range(len(header), 0, -1), strict=True))
             twice = [f"{number} as {first[name]}" for number, name in enumerate(header, 1) if first[name] < number]
             raise InputError(f"names a column twice: number {listed(twice)}")
@@ -209,7 +210,7 @@ def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
 
 
 def _csv_records(file: BinaryIO) -> Iterator[tuple[list[str], int, int]]:
-    """The cells of each record, the header first, with where it starts and its length in bytes."""
+    """Yield the cells of each record, the header first, with its offset and its length in bytes."""
     start = _skip_bom(file)
     reader = csv.reader((line.decode() for line in file), strict=True)
     try:
@@ -238,7 +239,7 @@ def _find_parquet(place: Place, problems: Problems) -> Iterator[Row]:
 
 
 def _skip_bom(file: BinaryIO) -> int:
-    """Go behind the mark of UTF-8. Raises InputError for UTF-16 and UTF-32: text of theirs is full of NUL bytes."""
+    """Skip the byte order mark of UTF-8. Raises InputError for UTF-16 and UTF-32, whose text is full of NUL bytes."""
     head = file.read(64)
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:
         raise InputError("is in UTF-16 or UTF-32, or no text at all; must be UTF-8: save it as UTF-8")

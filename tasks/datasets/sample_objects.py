@@ -1,7 +1,7 @@
-"""Samples that a Python program has as objects, written as a manifest beside their pictures.
+"""Samples given as Python objects, written as a manifest beside their pictures.
 
-Owns the two kinds of samples and what of a picture is written: the bytes of a file or a text as they are, so that the
-dataset key is that of the same data read from files. What a sample must hold is checked where manifests are read.
+Files and texts are written unchanged, so that the dataset key equals that of the same data read from files. The
+contents of samples are checked when the manifest is read.
 """
 
 import json
@@ -19,9 +19,9 @@ from tasks.parameters import PAIRWISE
 from tasks.records import Record
 
 Picture = Path | str | bytes | Image.Image
-"""A file, by its path; the bytes of one; or a picture in memory, which is written as PNG, upright as EXIF tells."""
+"""A file, by its path; the bytes of one; or a picture in memory, written as PNG and upright by its EXIF orientation."""
 WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"}
-"""Pillow's modes that a PNG has; a picture of another mode is written as RGB."""
+"""Pillow's modes that PNG supports; a picture of another mode is written as RGB."""
 
 
 class FigureSample(Record):
@@ -30,17 +30,17 @@ class FigureSample(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     id: str
-    """The same for all candidates."""
+    """Id, the same for all candidates."""
     context: str | dict[str, Any] | list[Any]
-    """The method section; of a plot its raw data, as text or as JSON has it."""
+    """Method section; for a plot its raw data, as text or as a JSON value."""
     caption: str
-    """The caption; of a plot a brief description."""
+    """Caption; for a plot a brief description."""
     human_image: Picture | None
-    """None: there is no reference."""
+    """Human figure; None: there is no reference."""
     model_image: Picture | None
-    """None: the candidate delivered nothing, a forfeit."""
+    """Model figure; None: the candidate delivered nothing, a forfeit."""
     candidate: str = ""
-    """Empty: the parameter `candidate_name`, else the name of the dataset."""
+    """Candidate; empty: the parameter `candidate_name`, else the name of the dataset."""
     category: str = ""
     difficulty: str = ""
 
@@ -51,31 +51,31 @@ class ImageSample(Record):
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     id: str
-    """Of the image; the same for all candidates."""
+    """Id of the image, the same for all candidates."""
     tag: str
-    """GenEval's: `single_object`, `counting` …"""
+    """Tag of GenEval: `single_object`, `counting` …"""
     prompt: str
     image: Picture | None
-    """None: there is no image."""
+    """Generated image; None: there is none."""
     candidate: str = ""
-    """Empty: the parameter `candidate_name`, else the name of the dataset."""
+    """Candidate; empty: the parameter `candidate_name`, else the name of the dataset."""
     include: tuple[dict[str, Any], ...] = Field(default=())
-    """What the prompt asks for, as GenEval writes it: `{"class": "bench", "count": 1}`."""
+    """Objects that the prompt asks for, in GenEval's form: `{"class": "bench", "count": 1}`."""
     exclude: tuple[dict[str, Any], ...] = Field(default=())
-    """What it must not get."""
+    """Objects that must not be in the image, in the same form."""
 
 
 Given = FigureSample | ImageSample
 
 
 def write_samples(folder: Path, flow: str, samples: Sequence[Given], name: str) -> Path:
-    """Write samples into an empty folder, in their order; returns the manifest `<name>.jsonl`.
+    """Write samples into an empty folder, in order; return the manifest `<name>.jsonl`.
 
-    Files are linked where the disk allows, else copied.
+    Files are linked if the disk supports it, else copied.
 
     Raises:
         InputError: lists the samples that are not of the flow's kind, and the pictures and data that cannot be written.
-            A path that leads to no file is one: a program says None where nothing was delivered.
+            A path without a file is one of these: a program gives None where nothing was delivered.
     """
     if not samples:
         raise InputError("there is nothing to judge: the list of samples is empty")
@@ -103,7 +103,7 @@ def _line(folder: Path, flow: str, number: int, sample: Given, where: str, probl
         if (picture := row.get(field)) is not None:
             try:
                 row[field] = _written(picture, folder / f"{number}-{field}").name
-            except (InputError, OSError, ValueError) as error:  # a path with NUL is the last
+            except (InputError, OSError, ValueError) as error:  # ValueError: a path with NUL
                 problems.add(where, f"{field} {error}")
                 row[field] = None
     if isinstance(sample, FigureSample):
@@ -116,7 +116,7 @@ def _line(folder: Path, flow: str, number: int, sample: Given, where: str, probl
 
 
 def _written(picture: Picture, place: Path) -> Path:
-    """The file of a picture, under this place or with the ending that its own file has."""
+    """Write the file of a picture at this place, with the ending of its own file, if it has one."""
     if isinstance(picture, bytes):
         place.write_bytes(picture)
         return place
@@ -130,6 +130,6 @@ def _written(picture: Picture, place: Path) -> Path:
     target = place.with_suffix(source.suffix)
     try:
         os.link(source, target)
-    except OSError:  # another disk, or one without such links
+    except OSError:  # another disk, or one without hard links
         shutil.copyfile(source, target)
     return target

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageFont
 
 FINENESS = 2
-"""Pillow draws hard edges: everything is drawn this many times larger and then averaged down."""
+"""Factor by which everything is drawn larger and then averaged down, since Pillow draws hard edges."""
 LINE_SPACING = 1.2
 """Distance of two baselines, in font sizes."""
 
@@ -136,7 +136,7 @@ def _wrap(words: str, width: float, size: float) -> list[str]:
 
 
 CURVE = 72
-"""Corners that stand in for a whole curve."""
+"""Number of corners that approximate a whole curve."""
 
 PAINTS = {
     "red": "#d3303a",

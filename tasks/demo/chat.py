@@ -19,11 +19,11 @@ ROLES = ("human", "model")
 
 
 class BadRequest(InputError):
-    """The request cannot be answered as it is."""
+    """Error: the request cannot be answered as it is."""
 
 
 class Question(NamedTuple):
-    """The parts of a request that are looked at."""
+    """Parts of a request that the judge reads."""
 
     name: str
     """Name of the reply schema."""
@@ -31,7 +31,7 @@ class Question(NamedTuple):
     """Properties of the reply, in order."""
     texts: list[str]
     pictures: list[tuple[str, bytes]]
-    """Each file with the text right before it."""
+    """(text right before it, file) of each picture."""
 
     def text(self, label: str) -> str:
         """Return the delimited text under this label. Raises BadRequest when there is none.
@@ -45,7 +45,7 @@ class Question(NamedTuple):
 
     def roles(self) -> dict[str, bytes]:
         """Return the Human and the Model picture, by the line right before each. Raises BadRequest for any others."""
-        # What comes before the last line of a text may say anything.
+        # Text before the last line may contain anything, names of roles included.
         labels = [label.strip().rpartition("\n")[2].lower() for label, _ in self.pictures]
         named = [(role, number) for role in ROLES for number, label in enumerate(labels) if role in label]
         if [role for role, _ in named] != [*ROLES] or len(labels) != len(ROLES):

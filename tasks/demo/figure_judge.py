@@ -19,17 +19,17 @@ ndimage: Any = untyped_ndimage
 SIDE = 1000
 """Longest side, in pixels, at which figures are measured."""
 LEAST_COLOR = 0.002
-"""A picture with a smaller share of colored pixels counts as one without color."""
+"""Share of colored pixels below which a picture counts as one without color."""
 EMPTY_LINE = 0.004
-"""A row or column with a smaller share of ink is empty; so many specks survive in the margins of a JPEG."""
+"""Share of ink below which a row or column is empty; so many specks survive in the margins of a JPEG."""
 LAYOUT_GRID = (32, 20)
 """Columns and rows of the map of where things are."""
 STROKE_WIDTH, STROKE_DEPTH = 7, 40
-"""Strokes of letters are narrower than this, and so much darker (of 255) than the gaps beside them."""
+"""Width below which strokes are of letters, and depth (of 255) by which they are darker than the gaps beside them."""
 MUCH_LETTERING, LEAST_LETTERING = 0.03, 0.002
 """Share of strokes below which no figure is wordy, and below which letters may be too faint to be measured."""
 WORDIER = 2.0
-"""From this many times the other's lettering a figure is the wordier one. Two drawings of one method differ by less."""
+"""Ratio of lettering from which on a figure is the wordier one. Two drawings of one method differ by less."""
 SAME_LAYOUT = {"diagram": 0.6, "plot": 0.8}
 """Flow -> agreement from which two figures count as the same. Any two plots agree in their frames and axes."""
 
@@ -39,7 +39,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Measures:
-    """The numbers of one picture."""
+    """Measures of one picture."""
 
     paper: float
     """Relative luminance of the paper: 0 black, 1 white."""
@@ -48,7 +48,7 @@ class Measures:
     contrast: float
     """WCAG contrast ratio (1 to 21) that the sharpest hundredth of the content reaches."""
     lettering: float
-    """Share of the area that narrow strokes cover, as those of letters are."""
+    """Share of the area that narrow strokes cover, such as those of letters."""
     calm: float
     """Share of the picture's color that is not nearly as bright and saturated as a screen can make it."""
     layout: tuple[Numbers, Numbers]
@@ -60,7 +60,7 @@ LIMITS = {
     "paper": ("black paper", 0.04),
     # WCAG 2 asks for 3:1 at the least, for large letters and for lines.
     "contrast": ("low contrast", 3.0),
-    # Published figures are cropped: what is drawn reaches over more than four fifths of the area.
+    # Published figures are cropped: the drawing covers more than four fifths of the area.
     "content": ("wide margins", 0.6),
     # Published figures use neon colors for single marks, for less than a tenth of all their color.
     "calm": ("neon colors", 0.75),
@@ -150,7 +150,7 @@ def measure(picture: Image.Image) -> Measures:
 
 
 def agreement(one: Measures, other: Measures) -> float:
-    """Return how far two pictures agree in where things are: 1 entirely, about 0 not at all.
+    """Return the agreement of two pictures on the places of things: 1 entirely, about 0 not at all.
 
     The better of both maps counts: margins, other colors, inversion and coarseness spoil one of them at most.
     """
@@ -204,6 +204,6 @@ def _edges(gray: Pixels) -> Numbers:
 
 
 def _map(values: NDArray[Any]) -> Numbers:
-    # The filter reaches into the neighboring cells: what moves a little still lies in the same place.
+    # The filter reaches into the neighboring cells, so that a small move changes little.
     image = Image.fromarray(values.astype(np.float32))
     return np.asarray(image.resize(LAYOUT_GRID, Image.Resampling.BILINEAR), np.float64)

@@ -39,7 +39,7 @@ class Diagram:
     font_size: int
 
     def content(self) -> str:
-        """Return a method section that describes what is drawn, in Markdown."""
+        """Return a method section that describes the drawing, in Markdown."""
         return (
             f"## 3 Method\n\n{self.name} {self.task}. It consists of {', '.join(self.labels[:-1])} and "
             f"{self.labels[-1]}.\n\nEach module hands its result to the next, in the order given here."
@@ -173,7 +173,7 @@ NEW_FIGURE: dict[str, Callable[[Random], Figure]] = {"diagram": random_diagram, 
 
 
 def spoil(kind: str, figure: Figure, random: Random) -> Image.Image:
-    """Return the figure drawn as a kind of `labels` says, named without its `human_`."""
+    """Draw the figure as one of the kinds in `labels`, named without its `human_`."""
     if kind in _RETOUCHED:
         return _RETOUCHED[kind](figure.draw())
     return _REDRAWN[kind](figure, random).draw()
@@ -191,7 +191,7 @@ def _other(figure: Figure, random: Random) -> Figure:
 
 
 def _parts(figure: Figure) -> tuple[int, int]:
-    """Return two numbers by which figures of one kind are told apart at first sight."""
+    """Return two numbers that distinguish figures of one kind at first sight."""
     return (figure.columns, len(figure.labels)) if isinstance(figure, Diagram) else (len(figure.categories), 0)
 
 

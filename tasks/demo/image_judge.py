@@ -1,6 +1,6 @@
 """Answers of the embedded judge about drawn shapes: scores of a generated image, and questions of the judge exam.
 
-Of separate areas (blobs) only drawn shapes are recognized, by outline. Any other question gets a middling score.
+It recognizes only separate areas (blobs) that are drawn shapes, by outline. Any other question gets a middling score.
 """
 
 from collections import Counter
@@ -22,17 +22,17 @@ ndimage: Any = untyped_ndimage
 SIDE = 256
 """Longest side, in pixels, at which blobs are looked for."""
 LEAST_DIFFERENCE = 10
-"""A pixel differs from the ground from so many levels of 255."""
+"""Levels of 255 beyond which a pixel differs from the ground."""
 LEAST_AREA = 0.0007
-"""A smaller share of the picture is a speck."""
+"""Share of the picture below which an area is a speck."""
 MOST_BLOBS = 12
-"""Only the largest areas are looked at: a picture with more is no scene of a few plain shapes."""
+"""Number of largest areas that are examined: a picture with more is no scene of a few plain shapes."""
 FIT = 0.82
 """Share of common area from which two outlines are the same. No two drawn shapes have more than 0.8 in common."""
 OUTLINE_SIDE = 24  # of the masks as which outlines are compared, in pixels
 
 MARGIN = 0.1
-"""Objects lie beside each other when their centers are farther apart than this share of both their sizes: GenEval's."""
+"""Share of both sizes that the centers of objects beside each other must be apart, as in GenEval."""
 MIDDLING = 5.0
 """Score of an aspect that pixels cannot show."""
 CHECKS = {
@@ -86,7 +86,7 @@ def _blob(pixels: NDArray[np.uint8], mask: NDArray[np.bool_]) -> Blob:
     rows, columns = ndimage.find_objects(mask.astype(np.uint8))[0]
     names = ((pixels[mask][:, None] - _COLORS) ** 2).sum(axis=2).argmin(axis=1)
     sides = (side / max(mask.shape) for side in (columns.start, rows.start, columns.stop, rows.stop))
-    at_border = mask[[0, -1]].any() or mask[:, [0, -1]].any()  # as what a photo shows
+    at_border = mask[[0, -1]].any() or mask[:, [0, -1]].any()  # as in a photo
     shape = "" if at_border else _shape(mask[rows, columns])
     return Blob(*sides, color=NAMES[np.bincount(names).argmax()], shape=shape)
 
@@ -106,7 +106,7 @@ def _masks() -> dict[str, NDArray[np.uint8]]:
 
 
 def score(aspects: Sequence[str], prompt: str, blobs: Blobs) -> tuple[AspectScore, ...]:
-    """Score these aspects, in their order, and last the image as a whole: by the lowest that pixels can tell."""
+    """Score these aspects, in their order, and last the image as a whole: by the lowest that pixels can show."""
     checks = _check(read_prompt(prompt), blobs)
     shares = {aspect: _share(checks, CHECKS.get(aspect, "")) for aspect in aspects}
     shares[OVERALL_SCORE] = min((share for share in shares.values() if share is not None), default=None)
@@ -124,7 +124,7 @@ def score(aspects: Sequence[str], prompt: str, blobs: Blobs) -> tuple[AspectScor
 def look(names: Sequence[str], prompt: str, blobs: Blobs) -> Seen:
     """Return which of these objects are seen, and whether the relation that the prompt asks for holds.
 
-    What pixels cannot tell is not mentioned.
+    Objects that pixels cannot show are left out.
     """
     seen: list[SeenObject] = []
     for name in names:
@@ -136,7 +136,7 @@ def look(names: Sequence[str], prompt: str, blobs: Blobs) -> Seen:
 
 
 def _check(asked: Sequence[Requirement], blobs: Blobs) -> list[tuple[str, bool]]:
-    """Return each check of the prompt that pixels can tell, with its result."""
+    """Return each check of the prompt that pixels can decide, with its result."""
     found = [_find(one.name, blobs) for one in asked]
     checks: list[tuple[str, bool]] = []
     for one, its in zip(asked, found, strict=True):
@@ -157,7 +157,7 @@ def _share(checks: Sequence[tuple[str, bool]], group: str) -> float | None:
 
 
 def _find(name: str, blobs: Blobs) -> Blobs | None:
-    """Return the blobs of an object; None: pixels cannot tell, since it or something else is no drawn shape.
+    """Return the blobs of an object; None: pixels cannot show it, since it or something else is no drawn shape.
 
     An area without an outline of a shape may be two shapes that touch.
     """
@@ -177,7 +177,7 @@ def name_blobs(blobs: Blobs) -> str:
 
 
 def answer_exam(line: str, words: Sequence[str], seen: Sequence[Blobs]) -> str | int | list[str]:
-    """Answer a question of the exam, in these words, by outlines, colors and places; "" where that takes more."""
+    """Answer a question of the exam, in these words, by outlines, colors and places; "" if these cannot answer it."""
     shown = [blob for word in words for blob in seen[0] if blob.shape == word]
     largest = [blobs[0].shape if blobs else "nothing" for blobs in seen]
     holds = [any(blob.shape in words for blob in blobs) for blobs in seen]

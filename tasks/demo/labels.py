@@ -1,13 +1,13 @@
 """Kinds of defects in drawn samples."""
 
 DRAWN = "samples"
-"""Name of the drawn samples where a dataset is asked for."""
+"""Name of the drawn samples in place of a dataset."""
 LABELS = "labels.json"
 
 CLEAN = ("copy", "restyled")
 """Pairs of figures of equal worth: the same picture twice, and the same figure in another style."""
 FORFEIT = ("null", "missing")
-"""No Model figure at all: decided without a judge."""
+"""Kinds without a Model figure: decided without a judge."""
 IN_HUMAN = "human_"
 """Prefix of a kind whose defect is in the Human figure, so that the Model figure is the better one."""
 
@@ -31,7 +31,7 @@ DEFECTS: dict[str, tuple[str, str]] = {
 """Kind -> the dimension whose prompt forbids it, of a diagram and of a plot; empty: the flow has no such defect.
 
 `garbled`, `reversed` and `mislabeled` show only to a judge that reads. The Human figure never has a defect of
-faithfulness, since it is what faithfulness is measured against.
+faithfulness, since faithfulness is measured against it.
 """
 
 CLEAN_SCENE = "clean"
@@ -43,6 +43,6 @@ SCENE_DEFECTS: dict[str, tuple[str, ...]] = {
     "position": ("mirrored", "overlapping", "absent"),
     "color_attr": ("swapped_colors", "wrong_color", "absent"),
 }
-"""Tag -> kinds of defects in its images. Each spoils what some aspect of the tag's rubric asks about."""
+"""Tag -> kinds of defects in its images. Each violates some aspect of the tag's rubric."""
 SCENE_KINDS = frozenset((CLEAN_SCENE, *(kind for kinds in SCENE_DEFECTS.values() for kind in kinds)))
 KINDS = SCENE_KINDS | {*DEFECTS, *CLEAN, *FORFEIT}

@@ -1,4 +1,4 @@
-"""The embedded judge: a judge that measures pixels, understands nothing, and says so in every answer."""
+"""The embedded judge, which measures pixels, understands nothing, and states that in every answer."""
 
 import asyncio
 import logging

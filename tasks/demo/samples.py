@@ -19,7 +19,7 @@ from tasks.parameters import T2I
 GENERATED = "generated"
 DRAWN_FIGURES = 24
 DRAWN_PROMPTS = 8
-"""Prompts of each tag: from so many on means have intervals."""
+"""Prompts of each tag: the fewest for which means have intervals."""
 EASY_INTENT = 100
 """Figures whose caption has fewer characters count as easy."""
 RESULTS = "results"

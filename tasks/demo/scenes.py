@@ -36,7 +36,7 @@ SIDE = 384
 """Width and height of a scene, in pixels."""
 LIGHT = ("#e8ecf0", "#efe9df", "#e4ede6", "#ebe6ef", "#e2e9f1", "#f0e8e6")
 MIDDLE = ("#aeb7bf", "#b8b0a2", "#a6b3ab")
-"""Darker grounds, from which white stands out."""
+"""Darker grounds, on which white is distinct."""
 _PLACES: dict[int, tuple[tuple[Point, ...], ...]] = {
     1: (((0.5, 0.5),),),
     2: (((0.27, 0.5), (0.73, 0.5)), ((0.5, 0.27), (0.5, 0.73)), ((0.28, 0.3), (0.72, 0.7))),
@@ -53,7 +53,7 @@ _SIDES: dict[str, tuple[Point, Point]] = {
     "above": ((0.5, 0.73), (0.5, 0.27)),
     "below": ((0.5, 0.27), (0.5, 0.73)),
 }
-"""Relation -> place of the object that is related to, and of the one that is placed."""
+"""Relation -> place of the reference object, and of the object placed relative to it."""
 _JITTER = 7
 _OVERLAP = 0.45
 """Distance of the nearest two overlapping shapes, as a share of their size."""
@@ -152,12 +152,12 @@ _CHANGES: dict[str, Callable[[Scene, Random], Scene]] = {
 
 TAGS = tuple(SCENE_DEFECTS)
 MOST_PROMPTS = len(SHAPES)
-"""Prompts of a tag at most: each has another first object."""
+"""Most prompts of a tag: each has another first object."""
 CANDIDATES = ("steady", "careless")
 """A candidate with few mistakes, and one with many."""
 IMAGES_PER_PROMPT = 2
 _STEADY_FAULT = 5, 8
-"""Of so many images in a row, the one of the steady candidate that has a defect, counted from 0."""
+"""Index, counted from 0, of the steady candidate's image with a defect, and number of images in a row."""
 
 
 def draw_images(root: Path, prompts_per_tag: int = 4, seed: int = 7) -> None:
@@ -252,7 +252,7 @@ def _phrase(one: Requirement) -> str:
 def _requirement(phrase: str) -> Requirement:
     words = phrase.split()
     number = words.pop(0) if words and (words[0] in _COUNTS or _DIGITS.fullmatch(words[0])) else "a"
-    # The last word names the object, whatever else it means: an orange is a fruit.
+    # The last word names the object, even a color's name: an orange is a fruit.
     color = words.pop(0) if len(words) > 1 and words[0] in COLORS else ""
     count = _COUNTS[number] if number in _COUNTS else int(number)
     name = " ".join(words)

@@ -1,1 +1,1 @@
-"""The judge behind its endpoint: requests, replies, API keys. The only package that knows the OpenAI client."""
+"""The judge behind its endpoint: requests, replies, API keys. The only package that imports the OpenAI client."""

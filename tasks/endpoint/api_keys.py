@@ -1,6 +1,6 @@
-"""Keys, the hosts that may receive them, and the judges that a fenced worker may ask.
+"""API keys, the hosts that may receive them, and the judges that a fenced worker may call.
 
-A key, or the value of a header, goes only to a listed host and port, over https unless that is this machine.
+A key or header value is sent only to a listed host and port, over https unless the host is this machine.
 """
 
 import ipaddress
@@ -16,14 +16,14 @@ from tasks.parameters import EMBEDDED, ROOTS, Judge, roots
 from tasks.text import one_line
 
 ENDPOINTS = "JURY_ENDPOINTS"
-"""Environment variable of the worker: entries such as `judge.example:8443=KEY_NAME`, with commas between them."""
+"""Environment variable of the worker: comma-separated entries such as `judge.example:8443=KEY_NAME`."""
 USUAL_PORTS = {"https": 443, "http": 80}
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?)(?::([0-9]{1,5}))?")
 
 Secret = Callable[[str], Awaitable[str]]
-"""Returns the text kept under a name; raises LookupError where there is none, in words that go on from "… and"."""
+"""Lookup of the text stored under a name; raises LookupError, with words that continue "… and", if there is none."""
 
 
 class Place(NamedTuple):
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
     host: str
     port: int | None = None
-    """None: the usual port of the address's scheme."""
+    """Port number; None means the usual port of the address's scheme."""
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -39,16 +39,16 @@ class Place(NamedTuple):
 
 
 async def no_secret(name: str) -> str:
-    """Raise LookupError: only the environment keeps secrets."""
+    """Raise LookupError: only the environment stores secrets."""
     raise LookupError(f"nowhere else to look for {name}")
 
 
 async def find_key(judge: Judge, secret: Secret = no_secret) -> str:
-    """Return the key for the judge's host, from the environment or else a secret; "" where none is needed.
+    """Return the key for the judge's host, from the environment or else a secret; "" if none is needed.
 
     Raises:
-        JudgeStopped: this worker may not ask the judge, the named key may not go to the host, or there is no such key.
-            The sentence never holds the key.
+        JudgeStopped: this worker may not call the judge, the named key may not go to the host, or the key is missing.
+            The message never contains the key.
     """
     if judge.base_url == EMBEDDED:
         return ""
@@ -58,7 +58,7 @@ async def find_key(judge: Judge, secret: Secret = no_secret) -> str:
 
 
 async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, str]:
-    """Return the headers of `judge.headers` with their values, found like the key."""
+    """Return the headers of `judge.headers` with their values, which are looked up like the key."""
     if judge.base_url == EMBEDDED:
         return {}
     named = {header: (name, f"value {name} of the header {header}") for header, name in judge.headers.items()}
@@ -66,12 +66,12 @@ async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, st
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, as an address names it, is this machine."""
+    """Return whether the host of an address is this machine."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def is_address(host: str) -> bool:
-    """Whether a host is a number and no name."""
+    """Return whether a host is an IP address."""
     try:
         return bool(ipaddress.ip_address(host))
     except ValueError:
@@ -79,15 +79,15 @@ def is_address(host: str) -> bool:
 
 
 def listed_keys(entries: str) -> dict[Place, set[str]]:
-    """Return the names of the keys that each place may receive, from `JURY_ENDPOINTS` and the known endpoints.
+    """Return the names of the keys that each host and port may receive, from `JURY_ENDPOINTS` and the known endpoints.
 
-    An entry is `host:port=KEY_NAME` or, for a host without a key, `host:port`; without a port, the usual one is meant.
+    An entry is `host:port=KEY_NAME` or, for a host without a key, `host:port`. The port defaults to the usual one.
     """
     found = {Place(host): set(names) for host, names in usual_keys().items()}
     for entry in _entries(entries):
         text, equals, name = (part.strip() for part in entry.partition("="))
         place = _place(text)
-        if equals and not _NAME.fullmatch(name):  # It is not quoted: it may be a key, put where its name belongs.
+        if equals and not _NAME.fullmatch(name):  # Not quoted: the text may be a key in place of its name.
             raise JudgeStopped(
                 f"{ENDPOINTS}: the entry for {place} does not read host:port=KEY_NAME, with the name of an environment "
                 "variable or Secret block, which has letters, digits, _ and -"
@@ -97,7 +97,7 @@ def listed_keys(entries: str) -> dict[Place, set[str]]:
 
 
 def key_names() -> set[str]:
-    """Return the names of all keys that may go to any judge: variables that no other process of ours needs."""
+    """Return the names of all keys that any judge may receive: variables that no other process of ours needs."""
     usual = {each.key for each in endpoints().values() if each.key}
     return usual.union(*listed_keys(os.environ.get(ENDPOINTS, "")).values())
 
@@ -107,7 +107,7 @@ def _entries(text: str) -> list[str]:
 
 
 def _place(text: str) -> Place:
-    """Return the host and port that an entry begins with; raises JudgeStopped where it holds anything else."""
+    """Return the host and port of an entry; raise JudgeStopped if the text is anything else."""
     text = text.lower()
     if is_address(text):  # IPv6 without its brackets
         return Place(text)
@@ -124,26 +124,26 @@ def _place(text: str) -> Place:
 
 
 def block_name(name: str) -> str:
-    """Return the name of the Secret block for a key: blocks take lower-case letters, digits and dashes."""
+    """Return the name of the Secret block for a key: block names have lower-case letters, digits and dashes."""
     return name.lower().replace("_", "-")
 
 
 def _key_name(judge: Judge) -> str:
-    """Return the name of the key: the one that is set, else the one listed for the host; "" where there is none."""
+    """Return the name of the key: `judge.api_key_env`, else the one listed for the host; "" if there is none."""
     usual = usual_keys().get(_place_of(judge).host, set())
     listed = (_listed(judge) or set()) - {*judge.headers.values()}
-    keys = sorted(listed - usual or listed)  # what the worker lists goes before what is usual
+    keys = sorted(listed - usual or listed)  # names that the worker lists override the usual name
     if judge.api_key_env or len(keys) < 2:
         return judge.api_key_env or "".join(keys)
     raise JudgeStopped(f"{_place_of(judge)} has several keys listed: set judge.api_key_env to one of {', '.join(keys)}")
 
 
 async def _found(judge: Judge, name: str, what: str, secret: Secret) -> str:
-    """Return what is kept under a name, once it is sure that it may go to the judge."""
+    """Return the value stored under a name, after checking that the judge may receive it."""
     _check_may_go(judge, name, what)
     place = _place_of(judge)
     try:
-        # A file or a form easily adds a line break, which no header takes and whose refusal would quote the key.
+        # Files and forms easily add a line break. Headers refuse it, and the error would quote the key.
         value = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
     except LookupError as nowhere:
         raise JudgeStopped(
@@ -171,7 +171,7 @@ def _check_may_go(judge: Judge, name: str, what: str) -> None:
 
 
 def _check_fence(judge: Judge) -> None:
-    """Where the worker is fenced, check that the judge is known or listed: it is sent what lies within the fence."""
+    """Check that the judge of a fenced worker is a known or listed endpoint: it receives data from within the fence."""
     if roots() and _listed(judge) is None:
         place = _place_of(judge)
         raise JudgeStopped(
@@ -182,12 +182,12 @@ def _check_fence(judge: Judge) -> None:
 
 
 def _with(entry: str) -> str:
-    """Return the variable as it reads with one entry more."""
+    """Return the variable's assignment with one more entry."""
     return f"{ENDPOINTS}={','.join([*_entries(os.environ.get(ENDPOINTS, '')), entry])}"
 
 
 def _listed(judge: Judge) -> set[str] | None:
-    """Return the names of the keys that may go to the judge's host and port; None: these are not listed."""
+    """Return the names of the keys that may go to the judge's host and port; None if these are not listed."""
     listed, place = listed_keys(os.environ.get(ENDPOINTS, "")), _place_of(judge)
     usual = USUAL_PORTS[urlsplit(judge.base_url).scheme]
     same = {place, place._replace(port=usual)} if place.port is None else {place}
@@ -196,7 +196,7 @@ def _listed(judge: Judge) -> set[str] | None:
 
 
 def _place_of(judge: Judge) -> Place:
-    """Return the host and port of the judge's address, the port only where it is not the usual one."""
+    """Return the host and port of the judge's address; the usual port becomes None."""
     parts = urlsplit(judge.base_url)
     usual = parts.port in (None, USUAL_PORTS[parts.scheme])
     return Place(parts.hostname or "", None if usual else parts.port)

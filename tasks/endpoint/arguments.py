@@ -1,4 +1,4 @@
-"""Body of a chat completion, and the ways to ask otherwise where an endpoint refuses a part of it."""
+"""Body of a chat completion, and the fallbacks for parts that an endpoint refuses."""
 
 import json
 import re
@@ -13,20 +13,20 @@ from tasks.parameters import Judge
 RUNGS = ("json_schema", "json_object", "plain")
 """Reply formats, the strictest first."""
 DISPENSABLE = ("temperature", "detail", "seed", "reasoning_effort")
-"""Parameters without which a call still asks the same."""
+"""Parameters that can be left out without a change of the question."""
 
 PIECE_BYTES = 256 * 1024
-"""Most that a connection is given at once; the next piece waits until it has taken this one."""
+"""Largest piece given to a connection, in bytes; the next piece waits until the connection has taken this one."""
 _OPTIONS = "prompt_cache_options"
 _MARKS: Mapping[CacheField, Mapping[str, Any]] = {
     "prompt_cache_breakpoint": {"mode": "explicit"},
     "cache_control": {"type": "ephemeral"},
 }
-"""What a part says with which a shared beginning ends."""
+"""Field and value that mark the last part of a shared prefix."""
 _PLACE = secrets.token_hex(16)
-"""Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
+"""Random placeholder for a picture while the rest becomes JSON; no text can contain it by chance or intent."""
 _LENGTH = ("max_completion_tokens", "max_tokens")
-"""Names of the longest reply, today's and the older one."""
+"""Names of the parameter that limits reply tokens, the current and the older one."""
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
 _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated"
@@ -35,31 +35,31 @@ _LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "m
 
 
 class Manner(NamedTuple):
-    """How an endpoint is asked: what it refuses is asked otherwise, or left out, for the rest of the run."""
+    """Form of the requests to an endpoint: refused parts are replaced or left out for the rest of the run."""
 
     rung: int = 0
-    """Place among `RUNGS`; a refusal moves one down."""
+    """Index in `RUNGS`; a refusal adds one."""
     length_name: str = _LENGTH[0]
     left_out: frozenset[str] = frozenset()
     cache_fields: tuple[CacheField, ...] = ()
-    """What a request says of a beginning that it shares. No part of what is asked: a refusal is not told."""
+    """Fields that mark a shared prefix. They are no part of the question, so that their refusal is not recorded."""
 
 
 def first_manner(known: Endpoint | None) -> Manner:
-    """How an endpoint is asked first, by what its documentation promises where it is known."""
+    """Return the form of the first request: as documented for a known endpoint, else the default."""
     if not known:
         return Manner()
     return Manner(RUNGS.index(known.reply_format), known.token_limit, cache_fields=known.cache_fields)
 
 
 class Body:
-    """A body in pieces, read as often as it is sent, and never put together, which would copy its pictures."""
+    """Body in pieces, read each time it is sent. The pieces are never joined, since that would copy the pictures."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self.pieces = tuple(memoryview(piece) for piece in pieces)
 
     def __len__(self) -> int:
-        """Its bytes."""
+        """Return the number of bytes."""
         return sum(map(len, self.pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -69,17 +69,17 @@ class Body:
 
 
 def body(judge: Judge, request: Request, manner: Manner) -> Body:
-    """Return the request as JSON, with the pictures put in as they are: a data URL holds nothing that JSON escapes."""
+    """Return the request as JSON, with the data URLs inserted unescaped: they contain nothing that JSON escapes."""
     pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
     urls = [part.data_url for part in request.content if isinstance(part, Image)]
     return Body(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
 
 
 def give_way(manner: Manner, words: str, param: str) -> Manner | None:
-    """Return how to ask after a refusal of what every call sends; None where something else is refused.
+    """Return the form of requests after a refusal of a part that every call has; None if another part is refused.
 
     Args:
-        param: the parameter that the endpoint named; "" where it named none.
+        param: parameter that the endpoint named; "" if it named none.
     """
     words = words.lower()
     if any(length in words for length in _LENGTH_WORDS):
@@ -111,7 +111,7 @@ def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]
 
 
 def _settings(judge: Judge, request: Request) -> dict[str, Any]:
-    """The parameters that an endpoint may refuse, where they are asked for."""
+    """Return the judge's settings that an endpoint may refuse, without unset ones."""
     settings: dict[str, Any] = {"temperature": judge.temperature}
     if judge.effort:
         settings["reasoning_effort"] = judge.effort
@@ -128,9 +128,9 @@ def _response_format(request: Request, rung: str) -> Mapping[str, Any]:
 
 
 def _shared_beginning(request: Request, manner: Manner) -> dict[str, Any]:
-    """What is said of a shared beginning beside its breakpoints.
+    """Return the fields for a shared prefix, except its breakpoints.
 
-    Without the option OpenAI puts a breakpoint of its own behind the whole question, and charges for writing it.
+    Without the option, OpenAI sets a breakpoint of its own at the end of the question, and charges for writing it.
     """
     said: dict[str, Any] = {}
     if request.key and "prompt_cache_key" in manner.cache_fields:
@@ -141,7 +141,7 @@ def _shared_beginning(request: Request, manner: Manner) -> dict[str, Any]:
 
 
 def _system(request: Request, manner: Manner) -> str | list[dict[str, Any]]:
-    """Plain where no mark is needed: not every endpoint takes a system message in parts."""
+    """Return the system message, plain if no mark is needed: some endpoints refuse a system message in parts."""
     marks = _marks(manner) if request.system_is_shared else {}
     return [{"type": "text", "text": request.system, **marks}] if marks else request.system
 
@@ -165,10 +165,10 @@ def _part(part: str | Image, judge: Judge, manner: Manner) -> dict[str, Any]:
 
 
 def _words(name: CacheField) -> tuple[str, ...]:
-    """What a refusal of a field may name."""
+    """Return the names that a refusal of a field may contain."""
     return (name, _OPTIONS) if name == "prompt_cache_breakpoint" else (name,)
 
 
 def _refused(parameter: str, words: str, param: str) -> bool:
-    """Whether the endpoint refuses this parameter, and not only mentions a word like it."""
+    """Return whether the endpoint refuses this parameter; the mention of a similar word is not enough."""
     return param == parameter or bool(re.search(rf"\b{parameter}\b", words) and _REFUSAL.search(words))

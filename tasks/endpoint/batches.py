@@ -23,39 +23,39 @@ from tasks.parameters import Judge
 from tasks.text import one_line
 
 ENDED = {"completed", "failed", "expired", "cancelled"}
-"""Statuses of a batch of which no more replies come."""
+"""Statuses of a batch that produces no more replies."""
 LITELLM_MODEL = "x-litellm-model"
-"""Header by which LiteLLM's proxy finds the server behind it that a file is for."""
+"""Header by which LiteLLM's proxy routes a file to the server behind it."""
 MOST_WORDS = 500
 MOST_ERRORS = 3
 PIECE_BYTES = 1 << 20
 
 
 class BatchState(NamedTuple):
-    """What an endpoint says of a batch."""
+    """State of a batch, as its endpoint reports it."""
 
     id: str
     status: str
     output_file: str
-    """Id of the file of replies; empty: there is none."""
+    """Id of the file of replies; empty if there is none."""
     error_file: str
     total: int
     completed: int
     failed: int
     problem: str
-    """Why it failed as a whole, in the endpoint's words; empty where it did not."""
+    """Errors of the batch as a whole, in the endpoint's words; empty if there are none."""
 
     @property
     def ended(self) -> bool:
-        """Whether no more replies come."""
+        """Return whether the batch produces no more replies."""
         return self.status in ENDED
 
 
 class Batches:
-    """Files and batches of a judge's endpoint, for as long as the context lasts.
+    """Client for files and batches of a judge's endpoint, open for as long as the context lasts.
 
     Raises:
-        BatchesUnavailable: from every method, with the endpoint's status where it answered.
+        BatchesUnavailable: from every request, with the endpoint's status if it answered.
     """
 
     def __init__(self, judge: Judge, secret: Secret = no_secret) -> None:
@@ -74,13 +74,13 @@ class Batches:
         await self._client.close()
 
     async def upload(self, file: Path) -> str:
-        """Send a file of requests under its name; returns its id."""
+        """Upload a file of requests under its name; return its id."""
         with self._asking("takes no file"), file.open("rb") as opened:
             sent = (file.name, opened, "application/jsonl")
             return (await self._client.files.create(file=sent, purpose="batch")).id
 
     async def create(self, file_id: str, marks: Mapping[str, str]) -> str:
-        """Make a batch of a file that was sent; returns its id. From here on it costs."""
+        """Create a batch from an uploaded file; return its id. The batch is billed from here on."""
         with self._asking("makes no batch"):
             made = await self._client.batches.create(
                 input_file_id=file_id,
@@ -91,12 +91,12 @@ class Batches:
             return made.id
 
     async def state(self, batch_id: str) -> BatchState:
-        """How far a batch is."""
+        """Return the state of a batch."""
         with self._asking(f"does not tell of batch {batch_id}"):
             return _state(await self._client.batches.retrieve(batch_id))
 
     async def find(self, marks: Mapping[str, str], since: float) -> str:
-        """Id of the batch with these marks, made after a moment (Unix time); empty: there is none."""
+        """Return the id of the batch with these marks, created after a time (Unix); empty if there is none."""
         with self._asking("does not list its batches"):
             async for batch in self._client.batches.list(limit=100):
                 if batch.created_at < since:  # the newest come first
@@ -106,18 +106,18 @@ class Batches:
         return ""
 
     async def cancel(self, batch_id: str) -> None:
-        """Let an endpoint do no more of a batch; what it did is still to be taken out."""
+        """Cancel a batch; its finished replies can still be fetched."""
         with self._asking(f"does not cancel batch {batch_id}"):
             await self._client.batches.cancel(batch_id)
 
     async def fetch(self, file_id: str, place: Path, most: int) -> bool:
-        """Fetch a file, at most so many bytes of it, decompressed; return whether its end was reached."""
+        """Fetch at most `most` bytes of a file, after decompression; return whether its end was reached."""
         left = most
         with self._asking(f"does not give out file {file_id}"), drafted(place) as draft:
             async with self._client.files.with_streaming_response.content(file_id) as found:
                 with draft.open("wb") as opened:
                     keep_private(draft)
-                    # httpx2 decompresses in pieces, each when it is asked for.
+                    # httpx2 decompresses piece by piece, on demand.
                     async for piece in found.iter_bytes(PIECE_BYTES):
                         opened.write(piece[:left])
                         left -= len(piece)
@@ -126,7 +126,7 @@ class Batches:
         return left >= 0
 
     async def delete(self, file_id: str) -> None:
-        """Let the endpoint forget a file; one that it does not have is forgotten."""
+        """Delete a file at the endpoint; a file that it does not have counts as deleted."""
         try:
             with self._asking(f"does not delete file {file_id}"):
                 await self._client.files.delete(file_id)
@@ -135,7 +135,7 @@ class Batches:
                 raise
 
     async def files(self, prefix: str) -> AsyncIterator[str]:
-        """Ids of the files of requests whose names begin so."""
+        """Yield the ids of request files whose names begin with a prefix."""
         with self._asking("does not list its files"):
             async for file in self._client.files.list(purpose="batch"):
                 if file.filename.startswith(prefix):
@@ -143,17 +143,17 @@ class Batches:
 
     @contextmanager
     def _asking(self, what: str) -> Generator[None]:
-        """Tell a failure of the endpoint in a sentence, without the key."""
+        """Turn a failure of the endpoint into BatchesUnavailable with one sentence, without the key."""
         try:
             yield
-        except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # the last: what it sends is no JSON
+        except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # ValueError: the response is not JSON
             status = error.status_code if isinstance(error, APIStatusError) else 0
             words = self._words(error) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
             shown = one_line(self._mask.words(words), MOST_WORDS)
             raise BatchesUnavailable(f"{self._judge.base_url} {what}: {shown}", status) from None
 
     def _words(self, error: APIStatusError) -> str:
-        content = self._mask.body(error.response.content)  # that of a file comes as it is
+        content = self._mask.body(error.response.content)  # the response to a file request is not masked yet
         return f"{error.status_code}: {read_refusal(error.status_code, error.response.headers, content).words}"
 
 

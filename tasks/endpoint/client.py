@@ -1,7 +1,6 @@
-"""The judge behind its endpoint: the only module that calls the OpenAI client.
+"""Client of a judge: a call waits for its turn, is sent again if needed, and ends in a Reply or a JudgeStopped.
 
-A call goes back in line, is sent again, ends in a Reply or, where no other call could fare better, in a JudgeStopped.
-`gate` decides who waits and how long, `arguments` what a call sends, `refusals` what a refusal means.
+`gate` decides who waits and how long, `arguments` builds request bodies, `refusals` interprets refusals.
 """
 
 import asyncio
@@ -29,53 +28,53 @@ from tasks.parameters import Judge
 from tasks.text import duration, well_formed
 
 RAW = {"X-Stainless-Raw-Response": "raw"}
-"""Asks the client for the response beside its content, as its `with_raw_response` does."""
+"""Header that makes the client return the response beside its content, as its `with_raw_response` does."""
 MOST_WORDS = 2000
-"""Most characters kept of an error message; the body stays whole in `text`."""
+"""Most characters kept of an error message; `text` keeps the whole body."""
 MOST_FAILURES = 4
-"""A call without a reply is sent again up to three times while the endpoint is there."""
+"""Attempts of a call without a reply while the endpoint is reachable, including up to three retries."""
 MOST_SILENCES = 6
-"""A call is sent so often without a reply, attempts during outages included."""
+"""Attempts of a call without a reply, including attempts during outages."""
 RETRY_SECONDS = 0.5
-"""Before a call is sent again, with half as much or as little by chance; doubled each time."""
+"""Seconds before the first retry, times a random factor of 0.5 to 1.5; doubled for each further retry."""
 FIRST_CALLS = 20
-"""Calls from the beginning that all end in the same error, before the run stops."""
+"""First calls of a run that all end in the same error, before the run stops."""
 MOST_DENIED = 20
-"""Samples in a row that are refused by 403 or 404: the key or the model is refused, not the single call."""
+"""Samples in a row refused with 403 or 404: the key or the model is refused, not the single call."""
 _KEPT_AS: dict[str, Literal["refused", "rejected"]] = {"moderated": "refused", "rejected": "rejected"}
-"""Kind of refusal -> what the call ends in where it is its own."""
+"""Kind of refusal -> status of the reply, if only this call is refused."""
 
 
 class Aside(NamedTuple):
-    """A question that is about no sample, and what came back."""
+    """A question about no sample, and its reply."""
 
     request: Request
     reply: Reply
 
 
 class Vlm:
-    """One judge and one client. Made for one run and closed with it."""
+    """Client of one judge, made for one run and closed with it."""
 
     def __init__(self, judge: Judge, secret: Secret = no_secret) -> None:
-        """Make a client of the judge.
+        """Create a client of the judge.
 
         Args:
-            secret: where a key may be that is not in the environment.
+            secret: lookup for keys that are missing from the environment.
         """
         self.judge = judge
         self._secret = secret
         self._manner = arguments.first_manner(known_at(judge.base_url))
         self._probing: asyncio.Task[Reply] | None = None
         self._ready: Request | None = None
-        """The question that was asked first, and is asked again where the endpoint may be away."""
+        """First question, asked again if the endpoint may be away."""
         self._there = False
-        """The endpoint has answered anything, the first question included."""
+        """True once the endpoint has answered anything, including the first question."""
         self._replied = False
-        """It has replied to a question about a sample."""
+        """True once it has replied to a question about a sample."""
         self._denied: set[str] = set()
-        """Samples refused by 403 or 404 since the last reply."""
+        """Samples refused with 403 or 404 since the last reply."""
         self._first_errors: list[str] = []
-        """How the first calls ended, while none of them had a reply."""
+        """Errors of the first calls, until one has a reply."""
         self._asides: list[Aside] = []
         self._numbers = count()
 
@@ -90,7 +89,7 @@ class Vlm:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the connections, and give up a probe that nobody waits for."""
+        """Close the connections, and cancel a probe that nobody waits for."""
         if self._probing:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
@@ -99,19 +98,19 @@ class Vlm:
 
     @property
     def gate(self) -> Gate:
-        """Line in which its calls wait, and the limits found there."""
+        """Queue of its calls, and the limits found there."""
         return self._gate
 
     async def ask(self, request: Request, sample: str = "") -> Reply:
         """Send one question and wait for its reply.
 
         Args:
-            sample: the question is about; calls about one sample that fail say nothing about the others. Empty: a
-                sample of its own.
+            sample: the sample in question; its failing calls do not count against other samples. Empty: a sample of its
+                own.
 
         Raises:
-            JudgeStopped: the key, the model or the quota is refused, or all calls from the beginning are.
-            JudgeGaveUp: no call was answered for longer than there is patience for.
+            JudgeStopped: the key, the model or the quota is refused, or all first calls end in the same error.
+            JudgeGaveUp: no call was answered for `patience_seconds`, or the endpoint asks to wait longer than that.
         """
         ticket = self._gate.join(sample or f"call {next(self._numbers)}")
         reply = await self._asked(request, ticket)
@@ -122,7 +121,7 @@ class Vlm:
         return reply
 
     async def _asked(self, request: Request, ticket: Ticket) -> Reply:
-        """Send a question as often as needed, and return the reply to its last attempt."""
+        """Send a question as often as needed; return the reply of its last attempt."""
         try:
             while True:
                 await self._gate.enter(ticket)
@@ -145,7 +144,7 @@ class Vlm:
         )
 
     async def _one_turn(self, request: Request, manner: arguments.Manner, ticket: Ticket) -> Reply | None:
-        """Send the question once; None: it is to be sent again with the call's next turn."""
+        """Send the question once; return None if the call's next turn sends it again."""
         try:
             reply, response = await self._send(request, manner)
         except APIStatusError as error:
@@ -167,7 +166,7 @@ class Vlm:
     async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, httpx2.Response]:
         """Send a request and read the whole response, within `timeout_seconds`."""
         body = arguments.body(self.judge, request, manner)
-        headers = {**RAW, "Content-Length": str(len(body))}  # known: no endpoint has to read it in chunks
+        headers = {**RAW, "Content-Length": str(len(body))}  # given, so that no endpoint reads the body in chunks
         async with asyncio.timeout(self.judge.timeout_seconds):
             raw: Any = await self._client.post(
                 "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": headers}
@@ -192,7 +191,7 @@ class Vlm:
         return Reply(_KEPT_AS.get(refusal.kind, "rejected"), text=response.text, error=words)
 
     def _why_ended(self, ticket: Ticket, refusal: Refusal) -> str:
-        """Return why a refused call is not asked again."""
+        """Return the reason why a refused call is not sent again."""
         if refusal.wait is not None and refusal.wait > self.judge.patience_seconds:
             return f"it asks to wait {duration(refusal.wait)}"
         reason = "which load does not explain" if ticket.odds < IMPROBABLE else "for longer than judge.call_seconds"
@@ -206,23 +205,23 @@ class Vlm:
         return self._manner != manner
 
     def _check_refused(self, refusal: Refusal, words: str, sample: str) -> None:
-        """Stop where the refusal of this call is one of all calls."""
+        """Raise JudgeStopped if the endpoint refuses all calls, not only this one."""
         if refusal.kind in ("denied", "absent"):
             self._denied.add(sample)
         several = len(self._denied) >= MOST_DENIED
         if several or refusal.kind == "quota" or words.startswith("401"):
-            # Not from the error: a traceback in a log would show its words, and they may quote the key.
+            # `from None`: a traceback in a log would show the error's words, which may quote the key.
             raise JudgeStopped(self._masked(f"{self._who()} refuses all calls ({words})")) from None
 
     def _check_first_calls(self, reply: Reply) -> None:
-        """Stop where all calls from the beginning ended in the same error, other than that the judge is busy."""
+        """Raise JudgeStopped if all first calls ended in the same error, other than a busy judge."""
         self._first_errors.append(_kind_of(reply.error))
         if len(self._first_errors) >= FIRST_CALLS and len(set(self._first_errors)) == 1:
             verb = "refuses all calls" if reply.status == "rejected" else "answers no call"
             raise JudgeStopped(f"{self._who()} {verb} ({reply.error})")
 
     async def _failed(self, ticket: Ticket, reply: Reply, unreachable: bool = False) -> Reply | None:
-        """Decide whether a call without a reply is sent again; None: it is.
+        """Return the reply of a call whose attempts are used up; None if it is sent again.
 
         Args:
             unreachable: there was no connection.
@@ -241,10 +240,10 @@ class Vlm:
         return None
 
     async def probe(self, request: Request) -> Reply:
-        """Find out with one cheap question what would fail every call; asked once, however often this is called.
+        """Ask one cheap question to find faults that would fail every call; repeated calls share its reply.
 
         Raises:
-            JudgeStopped: as `ask` does; also, the endpoint refuses the question or cannot be reached.
+            JudgeStopped: as in `ask`; also if the endpoint refuses the question or cannot be reached.
         """
         if self._probing is None:
             self._ready = request
@@ -260,12 +259,12 @@ class Vlm:
         return reply
 
     def take_asides(self) -> list[Aside]:
-        """Return the small questions asked since the last call of this function. They may have been billed."""
+        """Return the small questions asked since the last call of this method. They may have been billed."""
         taken, self._asides = self._asides, []
         return taken
 
     async def _knock(self) -> Sign:
-        """Ask the first question again, outside the line; any refusal but "busy" is an answer."""
+        """Ask the first question again, outside the queue; a refusal is an answer, unless "busy" or "unavailable"."""
         question, began = self._ready or probe_request(), time.monotonic()
         try:
             reply, _ = await self._send(question, self._manner)
@@ -280,19 +279,19 @@ class Vlm:
         return "answered"
 
     def body(self, request: Request) -> arguments.Body:
-        """Return the body of a call with this question, in the format that the endpoint takes."""
+        """Return the body of a call with this question, in the format that the endpoint accepts."""
         return arguments.body(self.judge, request, self._manner)
 
     @property
     def manner(self) -> tuple[str, tuple[str, ...]]:
-        """Reply format asked for, and the parameters that are left out, as a reply has them."""
+        """Reply format in use and parameters left out, as recorded in a reply."""
         return arguments.RUNGS[self._manner.rung], tuple(sorted(self._manner.left_out))
 
     def read(self, status: int, body: bytes) -> Reply:
-        """The reply to a question that was not asked by a call of its own: status and body are those of one.
+        """Return the reply to a question of a batch, from the status and body that a call of its own would have.
 
         Args:
-            body: without the key, as `mask` leaves it.
+            body: masked by `mask`, without the key.
         """
         if status == HTTPStatus.OK:
             reply = read(body)
@@ -303,7 +302,7 @@ class Vlm:
         return reply._replace(text=well_formed(reply.text), error=well_formed(self._masked(reply.error)))
 
     def _masked(self, words: str) -> str:
-        """Mask keys in the words of an error, short keys too, and cut the words."""
+        """Mask all keys, including short ones, in an error message, and shorten it."""
         return self.mask.words(words)[:MOST_WORDS]
 
     def _who(self) -> str:
@@ -315,12 +314,12 @@ def _refusal(error: APIStatusError) -> Refusal:
 
 
 def _kind_of(error: str) -> str:
-    """The part of an error's words that calls of one cause share: its status, or the words before details."""
+    """Return the part of an error message that errors of one cause share: the status, or the words before details."""
     return error.partition(":")[0]
 
 
 def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[str, bool]:
-    """Return why no reply came, and whether there was no connection at all."""
+    """Return the reason why no reply came, and whether there was no connection."""
     cause = error.__cause__
     if _timed_out(error):
         return f"no whole reply within {judge.timeout_seconds:g} s", False
@@ -333,7 +332,7 @@ def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[s
 
 def _was_reset(error: BaseException | None) -> bool:
     """Return whether the other side reset the connection; libraries wrap that error in others."""
-    while error and "ConnectionResetError" not in repr(error):  # some only quote it
+    while error and "ConnectionResetError" not in repr(error):  # some libraries only quote it
         error = error.__cause__ or error.__context__
     return error is not None
 

@@ -1,4 +1,4 @@
-"""Reply to a call: its text, or the reason why there is none, whatever the bytes of the body are."""
+"""Reply to a call, from any bytes of a body: its text, or the reason why there is none."""
 
 import json
 import re
@@ -14,70 +14,70 @@ FILTERED = {
     "content_filter", "content_filtered", "safety", "recitation", "blocklist", "prohibited_content", "spii",
     "image_safety", "image_recitation", "image_prohibited_content", "refusal", "sensitive", "guardrail_intervened",
 }  # fmt: skip
-"""Finish reasons of endpoints that keep a reply back, in small letters: OpenAI's, Gemini's, Anthropic's and others'."""
+"""Finish reasons of withheld replies, in lower case: OpenAI's, Gemini's, Anthropic's and others'."""
 CUT = {"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"}
-"""Finish reasons of a reply that ran into a limit."""
+"""Finish reasons of replies cut at a limit."""
 BROKEN = {"error", "network_error", "abort", "insufficient_system_resource"}
-"""Finish reasons of a reply that the endpoint lost halfway."""
+"""Finish reasons of replies that the endpoint lost halfway."""
 BUSY = {
     *("rate_limit_exceeded", "rate_limit_error", "rate_limit_reached", "rate_limited", "too_many_requests"),
     *("resource_exhausted", "overloaded_error", "server_is_overloaded", "engine_overloaded"),
 }
-"""Names, in small letters, of errors within a reply that mean what the status 429 means."""
+"""Lower-case names of errors within a reply that are equivalent to status 429."""
 SHOWN = 200
-"""Characters shown of a body that is no completion, and most characters of a name."""
+"""Most characters shown of a body that is not a completion, and most characters of a name."""
 
 _THOUGHT = re.compile("reason|think|thought", re.IGNORECASE)
 _NO_TEXT = dict.fromkeys({*range(32)} - {*b"\t\n\r"}, "\ufffd")
-"""Bytes that make a page no text. In a ledger each would take six."""
+"""Replacements for control characters, each of which takes six bytes in a ledger."""
 _DECODER = json.JSONDecoder(parse_int=number)
 
 
 class Reply(NamedTuple):
-    """What came back. `ok` says that a text arrived, not that it is a verdict."""
+    """Reply to a call. Status `ok` means that a text arrived; it may still contain no verdict."""
 
     status: Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
     text: str = ""
-    """As it came, without the key."""
+    """Text as received, without the key."""
     error: str = ""
     finish_reason: str = ""
     rung: str = ""
     model: str = ""
     fingerprint: str = ""
-    """The endpoint's `system_fingerprint`: what the model runs on, as far as the endpoint tells it apart."""
+    """The endpoint's `system_fingerprint`: the configuration that the model runs on, as far as it is reported."""
     tokens_in: int = 0
-    """This and the other counts: as `usage.Usage` tells them."""
+    """Token counts, here and below, as defined in `usage.Usage`."""
     tokens_out: int = 0
     tokens_cached: int = 0
     tokens_written: int = 0
     tokens_reasoning: int = 0
     tokens_pictures: int = 0
     tier: str = ""
-    """In which it was served, as far as the endpoint tells: `standard`, `flex`, …"""
+    """Service tier of the reply, if the endpoint reports it: `standard`, `flex`, …"""
     seconds: float = 0.0
     http_retries: int = 0
     timed_out: int = 0
-    """Times that it was sent and no reply came in time: the endpoint may have made one, and have billed it."""
+    """Attempts without a reply in time; the endpoint may have generated a reply, and have billed it."""
     waits: int = 0
-    """Times that the call went back in line because the endpoint was busy or away."""
+    """Times that the call returned to the queue because the endpoint was busy or away."""
     waited_seconds: float = 0.0
     not_sent: tuple[str, ...] = ()
-    """Parameters that the endpoint refuses and that were therefore left to its defaults."""
+    """Parameters that the endpoint refuses, and that were therefore left to its defaults."""
 
     @property
     def usage(self) -> Usage:
-        """Tokens of the reply alone."""
+        """Token counts of the reply alone."""
         return Usage(**{name: getattr(self, name) for name in Usage._fields})
 
 
 def read(body: bytes, problem: str = "") -> Reply:
-    """Return what a body says that came with status 200; any bytes end in a status.
+    """Return the reply in a body received with status 200; any bytes give a reply with a status.
 
-    A body that is no chat completion is `unavailable`: a page of something in between, or a server in trouble. The
-    client's own types are not used: they check nothing, and take ten times as long.
+    A body that is not a chat completion is `unavailable`: it may be a proxy's page, or the server may be in trouble.
+    The client's own types are not used: they check nothing, and take ten times as long.
 
     Args:
-        problem: why the body is not there as a whole; empty when it is.
+        problem: reason why the body is incomplete; empty if it is whole.
     """
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
@@ -86,16 +86,16 @@ def read(body: bytes, problem: str = "") -> Reply:
         if isinstance(choice.get("message"), dict) or choice.get("error"):
             return _with_particulars(_said(choice, text), completion)
         failed = _error_words(completion.get("error") or choice.get("finish_reason"))
-    except (ValueError, RecursionError):  # no JSON; or so deeply nested that nobody means it
+    except (ValueError, RecursionError):  # not JSON, or nested too deeply to be meant
         failed = ""
     shown = problem or failed or one_line(text, SHOWN) or "it is empty"
     return Reply("unavailable", text=text.translate(_NO_TEXT), error=f"the reply is no chat completion: {shown}")
 
 
 def busy_within(body: bytes, headers: Mapping[str, str]) -> Refusal | None:
-    """Return the limit that came with status 200, as the error of the body or of its choice; None: there is none.
+    """Return a rate limit received with status 200, as the error of the body or of its choice; None if there is none.
 
-    Routers answer so where the endpoint behind them refuses after they have sent the status.
+    Routers send it if the endpoint behind them refuses after they have sent the status.
     """
     try:
         completion = as_object(_DECODER.decode(body.decode("utf-8", "replace").removeprefix("\ufeff")))
@@ -133,7 +133,7 @@ def _said(choice: dict[str, Any], body: str) -> Reply:
 
 
 def _without_answer(message: dict[str, Any], finish: str) -> Reply:
-    """A reply without a text. Reasoning is never read in place of an answer: it may weigh what it does not mean."""
+    """Return the reply for a message without text. Reasoning is never an answer: it may discuss rejected verdicts."""
     reasoning = _text(message.get("reasoning_content") or message.get("reasoning")) or _reasoning(message)
     kind = "only calls tools" if message.get("tool_calls") else "is empty"
     words = f"the reply {kind}" + (f" beside {len(reasoning):,} characters of reasoning" if reasoning else "")
@@ -150,7 +150,7 @@ def _with_particulars(reply: Reply, completion: dict[str, Any]) -> Reply:
 
 
 def _text(value: Any) -> str:
-    """A text, the texts of parts that only requests should have, or whatever else there is as JSON."""
+    """Return a text, the joined texts of parts (meant for requests only), or any other value as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -160,25 +160,25 @@ def _text(value: Any) -> str:
 
 
 def _reasoning(message: dict[str, Any]) -> str:
-    """The parts of a content that are none of the answer, as JSON: what they hold has a form for each endpoint."""
+    """Return the reasoning parts of a content as JSON, since their form differs by endpoint."""
     content = message.get("content")
     parts = cast("list[Any]", content) if isinstance(content, list) else []
     return "".join(json.dumps(part, ensure_ascii=False) for part in parts if _is_reasoning(part))
 
 
 def _is_reasoning(part: Any) -> bool:
-    """Whether a part of a content is what the model thought: of type `reasoning`, `thinking`, `redacted_thinking` …"""
+    """Return whether a part of a content is reasoning: of type `reasoning`, `thinking`, `redacted_thinking` …"""
     parts = as_object(part)
     return bool(_THOUGHT.search(_name(parts.get("type")))) or parts.get("thought") is True  # Gemini's mark
 
 
 def _name(value: Any) -> str:
-    """A short word of the endpoint's: a model, a finish reason, a code."""
+    """Return a short value of the endpoint (a model, a finish reason, a code) as a string."""
     return well_formed(str(value)[:SHOWN]) if isinstance(value, str | int | float) else ""
 
 
 def _error_words(error: Any) -> str:
-    """An error object in words: its code, its message, and what a router says of the provider behind it."""
+    """Return an error object's code, its message, and a router's quote of the provider's error, as one text."""
     parts = as_object(error)
     told = (parts.get("code"), parts.get("message"), as_object(parts.get("metadata")).get("raw"))
     return ": ".join(filter(None, map(_text, told))) or _text(error)

@@ -1,6 +1,6 @@
-"""Connections to a judge, over aiohttp at half the processor time of httpx2's own, with errors under httpx2's names.
+"""HTTP connections to a judge over aiohttp, at half the processor time of httpx2's own, with httpx2's errors.
 
-Bodies of responses are read up to a bound and without the key.
+Response bodies are read up to a size limit, without the key.
 """
 
 import os
@@ -20,20 +20,20 @@ from tasks.parameters import EMBEDDED, Judge
 OPENAI = "api.openai.com"
 CONNECT_SECONDS = 10.0
 FILE_SECONDS = 300.0
-"""Longest silence while a file is sent or fetched."""
+"""Longest silence in seconds while a file is sent or fetched."""
 LONGEST_REPLY = 4_000_000
-"""Most bytes of a reply, after decompression. More is not read: the connection is closed."""
+"""Most bytes of a reply, after decompression; the rest is not read, and the connection is closed."""
 LONGEST_ERROR = 1_000_000
-"""The same of what comes with any other status than success."""
+"""Most bytes of a response with any other status than success."""
 KEPT = 20_000
-"""Bytes kept of the beginning of a longer body."""
+"""Bytes kept of a longer body, from its beginning."""
 
 _PROBLEM = "image_jury_problem"
 _OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
 
 
 def connected(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) -> AsyncOpenAI:
-    """Return a client of the judge's endpoint; `headers` go with every call, and `mask` hides them in replies."""
+    """Return a client of the judge's endpoint; `headers` go with every call, and `mask` masks replies."""
     host = urlsplit(judge.base_url).hostname or ""
     if judge.base_url == EMBEDDED:
         from tasks.demo.pixel_judge import respond  # half a second that other judges do not need
@@ -41,13 +41,13 @@ def connected(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) ->
         base_url, http = "http://embedded/v1", Connections(mask, transport=httpx2.MockTransport(respond))
     else:
         limits = httpx2.Limits(max_connections=judge.concurrency)
-        # A redirect would carry pictures and texts to a host that nobody listed.
+        # A redirect would carry pictures and texts to an unlisted host.
         base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=_mounts(host))
     return _client(base_url, judge.timeout_seconds, http, key, _headers(host, key, headers))
 
 
 def connected_for_files(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) -> AsyncOpenAI:
-    """Return a client for the endpoint's files, which are larger than any reply and streamed, never whole."""
+    """Return a client for the endpoint's files, which are larger than any reply and therefore streamed."""
     host = urlsplit(judge.base_url).hostname or ""
     http = FileConnections(mask, follow_redirects=False, mounts=_mounts(host))
     return _client(judge.base_url, FILE_SECONDS, http, key, _headers(host, key, headers))
@@ -56,7 +56,7 @@ def connected_for_files(judge: Judge, key: str, headers: Mapping[str, str], mask
 def _client(
     base_url: str, seconds: float, http: httpx2.AsyncClient, key: str, headers: Mapping[str, Any]
 ) -> AsyncOpenAI:
-    """Make a client without retries: they would spend attempts where a judge is busy, and pay for a batch twice."""
+    """Return a client without retries: they would use up attempts while a judge is busy, and pay twice for a batch."""
     timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
     return AsyncOpenAI(
         api_key=key or "none",
@@ -69,12 +69,12 @@ def _client(
 
 
 def _mounts(host: str) -> dict[str, httpx2.AsyncBaseTransport | None] | None:
-    """No proxy elsewhere can reach this machine by its loopback address."""
+    """Return mounts without a proxy for a loopback host, which no proxy elsewhere can reach; else None."""
     return {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
 
 
 def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """What is sent with every call; of what the client finds for OpenAI in the environment, nothing to other hosts."""
+    """Return the headers of every call; the client's headers for OpenAI from the environment go to no other host."""
     if host == OPENAI:
         return {**headers}
     custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"))
@@ -83,14 +83,14 @@ def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Connections(DefaultAioHttpClient):
-    """An httpx2 client over aiohttp; each of its responses has its body in memory, whole or cut, without the key."""
+    """An httpx2 client over aiohttp; its responses have their body in memory, whole or cut, without the key."""
 
     def __init__(self, mask: Mask, **options: Any) -> None:
         super().__init__(**options)
         self._mask = mask
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and read the response of any status up to the bound.
+        """Send a request and read the response of any status up to the size limit.
 
         Raises:
             httpx2.TransportError: no response came, or it broke off; ConnectError or ConnectTimeout: no connection.
@@ -105,14 +105,14 @@ class Connections(DefaultAioHttpClient):
 
 
 class FileConnections(DefaultAsyncHttpxClient):
-    """An httpx2 client whose responses come without the key, but for files: the reader of their lines masks those."""
+    """An httpx2 client with masked responses, except for streamed files: the reader of their lines masks those."""
 
     def __init__(self, mask: Mask, **options: Any) -> None:
         super().__init__(**options)
         self._mask = mask
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and read the response up to the bound where it is not to be streamed."""
+        """Send a request, and read the response up to the size limit unless it is streamed."""
         streamed, options["stream"] = options.get("stream"), True
         response = await super().send(request, **options)
         if streamed:
@@ -125,7 +125,7 @@ class FileConnections(DefaultAsyncHttpxClient):
 
 @contextmanager
 def _named_as_httpx2_does() -> Generator[None]:
-    """Correct what the adapter between the two calls a time-out of connecting, and name what it leaves unnamed."""
+    """Correct the adapter's errors: it reports other failures as ConnectTimeout, and passes some aiohttp errors on."""
     try:
         yield
     except httpx2.ConnectTimeout as error:
@@ -139,23 +139,23 @@ def _named_as_httpx2_does() -> Generator[None]:
 
 
 async def _bounded(response: httpx2.Response, mask: Mask) -> httpx2.Response:
-    """Read the body of a streamed response, whole or cut at the bound, without the key. The caller closes it."""
+    """Read the body of a streamed response, whole or cut at the size limit, and mask it. The caller closes it."""
     longest = LONGEST_REPLY if response.is_success else LONGEST_ERROR
     if _fits(response.headers, longest):
         whole = await response.aread()
         content = mask.body(whole)
-        as_it_came = content == whole and not response.has_redirect_location  # no other header is ever shown
+        as_it_came = content == whole and not response.has_redirect_location  # messages show no other header
         return response if as_it_came else _made(response, content, mask)
     return await _read(response, longest, mask)
 
 
 def problem(response: httpx2.Response) -> str:
-    """Why a bounded response has not its whole body, in words; empty where it has."""
+    """Return the reason why a response's body is incomplete; empty if it is whole."""
     return response.extensions.get(_PROBLEM, "")
 
 
 def _fits(headers: httpx2.Headers, longest: int) -> bool:
-    """Whether the headers promise a short body as it is: the connection gives no more bytes than they say."""
+    """Return whether the headers announce a short, uncompressed body; the connection delivers no more bytes."""
     length = headers.get("content-length", "")
     return "content-encoding" not in headers and length.isdecimal() and int(length) <= longest
 
@@ -163,7 +163,7 @@ def _fits(headers: httpx2.Headers, longest: int) -> bool:
 async def _read(response: httpx2.Response, longest: int, mask: Mask) -> httpx2.Response:
     content, found = bytearray(), ""
     try:
-        # httpx2 decompresses in pieces of at most 1 MiB, each when it is asked for.
+        # httpx2 decompresses on demand, in pieces of at most 1 MiB.
         async with aclosing(response.aiter_bytes()) as pieces:
             async for piece in pieces:
                 content += piece
@@ -179,7 +179,7 @@ async def _read(response: httpx2.Response, longest: int, mask: Mask) -> httpx2.R
 
 
 def _made(response: httpx2.Response, content: bytes, mask: Mask, found: str = "") -> httpx2.Response:
-    """Make a response like another, with this content."""
+    """Return a copy of a response with this content, and with masked headers."""
     headers = [(name, mask.body(value)) for name, value in response.headers.raw if name.lower() not in _OF_THE_WIRE]
     return httpx2.Response(
         response.status_code,

@@ -1,6 +1,6 @@
-"""Signs in the reported input tokens that a server cuts questions longer than its context, and does not say so.
+"""Detection of servers that silently cut questions longer than their context, by the input tokens that they report.
 
-Ollama reports as many as fit (a multiple of 1,024, or half of one and two more); no text has eight characters a token.
+Ollama reports as many as fit (a multiple of 1,024, or half of one plus two); no text has eight characters a token.
 """
 
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from tasks.endpoint.known import known_at
 from tasks.endpoint.requests import Request
 
 CHARACTERS_A_TOKEN = 8
-"""More than any tokenizer makes of a text; English has about four, other languages fewer."""
+"""More characters a token than any tokenizer has; English has about four, other languages fewer."""
 UNIT, SPARE = 1024, 2
-"""Contexts are multiples of the one, and what is left of a cut question is up to the other more."""
+"""Unit of context lengths, and the most tokens that a cut question has above a multiple of it."""
 ALIKE, SHARE, LONGER = 3, 0.05, 1.1
-"""Replies with the very same number, also as a share of all, and how much longer than the shortest question of theirs
-the longest is, before that number looks like a limit: chance alone makes no such pile."""
+"""Least number and share of replies with equal input tokens, and least ratio of their longest question to the shortest,
+for that number to look like a limit. Chance alone makes no such pile."""
 MEND = "Raise the context length of its server."
-"""Where the endpoint is not known."""
+"""Advice for an unknown endpoint."""
 
 
 class _Pile(NamedTuple):
-    """Replies that report the same number of input tokens, and the lengths of their questions in characters."""
+    """Number of replies that report the same input tokens, and the lengths of their questions in characters."""
 
     replies: int
     shortest: int
@@ -29,7 +29,7 @@ class _Pile(NamedTuple):
 
 
 class InputTokens:
-    """The input tokens that a judge reports in one run; small, however many there are."""
+    """Input tokens that a judge reports in one run; its size does not grow with the number of replies."""
 
     def __init__(self) -> None:
         self._replies = self._too_few = 0
@@ -37,7 +37,7 @@ class InputTokens:
         self._piles: dict[int, _Pile] = {}
 
     def note(self, request: Request, reply: Reply) -> None:
-        """Take in a reply to a question. One that reports no tokens says nothing."""
+        """Add a reply to a question; one that reports no tokens is ignored."""
         tokens = reply.tokens_in
         if not tokens:
             return
@@ -51,7 +51,7 @@ class InputTokens:
             self._piles[tokens] = _Pile(replies + 1, min(shortest, length), max(longest, length))
 
     def warnings(self, base_url: str) -> list[str]:
-        """What the reader of the run should know of it, at most one sentence with what to do."""
+        """Return at most one warning for the reader of the run, with advice."""
         seen = self._seen()
         known = known_at(base_url)
         mend = known.on_cut_input if known else ""

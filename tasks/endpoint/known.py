@@ -1,4 +1,4 @@
-"""Endpoints known by a short name: their address and habits, from `known.toml`, and the reader of such tables."""
+"""Endpoints with a short name: their address and habits, from `known.toml`, and the reader of such tables."""
 
 import tomllib
 from datetime import date
@@ -17,9 +17,9 @@ from tasks.text import listed
 
 TABLE = Path(__file__).with_suffix(".toml")
 RESOURCE = "RESOURCE"
-"""Stands in an address for a name that every user has of their own."""
+"""Placeholder in an address for a name that differs for each user."""
 SERVICE_TIER = "service_tier"
-"""Field of a call's body and of its reply."""
+"""Field of a request body and of a reply."""
 
 CacheField = Literal["prompt_cache_key", "prompt_cache_breakpoint", "cache_control"]
 
@@ -28,36 +28,36 @@ R = TypeVar("R", bound=Record)
 
 
 class Endpoint(Record):
-    """What the documentation of one endpoint says, as of the day it was looked up; empty or 0: it says nothing."""
+    """Documented facts about one endpoint, as of the day they were looked up; empty or 0 if undocumented."""
 
     name: str = Field(pattern="^[a-z][a-z0-9]*$")
     title: str = Field(min_length=1)
     address: str = Field(pattern=r"^https?://[^/\s]+(/[^/\s]+)*$")
-    """Without a slash at its end. Plain http: a server on a machine of the user's own, at its usual port."""
+    """URL without a slash at its end. Plain http: a server on the user's own machine, at its usual port."""
     key: str = Field(default="", pattern="^[A-Z][A-Z0-9_]*$|^$")
     """Environment variable that usually holds the key."""
     token_limit: Literal["max_completion_tokens", "max_tokens"]
-    """Name of the longest reply's parameter."""
+    """Name of the parameter that limits reply tokens."""
     reply_format: Literal["json_schema", "json_object", "plain"]
-    """The strictest that is promised."""
+    """Strictest reply format that is promised."""
     pictures: int = Field(default=0, ge=0)
-    """Most pictures that a request may hold."""
+    """Most pictures in one request."""
     tiers: tuple[Literal["flex", "batch"], ...] = ()
-    """What calls can be bought as besides, by which field or endpoint in OpenAI's form."""
+    """Service tiers besides standard, requested by the field (flex) or the endpoint (batch) of OpenAI's API."""
     limits: str = ""
-    """How it is told that calls are too many."""
+    """Signs that calls are too many."""
     moderation: str = ""
-    """How it is told that a question or a reply is not allowed."""
+    """Signs that a question or a reply is not allowed."""
     worth_knowing: tuple[str, ...] = ()
-    """Parameters that are ignored or refused, and other surprises."""
+    """Ignored or refused parameters, and other surprises."""
     caches: Literal["", "yes", "no"] = ""
-    """Whether it reads from a cache what earlier requests began with."""
+    """`yes` if a cache serves prefixes of earlier requests."""
     caching: str = ""
-    """How, or why not."""
+    """Terms of the cache, or the reason why there is none."""
     cache_fields: tuple[CacheField, ...] = ()
-    """What a request may say of the beginning that it shares with others."""
+    """Fields by which a request may mark the prefix that it shares with others."""
     on_cut_input: str = ""
-    """What to do where the server cuts what is longer than its context."""
+    """Advice if the server cuts questions longer than its context."""
     page: str = Field(pattern="^https://")
     looked_up: date
 
@@ -69,16 +69,16 @@ class Endpoint(Record):
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a server that users run themselves."""
+        """Return whether users run this server themselves."""
         return self.address.startswith("http://")
 
     @property
     def has_resources(self) -> bool:
-        """Whether every user has an address of their own."""
+        """Return whether every user has an address of their own."""
         return RESOURCE in self.address
 
     def stands_at(self, base_url: str) -> bool:
-        """Whether an address is one of this endpoint: by its host, or of a server that users run by its port."""
+        """Return whether an address belongs to this endpoint: by its host, or by its port if users run the server."""
         found, own = urlsplit(base_url), urlsplit(self.address)
         if self.is_local:
             return found.netloc.endswith(f":{own.port}")
@@ -89,12 +89,12 @@ class Endpoint(Record):
 
 @cache
 def endpoints() -> dict[str, Endpoint]:
-    """Short name -> endpoint, in the order in which they are shown."""
+    """Return short name -> endpoint, in display order."""
     return read_tables(TABLE, Endpoint)
 
 
 def known_at(base_url: str) -> Endpoint | None:
-    """The known endpoint at an address; None: any other server."""
+    """Return the known endpoint at an address; None for any other server."""
     return next((each for each in endpoints().values() if each.stands_at(base_url)), None)
 
 
@@ -125,10 +125,10 @@ def addressed(asked: P) -> P:
 
 
 def in_its_tier(judge: Judge) -> Judge:
-    """Return the judge with the waits of its tier where the waits are the default, as a form sends them, too.
+    """Return the judge with its tier's waits in place of default ones; a form sends defaults, too.
 
     Raises:
-        InputError: the endpoint is not known to have the tier, or `judge.extra` names another.
+        InputError: `known.toml` has no such tier of the endpoint, or `judge.extra` names another.
     """
     if judge.service_tier == "standard":
         return judge
@@ -147,14 +147,14 @@ def in_its_tier(judge: Judge) -> Judge:
 
 
 def _without_tier(judge: Judge, known: Endpoint | None) -> str:
-    """Why there is no such tier, which endpoints have it, and what to do."""
+    """Return a message: why the tier is missing, which endpoints have it, and what to do."""
     here = f"{known.title} is not known to have it" if known else f"nothing is known of the endpoint {judge.base_url}"
     having = [each.title for each in endpoints().values() if judge.service_tier in each.tiers]
     return f"{here}; those that have are {', '.join(having)}. Leave judge.service_tier out, which is the standard price"
 
 
 def usual_keys() -> dict[str, set[str]]:
-    """Host -> the usual name of its key, for hosts that are the same for every user."""
+    """Return host -> the usual name of its key, for hosts that are the same for every user."""
     hosts = [each for each in endpoints().values() if each.key and not (each.is_local or each.has_resources)]
     return {urlsplit(each.address).hostname or "": {each.key} for each in hosts}
 
@@ -176,10 +176,10 @@ def _address(name: str) -> str:
 
 
 def read_tables(file: Path, record: type[R]) -> dict[str, R]:
-    """Return name -> its table in a TOML file as a record, whose field `name` is that name, in the order of the file.
+    """Return name -> its table in a TOML file as a record with that name in its field `name`, in file order.
 
     Raises:
-        InputError: the file is no TOML, or tables cannot be used, with every problem and its place.
+        InputError: the file is not TOML, or tables are invalid; every problem is listed with its place.
     """
     try:
         tables: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -200,6 +200,6 @@ def read_tables(file: Path, record: type[R]) -> dict[str, R]:
 
 
 def _sentence(detail: ErrorDetails) -> str:
-    """What was found and what is allowed; what is said of a whole table does not show it once more."""
+    """Return a message with the invalid value and the allowed ones; a whole table is not shown again."""
     found = f", found {detail['input']!r}" if detail["loc"] and detail["type"] != "missing" else ""
     return detail["msg"].removeprefix("Value error, ") + found

@@ -1,4 +1,4 @@
-"""Models whose end is known, from `models.toml` (recommended), `announced.toml` and `shutdowns.toml` (public data).
+"""Shutdown dates of models, from `models.toml` (recommended), `announced.toml` and `shutdowns.toml` (public data).
 
 Any other model that an endpoint serves can judge, too.
 """
@@ -16,23 +16,23 @@ TABLE = Path(__file__).with_suffix(".toml")
 ANNOUNCED = TABLE.with_name("announced.toml")
 SHUTDOWNS = TABLE.with_name("shutdowns.toml")
 WARNED = timedelta(days=60)
-"""How long before its end a model is warned of."""
+"""Time before a model's shutdown in which users are warned."""
 
 
 class Dated(Record):
-    """A model and its end, as its provider announces it."""
+    """A model and its shutdown date, as its provider announces it."""
 
     name: str
     endpoint: str
     """Short name of the endpoint that serves it."""
     ends: date | None = None
-    """When its provider switches it off; None: that is not announced."""
+    """Shutdown date; None if none is announced."""
     page: str
     """Source of the date."""
     looked_up: date
 
     def words(self, day: date) -> str:
-        """Return what happens to the model when; no sentence, so that more can follow."""
+        """Return a phrase about the model's shutdown and its date; the caller completes the sentence."""
         days = (self.ends - day).days if self.ends else 0
         soon = "today" if days == 0 else f"in {days} day{'s' * (days > 1)}"
         when = f"ended on {self.ends}" if days < 0 else f"ends on {self.ends}, {soon}"
@@ -40,7 +40,7 @@ class Dated(Record):
 
     @property
     def source(self) -> str:
-        """Source of the date, and when it was looked up."""
+        """Source of the date, and the day on which it was looked up."""
         return f"by {self.page}, looked up {self.looked_up}"
 
 
@@ -51,7 +51,7 @@ def recommended() -> dict[str, Dated]:
 
 
 def read_shutdowns() -> list[Dated]:
-    """Return the models of the extract of public data."""
+    """Return the models in the extract of public data."""
     extract: dict[str, Any] = tomllib.loads(SHUTDOWNS.read_text(encoding="utf-8"))
     about = {"page": extract["source"], "looked_up": extract["looked_up"]}
     return [
@@ -62,12 +62,12 @@ def read_shutdowns() -> list[Dated]:
 
 
 def today() -> date:
-    """Return the day by which ends are counted: that of UTC."""
+    """Return the current day in UTC, the start of the count of days to a shutdown."""
     return datetime.now(UTC).date()
 
 
 def ending(model: str, base_url: str, day: date) -> Dated | None:
-    """Return a judge whose end is at most 60 days away, or past; None where none is known."""
+    """Return the model if its shutdown is past or at most 60 days away; None otherwise, or if no date is announced."""
     endpoint = endpoints().get(base_url) or known_at(base_url)
     found = _ends().get((endpoint.name, model)) if endpoint else None
     return found if found and found.ends and found.ends - day <= WARNED else None
@@ -75,6 +75,6 @@ def ending(model: str, base_url: str, day: date) -> Dated | None:
 
 @cache
 def _ends() -> dict[tuple[str, str], Dated]:
-    """Return (endpoint, model) -> the model with its end; what was looked up by hand goes before the extract."""
+    """Return (endpoint, model) -> the model with its shutdown date; dates looked up by hand override the extract."""
     by_hand = (*read_tables(ANNOUNCED, Dated).values(), *recommended().values())
     return {(each.endpoint, each.name): each for each in (*read_shutdowns(), *by_hand) if each.ends}

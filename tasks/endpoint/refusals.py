@@ -17,27 +17,27 @@ Kind = Literal["busy", "quota", "moderated", "rejected", "denied", "absent", "re
 
 
 class Refusal(NamedTuple):
-    """What an endpoint said instead of a reply."""
+    """Refusal that an endpoint sent instead of a reply."""
 
     kind: Kind
-    """`busy`: ask again later. `quota`: no wait cures it. `moderated`, `rejected`: this very call is refused.
-    `denied`, `absent`, `redirected`: the key, the model or the address is. `unavailable`: a fault of the endpoint."""
+    """`busy`: ask again later. `quota`: no wait helps. `moderated`, `rejected`: this call alone is refused. `denied`,
+    `absent`, `redirected`: the key, the model or the address is refused. `unavailable`: a fault of the endpoint."""
     words: str
-    """For people, as the endpoint put them: a key may be among them, and is to be cut out before they are shortened."""
+    """Message for people, in the endpoint's words. It may contain a key: mask it before shortening it."""
     wait: float | None
-    """Seconds it asks to wait; None where it does not say, or where no wait helps."""
+    """Seconds that it asks to wait; None if it names none, or if no wait helps."""
     code: str
-    """Its own name for the reason, such as `insufficient_quota`; "" where it has none."""
+    """The endpoint's name for the reason, such as `insufficient_quota`; "" if it has none."""
     param: str
-    """The parameter that it refuses, where it names one."""
+    """Parameter that it refuses; "" if it names none."""
 
 
 MOST_WORDS = 20_000
-"""Most characters of the words: far more than is kept of them."""
+"""Most characters of the message; far more than are kept."""
 MOST_VALUES = 300
-"""Values of a body that are looked at; an error has a few dozen."""
+"""Most values read of a body; an error has a few dozen."""
 MOST_LEVELS = 6
-"""Levels of a body at which its words are looked for."""
+"""Levels of a body that are searched for its message."""
 
 _BY_STATUS: dict[int, Kind] = {
     **dict.fromkeys((429, 498, 503, 529), "busy"),  # 498: Groq's flex tier is full; 529: Anthropic is overloaded
@@ -47,10 +47,10 @@ _BY_STATUS: dict[int, Kind] = {
     **dict.fromkeys((404, 405, 410), "absent"),
 }
 _FOR_CONTENT = {400, 403, 422}
-"""Statuses of a refusal that may be one of moderation."""
+"""Statuses of a refusal that may come from moderation."""
 
 _MARKS = {"code", "status", "type", "error_code", "error_type", "reason", "quotaid", "limit_source"}
-"""Fields that hold an endpoint's own names for a reason."""
+"""Fields with an endpoint's own names for a reason."""
 _QUOTA_MARKS = {
     *("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "credit_balance_exhausted"),
     *("organization_spend_limit_exceeded", "project_spend_limit_exceeded", "organization_usage_limit_exceeded"),
@@ -62,31 +62,31 @@ _QUOTA_WORDS = re.compile(
     r"|reached your specified api usage limits|free-models-per-day|, limit: 0\b"
 )
 _PER_DAY = "perday"
-"""Part of the names of Gemini's daily quotas; a wait of a day is none."""
+"""Part of the names of Gemini's daily quotas; a day is too long to wait."""
 _CONTENT_MARKS = {
     *("content_filter", "responsibleaipolicyviolation", "content_policy_violation", "moderation_blocked"),
     *("prohibited_content", "data_inspection_failed"),
 }
 _CONTENT_FIELDS = {"reasons", "flagged_input"}
-"""What OpenRouter adds to a refusal by moderation."""
+"""Fields that OpenRouter adds to a refusal by moderation."""
 _CONTENT_WORDS = re.compile(
     r"flagged (?:as|for)|content management policy|content policy|safety system|content moderation"
     r"|moderation guardrail|blocked by (?:a )?guardrail|prompt injection|prohibited_content|content_policy"
     r"|may contain inappropriate content|contentpolicyviolationerror"
 )
 _TOO_LARGE = "request too large"
-"""In OpenAI's 429 to a call that is above the limit of a minute by itself: no wait makes it smaller."""
+"""Words of OpenAI's 429 to a call that exceeds the limit of a minute by itself: no wait makes it smaller."""
 
 _MESSAGES = ("message", "error", "detail", "msg", "errors", "title")
-"""Fields that hold words, the most telling first."""
+"""Fields with a message, the most specific first."""
 _ECHOES = {"input", "ctx"}
-"""Fields in which FastAPI returns what it was sent, the words of strangers among it."""
+"""Fields in which FastAPI returns the request, including words of strangers."""
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,300})", re.IGNORECASE)
 _TAG = re.compile(r"<[^<>]*>")
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """What the answer to a refused call means, whatever its bytes."""
+    """Return the meaning of the answer to a refused call, for any bytes."""
     text = body.decode("utf-8-sig", "replace")
     answer = _decoded(text)
     values = list(_values(answer))
@@ -120,20 +120,20 @@ def _kind(status: int, values: list[tuple[str, str]], words: str) -> Kind:
 
 
 def _code(values: list[tuple[str, str]]) -> str:
-    """The endpoint's own name for the reason: numbers only repeat the status."""
+    """Return the endpoint's own name for the reason; numbers are skipped, since they only repeat the status."""
     named = [(name, value) for name, value in values if not value.isdigit() and value.lower() != "error"]
     return next((value for mark in ("code", "status", "type") for name, value in named if name == mark), "")
 
 
 def _param(values: list[tuple[str, str]]) -> str:
-    """The parameter named; where FastAPI tells a place in the request instead, such as `body.seed`, its name there."""
+    """Return the named parameter, or the field in FastAPI's location, such as `seed` in `body.seed`."""
     named = [value for name, value in values if name == "param"]
     place = [value for name, value in values if name == "loc" and not value.isdigit()]
     return next(iter([*named, *place[1:2]]), "")
 
 
 def _decoded(text: str) -> Any:
-    """What a text holds as JSON; None where it is none."""
+    """Return the value of a JSON text; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -141,7 +141,7 @@ def _decoded(text: str) -> Any:
 
 
 def _values(answer: Any) -> Iterator[tuple[str, str]]:
-    """Yield names (lower case) and values of a body, outer ones first, also of JSON that proxies nest in a text."""
+    """Yield lower-case names and values of a body, outer ones first, including JSON that proxies nest in a text."""
     due: deque[tuple[str, Any]] = deque([("", answer)])
     for _ in range(MOST_VALUES):
         if not due:
@@ -158,12 +158,12 @@ def _values(answer: Any) -> Iterator[tuple[str, str]]:
 
 
 def _inner(value: Any) -> Any:
-    """The JSON object or list that a string holds; None where it holds none."""
+    """Return the JSON object or list in a string; None if there is none."""
     return _decoded(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else None
 
 
 def _words(value: Any, levels: int = MOST_LEVELS) -> str:
-    """The words of an error in any of its forms: an object, a list of them, a sentence, JSON within a sentence."""
+    """Return the message of an error in any form: an object, a list of them, a sentence, JSON within a sentence."""
     if not levels:
         return ""
     if isinstance(value, str):
@@ -174,7 +174,7 @@ def _words(value: Any, levels: int = MOST_LEVELS) -> str:
 
 
 def _of_object(error: Mapping[str, Any], levels: int) -> str:
-    """The words of an error object, after the place that FastAPI names and before what an endpoint behind it said."""
+    """Return an error object's message, after FastAPI's location and before the error of an endpoint behind it."""
     words = next(filter(None, (_words(error.get(name), levels) for name in _MESSAGES)), "")
     place, metadata = error.get("loc"), error.get("metadata")
     if isinstance(place, list):
@@ -185,7 +185,7 @@ def _of_object(error: Mapping[str, Any], levels: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """The words of a body that is no JSON: the title of a page, or the text without tags."""
+    """Return the message of a body that is not JSON: the title of a page, or the text without tags."""
     start = text[:MOST_WORDS]
     title = _TITLE.search(start)
     return " ".join((title[1] if title else _TAG.sub(" ", start)).split())

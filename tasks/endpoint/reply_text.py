@@ -1,6 +1,6 @@
-"""JSON in a reply, whatever a model has wrapped around it; no value is ever guessed.
+"""Reader of the JSON in a reply, without any text that a model has put around it; no value is ever guessed.
 
-All of it takes time in proportion to the length of the reply: no pattern goes back over what it has passed (`*+`).
+It takes time in proportion to the length of the reply: patterns never backtrack (`*+`).
 """
 
 import json
@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 from tasks.text import well_formed
 
 CUT_THINKING = "thinking cut off"
-"""Noted of a reply whose thinking has no end: nothing after its beginning is an answer."""
+"""Note on a reply whose thinking has no end: no text after its beginning is an answer."""
 
 _MOST_OBJECTS = 1000
-"""Objects looked for in a text. One that has more is no reply to our questions, and is not read."""
+"""Most objects in a text. A text with more is no reply to our questions, and is not read."""
 _MOST_PAIRS = 10_000
 _MOST_REPEATED = 3
-"""Values of one key that are told apart: two that differ are enough to see."""
+"""Distinct values kept of one repeated key: two different ones are enough to show a conflict."""
 _THINKING = re.compile(r"<(/?)think(?:ing)?>")
 _OBJECT = re.compile(r'\{\s*+["}]')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
 )
-"""An escape in JSON; its group has half of a pair that stands alone, which no file can hold."""
+"""Escape in JSON; its group has an unpaired surrogate, which no file can store."""
 
 
 class Span(NamedTuple):
@@ -34,11 +34,11 @@ class Span(NamedTuple):
     start: int
     end: int
     pairs: range
-    """Which of the pairs it holds."""
+    """Indices of its pairs in `Objects.pairs`."""
 
 
 class Repeated(NamedTuple):
-    """The values of a key that one object has several times, where they differ."""
+    """Distinct values of a key that occurs several times in one object."""
 
     values: tuple[Any, ...]
 
@@ -54,22 +54,22 @@ class Objects:
 
     @property
     def whole(self) -> bool:
-        """Whether the text is one such object."""
+        """Return whether the whole text is one such object."""
         return [span[:2] for span in self.spans] == [(0, len(self.text))]
 
     def after(self, is_answer: Callable[[str], bool]) -> str:
-        """Return the text after the object with the first key of an answer; empty where that one is broken."""
+        """Return the text after the object with the first key of an answer; empty if that object is broken."""
         first = next((index for index, (key, _) in enumerate(self.pairs) if is_answer(key)), -1)
         return next((self.text[span.end :] for span in self.spans if first in span.pairs), "")
 
 
 def number(digits: str) -> int | float:
-    """A whole number in JSON; one that no count or score is near becomes a float, perhaps an infinite one."""
+    """Return a whole number in JSON; from 20 digits on, which no count or score has, a float, perhaps infinite."""
     return int(digits) if len(digits) < 20 else float(digits)
 
 
 def unwrapped(text: str) -> tuple[str, list[str]]:
-    """A reply without the thinking before it and the fence around it, and what was taken off."""
+    """Return a reply without its thinking and the fence around it, and notes on the removed parts."""
     text = well_formed(text)
     body, thought = _without_thinking(text) if "<" in text and _THINKING.search(text) else (text, "")
     body, fence = _without_fence(body.strip())
@@ -77,9 +77,9 @@ def unwrapped(text: str) -> tuple[str, list[str]]:
 
 
 def _without_thinking(text: str) -> tuple[str, str]:
-    """Return what stands outside of thinking. An end without a beginning ends what the endpoint began itself.
+    """Return the text outside of thinking, and a note. An end tag without a start tag ends the endpoint's own thinking.
 
-    Marks within the JSON of an answer are mere words.
+    Tags within the JSON of an answer are plain text.
     """
     said, begun, position = list[str](), False, 0
     for mark in _outside(_THINKING.finditer(text), _spans(text, []) or ()):
@@ -95,7 +95,7 @@ def _without_thinking(text: str) -> tuple[str, str]:
 
 
 def _outside(marks: Iterator[re.Match[str]], spans: Sequence[Span]) -> Iterator[re.Match[str]]:
-    """The marks that stand in none of the spans; both in their order."""
+    """Yield the tags outside of all spans; both are in their order."""
     ends, none = iter(spans), Span(0, 0, range(0))
     start, end, _ = next(ends, none)
     for mark in marks:
@@ -115,7 +115,7 @@ def _without_fence(body: str) -> tuple[str, str]:
 
 
 def objects(body: str) -> Objects:
-    """Return the JSON objects in a text; none where it has more than a reply to our questions, or too deep ones."""
+    """Return the JSON objects in a text; none if they are too many or too deep for a reply to our questions."""
     if "\\u" in body and _SURROGATE.search(body):
         body = _ESCAPE.sub(lambda escape: "?" if escape[1] else escape[0], body)
     collected: list[tuple[str, Any]] = []
@@ -126,10 +126,10 @@ def objects(body: str) -> Objects:
 
 
 def _spans(text: str, collected: list[tuple[str, Any]]) -> list[Span] | None:
-    """Return the outermost JSON objects in a text; None where there are too many, or too deep ones.
+    """Return the outermost JSON objects in a text; None if they are too many or too deep.
 
-    After a broken object the search goes on where it broke: whole ones within it have been decoded. All pairs are added
-    to `collected`, also of objects within broken ones.
+    After a broken object the search continues at the break: whole objects within it are decoded already. All pairs are
+    added to `collected`, including those of objects within broken ones.
     """
 
     def collect(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _spans(text: str, collected: list[tuple[str, Any]]) -> list[Span] | None:
         made = dict(found)
         return made if len(made) == len(found) else _with_repeated(found)
 
-    # strict=False lets raw line breaks stand inside strings, the commonest slip.
+    # strict=False accepts raw line breaks in strings, the most common slip.
     decoder = json.JSONDecoder(object_pairs_hook=collect, parse_int=number, strict=False)
     spans, start = list[Span](), 0
     for _ in range(_MOST_OBJECTS):
@@ -156,7 +156,7 @@ def _spans(text: str, collected: list[tuple[str, Any]]) -> list[Span] | None:
 
 
 def _with_repeated(found: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which a key stands several times: nothing says which of its values is meant."""
+    """Return an object that keeps all values of a repeated key, up to a limit: nothing shows which one is meant."""
     values: dict[str, list[Any]] = {}
     for key, value in found:
         known = values.setdefault(key, [])
@@ -166,12 +166,12 @@ def _with_repeated(found: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def recovery(*mended: str) -> str:
-    """How a reply was read, in words that are kept with it: `strict` when nothing was mended."""
+    """Return the stored note on how a reply was read: its repairs, or `strict` if there were none."""
     return " + ".join(filter(None, mended)) or "strict"
 
 
 def reply_words(text: str, taken_off: Sequence[str]) -> str:
-    """The reply in a message that nothing was found in it."""
+    """Quote the reply in a message that nothing was found in it."""
     cut = ", which breaks off while thinking" if CUT_THINKING in taken_off else ""
     return f"the reply{cut}: {_ends(text)!r}"
 
@@ -181,7 +181,7 @@ def _ends(words: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value out of a reply, quoted, for a message about it."""
+    """Quote a value of a reply for a message about it."""
     try:
         return _ends(repr(value))
     except RecursionError:
@@ -189,7 +189,7 @@ def shown(value: Any) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value out of a reply as a text to keep: a string as it is, parts as JSON, nothing where there is none."""
+    """Return a value of a reply as a text to store: a string unchanged, other values as JSON, empty for None."""
     if value is None or isinstance(value, str):
         return value or ""
     try:

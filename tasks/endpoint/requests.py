@@ -1,4 +1,4 @@
-"""Question of one call, and the cheap question that comes before all others."""
+"""Question of one call, and the cheap question before all others."""
 
 import base64
 import re
@@ -12,7 +12,7 @@ from PIL import Image as PillowImage
 from tasks.demo.chat import PROBE
 
 PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
-"""How servers refuse a request with more pictures than they take: vLLM, Groq."""
+"""Refusal of a request with too many pictures, in the words of vLLM and Groq."""
 
 
 class Image(NamedTuple):
@@ -30,26 +30,26 @@ class Request(NamedTuple):
     """Name of the reply schema."""
     schema: Mapping[str, Any]
     turn: int = 0
-    """How often the same was asked before: a seed moves on by so much, or each vote would be the first one again."""
+    """Number of times the question was asked before. The seed grows by it, or each vote would repeat the first one."""
     breakpoints: tuple[int, ...] = ()
-    """Places of parts with which a beginning ends that other questions share; empty: it shares none."""
+    """Indices of the parts that end a shared prefix; empty if none is shared."""
     system_is_shared: bool = False
-    """The system message is such a beginning by itself."""
+    """True if the system message by itself is a shared prefix."""
     key: str = ""
-    """By which a cache is told where to look for its beginning; empty where it shares nothing."""
+    """Key under which a cache looks for the shared prefix; empty if none is shared."""
 
     @property
     def pictures(self) -> int:
-        """How many it shows."""
+        """Number of pictures in the question."""
         return sum(isinstance(part, Image) for part in self.content)
 
 
 @cache
 def probe_request(pictures: int = 1, shares: bool = False) -> Request:
-    """Return a cheap question in the form of the real ones: as many pictures, a reply schema, a word about JSON.
+    """Return a cheap question in the form of the real ones: as many pictures, a reply schema, the word JSON.
 
     Args:
-        shares: the real questions share beginnings, so that a refusal of that is found out, too.
+        shares: the real questions share prefixes; then the cheap one marks one, too, to detect a refusal of the marks.
     """
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
@@ -66,7 +66,7 @@ def probe_request(pictures: int = 1, shares: bool = False) -> Request:
 
 
 def advice(request: Request, refusal: str) -> str:
-    """What to do about a refusal of this request, to be added to its words; "" where they say it all."""
+    """Return advice to append to a refusal of this request; "" if there is none."""
     limit = PICTURE_LIMIT.search(refusal)
     most = int(limit[1] or limit[2]) if limit else request.pictures
     if most >= request.pictures:

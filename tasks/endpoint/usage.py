@@ -1,4 +1,4 @@
-"""Tokens that a reply reports, by whatever names, brought to one meaning.
+"""Token counts of a reply, under any names, converted to one meaning.
 
 Anthropic counts cached tokens beside its `input_tokens`; Gemini and xAI count reasoning in the total only.
 """
@@ -9,31 +9,31 @@ from typing import Any, NamedTuple, cast
 from tasks.records import token_count
 
 STANDARD = "standard"
-"""The tier of calls that were asked for no other."""
+"""Tier of calls without a request for another."""
 _STANDARD_TOO = {"default", "on_demand"}
-"""OpenAI's and Groq's words for it."""
+"""OpenAI's and Groq's names of it."""
 _NOT_SAID = {"", "auto"}
 
 
 class Usage(NamedTuple):
-    """Tokens of one call; 0: not told, or a number that cannot be. No part is more than its whole."""
+    """Token counts of one call; 0 if missing or impossible. No part is more than its whole."""
 
     tokens_in: int = 0
-    """All that was sent, from a cache or not."""
+    """All input tokens, cached or not."""
     tokens_cached: int = 0
-    """Those of them that were read from a cache."""
+    """Input tokens read from a cache."""
     tokens_written: int = 0
-    """Those of them that were written to a cache."""
+    """Input tokens written to a cache."""
     tokens_pictures: int = 0
-    """Those of them that pictures took."""
+    """Input tokens of pictures."""
     tokens_out: int = 0
-    """All that the model wrote, its reasoning included."""
+    """All output tokens, including reasoning."""
     tokens_reasoning: int = 0
-    """Those of them that it reasoned with."""
+    """Output tokens of reasoning."""
 
 
 def read_usage(told: Any) -> Usage:
-    """The `usage` of a reply. Never raises: what is no number of tokens counts as not told."""
+    """Return the counts in the `usage` of a reply. Never raises: an invalid count is treated as missing."""
     usage = as_object(told)
     parts = as_object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
     reasons = as_object(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
@@ -62,7 +62,7 @@ def read_usage(told: Any) -> Usage:
 
 
 def billed_tier(completion: Mapping[str, Any]) -> str:
-    """The tier that a reply says it was served in, in small letters: `standard`, `flex`, …; empty: it says none."""
+    """Return the tier in which a reply was served, in lower case: `standard`, `flex`, …; empty if it names none."""
     told = completion.get("service_tier") or as_object(completion.get("usage")).get("service_tier")
     name = told.strip().lower()[:20] if isinstance(told, str) else ""
     if name in _NOT_SAID or not name.isascii() or not name.replace("_", "").isalnum():
@@ -81,10 +81,10 @@ def _within(usage: Usage) -> Usage:
 
 
 def _first(told: Mapping[str, Any], *names: str) -> int:
-    """The first of these counts that is told and is not 0."""
+    """Return the first of these counts that is present and not 0, else 0."""
     return next((count for name in names if (count := token_count(told.get(name)))), 0)
 
 
 def as_object(value: Any) -> dict[str, Any]:
-    """Return a JSON object as it is, and an empty one in the place of anything else."""
+    """Return a JSON object unchanged, and an empty one for anything else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""Waits and limits in the headers, fields and words of an endpoint: how long to wait, and how many calls are left."""
+"""Waits and rate limits in the headers, fields and messages of an endpoint: time to wait, and number of calls left."""
 
 import math
 import re
@@ -9,33 +9,33 @@ from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 LONGEST_WAIT = 86_400.0
-"""Seconds; a longer wait is told as one of a day."""
+"""Longest wait in seconds, a day; a longer one is cut to it."""
 LONGEST_VALUE = 64
-"""Most characters of a span or a moment."""
+"""Most characters of a duration or a time."""
 
 WAITS = {"retry-after-ms": "ms", "retry-after": "s", "retrydelay": "s"}
-"""Names under which a wait stands, the most exact first, and the unit of a bare number.
+"""Names of a wait, the most exact first, and the unit of a bare number.
 
-`retry-after-ms` is sent by OpenAI and Azure; `retryDelay` is a field of google.rpc.RetryInfo in bodies of Gemini.
+OpenAI and Azure send `retry-after-ms`; `retryDelay` is a field of google.rpc.RetryInfo in bodies of Gemini.
 """
 
 
 class LimitHeaders(NamedTuple):
-    """Names of the headers that tell of one limit."""
+    """Names of the headers of one limit."""
 
     limit: str
     remaining: str
     reset: str
-    """When the limit is whole again: a span or a moment. It is a wait where nothing remains."""
+    """Restoration of the full limit, as a duration or a time. It is a wait if nothing remains."""
 
 
 def _openai(of: str) -> LimitHeaders:
-    """OpenAI and Groq: 6m0s."""
+    """Return header names of OpenAI and Groq; their durations have the form 6m0s."""
     return LimitHeaders(f"x-ratelimit-limit-{of}", f"x-ratelimit-remaining-{of}", f"x-ratelimit-reset-{of}")
 
 
 def _anthropic(of: str) -> LimitHeaders:
-    """RFC 3339."""
+    """Return header names of Anthropic; its times have the form of RFC 3339."""
     start = f"anthropic-ratelimit-{of}"
     return LimitHeaders(f"{start}-limit", f"{start}-remaining", f"{start}-reset")
 
@@ -60,18 +60,18 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 class Room(NamedTuple):
-    """What may be asked under the tightest of the limits told."""
+    """Calls that the tightest reported limit allows."""
 
     left: float
     """Calls that may start at once."""
     per_second: float
-    """Calls a second that keep within the limit; infinite where nothing is used up."""
+    """Calls a second that keep within the limit; infinite if no restoration lies ahead."""
 
 
 def asked_wait(fields: Mapping[str, str]) -> float | None:
-    """Return the seconds that headers, or fields of a body, ask to wait; None where they do not say.
+    """Return the seconds that headers, or fields of a body, ask to wait; None if they name none.
 
-    Moments are counted from the field `date`, if there is one: the clock of this machine may be another.
+    Times are counted from the field `date`, if there is one: the clock of this machine may differ.
     """
     now = _moment(fields.get("date", "")) or time.time()
     for name, unit in WAITS.items():
@@ -82,7 +82,7 @@ def asked_wait(fields: Mapping[str, str]) -> float | None:
 
 
 def wait_in_words(words: str) -> float | None:
-    """Seconds that a sentence asks to wait: `Please try again in 6m0s`, `Please retry after 20 seconds`."""
+    """Return the seconds that a sentence asks to wait: `Please try again in 6m0s`, `Please retry after 20 seconds`."""
     found = _ASKED.search(words.lower())
     if not found:
         return None
@@ -91,9 +91,9 @@ def wait_in_words(words: str) -> float | None:
 
 
 def seconds(text: str, now: float, unit: str = "s") -> float | None:
-    """Seconds from `now` (since 1970) that a text means; at most a day, and None where it means none.
+    """Return the seconds from `now` (since 1970) that a text means, at most a day; None if it means none.
 
-    Forms: a number of the unit, `6m0s`, `250ms`, a moment as HTTP date or RFC 3339, seconds or milliseconds since 1970.
+    Forms: a number of the unit, `6m0s`, `250ms`, an HTTP date, an RFC 3339 time, seconds or milliseconds since 1970.
     """
     text = text.strip()[:LONGEST_VALUE]
     spans = _SPAN.findall(text.lower())
@@ -109,14 +109,14 @@ def seconds(text: str, now: float, unit: str = "s") -> float | None:
 
 
 def _span_or_moment(number: float, unit: str, now: float) -> float:
-    """Numbers that would be decades as a span are moments since 1970, from 1e11 on in milliseconds."""
+    """Return seconds from `now`. Numbers from 1e9 on (decades) are times since 1970, from 1e11 on in milliseconds."""
     if number < 1e9:
         return number * _UNITS[unit]
     return (number / 1000 if number >= 1e11 else number) - now
 
 
 def _moment(text: str) -> float | None:
-    """Seconds since 1970 of an HTTP date or an RFC 3339 moment; one without a zone is in UTC."""
+    """Return the seconds since 1970 of an HTTP date or an RFC 3339 time; a time without a zone is in UTC."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = read(text.strip()[:LONGEST_VALUE])
@@ -127,10 +127,10 @@ def _moment(text: str) -> float | None:
 
 
 def room(headers: Mapping[str, str], tokens_per_call: float) -> Room | None:
-    """Return the room under the tightest limit; None where the headers tell of none.
+    """Return the calls that the tightest limit allows; None if the headers report no limit.
 
     Args:
-        tokens_per_call: divides limits of tokens; 0: not known, and such limits are left out.
+        tokens_per_call: divisor of token limits; 0 if unknown, and such limits are left out.
     """
     of_requests = [_room(headers, names, 1.0) for names in OF_REQUESTS]
     of_tokens = [_room(headers, names, tokens_per_call) for names in OF_TOKENS]
@@ -139,11 +139,11 @@ def room(headers: Mapping[str, str], tokens_per_call: float) -> Room | None:
 
 def _room(headers: Mapping[str, str], names: LimitHeaders, per_call: float) -> Room | None:
     limit, left = _number(headers.get(names.limit)), _number(headers.get(names.remaining))
-    # An answer came: a limit below one call is none, or counts otherwise.
+    # An answer came: a limit below one call is no limit, or counts in another unit.
     if limit is None or left is None or not 0 < per_call <= limit:
         return None
     whole_in = seconds(headers.get(names.reset) or "", time.time()) or 0.0
-    # A bucket has got back by then what is used now; a window that begins anew only then has what is left until then.
+    # By then a bucket has regained the tokens used now; a fixed window has only its rest until then.
     spare = max(limit - left, left)
     return Room(left / per_call, spare / whole_in / per_call if whole_in > 0 else math.inf)
 

@@ -1,51 +1,51 @@
-"""The adaptive window: how many calls an endpoint takes at once, found from its answers and refusals.
+"""Adaptive window: the number of calls that an endpoint accepts at once, found from its answers and refusals.
 
-It holds no clock and waits for nothing: each method is given the time in seconds of a monotonic clock.
+It has no clock and never waits: each method takes the time in seconds of a monotonic clock.
 """
 
 import math
 import random
 
 FIRST_WINDOW = 16
-"""Calls in flight at the start. Each answer adds one until the first refusal, which doubles them with every round."""
+"""Calls in flight at the start. Until the first refusal each answer adds one, so that they double every round."""
 CUT = 0.15
-"""Share of the window that a refusal takes away, once a round trip."""
+"""Share of the window that a refusal removes, once a round trip."""
 GROWTH = 0.006
 """Speed of growth: the window grows by this x its root x the square of the rounds since the last cut, each round.
 
 Growth by the root brings runs that share an endpoint to equal shares, as additive increase does, with fewer refusals
-where the window is small. Growth that begins at zero after a cut slows down by itself where refusals are frequent."""
+of small windows. Growth that begins at zero after a cut slows down by itself if refusals are frequent."""
 LONGEST_CALM = 100.0
-"""Rounds since the last cut that count."""
+"""Most rounds since the last cut that count."""
 SHORTEST_ROUND = 1.0
-"""Seconds: calls that are answered sooner say no more about a limit than one second does."""
+"""Shortest round in seconds: faster answers are no more evidence about a limit than those of one second."""
 LEAST_RATE = 0.5
-"""Calls a second, or one call in flight, that the window never goes below: eight runs can share five calls a second."""
+"""Lower bound of the window: calls a second, or one call in flight. Eight runs can share five calls a second."""
 YIELD_BELOW = 3.0
 YIELD_SHARE = 0.4
-"""A window below three calls pauses after an answer, up to this share of a call. Without the pause a run takes the
-place that it has just left, and runs beside it are refused for as long as it runs."""
+"""Longest pause after an answer, as a share of a call, of a window below three calls. Without the pause a run takes the
+slot that it has just left, and runs beside it are refused for as long as it runs."""
 SPARE_ROOM = 0.95
-"""Share of the rate that headers allow: others may ask the same endpoint."""
+"""Share of the rate that headers allow, since others may use the same endpoint."""
 LONGEST_TOLD_SECONDS = 60.0
-"""Longest time between two calls by headers alone. An endpoint that wants a longer one refuses a call."""
+"""Longest time between two calls by headers alone. An endpoint that needs a longer one refuses a call."""
 
 
 class Window:
-    """The calls that one run may have in flight at one endpoint.
+    """Number of calls that one run may have in flight at one endpoint.
 
     Below one call, and after the first refusal, starts are spaced: a window of 0.5 with calls of 2 s starts a call
-    every 4 s. The rules and their constants are those that `tests/simulated_limits.py` tries against limits of calls
-    at once and a second, with 1 to 8 runs and with calls that are always refused.
+    every 4 s. `tests/simulated_limits.py` tries these rules and constants against limits of calls at once and a second,
+    with 1 to 8 runs and with calls that are always refused.
     """
 
     def __init__(self, most: int) -> None:
-        """Begin with a full first window; `most`: calls in flight that are never exceeded."""
+        """Begin with a full first window; `most` is the upper limit of calls in flight."""
         self.size = float(min(FIRST_WINDOW, most))
-        """Calls; below 1 it is the share of the time in which one is in flight."""
+        """Calls in flight; below 1, the share of the time in which one is in flight."""
         self.in_flight = 0
         self.was_refused = False
-        """Whether the endpoint has refused a call for being busy."""
+        """True once the endpoint has refused a call as busy."""
         self._most = most
         self._call_seconds: float | None = None
         """Mean seconds of the last answered calls."""
@@ -53,18 +53,18 @@ class Window:
         """Time of the last cut; a cut that may be an accident moves it only in part."""
         self._cut_at = self._grown_at = self._next_start = -math.inf
         self._longest_gap = math.inf
-        """Bound of the seconds between two starts, until a call is answered."""
+        """Upper bound of the seconds between two starts, until a call is answered."""
         self._told_gap = 0.0
-        """Seconds between two calls that the endpoint's headers allow."""
+        """Seconds between two calls that the endpoint's headers require."""
 
     def may_start(self, now: float) -> float:
-        """Return when the next call may start: not before `now`; infinite while only an end can make room."""
+        """Return the earliest time of the next call, at least `now`; infinite until a call in flight ends."""
         if self.in_flight >= max(1, int(self.size)):
             return math.inf
         return max(now, self._next_start)
 
     def start(self, now: float) -> float:
-        """Start a call, and return the time."""
+        """Start a call; return the time."""
         self.in_flight += 1
         self._next_start = now + self._gap
         return now
@@ -74,7 +74,7 @@ class Window:
         self.in_flight -= 1
 
     def answered(self, now: float, started: float) -> None:
-        """End a call that the endpoint took."""
+        """End a call that the endpoint accepted or rejected."""
         self.in_flight -= 1
         self._longest_gap = math.inf
         took = now - started
@@ -88,7 +88,7 @@ class Window:
         self._grow(now)
 
     def _grow(self, now: float) -> None:
-        """Add what the time since the last answer allows."""
+        """Grow the window by the time since the last answer."""
         length = max(SHORTEST_ROUND, self._call_seconds or 0.0)
         rounds = min(1.0, (now - self._grown_at) / length)
         calm = min(LONGEST_CALM, (now - self._calm_since) / length)
@@ -96,16 +96,16 @@ class Window:
         self.size = min(self._most, self.size + GROWTH * math.sqrt(self.size) * calm**2 * rounds)
 
     def refused(self, now: float, started: float, weight: float) -> None:
-        """End a call that the endpoint refused for being busy, and make the window smaller, once a round trip.
+        """End a call that the endpoint refused as busy, and make the window smaller, once a round trip.
 
         Args:
-            weight: likelihood that the refusal is one of load, 0 to 1; the cut is by so much of it.
+            weight: likelihood that load caused the refusal, 0 to 1; the cut is multiplied by it.
         """
         self.in_flight -= 1
         if not weight:
             return
         if not self.was_refused:
-            # The calls still in flight were taken: the endpoint takes so many at once.
+            # The calls still in flight were accepted: the endpoint takes so many at once.
             self.was_refused = True
             self.size = max(1.0, min(self.size, self.in_flight))
             self._calm_since = self._cut_at = self._grown_at = now
@@ -118,7 +118,7 @@ class Window:
             self._next_start = max(self._next_start, now + self._gap * weight)
 
     def pace(self, now: float, left: float, per_second: float) -> None:
-        """Keep to what headers allow: so many calls at once, then so many a second."""
+        """Keep to the limits in headers: so many calls at once, then so many a second."""
         if left >= 2 * self.size:
             self._told_gap = 0.0
             return
@@ -130,19 +130,19 @@ class Window:
         """Allow one call at a time again: the endpoint has just answered a small question.
 
         Args:
-            longest_gap: seconds between two starts, until a call is answered.
+            longest_gap: longest time between two starts in seconds, until a call is answered.
         """
         self.size = max(1.0, self.size)
         self._longest_gap = longest_gap
 
     def restart(self) -> None:
-        """Begin with one call again: an endpoint that has just come back is not asked everything at once."""
+        """Begin with one call again, to spare an endpoint that has just come back."""
         self.size = 1.0
         self.was_refused = False
 
     @property
     def rate(self) -> float | None:
-        """Calls a second that the spaces between starts allow; None where nothing spaces them."""
+        """Calls a second that the gap between starts allows; None if there is no gap."""
         return 1 / self._gap if self._gap else None
 
     @property

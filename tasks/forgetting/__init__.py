@@ -1,1 +1,1 @@
-"""Forgetting: what a run, a candidate or a sample left in a store, found and removed."""
+"""Forgetting: removal of all data of a run, a candidate or a sample from a store."""

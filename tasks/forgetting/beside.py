@@ -1,6 +1,6 @@
-"""Files beside the ledgers of runs that tell of what is forgotten: labels, pages for people, anchors, bridges, alarms.
+"""Files beside the ledgers of runs with forgotten data: labels, pages for people, anchors, bridges, alarms.
 
-Each function yields the name of a file and what becomes of it: its bytes, or none where it goes.
+Each function yields the name of a file and its new bytes; no bytes: the file is removed.
 """
 
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ from tasks.records import ANCHOR
 ANCHORS = "anchors"
 _MOST_BYTES = 2**28
 _RUNS = ("of_run", "old_run", "new_run", "published_run", "shared_run", "night")
-"""Fields by which a row names a run."""
+"""Fields of a row that name a run."""
 
 Written = Iterator[tuple[str, bytes]]
 
 
 def changes(store: Path, plan: Plan) -> Written:
-    """Return all files beside the ledgers that change, with their new bytes; b"": the file goes."""
+    """Return all files beside the ledgers that change, with their new bytes; b"": the file is removed."""
     return (found for each in (_labels, _label_pages, _anchors, _rows, _alarms) for found in each(store, plan))
 
 
 def _goes(plan: Plan, flow: str, row: Row) -> bool:
-    """Whether a row is about what is meant, or about a run that goes as a whole."""
+    """Return whether a row concerns the forgotten data, or a run that is removed whole."""
     whole = {run_id for run_id, change in plan.runs.items() if not change.revision}
     return plan.means(flow, row) or any(str(row.get(field)) in whole for field in _RUNS)
 
@@ -61,7 +61,7 @@ def _label_pages(store: Path, plan: Plan) -> Written:
 
 
 def _anchors(store: Path, plan: Plan) -> Written:
-    """Whole sets that show what is meant, or that only runs which go have judged: another set is drawn then."""
+    """Yield the files of sets that show forgotten data, or that only removed runs used; later runs draw new sets."""
     starts = {run.name: start for run in run_folders(store) if (start := start_of(run))}
     whole = {run_id for run_id, change in plan.runs.items() if not change.revision}
     keys = {start.anchors_key for run_id, start in starts.items() if run_id in whole}

@@ -1,6 +1,6 @@
-"""Everything that a plan takes from a store, from its bucket and from what is made of its ledgers.
+"""Execution of a plan: removal from a store, from its bucket, and from the files made of its ledgers.
 
-The order lets a kill at any point be followed by the same again: the plan is removed last.
+The plan is removed last, so that a repetition completes the removal after a kill at any point.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -22,11 +22,11 @@ from tasks.ledger.removed import drop_run, start_of, tombstone_of
 from tasks.store_files import is_sha256, is_store_name, names_in, remove_drafts, remove_file, write_file
 
 ALIVE = timedelta(hours=48)
-"""An unfinished run of another machine that began within this time may still be written there."""
+"""Time after its start in which an unfinished run of another machine may still be written there."""
 
 
 def check_idle(store: Path) -> None:
-    """Raise InputError where a run is being written or waits for a batch: its rows are still to come."""
+    """Raise InputError if a run is being written or waits for a batch: its rows are still to come."""
     for run in run_folders(store):
         if is_waiting(run):
             raise InputError(
@@ -51,11 +51,11 @@ def _may_be_alive(run: Path) -> bool:
 
 
 def carry_out(store: Path, remote: Remote | None) -> None:
-    """Do what the plan of a store says, if there is one, and make history and pages anew of what is left.
+    """Execute the plan of a store, if there is one; remove all pages, and rebuild the history from the remaining data.
 
     Raises:
         InputError: a run is being written; a record beside the ledgers is damaged; the history cannot be made.
-        OSError: the disk, or the remote store (RemoteUnavailable), fails: the same again does the rest.
+        OSError: the disk, or the remote store (RemoteUnavailable), fails; a second call does the rest.
     """
     plan = plan_of(store)
     if not plan:
@@ -64,7 +64,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
         check_idle(store)
         _remove_beside(store, remote, plan)
         _remove_rows(store, remote, plan)
-    elif remote:  # before the history is made of it
+    elif remote:  # before the history is made from these files
         exchange_beside(remote)
     _remove_pictures(store, remote, plan)
     remove_drafts(store)
@@ -78,7 +78,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
 
 
 def exchange_beside(remote: Remote) -> None:
-    """Share the files beside the ledgers of runs with a bucket, without what was forgotten of them.
+    """Share the files beside the ledgers of runs with a bucket, without forgotten data.
 
     Raises:
         InputError: labels are damaged.
@@ -90,7 +90,7 @@ def exchange_beside(remote: Remote) -> None:
 
 
 def settle(store: Path, remote: Remote | None) -> None:
-    """Do here what another machine has forgotten, once its runs were fetched; a plan of this store's own is left.
+    """Repeat here the removals of another machine, after its runs were fetched; skip a plan of this store's own.
 
     Raises:
         InputError: the history cannot be made.
@@ -102,9 +102,9 @@ def settle(store: Path, remote: Remote | None) -> None:
 
 
 def _remove_beside(store: Path, remote: Remote | None, plan: Plan) -> None:
-    """The bucket first: what is still here tells, after a kill, what is to go there.
+    """Remove or rewrite the files beside the ledgers, in the bucket first: local files show the rest after a kill.
 
-    An object without bytes stays for each file that goes: other machines remove theirs, and do not send it again.
+    Each removed file leaves an object without bytes: other machines remove theirs, and do not send it again.
     """
     for name, data in [*changes(store, plan)]:
         if remote:
@@ -131,9 +131,9 @@ def _remove_rows(store: Path, remote: Remote | None, plan: Plan) -> None:
 
 
 def _remove_pictures(store: Path, remote: Remote | None, plan: Plan) -> None:
-    """Remove the pictures of the plan, and those that a killed run left, as far as no row shows them now."""
+    """Remove the pictures of the plan, and those that a killed run left, unless a row still shows them."""
     here = {Path(name).stem for name in [*names_in(store, "pictures"), *names_in(store, "pictures/waiting")]}
-    # A run that is being written may show a picture of which no row tells yet; a plan of our own waits for its end.
+    # A run that is being written may have a picture before its row; a plan of our own waits for the run's end.
     gone = {sha256 for sha256 in {*plan.pictures, *(here if plan.kind else ())} - shown(store) if is_sha256(sha256)}
     if remote and plan.kind:
         there = remote.bucket.sizes("pictures")

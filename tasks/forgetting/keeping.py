@@ -1,7 +1,7 @@
-"""`JURY_KEEP_DAYS`: pictures and pages that are older than so many days go from a store; verdicts and scores stay.
+"""`JURY_KEEP_DAYS`: pictures and pages older than this number of days are removed; verdicts and scores are kept.
 
-Owns the rule, and what is noted of it in `pictures/removed.json`, by which a page says why its pictures are missing. A
-picture is as old as its last judgment, a page as the evaluation that it shows.
+`pictures/removed.json` records the rule, so that a page can explain missing pictures. A picture is as old as its last
+judgment, a page as old as its evaluation.
 """
 
 import os
@@ -21,22 +21,22 @@ VARIABLE = "JURY_KEEP_DAYS"
 NOTE = "pictures/removed.json"
 PAGES = "pages"
 _LENGTH = len("20261120T120000")
-"""Characters of the time with which the name of a page begins that shows one evaluation."""
+"""Length of the time at the beginning of a page's name, if the page shows one evaluation."""
 
 
 class Removal(Record):
-    """What the rule has done so far: `pictures/removed.json`."""
+    """Record of the rule's last removal: `pictures/removed.json`."""
 
     days: int
     before: str
-    """Pictures whose last judgment was before it are gone; UTC, ISO 8601."""
+    """Limit, UTC, ISO 8601: pictures that were last judged before it are removed."""
 
 
 def keep_days() -> int:
-    """Days that pictures and pages are kept; 0: for ever.
+    """Return the number of days that pictures and pages are kept; 0: forever.
 
     Raises:
-        InputError: the environment says something else than a number of days.
+        InputError: the environment variable is not a number of days.
     """
     text = os.environ.get(VARIABLE, "").strip() or "0"
     if not re.fullmatch("[0-9]{1,5}", text):
@@ -45,20 +45,20 @@ def keep_days() -> int:
 
 
 def oldest_kept(now: datetime | None = None) -> datetime | None:
-    """The moment before which pictures and pages go; None: all are kept.
+    """Return the time before which pictures and pages are removed; None: all are kept.
 
     Raises:
-        InputError: what `keep_days` raises.
+        InputError: as in `keep_days`.
     """
     days = keep_days()
     return (now or datetime.now(UTC)) - timedelta(days=days) if days else None
 
 
 def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None = None) -> int:
-    """Remove what the rule of this process's environment does not keep; returns how many files that were.
+    """Remove the files that the rule of this process's environment does not keep; return their number.
 
     Raises:
-        InputError: what `keep_days` raises; or the folder of pictures or pages is a link.
+        InputError: as in `keep_days`; or the folder of pictures or pages is a link.
         OSError: the disk, or the remote store (RemoteUnavailable), fails.
     """
     before = oldest_kept(now)
@@ -86,14 +86,14 @@ def _old(store: Path, before: datetime) -> Iterator[str]:
 
 
 def _shows(page: Path) -> float:
-    """When what a page shows was judged, by its name; of a comparison, when it was made."""
+    """Return the time of a page's evaluation, from the page's name; for a comparison the time of its making."""
     with suppress(ValueError):
         return datetime.strptime(page.name[:_LENGTH], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp()
     return page.lstat().st_mtime
 
 
 def why_missing(store: Path, began: datetime) -> str:
-    """Why pictures of an evaluation that began then may be missing, a sentence; "": not by this rule."""
+    """Return a sentence why pictures of an evaluation begun then may be missing; "": not because of this rule."""
     try:
         told = Removal.model_validate_json(read_file(store, NOTE))
     except (OSError, ValueError):

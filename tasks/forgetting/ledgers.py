@@ -1,4 +1,4 @@
-"""Ledgers of runs that stay, without the rows that go: their counts, names and warnings are those of what is left."""
+"""Ledgers of runs that lose rows: removal of the rows, and update of counts, names and warnings."""
 
 import re
 from collections import Counter
@@ -15,12 +15,12 @@ from tasks.records import RunEnd, RunStart
 from tasks.store_files import remove_file, rewrite_file, write_file
 
 UNNAMED = "forgotten"
-"""What is written in place of a name in the parameters of a run."""
+"""Replacement for a name in the parameters of a run."""
 UNTOLD = "A warning is left out, for it may name what was forgotten."
 
 
 def is_written(run: Path) -> bool:
-    """Whether a process of this machine is writing a run now."""
+    """Return whether a process of this machine is writing a run now."""
     rows = run / JUDGMENTS
     if not rows.is_file() or rows.is_symlink() or (run / END).exists():
         return False
@@ -32,19 +32,19 @@ def is_written(run: Path) -> bool:
 
 
 def rewrite_run(store: Path, run: Path, plan: Plan, change: Change) -> None:
-    """Take the rows of a plan out of a run that stays; done again after a kill, it comes to the same.
+    """Remove the rows of a plan from a run that is kept; a repetition after a kill has the same result.
 
-    The run is noted as another revision first: no copy of it counts as equal from then on.
+    The new revision is written first: from then on no copy of the run counts as equal.
     """
     start, end = read_start(run), read_end(run)
     name = f"ledger/{run.name}"
     write_file(store, f"{name}/{RUN}", record_bytes(_begun(start, plan, change)))
-    if end:  # before the rows: a ledger that has more of them than its end tells of is not damaged
+    if end:  # before the rows: a ledger with more rows than its end record counts is not damaged
         write_file(store, f"{name}/{END}", record_bytes(_ended(start, end, run, plan, change)))
     for file in (OUTCOMES, JUDGMENTS):
         if (run / file).exists():
             rewrite_file(store, f"{name}/{file}", _staying(run / file, plan, start.flow))
-    remove_file(store, f"{name}/{SENT}")  # its parts are cut anew
+    remove_file(store, f"{name}/{SENT}")  # its parts are cut again
 
 
 def _staying(path: Path, plan: Plan, flow: str) -> Iterator[bytes]:
@@ -99,7 +99,7 @@ def _others(whole: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _kept(start: RunStart, run: Path, file: str, plan: Plan) -> list[dict[str, Any]]:
-    """Rows that stay, without their long texts."""
+    """Return the rows that are kept, without their long texts."""
     wanted = ("sample_id", "candidate", "control", "dimension", "order", "vote", "status", "reused_from")
     rows = rows_of(run, file)
     return [{name: row.get(name) for name in wanted} for row in rows if not plan.goes(start.flow, row)]
@@ -110,7 +110,7 @@ def _call(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _unnamed(value: object, name: str) -> object:
-    """A parameter without the name, alone or as a part of a path; from lists it is dropped."""
+    """Return a parameter without the name, alone or as a part of a path; lists drop the name."""
     match value:
         case str():
             parts = [UNNAMED if name in (part, PurePosixPath(part).stem) else part for part in value.split("/")]

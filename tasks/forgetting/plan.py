@@ -1,7 +1,7 @@
-"""What was asked to be forgotten and what it comes to, kept in the store until all of it is done.
+"""Plan of a removal and of its effects, kept in the store until all of it is done.
 
-Owns `<store>/forgetting.json`: written before anything is removed, and removed last, so that after a kill the same is
-done again. A machine that finds in the bucket what another one removed writes such a plan, too.
+`<store>/forgetting.json` is written before anything is removed, and removed last, so that a killed removal is repeated.
+A machine that finds another machine's removals in the bucket writes such a plan, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,50 +27,50 @@ Row = Mapping[str, Any]
 
 
 class Change(Record):
-    """What becomes of one run."""
+    """Change of one run."""
 
     revision: int = 0
-    """It has from then on; 0: all of the run goes."""
+    """New revision of the run; 0: the whole run is removed."""
     cost: dict[str, float] = Field(default_factory=dict[str, float])
-    """Month -> what was spent on all that was ever removed from it."""
+    """Month -> cost of all rows that were ever removed from it."""
     rows: dict[str, int] = Field(default_factory=dict[str, int])
-    """File of the ledger -> rows that go."""
+    """File of the ledger -> number of removed rows."""
 
 
 class Plan(Record):
-    """What goes from a store: `forgetting.json`."""
+    """Data to remove from a store: `forgetting.json`."""
 
     kind: Kind
-    """Empty: another machine asked for it, and its runs are replaced by what the bucket has."""
+    """Kind of `name`; empty: another machine requested the removal, and the bucket's runs replace those here."""
     name: str
     flow: str
-    """Of this flow alone; empty: of all."""
+    """Flow to which the removal is limited; empty: all flows."""
     runs: dict[str, Change] = Field(default_factory=dict[str, Change])
     pictures: tuple[str, ...] = ()
-    """SHA-256 of those that what goes shows: of them go those that nothing else shows."""
+    """SHA-256 of the pictures in removed data; only those that no other data show are removed."""
 
     def means(self, flow: str, row: Row) -> bool:
-        """Whether a row of a flow is about the candidate or the sample."""
+        """Return whether a row of a flow is about the candidate or the sample."""
         if self.kind not in ("candidate", "sample") or self.flow not in ("", flow):
             return False
         if self.kind == "candidate":
             return row.get("candidate") == self.name
         sample = str(row.get("sample_id", ""))
-        # In an anchor's manifest the id of an image has no slash.
+        # The id of an image has no slash in an anchor's manifest.
         return sample == self.name or (row.get("control") == ANCHOR and sample.replace("_", "/") == self.name)
 
     def goes(self, flow: str, row: Row) -> bool:
-        """Whether a row of a run goes: it is meant, or a control that shows a picture of what is meant."""
+        """Return whether a row of a run is removed: it is about the name, or a control with a picture of such a row."""
         return self.means(flow, row) or (is_control(row) and not pictures_of(row).isdisjoint(self.pictures))
 
 
 def is_control(row: Row) -> bool:
-    """Whether a row is about a control sample, which shows pictures of other samples."""
+    """Return whether a row is about a control sample, which shows pictures of other samples."""
     return row.get("control") not in ("", None, ANCHOR)
 
 
 def make_plan(store: Path, kind: Kind, name: str, flow: str) -> Plan:
-    """Look through all runs for what goes; nothing is changed."""
+    """Search all runs for the data to remove, without changing anything."""
     starts = {run: start_of(run) for run in run_folders(store)}
     plan = Plan(kind=kind, name=name, flow=flow)
     shows = {sha256 for run, start in starts.items() for row in _meant(plan, run, start) for sha256 in pictures_of(row)}
@@ -95,7 +95,7 @@ def _change(plan: Plan, run: Path, start: RunStart | None) -> Change | None:
 
 
 def is_whole(plan: Plan, run: Path, start: RunStart | None) -> bool:
-    """Whether all of a run goes: it is named, its evaluation is, or all of its candidates are."""
+    """Return whether a whole run is removed: the name is its own, its evaluation's, or that of its only candidate."""
     if plan.kind == "run":
         return plan.name in (run.name, start.evaluation_id if start else run.name)
     if plan.kind != "candidate" or not start or plan.flow not in ("", start.flow):
@@ -111,7 +111,7 @@ def _meant(plan: Plan, run: Path, start: RunStart | None) -> Iterator[Row]:
 
 
 def _kept(plan: Plan, run: Path, start: RunStart | None) -> Iterator[str]:
-    """Pictures that rows of samples show which stay."""
+    """Yield the pictures in the kept rows of samples."""
     if not is_whole(plan, run, start):
         for row in all_rows(run):
             if not is_control(row) and not (start and plan.means(start.flow, row)):
@@ -119,24 +119,24 @@ def _kept(plan: Plan, run: Path, start: RunStart | None) -> Iterator[str]:
 
 
 def shown(store: Path) -> set[str]:
-    """SHA-256 of all pictures that rows of the store show."""
+    """Return the SHA-256 of all pictures in rows of the store."""
     return {sha256 for run in run_folders(store) for row in all_rows(run) for sha256 in pictures_of(row)}
 
 
 def all_rows(run: Path) -> Iterator[Row]:
-    """Rows of a run's judgments and outcomes, whether they are to be believed or not."""
+    """Yield the rows of a run's judgments and outcomes, valid or not."""
     for file in FILES:
         yield from rows_of(run, file)
 
 
 def rows_of(run: Path, file: str) -> Iterator[Row]:
-    """Rows of a file of a ledger; lines that are no JSON objects are left out, and stay as they are."""
+    """Yield the rows of a file of a ledger; lines that are not JSON objects are skipped, and remain in the file."""
     with suppress(InputError, OSError):
         yield from (row for _, line in whole_lines(run / file) if (row := row_of(line)))
 
 
 def row_of(line: bytes) -> dict[str, Any] | None:
-    """Return a line as it is; None where it is no JSON object."""
+    """Parse a line without validation; None if it is not a JSON object."""
     try:
         row = from_json(line)
     except ValueError:
@@ -145,7 +145,7 @@ def row_of(line: bytes) -> dict[str, Any] | None:
 
 
 def pictures_of(row: Row) -> set[str]:
-    """SHA-256 of the files of all pictures of a row."""
+    """Return the SHA-256 of the files of all pictures in a row."""
     notes: Any = row.get("pictures")
     found = cast("dict[str, Any]", notes).values() if isinstance(notes, dict) else ()
     told = (cast("dict[str, Any]", note).get("source_sha256") for note in found if isinstance(note, dict))
@@ -153,7 +153,7 @@ def pictures_of(row: Row) -> set[str]:
 
 
 def keep_plan(store: Path, plan: Plan) -> None:
-    """Write a plan, before anything of it is done."""
+    """Write a plan, before any of it is done."""
     for run_id in plan.runs:
         if not is_store_name(f"ledger/{run_id}/run.json"):
             raise InputError(f"{store}: refused to change the run {run_id[:80]!r}: it is no name of a run")
@@ -161,10 +161,10 @@ def keep_plan(store: Path, plan: Plan) -> None:
 
 
 def plan_of(store: Path) -> Plan | None:
-    """Return what is still to be done; None: nothing.
+    """Return the unfinished plan; None: there is none.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: it is damaged.
     """
     try:
         return Plan.model_validate_json(read_regular(store / UNFINISHED, _MOST_BYTES))
@@ -177,5 +177,5 @@ def plan_of(store: Path) -> Plan | None:
 
 
 def end_plan(store: Path) -> None:
-    """Note that nothing is left to be done."""
+    """Remove the plan, since all of it is done."""
     remove_file(store, UNFINISHED)

@@ -1,1 +1,1 @@
-"""The history: DuckDB tables and views, loaded from ledgers and asked. The only package that knows DuckDB."""
+"""The history: DuckDB tables and views, loaded from ledgers and queried. Only this package uses DuckDB."""

@@ -1,7 +1,7 @@
-"""The history asked: a table or view by its name, or any SQL that only reads.
+"""Queries of the history: a table or view by its name, or any SQL that only reads.
 
-Owns how an answer is brought into Python, JSON and Polars frames. How the history is opened is for `database`, how it
-is made for `layout` and `landing`; how an answer is shown is the command's.
+Answers become Python values, JSON or Polars frames. `database` opens the history, `layout` and `landing` make it, and
+the commands print the answers.
 """
 
 import json
@@ -33,15 +33,15 @@ _CATALOG = """
 
 
 class Table(NamedTuple):
-    """The answer to a query. Values are Python's own; JSON columns are decoded."""
+    """Answer to a query. Values are Python's own; JSON columns are decoded."""
 
     columns: tuple[str, ...]
-    """Names, each once: a second `score` is `score_2`."""
+    """Unique names: a second `score` is `score_2`."""
     rows: list[tuple[Any, ...]]
 
 
 class Entry(NamedTuple):
-    """A table or view that can be asked by its name."""
+    """Table or view that can be queried by its name."""
 
     name: str
     kind: str
@@ -50,26 +50,26 @@ class Entry(NamedTuple):
 
 
 ROWS_AT_ONCE = 2048
-"""Rows that are fetched before their size is checked."""
+"""Rows fetched before their size is checked."""
 VALUE_BYTES = 32
 """Size of a number or a time in Python."""
 _PLAIN = {type(None), bool, int, str}
-"""What JSON writes as it is."""
+"""Types that JSON writes as they are."""
 _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
-"""A history that is held open, with its store."""
+"""History that is held open, with its store."""
 _ARE_TOGETHER = "FROM duckdb_tables() WHERE temporary"
 _TOGETHER = """
     CREATE TEMP TABLE shard_runs AS FROM history.main.shard_runs;
     CREATE TEMP TABLE evaluations AS FROM history.main.evaluations"""
-"""Views look for a name among the temporary tables first."""
+"""Temporary copies of two views: views look for a name among the temporary tables first."""
 
 
 @contextmanager
 def held_open(store: Path) -> Generator[None]:
-    """Put all queries to this store within the context to one opened history: opening takes longer than most answers.
-    Within another such context it is opened already.
+    """Send all queries to this store within the context to one open history; a nested context shares it.
 
-    What is answered within is of one moment, whatever lands meanwhile.
+    Opening takes longer than most answers. All answers within the context are of one moment, even if a landing
+    completes meanwhile.
 
     Raises:
         InputError: there is no history.
@@ -84,8 +84,10 @@ def held_open(store: Path) -> Generator[None]:
 
 @contextmanager
 def held_together(store: Path) -> Generator[None]:
-    """As `held_open`, for whoever asks a dozen questions: `evaluations`, which most views are made of, is put together
-    once, and the other views read that. Otherwise DuckDB plans and computes it anew in each of them, often twice.
+    """Hold the history open as `held_open` does, and compute `evaluations`, the base of most views, only once.
+
+    Use it for a dozen queries: DuckDB would otherwise plan and compute it again in each of the other views, often
+    twice.
 
     Raises:
         InputError: there is no history, or it was made by another version.
@@ -97,7 +99,7 @@ def held_together(store: Path) -> Generator[None]:
 
 
 def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:
-    """Of a function whose first argument is a store: all that it asks is asked as within `held_open`."""
+    """Decorate a function whose first argument is a store: all its queries run within `held_open`."""
 
     @wraps(answer)
     def asked(store: Path, *given: P.args, **named: P.kwargs) -> R:
@@ -109,10 +111,10 @@ def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatena
 
 @contextmanager
 def opened(store: Path) -> Generator[Connection]:
-    """The history for a moment: the one that is held open, if it is this one.
+    """Open the history for a moment, or use the one that is held open for this store.
 
     Raises:
-        InputError: there is no history, or DuckDB refused what was asked of it.
+        InputError: there is no history, or DuckDB refused a query.
     """
     held = _HELD.get()
     if held and held[0] == store:
@@ -133,14 +135,14 @@ def query(
     """Return the rows of the table or view of this name, or the answer to SQL; of several statements the last answers.
 
     Args:
-        values: stand for the `$1`, `$2` … of the SQL: texts of strangers never become a part of it.
-        seconds: longest time, after which the query is interrupted; 0: no bound.
-        most_bytes: largest answer; 0: no bound.
+        values: values of `$1`, `$2` … in the SQL: texts of strangers never become a part of it.
+        seconds: time after which the query is interrupted; 0: no limit.
+        most_bytes: maximum size of the answer; 0: no limit.
 
     Raises:
-        InputError: there is no history or no such name, or DuckDB refused the SQL (why, and its message): a history
-            opened here cannot be written to, and SQL reaches no other files; a value is beyond what Python holds; or
-            the answer is too large.
+        InputError: there is no history or no such name; a value is beyond Python's range; the answer is too large; or
+            DuckDB refused the SQL (with the reason and its message). SQL can neither write to a history opened here
+            nor reach other files.
     """
     with opened(store) as db, ended_after(db, seconds):
         db.execute(as_sql(db, name_or_sql), list(values))
@@ -153,7 +155,7 @@ def query(
 
 
 def _fetch(db: Connection, most_bytes: int) -> list[tuple[Any, ...]]:
-    """Return all rows. They are counted and the memory is not limited: DuckDB crashes where it gets none."""
+    """Return all rows, and check their size instead of limiting the memory: DuckDB crashes if it gets none."""
     if not most_bytes:
         return db.fetchall()
     rows: list[tuple[Any, ...]] = []
@@ -168,7 +170,7 @@ def _fetch(db: Connection, most_bytes: int) -> list[tuple[Any, ...]]:
 
 
 def _size(value: object) -> int:
-    """Return about how many bytes a value takes in Python."""
+    """Return the approximate bytes of a value in Python."""
     match value:
         case str() | bytes():
             return sys.getsizeof(value)
@@ -182,7 +184,7 @@ def _size(value: object) -> int:
 
 
 def catalog(store: Path) -> list[Entry]:
-    """Tables and views of the history with what they hold, views first.
+    """Return the tables and views of the history with their comments, views first.
 
     Raises:
         InputError: there is no history.
@@ -192,13 +194,13 @@ def catalog(store: Path) -> list[Entry]:
 
 
 def as_json_rows(table: Table) -> list[dict[str, Any]]:
-    """Rows as JSON objects: times as ISO 8601 (UTC), what JSON cannot say (NaN, infinity) as null, the rest as text.
+    """Return rows as JSON objects: times as ISO 8601 (UTC), NaN and infinity as null, other types as text.
 
     Raises:
-        InputError: a value nests too deep.
+        InputError: a value is nested too deeply.
     """
     with _showable():
-        # Most values stay as they are, and to call a function for each takes as long as to ask for them.
+        # Most values need no conversion, and a function call for each takes as long as the query.
         return [
             {
                 name: value if type(value) in _PLAIN else _json(value)
@@ -232,7 +234,7 @@ def _known(db: Connection, name: str) -> str:
 
 
 def as_sql(db: Connection, name_or_sql: str) -> str:
-    """The SQL that is asked, or that for all of the table or view of this name.
+    """Return the given SQL, or SQL for all rows of the table or view of this name.
 
     Raises:
         InputError: there is no such name.
@@ -242,7 +244,7 @@ def as_sql(db: Connection, name_or_sql: str) -> str:
 
 
 def distinct(names: list[str]) -> tuple[str, ...]:
-    """The names of columns, each once: a second `score` is `score_2`."""
+    """Return unique names of columns: a second `score` is `score_2`."""
     return tuple(
         f"{name}_{names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)
     )
@@ -273,18 +275,18 @@ def _json(value: object) -> object:
 
 
 def write_frames(store: Path, questions: Sequence[str], seconds: float, folder: Path) -> None:
-    """Write each answer as a file of Arrow's into a folder, `0`, `1` …; see `frames`."""
+    """Write each answer as an Arrow file into a folder, `0`, `1` …; see `frames`."""
     for number, frame in enumerate(frames(store, questions, seconds)):
         frame.write_ipc(folder / str(number))
 
 
 def frames(store: Path, questions: Sequence[str], seconds: float) -> "list[DataFrame]":
-    """Everything in the tables or views of these names, or what this SQL comes to, all at one moment.
+    """Return all rows of the tables or views of these names, or the answers to SQL, all at one moment.
 
-    Columns that hold JSON are texts; a second column of one name is `<name>_2`. What is no query has no columns.
+    JSON columns are texts; a second column of one name is `<name>_2`. A statement that is not a query gives no columns.
 
     Raises:
-        InputError: there is no history, no such name, no answer to the SQL, or none that a frame can hold.
+        InputError: there is no history, no such name, no answer to the SQL, or a frame cannot hold the answer.
     """
     with opened(store) as db:
         return [_frame(db, as_sql(db, question), seconds) for question in questions]
@@ -301,7 +303,7 @@ def _frame(db: Connection, sql: str, seconds: float) -> "DataFrame":
         if [*names] != answer.columns:
             quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
             answer = db.sql(f"FROM ({sql}) AS answer({quoted})")
-        rows = answer.materialize()  # within the bounds of DuckDB
+        rows = answer.materialize()  # within DuckDB's limits
     try:
         return polars.DataFrame(rows)
     except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:

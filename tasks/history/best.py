@@ -1,7 +1,7 @@
-"""Candidates of different runs beside the best of them: the history's table `versus_best`.
+"""Comparisons of candidates from different runs with the best of them: the history's table `versus_best`.
 
-Owns who is the best and what is told of the others; which runs stand beside each other is for `due`, what is paired
-for `kinds.series`. Candidates of one run were paired by the same rule when it ended (`judging.versus_best`).
+`due` groups the runs, `kinds.series` pairs the samples. Candidates of one run were compared by the same rule at its end
+(`judging.versus_best`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ from tasks.records import OVERALL
 from tasks.statistics.paired import Difference
 
 TAGS = 6
-"""That make up the overall of generated images."""
+"""Number of tags in the overall score of generated images."""
 
 
 class _Member(NamedTuple):
-    """A candidate of a group, with its newest runs: one, or for the six tags together one of each flow."""
+    """Candidate of a group, with its newest runs: one, or for the six tags together one of each flow."""
 
     flow: str
     dataset_key: str
@@ -42,7 +42,7 @@ class _Member(NamedTuple):
 
 
 def compare_with_best(master: Master) -> None:
-    """Bring the table `versus_best` up to date."""
+    """Update the table `versus_best`."""
     db = master.db
     due = {(str(flow), str(dataset), str(alike)) for flow, dataset, alike in db.execute(BEST_DUE).fetchall()}
     members = [_Member(*row) for row in db.execute(f"{MEMBERS} ORDER BY ALL").fetchall()]
@@ -83,7 +83,7 @@ def _series(db: Connection, run_id: str, candidate: str) -> Series:
 
 
 def _headline(side: _Side, together: bool) -> float:
-    """The score by which the best is chosen: the flow's own, or the mean of the six tags; below 0: there is none."""
+    """Return the score that selects the best: the flow's own, or the mean of the six tags; below 0: there is none."""
     means = [fmean(units.values()) for units in side.values() if units]
     if together:
         return fmean(means) if len(means) == TAGS else -1.0
@@ -100,8 +100,10 @@ def _told(found: Difference) -> dict[str, Any]:
 
 
 def _joined(tags: Mapping[str, Difference]) -> dict[str, Any]:
-    """The mean over the six tags; nothing where one is missing. Independent intervals add up as squares (MOVER; Zou and
-    Donner, 2008)."""
+    """Return the mean over the six tags; empty if one is missing.
+
+    Independent intervals add up as squares (MOVER; Zou and Donner, 2008).
+    """
     changes = [each.change for each in tags.values() if each.change is not None]
     if len(changes) < TAGS:
         return {}

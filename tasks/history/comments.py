@@ -1,6 +1,6 @@
-"""What the columns of the history hold, in the words of the records that their values come from.
+"""Comments on the columns of the history: the docstrings of the records that provide the values.
 
-Owns which records a table is made of. Columns that come from no record have their comment in `tables.sql`.
+Columns without a record have their comment in `tables.sql`.
 """
 
 import re
@@ -43,11 +43,11 @@ _WITHOUT: Mapping[type[HistoryRecord], str] = {
     ScoreRow: "NULL for generated images.",
     GradeRow: "NULL for figures.",
 }
-"""What NULL means in a column that only this one of its table's records has."""
+"""Meaning of NULL in a column that only this one of its table's records has."""
 
 
 def comment(table: str, column: str) -> str:
-    """What a column holds: the docstrings of the fields of this name, and what its NULL means.
+    """Return the comment of a column: the docstrings of the fields of this name, and the meaning of NULL.
 
     Raises:
         KeyError: no record of the table has a field of this name.
@@ -62,9 +62,9 @@ def comment(table: str, column: str) -> str:
     return " ".join(filter(None, dict.fromkeys(words)))
 
 
-@cache  # asked for every column of a history
+@cache  # called for every column of a history
 def _docstrings(record: type[HistoryRecord]) -> dict[str, str]:
-    """Key in the ledger -> what the field's docstring says, with None in SQL's word; nothing where it has none."""
+    """Return the docstrings of a record's fields by key in the ledger, with NULL for None; empty if there is none."""
     return {
         field.serialization_alias or name: re.sub(r"\bNone\b", "NULL", " ".join((field.description or "").split()))
         for name, field in record.model_fields.items()

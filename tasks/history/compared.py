@@ -1,4 +1,4 @@
-"""Outcomes of an evaluation that are compared with those of another, read from the history."""
+"""Outcomes of an evaluation for a comparison with another one, read from the history."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from tasks.kinds.values import Compared
 
 OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
-"""Rows of one evaluation and candidate, for `compared`."""
+"""Query for the rows of one evaluation and candidate, the arguments of `compared`."""
 
 
 def compared(
@@ -20,6 +20,6 @@ def compared(
     satisfied: bool | None,
     dimensions: Sequence[Mapping[str, Any]],
 ) -> Compared:
-    """A row of `OUTCOMES`."""
+    """Return a row of `OUTCOMES` as a value."""
     scores = {each["dimension"]: each["score"] for each in dimensions}
     return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores)

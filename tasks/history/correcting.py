@@ -1,8 +1,8 @@
-"""What people's labels make of the scores of each evaluation: the history's table `corrections`.
+"""Scores of each evaluation corrected by people's labels: the history's table `corrections`.
 
-Owns which labels count: those that a page of `jury label` asked for, of samples drawn uniformly, of the same dataset,
-the same pictures and by the same prompts; whoever the judge is, for people's answers do not depend on it. What others
-lack is told. The estimate is for `statistics.people`; how several people's answers become one is for `kinds`.
+Labels count if a page of `jury label` asked for them, for uniformly drawn samples of the same dataset with the same
+pictures and prompts. The judge does not matter, since people's answers do not depend on it. The table has the reason
+why other labels do not count. `statistics.people` makes the estimate; `kinds` merges several people's answers.
 """
 
 from collections import defaultdict
@@ -45,16 +45,16 @@ _JUDGED = """
 
 
 class Correction(HistoryRecord):
-    """One score of an evaluation as people would have it, and how far the judge and they agree: a row of the table."""
+    """Score of an evaluation corrected by people, and the agreement of judge and people: a row of the table."""
 
     run_id: str
-    """The evaluation (evaluations.run_id)."""
+    """Evaluation (evaluations.run_id)."""
     candidate: str
     """System whose figures or images were judged."""
     dimension: str
-    """Dimension, or overall; of images the tag."""
+    """Dimension, or overall; for images the tag."""
     corrected: float | None = None
-    """The score corrected by people (PPI++); None: there is none, and why tells the reason."""
+    """Score corrected by people (PPI++); None: there is none, and the column why has the reason."""
     corrected_low: float | None = None
     """Lower end of its 95% interval."""
     corrected_high: float | None = None
@@ -62,33 +62,33 @@ class Correction(HistoryRecord):
     weight: float | None = None
     """Weight of the judge's score in it, 0-1."""
     labels: int
-    """Samples (of images: prompts) that people judged and that count."""
+    """Samples (for images: prompts) that people judged and that count."""
     people: int
     """Persons who judged them."""
     cannot_tell: int
-    """Samples that were asked about and got no answer."""
+    """Samples that were shown to people and got no answer."""
     agreed: float | None
-    """Share of these samples on which judge and people answer alike (of images: at most 1 point apart)."""
+    """Share of these samples on which judge and people agree (for images: at most 1 point apart)."""
     agreed_low: float | None
     """Lower end of its exact 95% interval."""
     agreed_high: float | None
     """Upper end of its exact 95% interval."""
     kappa: float | None
-    """Cohen's kappa of judge and people (of images with quadratic weights); None: one of them says the same to all."""
+    """Cohen's kappa of judge and people (for images with quadratic weights); None: one side always answers alike."""
     kappa_low: float | None
     """Lower end of its 95% interval; None below 50 samples."""
     kappa_high: float | None
     """Upper end of its 95% interval; None below 50 samples."""
     shared: int
-    """Samples that two people or more judged."""
+    """Samples that two or more people judged."""
     people_agreed: float | None
-    """Share of equal answers of two people among them."""
+    """Share of equal answers of two people on these samples."""
     people_agreed_low: float | None
-    """Lower end of its exact 95% interval, as of so many samples."""
+    """Lower end of its exact 95% interval, for this number of samples."""
     people_agreed_high: float | None
-    """Upper end of its exact 95% interval, as of so many samples."""
+    """Upper end of its exact 95% interval, for this number of samples."""
     people_kappa: float | None
-    """Cohen's kappa of two people among them, over all pairs of people; None: one of a pair says the same to all."""
+    """Cohen's kappa of two people on these samples, over all pairs; None: one of a pair always answers alike."""
     people_kappa_low: float | None
     """Lower end of its 95% interval; None below 50 samples."""
     people_kappa_high: float | None
@@ -96,13 +96,13 @@ class Correction(HistoryRecord):
     names: tuple[str, ...]
     """Labels that count (labels.name)."""
     why: str
-    """Why there is no corrected score, and which labels do not count for what reason; empty: all is as it should be."""
+    """Reasons for a missing corrected score and for each set of labels that does not count; empty: no problem."""
     stamp: str
-    """Tells the labels that it was made with from others."""
+    """Hash of the labels from which it was computed."""
 
 
 class _Judged(NamedTuple):
-    """What an evaluation says to one question about a sample."""
+    """Answer of an evaluation to one question about a sample."""
 
     candidate: str
     sample_id: str
@@ -116,12 +116,12 @@ class _Judged(NamedTuple):
 
     @property
     def unit(self) -> str:
-        """What the mean goes over: a figure, or the prompt of an image."""
+        """Unit of the mean: a figure, or the prompt of an image."""
         return self.prompt_id or self.sample_id
 
 
 class _Label(NamedTuple):
-    """What one person says to one question about a sample."""
+    """Answer of one person to one question about a sample."""
 
     name: str
     candidate: str
@@ -146,7 +146,7 @@ class _Evaluation(NamedTuple):
 
 
 def correct(master: Master) -> list[str]:
-    """Bring the table `corrections` up to date; returns the evaluations that it concerns."""
+    """Update the table `corrections`; return the evaluations whose corrections were due."""
     db = master.db
     due = [run_id for (run_id,) in db.execute(CORRECTIONS_DUE).fetchall()]
     for run_id in due:
@@ -174,7 +174,7 @@ def _rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:
 
 
 def _dimension(each: _Judged | _Label) -> str:
-    """The dimension whose score an answer is a part of; of an aspect none."""
+    """Return the dimension whose score includes an answer; empty for an aspect."""
     if not each.tag:
         return each.question
     return each.tag if each.question == OVERALL_SCORE else ""
@@ -187,7 +187,7 @@ def _too_few(labels: int) -> str:
 def _usable(
     labels: Sequence[_Label], judged: Sequence[_Judged], evaluation: _Evaluation
 ) -> tuple[list[_Label], list[str]]:
-    """The labels that count, and of each set that does not, why."""
+    """Return the labels that count, and the reason for each set that does not."""
     by_name: defaultdict[str, list[_Label]] = defaultdict(list)
     for label in labels:
         by_name[label.name].append(label)
@@ -210,7 +210,7 @@ def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], 
 
 
 def _correction(kind: Kind, judged: Sequence[_Judged], labels: Sequence[_Label]) -> dict[str, Any]:
-    """The columns of a correction, as far as they can be told."""
+    """Return the columns of a correction that can be computed."""
     said: defaultdict[str, dict[str, Answered]] = defaultdict(dict)
     for label in labels:
         if (answer := _answer(label)) is not None:
@@ -245,7 +245,7 @@ def _answer(each: _Judged | _Label) -> Answered | None:
 
 
 class _Units:
-    """What the mean of a score goes over: figures, or prompts with the mean of their images; a forfeit scores 0."""
+    """Units of the mean of a score: figures, or prompts with the mean of their images; a forfeit scores 0."""
 
     def __init__(self, kind: Kind, judged: Sequence[_Judged]) -> None:
         self._highest = kind.highest
@@ -260,7 +260,7 @@ class _Units:
                 self._delivered[each.unit].append(1.0)
 
     def corrected(self, labelled: Sequence[tuple[str, float, float]]) -> Corrected | None:
-        """The score corrected by labels: unit, what the judge says, what people say."""
+        """Return the score corrected by labels, each a unit with the judge's value and the people's value."""
         by_unit: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
         for unit, ours, theirs in labelled:
             by_unit[unit].append((ours, theirs))
@@ -272,7 +272,7 @@ class _Units:
 
 
 def _among(kind: Kind, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:
-    """How far people agree among themselves, on what two or more of them answered."""
+    """Return the agreement of people on the samples that two or more of them answered."""
     pairs = {
         sample: [(some[one], some[other]) for one, other in combinations(sorted(some), 2)]
         for sample, some in shared.items()
@@ -283,12 +283,12 @@ def _among(kind: Kind, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str
 
 
 def _kappa(name: str, kind: Kind, met: Sequence[tuple[Answered, Answered, str]]) -> dict[str, float | None]:
-    """Cohen's kappa of two raters' answers, each with what is drawn when resampling."""
+    """Return Cohen's kappa of two raters' answers, each pair with its unit of resampling."""
     found = kind.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
     return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
 
 
 def _agreement(name: str, shares: Sequence[float]) -> dict[str, float | None]:
-    """A share with its exact interval, as of so many samples."""
+    """Return a share with its exact interval, for this number of samples."""
     found = proportion(sum(shares), len(shares))
     return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}

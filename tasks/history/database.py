@@ -1,14 +1,13 @@
-"""The files of the history: one that everybody reads, and the master that one writer at a time appends to.
+"""Files of the history: a copy for all readers, and the master to which one writer at a time appends.
 
-Owns `<store>/history.duckdb`, which is published whole and never written again, and `<store>/.history/` with the master
-that it is a copy of. DuckDB lets one process write and then nobody else may even read, so writers and readers have
-files of their own:
+`<store>/history.duckdb` is published whole and never written again; `<store>/.history/` has the master. While one
+process writes, DuckDB lets no other even read, so writers and readers have separate files:
 
-1. One lock file queues all writers of a machine. Whoever has the lock removes what a killed writer left behind.
-2. The writer opens the master, which nothing else opens, appends to it and checkpoints it.
+1. One lock file queues all writers of a machine. The holder of the lock removes the files of killed writers.
+2. The writer opens the master, which no other process opens, appends to it and checkpoints it.
 3. It copies the master under a new name and renames the copy to `history.duckdb`. Readers keep the file they opened.
 
-Tables and views are for `layout`, what is appended for `landing`.
+`layout` makes tables and views, `landing` appends rows.
 """
 
 import logging
@@ -35,22 +34,22 @@ FOLDER = ".history"
 REBUILD = "`jury sync --rebuild` makes it anew from the ledgers"
 
 FRESH = "fresh.duckdb"
-"""Where another master is made, beside it; a killed writer's is removed by the next."""
+"""File for a new master, beside the old one; the next writer removes the file of a killed one."""
 
 _MASTER, _LOCK, _SCRATCH, _READ = "master.duckdb", "lock", "scratch", "read-"
 _UNOPENED_SECONDS = 60.0
-"""Age of a link that no reader is about to open any more: whoever made it was killed."""
+"""Age of a link that no reader will open any more, because its maker was killed."""
 
 Config = dict[str, str | bool | int | float | list[str]]
 
 _WRITER: Config = {
-    "storage_compatibility_version": "v1.0.0",  # every DuckDB 1.x opens such files, too
+    "storage_compatibility_version": "v1.0.0",  # every DuckDB 1.x opens such files
     "memory_limit": "400MB",
     "preserve_insertion_order": False,  # keeping it would hold more rows in memory
-    "threads": 2,  # each holds buffers of its own
+    "threads": 2,  # each has its own buffers
 }
 _GROUP_ROWS = 16_384
-"""Rows that DuckDB writes together, and so holds in memory with all their texts; by itself it takes 122,880."""
+"""Rows that DuckDB writes together, and so holds in memory with all their texts; its default is 122,880."""
 _READER: Config = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -58,20 +57,20 @@ _READER: Config = {
     "memory_limit": "1GB",
     "max_temp_directory_size": "4GB",
 }
-"""What is not in memory is on the disk, in a folder of its own; whatever asks for more is refused."""
+"""Settings of readers. Data beyond the memory limit go to a separate folder on the disk; larger queries are refused."""
 _PLANNED_AS_WRITTEN = "SET disabled_optimizers = 'distinct_aggregate_rewrite'"
-"""DuckDB plans DISTINCT in aggregates as joins, in each view within a view anew. Of a page's questions that took a
-quarter of the time, and of a million rows that are asked for distinct ones by group it saves a tenth of a second."""
+"""Setting against joins for DISTINCT in aggregates, which DuckDB plans again in each nested view. The joins took a
+quarter of the time of a page's queries; they save a tenth of a second on distinct values by group of a million rows."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
 def reading(store: Path) -> Generator[Connection]:
-    """Open the history for reading alone: no writes, no other files, no extensions, no settings.
+    """Open the history read-only: no writes, no other files, no extensions, no settings.
 
     Raises:
-        InputError: the file is no history, or DuckDB refused what was asked of it: why, and DuckDB's words.
+        InputError: the file is not a history, or DuckDB refused a query; with the reason and DuckDB's message.
     """
     put_log_aside(store)
     with (
@@ -102,12 +101,15 @@ def _refuse_link(place: Path) -> None:
 
 @contextmanager
 def _own_link(history: Path) -> Generator[Path]:
-    """A hard link to open the history by: what is open stays readable without it. DuckDB has one instance a path and
-    process: where a notebook has the history open, it would be given that one, or be refused for its other settings."""
+    """Create a hard link through which the history is opened: an open file remains readable without its link.
+
+    DuckDB has one instance for each path and process. If a notebook has the history open, DuckDB would return its
+    instance, or refuse other settings.
+    """
     try:
         private_folder(history.parent / FOLDER)
         folder = Path(tempfile.mkdtemp(prefix=_READ, dir=history.parent / FOLDER))
-    except OSError:  # the store cannot be written to
+    except OSError:  # the store is not writable
         yield history
         return
     link = folder / HISTORY
@@ -120,8 +122,10 @@ def _own_link(history: Path) -> Generator[Path]:
 
 
 def put_log_aside(store: Path) -> None:
-    """Move away what somebody wrote into the published history, as root or with other rights of their own: DuckDB would
-    apply that log to any file of this name."""
+    """Move away changes that somebody wrote into the published history, as root or with other rights of their own.
+
+    DuckDB would apply that log to any file of this name.
+    """
     log = store / f"{HISTORY}.wal"
     if not os.path.lexists(log):
         return
@@ -138,7 +142,7 @@ def put_log_aside(store: Path) -> None:
 
 @contextmanager
 def ended_after(db: Connection, seconds: float) -> Generator[None]:
-    """Interrupt what is asked here when it takes longer; 0: it may take as long as it does."""
+    """Interrupt a query in this context after this time; 0: no limit."""
     if not seconds:
         yield
         return
@@ -153,7 +157,7 @@ def ended_after(db: Connection, seconds: float) -> Generator[None]:
 
 @contextmanager
 def told() -> Generator[None]:
-    """Raise what DuckDB refuses as an InputError in the words of a user."""
+    """Raise errors of DuckDB as an InputError in the words of a user."""
     try:
         yield
     except duckdb.Error as error:
@@ -161,18 +165,17 @@ def told() -> Generator[None]:
 
 
 class Master(NamedTuple):
-    """The master, open for the one who writes."""
+    """Master of the history, open for the writer."""
 
     db: Connection
-    """Names without a database are its tables and views."""
+    """Connection; names without a database are the master's tables and views."""
     scratch: Path
-    """Folder for files that are needed for a moment; those that a kill leaves in it, the next landing removes."""
+    """Folder for temporary files; the next landing removes files left by a kill."""
 
 
 @contextmanager
 def alone_with_master(store: Path) -> Generator[Path]:
-    """Wait until no other process of this machine writes, and remove what one that was killed left behind; yields the
-    master's place."""
+    """Wait until no other process of this machine writes, remove files of killed ones, and yield the master's path."""
     folder = store / FOLDER
     lock = folder / _LOCK
     for place in (folder, lock, folder / _MASTER):
@@ -187,7 +190,7 @@ def alone_with_master(store: Path) -> Generator[Path]:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    for left in folder.iterdir():  # the master stays with its log, from which DuckDB recovers
+    for left in folder.iterdir():  # the master and its log are kept, so that DuckDB can recover
         if not left.name.startswith((_SCRATCH, _READ, FRESH, HISTORY)):
             continue
         with suppress(FileNotFoundError):
@@ -201,10 +204,10 @@ def _remove_left_behind(folder: Path) -> None:
 
 @contextmanager
 def opened_master(place: Path) -> Generator[Master]:
-    """Open the master; there may be none yet.
+    """Open the master, or create it if there is none.
 
     Raises:
-        InputError: the file is no history.
+        InputError: the file is not a history.
     """
     scratch = place.with_name(_SCRATCH)
     scratch.mkdir()
@@ -228,7 +231,7 @@ def _attach(db: Connection, place: Path) -> None:
 
 
 def is_published(master: Path, store: Path) -> bool:
-    """Whether the history is a copy of the master as it is: nothing was appended since, and nobody wrote into it."""
+    """Return whether the history equals the master: nothing was appended since, and nobody wrote into the history."""
     try:
         ours, theirs = master.stat(), (store / HISTORY).stat()
     except FileNotFoundError:
@@ -237,30 +240,30 @@ def is_published(master: Path, store: Path) -> bool:
 
 
 def publish(master: Path, store: Path) -> None:
-    """Put a copy of the closed master in the place of the history.
+    """Replace the history by a copy of the closed master.
 
-    The copy is not flushed to the disk, which takes longer than all the rest: after a power failure a history that
-    cannot be opened is rebuilt from the ledgers.
+    The copy is not flushed to the disk, which takes longer than all the rest. A history that is unreadable after a
+    power failure can be rebuilt from the ledgers.
 
     Raises:
         InputError: a link is in the place of the history.
-        OSError: the copy cannot be written; the history stays as it was.
+        OSError: the copy cannot be written; the history is unchanged.
     """
     history, copy, made = store / HISTORY, master.with_name(HISTORY), master.stat()
     _refuse_link(history)
     try:
         shutil.copyfile(master, copy)
-        os.utime(copy, ns=(made.st_atime_ns, made.st_mtime_ns))  # by which `is_published` knows it
+        os.utime(copy, ns=(made.st_atime_ns, made.st_mtime_ns))  # `is_published` compares these times
         copy.chmod(stat.S_IRUSR | (stat.S_IRGRP if store.stat().st_mode & stat.S_ISGID else 0))
-        put_log_aside(store)  # DuckDB would take it for the new file's
+        put_log_aside(store)  # DuckDB would apply it to the new file
         copy.replace(history)
     finally:
         copy.unlink(missing_ok=True)
 
 
 def replace_master(fresh: Path, master: Path) -> None:
-    """Put another file, closed, in the place of the master."""
-    _log_of(master).unlink(missing_ok=True)  # DuckDB would take it for the new file's
+    """Replace the master by another closed file."""
+    _log_of(master).unlink(missing_ok=True)  # DuckDB would apply it to the new file
     fresh.replace(master)
 
 

@@ -1,6 +1,6 @@
-"""SQL that finds what is to be computed anew: nights, corrections, and comparisons with the best candidate.
+"""SQL that finds results to recompute: nights, corrections, and comparisons with the best candidate.
 
-It is light: a landing with nothing new needs no numpy.
+The module is light: a landing with nothing new needs no numpy.
 """
 
 from duckdb import DuckDBPyConnection as Connection
@@ -25,7 +25,7 @@ CORRECTIONS_DUE = f"""
     UNION SELECT c.run_id FROM corrections c LEFT JOIN evaluations e USING (run_id)
         LEFT JOIN ({LABEL_STAMPS}) t USING (flow)
     WHERE t.stamp IS DISTINCT FROM c.stamp"""
-"""Evaluations whose corrections are missing or were made with other labels."""
+"""Evaluations whose corrections are missing or are based on other labels."""
 MEMBERS = """
     WITH judged AS (
         SELECT flow, dataset_key, protocol_key, judge_key || ' ' || prompt_set AS judged_by, run_id, started_at,
@@ -50,10 +50,11 @@ MEMBERS = """
         SELECT * FROM together QUALIFY count(*) OVER (PARTITION BY dataset_key, alike) > 1
     )
     SELECT * FROM of_several UNION ALL SELECT * FROM of_all_flows"""
-"""Newest measured run of each candidate, grouped by equal flow, dataset key and protocol key, and of generated images
-over the four flows as in `t2i_leaderboard`.
+"""Newest measured run of each candidate, grouped by equal flow, dataset key and protocol key; for generated images also
+over the four flows, as in `t2i_leaderboard`.
 
-Columns: flow (empty: the six tags together), dataset_key, alike, candidate, runs."""
+Columns: flow (empty: the six tags together), dataset_key, alike, candidate, runs.
+"""
 BEST_DUE = f"""
     SELECT DISTINCT flow, dataset_key, alike
     FROM (SELECT *, true AS wanted FROM ({MEMBERS})) m
@@ -66,12 +67,12 @@ _NONE_DUE = """
         NOT EXISTS (FROM labels WHERE page <> '') AND NOT EXISTS (FROM corrections),
         (SELECT count(DISTINCT candidate) < 2 FROM (SELECT unnest(candidates) AS candidate FROM runs))
             AND NOT EXISTS (FROM versus_best)"""
-"""Whether there can be no nights, no corrections and no comparisons with the best that are due, by tables alone: to
-plan the views that tell what is due takes thirty times as long."""
+"""Check, on tables alone, that no nights, corrections or comparisons with the best can be due. Planning the views that
+find due results takes thirty times as long."""
 
 
 def what_is_due(db: Connection) -> tuple[bool, ...]:
-    """Return whether nights, corrections, and comparisons with the best are to be computed anew."""
+    """Return whether nights, corrections, and comparisons with the best must be recomputed."""
     none = db.execute(_NONE_DUE).fetchone() or (True, True, True)
     return tuple(
         not is_none and bool(db.execute(sql).fetchone())

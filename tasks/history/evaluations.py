@@ -1,4 +1,4 @@
-"""Which evaluation of the history is meant: by its id, by the beginning of it, or as one of the last of a flow."""
+"""Selection of an evaluation of the history: by its id, by the beginning of it, or among the last ones of a flow."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -16,7 +16,7 @@ SHOWN = 5
 
 
 class Evaluation(NamedTuple):
-    """A finished evaluation: a row of the view `evaluations`, as far as comparisons go by it."""
+    """Finished evaluation: the columns of the view `evaluations` that comparisons use."""
 
     run_id: str
     flow: str
@@ -34,26 +34,26 @@ class Evaluation(NamedTuple):
     anew: int
     measured: bool
     stopped: dict[str, Any] | None
-    """A `BudgetStop`; None: it is whole."""
+    """Fields of a `BudgetStop`; None: the evaluation is complete."""
 
     @property
     def unmeasured(self) -> str:
-        """A sentence where nothing was measured; else nothing."""
+        """Sentence if the evaluation measured nothing; otherwise empty."""
         return "" if self.measured or self.stopped else unmeasured_words(self.replies, self.anew, self.run_id)
 
     @property
     def partial(self) -> str:
-        """A sentence where it stopped at its budget; else nothing."""
+        """Sentence if the evaluation stopped at its budget; otherwise empty."""
         return f"{self.run_id}: {stop_of(self.stopped).sentence}" if self.stopped else ""
 
 
 def stop_of(row: Mapping[str, Any]) -> BudgetStop:
-    """The column `stopped` as a record."""
+    """Return the column `stopped` as a record."""
     return BudgetStop.model_validate({name: value for name, value in row.items() if value is not None})
 
 
 def find(store: Path, wanted: str) -> Evaluation:
-    """The finished evaluation with this id, or the only one whose id begins so.
+    """Return the finished evaluation with this id, or the only one whose id begins so.
 
     Raises:
         InputError: there is none, or several; or it is unfinished.
@@ -68,15 +68,16 @@ def find(store: Path, wanted: str) -> Evaluation:
 
 
 def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
-    """The oldest and the newest of a flow's last evaluations, by id; those that measured nothing, or stopped at their
-    budget, do not count.
+    """Return the ids of the oldest and the newest of a flow's last evaluations.
+
+    Evaluations that measured nothing, or stopped at their budget, do not count.
 
     Args:
-        last: how many; 2 gives the newest and the one before it.
+        last: number of evaluations; 2 gives the newest and the one before it.
         candidate: count only evaluations of this candidate; empty: all.
 
     Raises:
-        InputError: there are not so many, or fewer than two are asked for.
+        InputError: there are fewer evaluations, or `last` is below 2.
     """
     if last < 2:
         raise InputError(f"--last {last}: it takes at least 2 runs to compare")
@@ -97,7 +98,7 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
 
 
 def shared_replies(store: Path, one: str, other: str) -> str:
-    """What to say where replies of one evaluation are the very replies of another; nothing where none is."""
+    """Return a sentence if two evaluations share replies; otherwise an empty text."""
     if one == other:
         return ""
     sql = """WITH counting AS (

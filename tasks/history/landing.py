@@ -1,11 +1,9 @@
-"""The landing of ledgers: what the history lacks of runs, labels, passports and bridges comes into it.
-
-Owns which ledgers are due, and what is computed anew after them:
+"""Landing of ledgers: the history loads the runs, labels, passports and bridges that it lacks.
 
 1. A writer waits until it is alone with the master (`database`).
-2. Each ledger that the master lacks, or has with another size, is appended by a transaction of its own (`rows`).
-3. What follows from several runs (nights, corrections, comparisons with the best) is computed in one more.
-4. The master is checkpointed, copied, and the copy published.
+2. Each ledger that the master lacks, or has with another size, is appended in its own transaction (`rows`).
+3. Results of several runs (nights, corrections, comparisons with the best) are computed in one more transaction.
+4. The master is checkpointed and copied, and the copy is published.
 
 The ledger is the truth. A landing that is killed, or finds no room, leaves the old history; the next one does the rest.
 """
@@ -44,15 +42,15 @@ from tasks.ledger.other_calls import OTHER_CALLS
 
 
 class _Once(NamedTuple):
-    """A kind of ledger that is written once, never changed, and loaded into one table."""
+    """Kind of ledger that is written once, never changed, and loaded into one table."""
 
     column: str
-    """That which holds the name of the folder."""
+    """Column with the name of the folder."""
     file: str
-    """That the rows are in."""
+    """Name of the file with the rows."""
     folders: Callable[[Path], list[Path]]
     rows: Callable[[Path], Iterable[Mapping[str, Any]]]
-    """The rows of a folder."""
+    """Reader of the rows of a folder."""
 
 
 def _once(kept: Kept[Any]) -> _Once:
@@ -65,16 +63,16 @@ _WRITTEN_ONCE = {
     "bridges": _once(BRIDGES),
     "other_calls": _once(OTHER_CALLS),
 }
-"""Table -> what is loaded into it."""
+"""Table -> ledgers that are loaded into it."""
 
 
 class Landed(NamedTuple):
-    """What a landing did."""
+    """Result of a landing."""
 
     loaded: tuple[str, ...]
     """Ids of the runs that were loaded, oldest first."""
     left_out: tuple[str, ...]
-    """A sentence for every ledger that could not be read, or not be loaded."""
+    """Sentence for each ledger that could not be read or loaded."""
     labels: tuple[str, ...] = ()
     """Names of the labels that were loaded."""
     passports: tuple[str, ...] = ()
@@ -82,21 +80,20 @@ class Landed(NamedTuple):
     bridges: tuple[str, ...] = ()
     """Ids of the bridges that were loaded."""
     other_calls: tuple[str, ...] = ()
-    """Ids of the sets of calls that judge no sample that were loaded."""
+    """Ids of the loaded sets of calls that judge no sample."""
     corrected: tuple[str, ...] = ()
-    """Ids of the evaluations of which people's labels say something else than before."""
+    """Ids of the evaluations whose corrections by people's labels have changed."""
 
     def sentence_about(self, run_id: str) -> str:
-        """The sentence about a run that was left out; empty: it was not."""
+        """Return the sentence about a run that was left out; empty: it was not left out."""
         return next((each for each in self.left_out if f"{run_id} was left out" in each), "")
 
 
 def land(store: Path) -> Landed:
-    """Bring whatever the history lacks of the store's ledgers into it. No run is ever removed, whether or not its
-    ledger is still there.
+    """Load all ledgers of the store that the history lacks. No run is ever removed, even if its ledger is gone.
 
     Raises:
-        InputError: the history stays as it was: it was made by another version, or cannot be written.
+        InputError: another version made the history, or it cannot be written; it is unchanged.
     """
     with _writing(store) as master:
         in_step = is_published(master, store)
@@ -107,10 +104,10 @@ def land(store: Path) -> Landed:
 
 
 def rebuild(store: Path) -> Landed:
-    """Make the history anew from all ledgers; the present one serves meanwhile, and stays where no run can be read.
+    """Rebuild the history from all ledgers; the present one serves meanwhile, and is kept if no run can be read.
 
     Raises:
-        InputError: the history stays as it was: it cannot be written.
+        InputError: the history cannot be written; it is unchanged.
     """
     with _writing(store) as master:
         fresh = master.with_name(FRESH)
@@ -122,11 +119,10 @@ def rebuild(store: Path) -> Landed:
 
 
 def make_anew(store: Path) -> Landed:
-    """Make the history from the ledgers and from nothing else, so that no byte of what went from them is in its file;
-    none where no run is left.
+    """Make the history from the ledgers alone, without any byte of removed data; remove it if no run is left.
 
     Raises:
-        InputError: the history stays as it was: it cannot be written.
+        InputError: the history cannot be written; it is unchanged.
     """
     if not ledger.run_folders(store):
         with _writing(store) as master:
@@ -136,7 +132,7 @@ def make_anew(store: Path) -> Landed:
 
 
 def prepare(store: Path) -> None:
-    """Make an empty master where a store has none: to make tables, views and comments takes longer than to load a run.
+    """Make an empty master if a store has none: making tables, views and comments takes longer than loading a run.
 
     Raises:
         InputError: it cannot be written.
@@ -148,7 +144,7 @@ def prepare(store: Path) -> None:
 
 
 def missing(store: Path) -> list[str]:
-    """Return the ids of finished runs that are not in the history, or not as they ended.
+    """Return the ids of finished runs that the history lacks, or has in an earlier state.
 
     Raises:
         InputError: the history cannot be opened, or was made by another version.
@@ -163,7 +159,7 @@ def missing(store: Path) -> list[str]:
 
 @contextmanager
 def _writing(store: Path) -> Generator[Path]:
-    """Be alone with the master, and raise what the disk refuses as an InputError in the words of a user."""
+    """Hold the master's lock, and raise disk errors as an InputError in the words of a user."""
     ledger.check_schema(store)
     try:
         with alone_with_master(store) as master:
@@ -177,13 +173,13 @@ def _writing(store: Path) -> Generator[Path]:
 
 
 def _append(store: Path, place: Path, in_step: bool) -> tuple[Landed, bool]:
-    """Append to the master at a place what it lacks, and compute what follows from that.
+    """Append missing data to the master in this file, and compute the results that depend on them.
 
     Args:
-        in_step: all that is in the master is published; else a landing before this one came to no end.
+        in_step: all data in the master are published; otherwise an earlier landing did not finish.
 
     Returns:
-        What was done, and whether the master is to be published.
+        The result, and whether the master must be published.
     """
     with opened_master(place) as master:
         db = master.db
@@ -216,11 +212,11 @@ def _lay_out(db: Connection) -> None:
 
 
 def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
-    """Load each ledger that is due; yields its table and name, and why it was left out: empty where it was loaded."""
+    """Load each due ledger; yield its table and name, and the reason if it was left out (empty: it was loaded)."""
     runs, once = _due_runs(store, _known_runs(master.db)), [*_due_once(store, master.db)]
     if not runs and not once:
         return
-    # Brings numpy and scipy, which whoever only asks what is missing does without.
+    # Imports numpy and scipy, which callers that only look for missing runs do not need.
     from tasks.history.rows import DamagedLedger, put_rows, put_run
 
     puts = [("runs", run, partial(put_run, master, run, ledger_bytes(run))) for run in runs]
@@ -236,7 +232,7 @@ def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def ledger_bytes(run: Path) -> int:
-    """Return the bytes of a run's ledger, by which one that has grown since it was loaded is known."""
+    """Return the bytes of a run's ledger; a changed number shows that the ledger has grown since it was loaded."""
     files = (run / name for name in (ledger.RUN, ledger.JUDGMENTS, ledger.OUTCOMES, ledger.END))
     return sum(file.stat().st_size for file in files if file.exists())
 
@@ -256,7 +252,7 @@ def _due_once(store: Path, db: Connection) -> Iterator[tuple[str, Path]]:
 
 
 def _drop_labels(db: Connection, store: Path) -> bool:
-    """Take those labels out of the history that were removed from the store; returns whether there were any."""
+    """Delete labels from the history that were removed from the store; return whether there were any."""
     known = {tuple(row) for row in db.execute("SELECT DISTINCT name, source_sha256 FROM labels").fetchall()}
     gone = labels.removed_labels(store) & known
     for name, sha256 in sorted(gone):
@@ -265,7 +261,7 @@ def _drop_labels(db: Connection, store: Path) -> bool:
 
 
 def _new_restarts(db: Connection, store: Path) -> tuple[list[Restart], list[str]]:
-    """Return restarted baselines that the history lacks, and a sentence for each that cannot be read."""
+    """Return restarted baselines that the history lacks, and a sentence for each unreadable one."""
     known = {name for (name,) in db.execute("SELECT restart_id FROM baselines").fetchall()}
     found: list[Restart] = []
     damaged: list[str] = []
@@ -278,10 +274,10 @@ def _new_restarts(db: Connection, store: Path) -> tuple[list[Restart], list[str]
 
 
 def _compute(master: Master, restarts: list[Restart]) -> list[str]:
-    """Compute what follows from several runs, where it is due; returns the evaluations whose corrections are new."""
+    """Compute due results of several runs; return the evaluations whose corrections are new."""
     nights_due, corrections_due, best_due = what_is_due(master.db)
     if restarts or nights_due:
-        # Brings numpy, which whoever only asks what is missing does without.
+        # Imports numpy, which callers that only look for missing runs do not need.
         from tasks.history.watching import bring_up_to_date
 
         bring_up_to_date(master, restarts)

@@ -1,6 +1,6 @@
-"""What the history is made of: its tables, its views, and the mark by which another version's are told apart.
+"""Layout of the history: its tables, its views, and the mark that identifies its version.
 
-Owns the order in which the SQL is run: `tables.sql`, then `views/`. What the columns hold is told by `comments`.
+`tables.sql` runs first, then `views/`. `comments` has the comments on the columns.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ VIEWS = (
     "picture_contract",
     "failures",
 )
-"""Views, each a file of that name in `views/`, after those that it is made of; `macros` has what several use."""
+"""Views, each a file of that name in `views/`, after the views that it uses; `macros` has shared macros."""
 
 
 def _sql(name: str) -> str:
@@ -60,10 +60,10 @@ def lay_out(db: Connection) -> None:
 
 
 def is_laid_out(db: Connection) -> bool:
-    """Whether the open `history` has tables; it may be brand new. Ask outside of a transaction: a no would end it.
+    """Return whether the open `history` has tables; it may be new. Call it outside of a transaction: a no ends one.
 
     Raises:
-        InputError: they are those of another version.
+        InputError: the tables are those of another version.
     """
     found = _mark(db)
     if found != _MARK and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
@@ -80,7 +80,7 @@ def _mark(db: Connection) -> str | None:
 
 
 def _column_comments(db: Connection) -> Iterator[str]:
-    # Records of statistics bring numpy and scipy with them, which whoever only looks at a history does without.
+    # Records of statistics import numpy and scipy, which readers of a history do not need.
     from tasks.history.comments import comment
 
     uncommented = """SELECT table_name, column_name FROM duckdb_columns()

@@ -1,4 +1,4 @@
-"""What a month has cost so far, by the history, and what scheduled runs cost a day: for commands that only tell."""
+"""Cost of the present month so far, and of scheduled runs a day, from the history; for commands that only report it."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -8,7 +8,7 @@ from tasks.history.asking import query
 from tasks.ledger.removed import removed_costs
 
 DAYS = 7
-"""That scheduled runs are looked at for what they cost a day."""
+"""Number of past days over which the daily cost of scheduled runs is averaged."""
 _PAID = """
     WITH paid AS (
         SELECT j.judged_at AS moment, j.price, j.estimated, j.status, r.scheduled
@@ -26,21 +26,21 @@ _PAID = """
 
 
 class MonthSpent(NamedTuple):
-    """What a month has cost so far."""
+    """Cost of a month so far."""
 
     amount: float
-    """With what calls without a reply may have cost."""
+    """Amount, including the possible cost of calls without a reply."""
     unknown: int
-    """Calls whose price is not known: they are in nothing of this."""
+    """Calls with an unknown price, which are in neither amount."""
     at_its_end: float | None
-    """What it comes to if scheduled runs go on as in the last days; None: there were none that cost anything."""
+    """Amount at the month's end if scheduled runs go on as in the last days; None: they cost nothing."""
 
 
 def month_spent(store: Path, now: datetime) -> MonthSpent:
-    """What the present month has cost by the runs that the history has.
+    """Return the cost of the present month, from the runs in the history.
 
     Args:
-        now: with a time zone; UTC.
+        now: present time, UTC, with a time zone.
 
     Raises:
         InputError: there is no history, or it was made by another version.

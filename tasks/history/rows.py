@@ -1,8 +1,7 @@
-"""Rows of the history, out of the files of ledgers.
+"""Rows of the history, loaded from the files of ledgers.
 
-Owns which table a kind of ledger goes into, and how a run's rows take the place of what the history has of it; each
-ledger by a transaction of its own. Which ledgers are due is for `landing`, what is computed of one for
-`judging.results`.
+A run's rows replace those that the history has of it; each ledger has its own transaction. `landing` finds the due
+ledgers, `judging.results` computes results from one.
 """
 
 import errno
@@ -34,7 +33,7 @@ _OUTDATED = (
     "DELETE FROM corrections WHERE run_id = $1",
     "DELETE FROM versus_best WHERE list_contains(runs, $1)",
 )
-"""What was computed of an evaluation and others, and is due again once it has changed."""
+"""Deletion of results that depend on an evaluation and others, and are due again once it has changed."""
 _LAST_UNLESS_REPEATED = "* REPLACE (true AS last_attempt)"
 _REPEATED = """UPDATE judgments SET last_attempt = false
     FROM (SELECT candidate, sample_id, "control", dimension, "order", vote, max(attempt) AS last
@@ -44,7 +43,7 @@ _REPEATED = """UPDATE judgments SET last_attempt = false
             judgments.vote)
         IS NOT DISTINCT FROM (repeated.candidate, repeated.sample_id, repeated."control", repeated.dimension,
             repeated."order", repeated.vote)"""
-"""Only calls that were repeated: a window over all rows would hold all of them in memory, with their texts."""
+"""Update of repeated calls only: a window over all rows would hold all of them in memory, with their texts."""
 _ASPECTS = """INSERT INTO aspect_scores BY NAME
     SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
     FROM judgments WHERE run_id = $1 AND last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
@@ -59,26 +58,26 @@ _PICTURES = """INSERT INTO pictures BY NAME
         FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes WHERE run_id = $1)
     ) NATURAL ANTI JOIN pictures"""
 _PORTION_ROWS, _PORTION_BYTES = 1024, 8_000_000
-"""What is inserted together, at most: DuckDB holds the texts of all these rows at once."""
+"""Maximum rows and bytes that are inserted together: DuckDB holds the texts of all these rows at once."""
 _LINE = re.compile(r"\bin line (\d+)")
-"""Of a file of rows, where DuckDB tells what is wrong in it."""
+"""Line number in DuckDB's message about a wrong row."""
 _REFUSED = (duckdb.DataError, duckdb.IntegrityError, duckdb.InvalidInputException)
-"""What DuckDB raises where a row is wrong, and not the disk or the memory."""
+"""Errors that DuckDB raises for a wrong row, rather than for the disk or the memory."""
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DamagedLedger(InputError):
-    """The ledger of a run, of labels, of a passport or of a bridge cannot be read, or is more than memory can hold."""
+    """Ledger of a run, of labels, of a passport or of a bridge that is unreadable or larger than the memory."""
 
 
 def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
-    """Load the ledger of a run, finished or not, in place of what the history has of it.
+    """Load the ledger of a run, finished or not, in place of the rows that the history has of it.
 
     Args:
-        ledger_bytes: its size before it is read here: what is appended meanwhile makes the run due again.
+        ledger_bytes: its size before it is read here: rows appended meanwhile make the run due again.
 
     Raises:
-        DamagedLedger: it cannot be read, or DuckDB refuses a row; nothing of it is loaded.
+        DamagedLedger: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
         duckdb.Error: the disk has no room.
     """
     with _all_or_nothing(master.db, run):
@@ -90,14 +89,14 @@ def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
 def put_rows(
     master: Master, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path, file: str
 ) -> None:
-    """Load what is written once: labels, the card of a passport, a bridge, other calls.
+    """Load a ledger that is written once: labels, the card of a passport, a bridge, or other calls.
 
     Args:
-        rows: reads those of a folder.
-        file: in the folder, that they are in.
+        rows: reader of the rows of a folder.
+        file: name of the file with the rows.
 
     Raises:
-        DamagedLedger: it cannot be read, or DuckDB refuses a row; nothing of it is loaded.
+        DamagedLedger: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
         duckdb.Error: the disk has no room.
     """
     with _all_or_nothing(master.db, place):
@@ -111,7 +110,7 @@ def _all_or_nothing(db: Connection, place: Path) -> Generator[None]:
         yield
         db.commit()
     except BaseException as error:
-        with suppress(duckdb.Error):  # where to commit has failed there is nothing to roll back
+        with suppress(duckdb.Error):  # after a failed commit there is nothing to roll back
             db.rollback()
         if _is_of_ledger(error):
             raise DamagedLedger(f"The ledger {place} was left out: {_words(error)}") from error
@@ -119,10 +118,10 @@ def _all_or_nothing(db: Connection, place: Path) -> Generator[None]:
 
 
 def _is_of_ledger(error: BaseException) -> bool:
-    """Whether an error is one ledger's, damaged or too large for the memory, and the others can be loaded."""
+    """Return whether an error concerns one ledger, damaged or larger than the memory, so that others can be loaded."""
     if isinstance(error, OSError):
         return error.errno not in _NO_ROOM
-    if isinstance(error, duckdb.TransactionException):  # to commit has failed
+    if isinstance(error, duckdb.TransactionException):  # the commit failed
         return "Could not write" not in str(error)
     return isinstance(error, (InputError, ValidationError, duckdb.OutOfMemoryException, *_REFUSED))
 
@@ -155,7 +154,7 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
     insert_rows(master, "controls", _under(run.name, found.controls), outcomes)
     insert_rows(master, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
     shards = evaluation_folders(run) if end else []
-    if len(shards) == start.shards:  # the last to finish; before, an evaluation has no such rows
+    if len(shards) == start.shards:  # the last shard has finished; only then are there such rows
         results = results_of(start, shards)
         for table, rows in (("scores", results.scores), ("rates", results.rates)):
             master.db.execute(f"DELETE FROM {table} WHERE run_id = ?", [start.evaluation_id])
@@ -165,7 +164,7 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
 
 
 def _all_told(rows: Iterable[dict[str, Any]], end: RunEnd | None, file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file; InputError after the last where the end of the run tells of more."""
+    """Yield the rows of a file; raise InputError after the last one if the run's end record counts more."""
     missing = told = end.ledger_rows.get(file.name, 0) if end else 0
     for row in rows:
         missing -= 1
@@ -194,21 +193,21 @@ def _without_end(start: RunStart, waits: bool) -> str:
 def insert_rows(master: Master, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:
     """Insert rows by name, through files of JSON lines: the fastest way in that needs no further package.
 
-    What it holds in memory does not grow with the number of rows. Rows before one that is refused stay inserted, unless
-    the caller rolls them back.
+    Memory use does not grow with the number of rows. Rows before a refused one stay inserted, unless the caller rolls
+    them back.
 
     Args:
-        source: where the rows come from, for what is said of one that DuckDB refuses.
-        values: what becomes of a row's columns.
+        source: origin of the rows, for the message about a refused one.
+        values: SELECT list that converts a row's columns.
 
     Raises:
         InputError: DuckDB refuses a row.
     """
-    # As it is: escapes would make a long reply six times as long, and DuckDB reads no row above 16 MB.
+    # Without escapes, which make a long reply six times as long: DuckDB reads no row above 16 MB.
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     portion, inserted, columns = master.scratch / f"{table}.jsonl", 0, ""
     while first := next(lines, None):
-        columns = columns or _columns(master.db, table)  # not asked for a table without rows, as half of them are
+        columns = columns or _columns(master.db, table)  # not read for a table without rows, as half of them are
         with portion.open("w", encoding="utf-8") as file:
             number = _write_portion(file.write, chain([first], lines))
         read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
@@ -221,7 +220,7 @@ def insert_rows(master: Master, table: str, rows: Iterable[Mapping[str, Any]], s
 
 
 def _write_portion(write: Callable[[str], object], lines: Iterator[str]) -> int:
-    """Write lines, at least one, up to the size of a portion; returns how many."""
+    """Write lines, at least one, up to the size of a portion; return their number."""
     size = number = 0
     for line in islice(lines, _PORTION_ROWS):
         write(line)
@@ -232,7 +231,7 @@ def _write_portion(write: Callable[[str], object], lines: Iterator[str]) -> int:
 
 
 def _further_down(words: str, lines: int) -> str:
-    """What is said of a line of a portion, said of that line of the whole."""
+    """Change the line number of a portion in a message to that of the whole file."""
     return _LINE.sub(lambda line: f"in line {int(line[1]) + lines}", words)
 
 

@@ -1,8 +1,8 @@
 """Nights of scheduled runs against their baselines: the history's tables `nights`, `anchor_nights` and `baselines`.
 
-A series is the scheduled, measured evaluations of one flow and candidate with equal dataset and protocol key, by the
-time they began; it begins anew where a person restarted its baseline. Nights with the same anchors make a second
-series. A series with a new, changed or removed night is computed whole, so that no order of ledgers matters.
+A series has the scheduled, measured evaluations of one flow and candidate with equal dataset and protocol key, by start
+time. It restarts where a person restarted its baseline. Nights with the same anchors make a second series. A series
+with a new, changed or removed night is computed whole, so the order of ledgers does not matter.
 """
 
 from collections import defaultdict
@@ -38,7 +38,7 @@ _SCORED = """
         SELECT run_id, candidate, list(unit ORDER BY unit) AS units, list(score ORDER BY unit) AS scores
         FROM units WHERE score IS NOT NULL GROUP BY ALL
     )"""
-"""Nights of a flow that are due, and the scores of their units; `{}`: which nights, and what is scored."""
+"""Due nights of a flow, and the scores of their units; `{}`: filter of the nights, and the scored expression."""
 _SCORES = f"""{_SCORED.format("", "o.score")}
     SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.started_at, coalesce(units, []), coalesce(scores, [])
     FROM wanted w LEFT JOIN scored s USING (run_id, candidate) ORDER BY w.started_at, w.run_id"""
@@ -66,7 +66,7 @@ _ANCHORED = f"""{_SCORED.format(" AND anchors_key <> ''", "dimension_mean(o.dime
 
 
 class _Measured(NamedTuple):
-    """A row of `_SCORES`."""
+    """Row of `_SCORES`."""
 
     run_id: str
     candidate: str
@@ -78,7 +78,7 @@ class _Measured(NamedTuple):
 
 
 def bring_up_to_date(master: Master, restarts: Sequence[Restart]) -> None:
-    """Load restarts that the history lacks, and compute the nights of all series that are due."""
+    """Load restarts that the history lacks, and compute the nights of all due series."""
     db = master.db
     rows = [restart.model_dump(mode="json") for restart in restarts]
     insert_rows(master, "baselines", rows, Path("baselines"))
@@ -127,7 +127,7 @@ def _found(night: Night) -> dict[str, Any]:
 
 
 class _AnchoredNight(NamedTuple):
-    """A row of `_ANCHORED`."""
+    """Row of `_ANCHORED`."""
 
     run_id: str
     candidate: str
@@ -140,15 +140,14 @@ class _AnchoredNight(NamedTuple):
     anchors: Sequence[str]
     anchor_scores: Sequence[float]
     dropped_at: datetime | None
-    """First night of the score's drop that is open; None: none is."""
+    """First night of the open drop of the score; None: there is none."""
 
 
 def _anchor_nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
-    """The nights of a flow's anchors, in the series that are due and whose `nights` are up to date, as rows of
-    `anchor_nights`.
+    """Yield the nights of a flow's anchors as rows of `anchor_nights`, for due series whose `nights` are up to date.
 
     Args:
-        restarted: candidate (empty: all of them) and moment of each restarted baseline.
+        restarted: candidate (empty: all of them) and time of each restarted baseline.
     """
     nights = (_AnchoredNight(*row) for row in db.execute(_ANCHORED, [flow]).fetchall())
     for each in _parted(nights, lambda night: (night.dataset_key, night.protocol_key, night.anchors_key), restarted):
@@ -210,12 +209,12 @@ T = TypeVar("T", bound=_Judged)
 def _parted(
     nights: Iterable[T], key: Callable[[T], tuple[str, ...]], restarted: Sequence[tuple[str, datetime]]
 ) -> Iterator[list[T]]:
-    """Each series of nights: those of one candidate and key, between two restarts of its baseline.
+    """Yield each series of nights: those of one candidate and key, between two restarts of its baseline.
 
     Args:
-        nights: in their order.
-        key: what nights of one series have in common besides the candidate.
-        restarted: candidate (empty: all of them) and moment of each restarted baseline.
+        nights: nights in order.
+        key: common properties of a series besides the candidate.
+        restarted: candidate (empty: all of them) and time of each restarted baseline.
     """
     found: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
     for night in nights:
@@ -225,7 +224,7 @@ def _parted(
 
 
 def _table(nights: Sequence[tuple[Sequence[str], Sequence[float]]]) -> Floats:
-    """Nights x units, of which at least one night has a score; NaN where a night has none.
+    """Return an array of nights x units, for units with a score in at least one night; NaN: the night has none.
 
     Args:
         nights: units with a score, and their scores, of each.

@@ -1,1 +1,1 @@
-"""What is in memory while a run is judged."""
+"""State of a run while it is judged, in memory."""

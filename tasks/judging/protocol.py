@@ -19,13 +19,13 @@ from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
 from tasks.rubrics.rubric import Rubric
 
 CARRIED = {"carried stages": "the last picture before a content critic"}
-"""What the protocol of a run says, besides, in which pictures were carried forward to later stages."""
+"""Protocol item of a run in which pictures were carried forward to later stages."""
 OWN_ORDER = {"order of data": "their own"}
-"""And of one whose data would read otherwise with sorted keys, as they once were sent."""
+"""Protocol item of a run whose data would read otherwise with sorted keys, as they once were sent."""
 
 
 def picture_policy(parameters: Parameters) -> Policy:
-    """How pictures of this run are changed before they are sent."""
+    """Return the changes to pictures of this run before they are sent."""
     return Policy(
         max_bytes=int(parameters.max_picture_megabytes * 1_000_000),
         max_side=parameters.max_picture_side,
@@ -34,12 +34,12 @@ def picture_policy(parameters: Parameters) -> Policy:
 
 
 def protocol_of_dataset(dataset: Dataset) -> dict[str, str]:
-    """Items that a dataset adds to the protocol; nothing where what is sent depends on the parameters alone."""
+    """Return items that a dataset adds to the protocol; none if requests depend on the parameters alone."""
     return (CARRIED if dataset.carried else {}) | (OWN_ORDER if dataset.own_order else {})
 
 
 def new_id(flow: str, now: datetime) -> str:
-    """A name for a run or an evaluation that no other has; they sort by time."""
+    """Return a unique name for a run or an evaluation; names sort by time."""
     return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{flow}-{secrets.token_hex(3)}"
 
 
@@ -53,7 +53,7 @@ def run_start(
     anchors_key: str = "",
     made_for: MadeFor = "",
 ) -> RunStart:
-    """Everything known about a run before its first call."""
+    """Return all facts about a run before its first call."""
     now = datetime.now(UTC)
     run_id = new_id(flow, now)
     protocol = asked_protocol(parameters, rubric) | protocol_of_dataset(dataset)
@@ -86,7 +86,7 @@ def run_start(
 
 
 def run_end(run: Run, warnings: tuple[str, ...], seconds: float, stopped: BudgetStop | None = None) -> RunEnd:
-    """What the run has come to, with the protocol as it was really followed."""
+    """Return the totals of a run, with the protocol that it really followed."""
     tally = run.tally
     protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
     return RunEnd(
@@ -107,7 +107,7 @@ def run_end(run: Run, warnings: tuple[str, ...], seconds: float, stopped: Budget
 
 
 def check_prompts(start: RunStart, rubric: Rubric) -> None:
-    """Raise InputError where the prompts have changed since a run was asked with them."""
+    """Raise InputError if the prompts have changed since a run was asked with them."""
     changed = [each.dimension for each in rubric.prompts if start.prompts.get(each.dimension) != each.sha256]
     if changed or len(rubric.prompts) != len(start.prompts):
         raise InputError(
@@ -118,7 +118,7 @@ def check_prompts(start: RunStart, rubric: Rubric) -> None:
 
 
 def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
-    """What is asked and how, item by item, in words that can be compared and shown."""
+    """Return the requested protocol, item by item, in words that can be compared and shown."""
     settings = parameters.judge
     return {
         "model asked": settings.model,
@@ -145,7 +145,7 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
 def answered_protocol(
     asked: Mapping[str, str], models: Iterable[str], rungs: Iterable[str], not_sent: Iterable[str]
 ) -> dict[str, str]:
-    """The asked protocol with what the judge made of it: the model's own name, reply formats, parameters refused."""
+    """Return the requested protocol with the judge's part: the model's own name, reply formats, refused parameters."""
     return {
         **asked,
         "model answered": ", ".join(sorted(models)),

@@ -1,4 +1,4 @@
-"""Published layout of a question, and the key that tells which two calls are the same."""
+"""Published layout of a question, and the key that identifies equal calls."""
 
 import hashlib
 import json
@@ -44,23 +44,23 @@ class Layout:
         return prompt.body
 
     def key(self, number: int) -> str:
-        """Return the cache key of the sample of this number; empty where no two questions begin alike."""
+        """Return the cache key of the sample with this number; empty if no two questions begin alike."""
         return ""
 
 
 def schema_name(prompt: Prompt) -> str:
-    """Name of the reply schema, `<flow>_<dimension>`: what the embedded judge knows the question by."""
+    """Return the name of the reply schema, `<flow>_<dimension>`; the embedded judge recognizes questions by it."""
     return f"{prompt.flow}_{prompt.dimension}"
 
 
 def delimited(text: str) -> str:
-    """A stranger's text between marks that it cannot contain, because they are made from it."""
+    """Return a stranger's text between marks that it cannot contain, because they are made from it."""
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
     return f"[begin {mark}]\n{text or '(empty)'}\n[end {mark}]"
 
 
 def ordered_inputs(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
-    """Input and label, with the two pictures swapped where the Model comes first."""
+    """Return inputs and labels, with the two pictures swapped if the Model comes first."""
     labels = {str(name): label for name, label in prompt.inputs.items()}
     swapped = {"human": "model", "model": "human"} if order == "model_first" else {}
     names = [swapped.get(name, name) for name in labels]
@@ -76,11 +76,11 @@ def call_key(
     anchor: bool = False,
     layout: str = LAYOUT,
 ) -> str:
-    """Return the SHA-256 of all that makes a call the same; time-outs, concurrency and prices play no part.
+    """Return the SHA-256 of everything that makes calls equal; time-outs, concurrency and prices play no part.
 
     Args:
         digests: input of the prompt -> SHA-256 of its text, or of its picture as sent.
-        anchor: the call is about an anchor, and lends no reply to the same call about a sample.
+        anchor: the call is about an anchor, and its reply is not reused for the same call about a sample.
     """
     asked = {
         "layout": layout,
@@ -91,7 +91,7 @@ def call_key(
         "inputs": [[label, digests[name]] for name, label in prompt.inputs.items()],
         "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
         | judge.asked_besides,
-        # The embedded judge answers by its version, which the name it is asked by does not tell.
+        # Replies of the embedded judge depend on its version, which its model name does not contain.
         "version": ANSWERED_MODEL if judge.base_url == EMBEDDED else "",
         "order": order,
         "vote": vote,

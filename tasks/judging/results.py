@@ -29,7 +29,7 @@ KEPT = 4
 
 
 class _Place(NamedTuple):
-    """Whose answers they are."""
+    """Sample, or control of it, that answers are about."""
 
     candidate: str
     sample_id: str
@@ -45,7 +45,7 @@ _original = lru_cache(maxsize=1024)(Original)
 
 
 class Results:
-    """The results of one evaluation. What is computed from all outcomes is to be asked for once all were added."""
+    """Results of one evaluation. Add all outcomes before reading values that are computed from all of them."""
 
     def __init__(self, start: RunStart, runs: Sequence[Path]) -> None:
         """Begin without outcomes; `start` is that of any run, `runs` are the ledger folders of all."""
@@ -59,10 +59,10 @@ class Results:
         self._alike = Alike[Measure]()
         self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
-        """Candidate -> its samples, as far as they are compared with those of other evaluations."""
+        """Candidate -> values of its samples that are compared with those of other evaluations."""
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the next outcome, of a real sample, of a control or of an anchor."""
+        """Add the next outcome, of a real sample, of a control or of an anchor."""
         if outcome.control == ANCHOR:
             self.anchors.append(anchor_row(outcome))
             return
@@ -84,7 +84,7 @@ class Results:
         return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
 
     def _with_full_run(self, rows: Iterable[Scored]) -> list[Scored]:
-        """The rows, those over all samples with the interval of what a run would have scored that stopped early."""
+        """Return the rows; after an early stop, those over all samples have the interval of the whole run's score."""
         parts, found = self._parts(), list[Scored]()
         for row in rows:
             tag = row.dimension if isinstance(row, GradeRow) else ""
@@ -97,7 +97,7 @@ class Results:
         return found
 
     def _parts(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Of a run that stopped at its budget: candidate and tag -> units that it judged, and all that there are."""
+        """Return (candidate, tag) -> numbers of judged and of all units, for a run that stopped at its budget."""
         end = read_end(self._runs[0]) if len(self._runs) == 1 else None
         whole = end.stopped.whole if end and end.stopped else {}
         return {
@@ -108,13 +108,13 @@ class Results:
 
     @cached_property
     def rates(self) -> list[RateRow]:
-        """How far the judge agrees with itself; where it was asked more than once, its judgments are read for that."""
+        """Rates of the judge's agreement with itself; judgments are read for them if it was asked more than once."""
         asked_again = self._runs if repeated(self._start) else ()
         return self._rates.with_judgments(chain.from_iterable(map(read_judgments, asked_again))).rows()
 
     @cached_property
     def controls(self) -> list[ControlRow]:
-        """What came of each control sample, beside the outcome of the sample that it was made of."""
+        """Result of each control sample, with the outcome of the sample that it was made of."""
         votes = self._control_votes()
         return [
             control_row(control, self._originals.get(control.candidate, {}).get(control.sample_id), heard)
@@ -123,7 +123,7 @@ class Results:
         ]
 
     def _control_votes(self) -> defaultdict[_Place, _Votes]:
-        """The ok answers about controls, and about the samples that they were made of; none where there is one vote."""
+        """Return the ok answers about controls and the samples that they were made of; none if there is one vote."""
         found: defaultdict[_Place, _Votes] = defaultdict(dict)
         if not self._controls or self._start.parameters.get("votes", 1) == 1:
             return found
@@ -139,7 +139,7 @@ class Results:
 def versus_best(rows: Sequence[Scored], by_candidate: Mapping[str, Sequence[Measured]], best: str) -> Sequence[Scored]:
     """Return the scores of a run, those over all samples with the paired difference of their candidate from the best.
 
-    Candidates of one run share prompts and references, so that whether their intervals overlap says little.
+    Candidates of one run share prompts and references, so that overlapping intervals mean little.
     """
     if len(by_candidate) < 2:
         return rows
@@ -160,7 +160,7 @@ def _beside(row: Scored, own: Series, best: Series) -> Scored:
 
 
 def results_of(start: RunStart, runs: Sequence[Path]) -> Results:
-    """Return the results of the evaluation in these ledger folders, read once while the ledgers do not grow."""
+    """Return the results of the evaluation in these ledger folders, read again only if the ledgers grow."""
     with _lock:
         key = _key(runs)
         found = _kept.get(key) or _read(start, runs)
@@ -169,7 +169,7 @@ def results_of(start: RunStart, runs: Sequence[Path]) -> Results:
 
 
 def keep_results(results: Results, runs: Sequence[Path]) -> None:
-    """Keep the results of a run that was judged in this process, now that its ledger is written."""
+    """Keep the results of a run that was judged in this process, after its ledger is written."""
     with _lock:
         _keep(_key(runs), results)
 
@@ -187,7 +187,7 @@ def _keep(key: _Key, results: Results) -> None:
 
 
 def _key(runs: Sequence[Path]) -> _Key:
-    # A ledger only grows, so that its size tells whether there is more in it.
+    # A ledger only grows, so its size shows whether rows were added.
     files = [run / OUTCOMES for run in runs]
     return tuple((str(file), file.stat().st_size if file.exists() else 0) for file in files)
 

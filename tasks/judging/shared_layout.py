@@ -26,20 +26,20 @@ OPENING = (
     "under that name count, and nothing said of another may enter your reasoning or verdict."
 )
 LAST = ("caption", "context")
-"""Texts in the order in which they follow the pictures: what all dimensions get, then what only some do."""
+"""Texts in the order in which they follow the pictures: first the one for all dimensions, then that for some."""
 IN_A_BATCH = (
     "layout shared: in a batch no call about a sample goes before the others, so that each may write what one of them "
     "writes; where writing to a cache costs more, the published layout may cost less"
 )
 KEY_LENGTH = 32
-"""Characters of a request's key; OpenAI takes 64."""
+"""Characters of a request's key; OpenAI accepts 64."""
 CALLS_A_MINUTE, MOST_A_KEY = 6, 15
-"""Of a place in flight, where a call takes ten seconds; and requests a minute of one key, of which OpenAI's guide on
-prompt caching says that more of them go to other machines, which have not seen the beginning."""
+"""Calls a minute in one of the concurrent places, if a call takes ten seconds; and most requests a minute with one key.
+According to OpenAI's guide on prompt caching, further ones go to other machines, which have not seen the beginning."""
 
 
 def layout_of(parameters: Parameters, rubric: Rubric, samples: int) -> Layout:
-    """Return the layout that a run asks in; `samples` is their number in the whole evaluation."""
+    """Return the layout of a run's questions; `samples` is the number of samples in the whole evaluation."""
     if not parameters.shares_beginnings:
         return Layout()
     calls = samples * len(rubric.prompts) * len(parameters.order_list()) * parameters.votes
@@ -47,9 +47,9 @@ def layout_of(parameters: Parameters, rubric: Rubric, samples: int) -> Layout:
 
 
 def keys_of(judge: Judge, calls: int) -> int:
-    """Return the number of keys over which the samples of a run are spread, so that none has too many calls a minute.
+    """Return the number of keys for the samples of a run, so that no key has too many calls a minute.
 
-    The prompts are written once for each key. A cache that takes no key is one for all calls.
+    The prompts are written to the cache once for each key. A cache without keys counts as one key.
     """
     known = known_at(judge.base_url)
     if not known or "prompt_cache_key" not in known.cache_fields:
@@ -58,24 +58,24 @@ def keys_of(judge: Judge, calls: int) -> int:
 
 
 def identity(rubric: Rubric) -> str:
-    """What makes this layout of a question another one: its version, and all prompts, as each is in every question."""
+    """Return the version of this layout with the hash of all prompts, each of which is in every question."""
     return f"{LAYOUT} {sha256(_system(rubric).encode()).hexdigest()}"
 
 
 class SharedLayout(Layout):
-    """Questions of one run in this layout, its samples spread over so many cache keys."""
+    """Questions of one run in this layout, its samples spread over `keys` cache keys."""
 
     def __init__(self, rubric: Rubric, keys: int = 1) -> None:
         self._system, self._keys = _system(rubric), keys
 
     def instructions(self, prompt: Prompt) -> str:
-        """The same for all prompts."""
+        """Return the same system message for all prompts."""
         return self._system
 
     def request(
         self, prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
     ) -> Request:
-        """The question as it is sent: the pictures and texts of the sample, then which dimension counts."""
+        """Return the question: the pictures and texts of the sample, then the dimension that counts."""
         labels = dict(ordered_inputs(prompt, order))
         content: list[str | Image] = []
         for name in labels:
@@ -85,7 +85,7 @@ class SharedLayout(Layout):
         for name in LAST:
             if name in labels:
                 content.append(f"{labels[name]}:\n{delimited(texts[name])}")
-            if not ends or name in labels:  # without a caption the first ends with the pictures
+            if not ends or name in labels:  # without a caption the first part ends with the pictures
                 ends.append(len(content) - 1)
         content.append(f"Judge {prompt.dimension} alone. Reply in JSON.")
         form = kind_of(prompt.flow).reply_form(prompt)
@@ -99,24 +99,24 @@ class SharedLayout(Layout):
         )
 
     def key(self, number: int) -> str:
-        """Samples take the keys in turns: by their hashes some keys would get more calls a minute than others."""
+        """Return the keys in turn: by the samples' hashes some keys would get more calls a minute than others."""
         return sha256(f"{number % self._keys}\n{self._system}".encode()).hexdigest()[:KEY_LENGTH]
 
 
 def _system(rubric: Rubric) -> str:
-    """What all questions of a run begin with; no sample's text is in it."""
+    """Return the common beginning of all questions of a run; it contains no sample's text."""
     words = kind_of(rubric.flow).reply_form(rubric.prompts[0]).common_words
     return "\n\n".join([f"{OPENING} {GUARD}\n\n{words}", *map(_section, rubric.prompts)])
 
 
 def _section(prompt: Prompt) -> str:
-    """A prompt under a line that no prompt can hold by chance or intent: its mark is made from the prompt."""
+    """Return a prompt under a line that no prompt can contain by chance or intent: its mark is made from the prompt."""
     own = kind_of(prompt.flow).reply_form(prompt).own_words
     return "\n\n".join(filter(None, [f"=== {prompt.dimension} {prompt.sha256[:12]} ===", own, prompt.body]))
 
 
 def check(parameters: Parameters, rubric: Rubric) -> list[str]:
-    """Return warnings about a run in this layout; none where another layout is asked for.
+    """Return warnings about a run in this layout; none if the run asks in another layout.
 
     Raises:
         InputError: the judge has no cache that could read a beginning again, or the prompts do not begin alike.
@@ -128,7 +128,7 @@ def check(parameters: Parameters, rubric: Rubric) -> list[str]:
 
 
 def _check_labels(rubric: Rubric) -> None:
-    """One input, one label: another would be another beginning."""
+    """Check that each input has one label: another label would be another beginning."""
     found: dict[str, set[str]] = {}
     for prompt in rubric.prompts:
         for name, label in prompt.inputs.items():

@@ -1,4 +1,4 @@
-"""Counts over the judgments and outcomes of a run, row by row; scores and rates are elsewhere."""
+"""Counts over the judgments and outcomes of a run, row by row; scores and rates are computed elsewhere."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ SHOWN = 5
 
 
 class Failure(NamedTuple):
-    """A judgment that is not ok after its last attempt, or an outcome that is not complete."""
+    """Judgment that is not ok after its last attempt, or outcome that is not complete."""
 
     sample_id: str
     candidate: str
@@ -27,7 +27,7 @@ class Failure(NamedTuple):
 
 
 class DefectCount(NamedTuple):
-    """How many samples with one injected defect there are, and in how many of them the judge saw it."""
+    """Number of samples with one injected defect, and of those in which the judge noticed it."""
 
     kind: str
     known: int
@@ -36,12 +36,12 @@ class DefectCount(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Nothing is wrong with these samples: to catch them means to prefer neither figure, to mark no image down."""
+        """Return whether these samples have no defect: the judge catches them if it reports none."""
         return self.kind in CLEAN or self.kind == CLEAN_SCENE
 
 
 class NotableSample(NamedTuple):
-    """A sample worth looking at, and of a figure the judge's first reasoning for the verdict of each dimension."""
+    """Sample worth looking at; for a figure with the judge's first reasoning for the verdict of each dimension."""
 
     why: str
     outcome: Outcome
@@ -60,7 +60,7 @@ class NotableSample(NamedTuple):
 class JudgmentTally:
     """Sums over the judgments of a run. Attempts count as calls; for the statuses only the last one counts.
 
-    Controls count in calls, tokens and price alone.
+    Controls count only in calls, tokens and price.
     """
 
     calls: int = 0
@@ -71,17 +71,17 @@ class JudgmentTally:
     tokens_written: int = 0
     tokens_reasoning: int = 0
     price: float | None = 0.0
-    """None: no price is known."""
+    """Sum of the prices; None: one is unknown."""
     estimated: float | None = 0.0
-    """What calls that timed out may have cost besides; None: unknown."""
+    """Possible additional cost of calls that timed out; None: unknown."""
     saved: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAVED_BY, 0.0))
-    """Of `SAVED_BY` -> what that saved, as far as it is known; below 0: it cost more."""
+    """Item of `SAVED_BY` -> known amount that it saved; below 0: it cost more."""
     places: set[str] = field(default_factory=set[str])
     ok: int = 0
     not_ok: dict[tuple[object, ...], Failure] = field(default_factory=dict[tuple[object, ...], Failure])
 
     def add(self, row: Judgment) -> None:
-        """Take in the next row of the ledger."""
+        """Add the next row of the ledger."""
         self.calls += not row.reused_from
         self.reused += bool(row.reused_from)
         self.tokens_in += row.tokens_in
@@ -108,7 +108,7 @@ class JudgmentTally:
             self.not_ok[call] = Failure(row.sample_id, row.candidate, row.dimension, row.status, words)
 
     def statuses(self) -> Counter[str]:
-        """Status -> judgments that count."""
+        """Return status -> number of judgments that count."""
         return Counter({"ok": self.ok}) + Counter(failure.status for failure in self.not_ok.values())
 
 
@@ -118,24 +118,24 @@ def _sum(known: float | None, more: float | None) -> float | None:
 
 @dataclass
 class OutcomeTally:
-    """The outcomes of a run, summed up but for their scores."""
+    """Counts over the outcomes of a run, without their scores."""
 
     kind: Kind
     good_from: float
-    """Score from which a sample counts as good, where the kind knows such a threshold."""
+    """Score from which a sample counts as good, if the kind has such a threshold."""
     statuses: Counter[str] = field(default_factory=Counter[str])
     not_complete: list[Failure] = field(default_factory=list[Failure])
-    """The first of them, without those that the run's warnings tell of."""
+    """First outcomes that are not complete, except those that the run's warnings cover."""
     told_before: int = 0
-    """Not complete for want of a picture that was known to be missing before the first call: a warning names it."""
+    """Outcomes without a picture that was already missing before the first call: a warning names it."""
     known: Counter[str] = field(default_factory=Counter[str])
     caught: Counter[str] = field(default_factory=Counter[str])
     unjudged: Counter[str] = field(default_factory=Counter[str])
     notable: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    """Why a sample is worth looking at -> the first one."""
+    """Reason to look at a sample -> first outcome with it."""
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the next row of the ledger."""
+        """Add the next row of the ledger."""
         self.statuses[outcome.status] += 1
         if outcome.problem.startswith(NO_PICTURE):
             self.told_before += 1
@@ -151,9 +151,9 @@ class OutcomeTally:
             self.notable[new] = outcome
 
     def notable_samples(self) -> list[NotableSample]:
-        """The samples worth looking at, so far without reasons."""
+        """Return the samples worth looking at, so far without reasons."""
         return [NotableSample(why, outcome, {}) for why, outcome in self.notable.items()]
 
     def defects(self) -> list[DefectCount]:
-        """What became of the injected defects, by kind."""
+        """Return the counts of the injected defects, by kind."""
         return [DefectCount(kind, n, self.caught[kind], self.unjudged[kind]) for kind, n in sorted(self.known.items())]

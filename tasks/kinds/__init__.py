@@ -1,4 +1,4 @@
-"""The kinds of judging: all in which pairwise figures and rubrics for generated images differ."""
+"""Kinds of judging, pairwise figures and rubrics for generated images, with all code in which they differ."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,15 +15,15 @@ _OF_FLOWS = {flow: kind for kind in KINDS for flow, model in PROMPT_MODELS.items
 
 
 def kind_of(flow: str) -> Kind:
-    """The kind of judging of a flow."""
+    """Return the kind of judging of a flow."""
     return _OF_FLOWS[flow]
 
 
 def terms_of(flow: str, endpoint: str, parameters: Mapping[str, Any]) -> Terms:
-    """What the scores of a run are read by.
+    """Return the terms for reading the scores of a run.
 
     Args:
-        endpoint: address of its judge.
-        parameters: its own, as it was started.
+        endpoint: address of the run's judge.
+        parameters: parameters of the run, as it was started.
     """
     return Terms(flow, endpoint, kind_of(flow).good_from(parameters))

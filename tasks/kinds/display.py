@@ -15,24 +15,24 @@ Row = TypeVar("Row", ScoreRow, GradeRow)
 
 
 class Terms(NamedTuple):
-    """What of a run its scores are read by."""
+    """Facts about a run that are needed to interpret its scores."""
 
     flow: str
     endpoint: str
     """Address of its judge."""
     good_from: float
-    """Score from which a sample counts as good; 0 where the kind knows no such threshold."""
+    """Score from which a sample counts as good; 0: the kind has no such threshold."""
 
 
 class Headline(NamedTuple):
-    """A score that a report begins with."""
+    """Score at the top of a report."""
 
     name: str
     score: Scored
 
 
 class Level(NamedTuple):
-    """A score that others are seen against."""
+    """Reference score that others are compared with."""
 
     name: str
     score: float
@@ -47,73 +47,73 @@ class Quoted(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """One sample with what came of it, from the top to the bottom; its pictures stand above the outcome."""
+    """One sample with its result, from top to bottom; its pictures are shown above the outcome."""
 
     above: Sequence[Quoted]
     outcome: Quoted
     table: Grid
-    """What the judge said; every cell may hold a stranger's text."""
+    """The judge's answers; every cell may contain a stranger's text."""
     below: Sequence[Quoted]
 
 
 class Labels(NamedTuple):
-    """What a sample of a page is labelled with."""
+    """Labels of a sample on a page."""
 
     overall: str
     marks: dict[str, str]
-    """Dimension or tag, `overall` among them -> what a reader may choose the sample by."""
+    """Dimension or tag, including `overall` -> value by which a reader may choose the sample."""
     path: str
-    """How it came to the outcome; empty where the rest says it."""
+    """Path to the outcome; empty if the other labels show it."""
 
 
 class Display(ABC, Generic[Row]):
-    """How one kind of judging is shown. Instances hold nothing."""
+    """Display of one kind of judging. Instances have no state."""
 
     row: ClassVar[type[ScoreRow] | type[GradeRow]]
-    """What its scores are rows of."""
+    """Type of its score rows."""
     counted: ClassVar[str]
-    """What is scored, in the plural."""
+    """Name of the scored items, in the plural."""
     sides: ClassVar[tuple[str, ...]]
-    """The pictures of a sample, from left to right; their roles are the same in small letters."""
+    """Names of a sample's pictures, from left to right; in lower case they are the roles."""
     scale: ClassVar[str]
-    """Where a score stands, in a few words beside it."""
+    """Scale of a score, in a few words beside it."""
     columns: ClassVar[tuple[str, str]]
-    """What was asked of a sample, and what the judge said to it: heads of a table."""
+    """Heads of a table: the question about a sample, and the judge's answer."""
     false_findings: ClassVar[str]
-    """What it is to find a defect where there is none."""
+    """Name for defects that the judge reports where there are none."""
     level: ClassVar[Level | None] = None
-    """What is marked in trends: where what the candidates are judged against stands, if they are against anything."""
+    """Reference score that trends mark, if the candidates are judged against one."""
 
     @abstractmethod
     def headline(self, scores: Sequence[Row]) -> list[Headline]:
-        """The scores that a report begins with."""
+        """Return the scores at the top of a report."""
 
     @abstractmethod
     def in_words(self, scores: Sequence[Row]) -> list[tuple[str, str]]:
-        """Each candidate, the best first, with its score in words."""
+        """Return each candidate, the best first, with its score in words."""
 
     @abstractmethod
     def grid(self, scores: Sequence[Row], grouping: str = "all") -> Grid:
-        """Scores and counts of all candidates, over all samples or by group."""
+        """Return the scores and counts of all candidates, over all samples or by group."""
 
     @abstractmethod
     def notes(self, scores: Sequence[Row], terms: Terms) -> list[str]:
-        """What must be known to read these scores."""
+        """Return the notes that readers of these scores need."""
 
     @abstractmethod
     def chart(self, scores: Sequence[Row], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        """The scores as a chart, at least one; with `terms` what must be known to read them stands in it."""
+        """Return the scores, at least one, as a chart; with `terms`, the chart contains notes for its readers."""
 
     @abstractmethod
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """One sample, with the judge's reasons by dimension."""
+        """Return one sample, with the judge's reasons by dimension."""
 
     @abstractmethod
     def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        """What a sample is labelled with.
+        """Return the labels of a sample.
 
         Args:
             row: the outcome as a row of the history.
-            answers: dimension or tag -> what came of it, in words.
+            answers: dimension or tag -> its result, in words.
             good_from: score from which a sample counts as good.
         """

@@ -1,4 +1,4 @@
-"""How pairwise figures are shown: wins and losses, the mean score 0-100, and the two figures side by side."""
+"""Display of pairwise figures: wins and losses, the mean score 0-100, and the two figures side by side."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from tasks.text import one_line
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
 CARRIED = "Carried: judged by the last picture before the stage, since the generator's critic was content with it."
 CEILINGS: Mapping[str, Mapping[str, float]] = {"plot": {"faithfulness": NEUTRAL_SCORE}}
-"""Flow -> dimension -> its highest score, where verdicts that the protocol allows there end below 100."""
+"""Flow -> dimension -> its highest score, if the verdicts that the protocol allows there end below 100."""
 PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
 
 
 class FigureDisplay(Display[ScoreRow]):
-    """Scores by dimension and group of samples; those of the published protocol alone stand elsewhere."""
+    """Scores by dimension and group of samples; scores of the published protocol are shown elsewhere."""
 
     row = ScoreRow
     counted = "samples"
@@ -43,20 +43,20 @@ class FigureDisplay(Display[ScoreRow]):
     level = Level("Human", NEUTRAL_SCORE)
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
-        """The overall score of every candidate, the best first."""
+        """Return the overall score of every candidate, the best first."""
         return [Headline(row.candidate, row) for row in ranking(_scores(scores))]
 
     def in_words(self, scores: Sequence[ScoreRow]) -> list[tuple[str, str]]:
-        """The overall score with its interval and coverage."""
+        """Return the overall score of each candidate with its interval and coverage."""
         return [
             (row.candidate, f"{score_in_full(row)}, {coverage_words(row)} {self.counted} scored")
             for row in ranking(_scores(scores))
         ]
 
     def grid(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Grid:
-        """Scores and counts, the best candidate first: by dimension, or of the outcomes by group.
+        """Return scores and counts, the best candidate first: by dimension, or for the outcomes by group.
 
-        Kinds of verdict that nobody got are left out.
+        Kinds of verdict with no count in any row are left out, except Model and Human.
         """
         rows = _scores(scores)
         shown = [row for row in rows if row.grouping == grouping and (grouping == "all" or row.dimension == OVERALL)]
@@ -71,12 +71,12 @@ class FigureDisplay(Display[ScoreRow]):
         return Grid([*header, *[VS_BEST] * compared], lines, VS_BEST)
 
     def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
-        """Where Human stands, what no score can exceed, and how far missing scores may reach."""
+        """Return notes on the score of Human, the highest possible scores, and the range that missing scores allow."""
         rows = _scores(scores)
         return [*full_run_notes(rows), *worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
     def chart(self, scores: Sequence[ScoreRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        """A panel for each of the best candidates: how often the Model won, drew and lost, beside it the mean score."""
+        """Draw a panel for each of the best candidates: the Model's wins, draws and losses, and the mean score."""
         rows = _scores(scores)
         best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
         found = [row for row in rows if row.grouping == grouping and row.candidate in best]
@@ -93,7 +93,7 @@ class FigureDisplay(Display[ScoreRow]):
         return faceted(title, values, best, panel, f"{TITLES[grouping]}. {' '.join(map(_in_words, drawn))}")
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """The verdict on each dimension with its reason, and the figures' caption."""
+        """Return the verdict on each dimension with its reason, and the figures' caption."""
         lines = [[each.dimension, _verdict(each), reasons.get(each.dimension, "")] for each in outcome.dimensions]
         return Shown(
             above=(),
@@ -103,7 +103,7 @@ class FigureDisplay(Display[ScoreRow]):
         )
 
     def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        """The winner, or why there is none, and each dimension's verdict."""
+        """Return the winner, or the status if there is none, and each dimension's verdict."""
         overall = row["overall"] or row["status"].replace("_", " ")
         return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
 
@@ -120,7 +120,7 @@ def _verdict(dimension: DimensionOutcome) -> str:
 
 
 def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
-    """What must be known to read these scores of a run; `endpoint` is its judge's address."""
+    """Return the notes that readers of a run's scores need; `endpoint` is the address of its judge."""
     shown = list(rows)
     ceiling = any(row.dimension in CEILINGS.get(flow, ()) for row in shown)
     carried = any(row.carried for row in shown)
@@ -143,7 +143,7 @@ class _Count:
     of: Callable[[ScoreRow], int]
     always: bool = False
     only: Literal["", "dimension", "overall"] = ""
-    """Kind of row that can have it; empty: both."""
+    """Kind of row with this count; empty: both."""
 
 
 _COUNTS = (
@@ -167,18 +167,18 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
 # The chart
 
 MOST_GROUPS = 24
-"""Categories drawn; the tables have them all."""
+"""Most categories in a chart; the tables have all."""
 NARROWEST_LABELLED = 0.04
-"""Share of a bar that has room for its number."""
+"""Smallest share of a bar with room for its number."""
 SCALE_START, SCALE_WIDTH = WIDTH + 14, 90
-"""Pixels: where the scale of the scores begins, 0, and how far it is from there to 100."""
+"""Pixels: start of the score scale, at 0, and its length up to 100."""
 
 TITLES = {
     "all": "Samples by verdict, and the mean score with its 95% interval",
     "category": "Outcomes by category, and the mean score with its 95% interval",
     "difficulty": "Outcomes by difficulty, and the mean score with its 95% interval",
 }
-"""By grouping of the score rows."""
+"""Grouping of the score rows -> title."""
 
 
 @dataclass(frozen=True)
@@ -191,8 +191,8 @@ class Part:
     number_colour: str = "black"
 
 
-# Blue and vermilion of Okabe and Ito (2008) can be told apart with every kind of colour vision; the neutral verdicts
-# between them differ in lightness, too.
+# Blue and vermilion of Okabe and Ito (2008) are distinct in every kind of color vision; the neutral verdicts between
+# them also differ in lightness.
 PARTS = (
     Part("Model", lambda row: row.model_wins, "#0072B2", "white"),
     Part("both good", lambda row: row.both_good, "#B9DDF1"),
@@ -215,7 +215,7 @@ def _in_words(row: ScoreRow) -> str:
 
 
 def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[Chart]:
-    """The parts of one bar as records for the chart: where each begins and ends, in shares of all samples."""
+    """Yield the parts of one bar as records for the chart, with start and end in shares of all samples."""
     start = 0.0
     for part in parts:
         count = part.count(row)
@@ -234,14 +234,14 @@ def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[Chart]:
 
 
 def _score(row: ScoreRow) -> Chart:
-    """The score and its interval as a record for the chart: in pixels beside the bar, and in words beside those."""
+    """Return the score and its interval as a record for the chart: in pixels beside the bar, and in words."""
     places = {name: getattr(row, name) for name in ("score", "ci_low", "ci_high")}
     known = {name: SCALE_START + SCALE_WIDTH * value / 100 for name, value in places.items() if value is not None}
     return {**known, "score_words": score_with_interval(row)}
 
 
 def _layers(parts: Sequence[Part], labels: Sequence[str]) -> list[Chart]:
-    """Bars and the numbers on them; beside them the scores on a scale from 0 to 100 with a mark at 50, and in words."""
+    """Return bars with numbers; beside them the scores, in words and on a scale from 0 to 100 with a mark at 50."""
     names, colours = [part.name for part in parts], [part.colour for part in parts]
     colour = {
         "field": "part",

@@ -1,4 +1,4 @@
-"""Export of results as GenEval's own result files have them: one JSON line an image."""
+"""Export of results in the format of GenEval's own result files: one JSON line for each image."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -12,35 +12,35 @@ from tasks.records import Outcome, Requirement, Sample
 from tasks.rubrics.rubric import Rubric
 
 ENDINGS = (".jsonl", ".ndjson", ".json")
-"""Of a file to write: whoever fills in a form must not be able to make a program's settings of it."""
+"""Endings of an export: a person who fills in a form must not be able to create settings of a program."""
 _BEGIN = b'{"filename"'
-"""How every export begins, GenEval's own too."""
+"""First bytes of every export, including GenEval's own."""
 
 
 class Exported(NamedTuple):
-    """How many images a file came to hold."""
+    """Numbers of images in an export and left out of it."""
 
     written: int
     left_out: int
-    """Images without a score, or of which it is not known whether they are as asked: `correct` is only yes or no."""
+    """Images without a score, or with an unknown answer to their check: `correct` is only yes or no."""
 
 
 class _Judged(NamedTuple):
-    """Whether an image is correct."""
+    """Correctness of an image, with the reason."""
 
     correct: bool
     by: str
-    """What says so: `satisfied` (what was asked for is what is seen), or the `score` against the threshold."""
+    """Basis of `correct`: `satisfied` (the judge sees the required objects), or the `score` against the threshold."""
     words: str
-    """Why it is not; empty when it is."""
+    """Reason why it is not correct; empty if it is."""
 
 
 def open_export(parameters: Parameters, candidates: Sequence[str], rubric: Rubric) -> "Export | None":
-    """The file that a run was asked to write besides; None when it was not.
+    """Open the file that a run was asked to export to; return None if none was asked for.
 
     Raises:
-        InputError: nothing can be written there, another file would be lost, or the images of several candidates would
-            fall together.
+        InputError: the file cannot be written, another file would be lost, or the images of several candidates would be
+            mixed.
     """
     if not isinstance(parameters, RubricParameters) or not parameters.export:
         return None
@@ -57,24 +57,24 @@ def open_export(parameters: Parameters, candidates: Sequence[str], rubric: Rubri
 
 
 def _may_be_replaced(path: Path) -> bool:
-    """Whether a file is empty or an earlier export: a slip in the form must not cost a dataset."""
+    """Return whether a file is empty or an earlier export: a slip in the form must not cost a dataset."""
     with path.open("rb") as file:
         return file.read(len(_BEGIN)) in (b"", _BEGIN)
 
 
 class Export:
-    """A result file in the making: written beside its place and put there whole by `close`."""
+    """Result file in the making: written beside its place, and moved there whole by `close`."""
 
     def __init__(self, path: Path, threshold: float, checked: Collection[str] = ()) -> None:
-        """Begin the file; an older one stays until `close`.
+        """Begin the file; an older one remains until `close`.
 
         Args:
             threshold: score (0-10) from which an image is correct.
-            checked: tags whose prompt asks what is in the image. Theirs is correct where that is what was asked for,
-                whatever its score; but for prompts of which it is not known what they ask for.
+            checked: tags whose prompt asks for the objects in the image. There an image is correct if it shows the
+                required objects, whatever its score. The score decides for samples that list no required objects.
 
         Raises:
-            InputError: nothing can be written there, which is better known before the first call than after the last.
+            InputError: the file cannot be written; this is reported before the first call, not after the last.
         """
         self._path, self._threshold, self._checked = path, threshold, checked
         self._draft = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
@@ -88,7 +88,7 @@ class Export:
             raise InputError(f"export {path}: cannot be written: {error.strerror}") from error
 
     def add(self, outcome: Outcome, sample: Sample) -> None:
-        """Write the line of one image, or count it as left out when it has no score or `correct` is not known."""
+        """Write the line of one image, or count it as left out if its score, its file or `correct` is unknown."""
         place = sample.pictures["image"].place
         judged = self._judged(outcome, sample)
         if judged is None or place is None:
@@ -108,19 +108,19 @@ class Export:
         return _Judged(correct, "score", words)
 
     def close(self) -> Exported:
-        """Put the file in its place and say what it holds."""
+        """Move the file to its place and return its numbers of images."""
         self._file.close()
         self._draft.replace(self._path)
         return Exported(self._written, self._left_out)
 
     def discard(self) -> None:
-        """Give the file up, for a run that stopped; an older one stays. After `close` there is nothing to give up."""
+        """Delete the draft of a run that stopped; an older file remains. After `close` there is no draft."""
         self._file.close()
         self._draft.unlink(missing_ok=True)
 
 
 def _line(outcome: Outcome, judged: _Judged, sample: Sample, filename: str, threshold: float) -> dict[str, Any]:
-    """One image in GenEval's keys; `metadata` and `details` are strings that hold JSON, as they are there."""
+    """Return one image with GenEval's keys; like there, `metadata` and `details` are strings that contain JSON."""
     path = outcome.tier_path if judged.by == "score" else ""
     return {
         "filename": filename,
@@ -134,13 +134,13 @@ def _line(outcome: Outcome, judged: _Judged, sample: Sample, filename: str, thre
 
 
 def _metadata(outcome: Outcome, sample: Sample) -> dict[str, Any]:
-    """The prompt's row of GenEval's metadata, with its keys in their order: summaries group images by this text."""
+    """Return the prompt's row of GenEval's metadata, keys in their order: summaries group images by this text."""
     exclude = {"exclude": entries(sample.excluded)} if sample.excluded else {}
     return {"tag": outcome.tag, "include": entries(sample.required), **exclude, "prompt": outcome.prompt}
 
 
 def entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
-    """Requirements as entries of GenEval's `include` or `exclude`."""
+    """Return requirements as entries of GenEval's `include` or `exclude`."""
     return [
         {"class": each.name, "count": each.count}
         | ({"color": each.color} if each.color else {})

@@ -1,4 +1,4 @@
-"""How generated images are shown: scores 0-10 by tag and aspect, and the image with the prompt it was made from."""
+"""Display of generated images: scores 0-10 by tag and aspect, and the image with its prompt."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -31,11 +31,11 @@ MEANS = "By image: the mean over images. Aspects: their mean."
 
 _CHECKED = {True: " What was asked for is there.", False: " What was asked for is not there.", None: ""}
 MOST_NAMED = 4
-"""Candidates whose number of images is told."""
+"""Most candidates whose number of images is shown."""
 
 
 class ImageDisplay(Display[GradeRow]):
-    """Scores by tag, with each tag's aspects beneath it. There are no groups of samples besides."""
+    """Scores by tag, with each tag's aspects below it. Samples have no other groups."""
 
     row = GradeRow
     counted = "images"
@@ -45,19 +45,19 @@ class ImageDisplay(Display[GradeRow]):
     false_findings = "false alarms on clean images"
 
     def headline(self, scores: Sequence[GradeRow]) -> list[Headline]:
-        """The score of every candidate's tag."""
+        """Return the score of every candidate on every tag."""
         tags = [grades.score for grades in by_tag(scores)]
         return [Headline(f"{row.candidate}, {row.dimension}", row) for row in tags]
 
     def in_words(self, scores: Sequence[GradeRow]) -> list[tuple[str, str]]:
-        """The score of each tag with its interval and coverage."""
+        """Return the score of each tag with its interval and coverage."""
         return [
             (each, ", ".join(f"{row.dimension} {score_in_full(row)} ({coverage_words(row)} images)" for row in rows))
             for each, rows in ranked(scores)
         ]
 
     def grid(self, scores: Sequence[GradeRow], grouping: str = "all") -> Grid:
-        """Scores, means and shares by tag, the best candidate first. A check that was not asked for has no column."""
+        """Return scores, means and shares by tag, the best candidate first; a check that was asked for has a column."""
         found = by_tag(scores)
         checked = any(grades.satisfied.score is not None for grades in found)
         compared = any(grades.score.vs_best is not None for grades in found)
@@ -81,17 +81,17 @@ class ImageDisplay(Display[GradeRow]):
         return Grid(header, lines, VS_BEST)
 
     def notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
-        """How far missing scores may reach, what the scale is, what the columns of the table are, and who is best."""
+        """Return notes on missing scores, numbers of images, differences from the best, the scale and the columns."""
         beside = vs_best_notes(row for row in scores if row.measure == "score")
         missing = [*full_run_notes(scores), *worst_case_notes(scores)]
         return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
 
     def chart(self, scores: Sequence[GradeRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        """A panel for each of the best candidates with a bar for every tag and for each aspect of it, 0-10."""
+        """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
         best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
         found = [row for grades in by_tag(scores) for row in (grades.score, *grades.aspects)]
         drawn = [row for row in found if row.candidate in best]
-        # Tags of one flow may share an aspect: a line belongs to both and is labelled by the aspect alone.
+        # Tags of one flow may share an aspect: a line belongs to a tag and an aspect, but shows only the aspect's name.
         places = list(dict.fromkeys(map(_place, drawn)))
         values = [{"place": best.index(row.candidate), "line": places.index(_place(row)), **_bar(row)} for row in drawn]
         labels = [aspect or tag for tag, aspect in places]
@@ -101,7 +101,7 @@ class ImageDisplay(Display[GradeRow]):
         return faceted(title, values, best, panel, f"{TITLE}. {words}")
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """The prompt, and the score of each aspect with its explanation."""
+        """Return the prompt, and the score of each aspect with its explanation."""
         lines = [[each.aspect, number_words(each.score), each.explanation] for each in outcome.aspects]
         return Shown(
             above=(Quoted(f"Prompt ({outcome.tag}): ", outcome.prompt),),
@@ -111,7 +111,7 @@ class ImageDisplay(Display[GradeRow]):
         )
 
     def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        """The score, or why there is none, and whether it is good."""
+        """Return the score, or the status if there is none, and whether the score is good."""
         if row["score"] is None:
             return Labels(row["status"].replace("_", " "), {row["tag"]: "missing"}, row["tier_path"])
         words = f"{good_from:g} or more" if row["score"] >= good_from else f"below {good_from:g}"
@@ -124,7 +124,7 @@ def _of_columns(terms: Terms) -> list[str]:
 
 
 def ranked(rows: Iterable[GradeRow]) -> list[tuple[str, list[GradeRow]]]:
-    """Each candidate with the scores of its tags, the best mean of them first and those without a score last."""
+    """Return each candidate with the scores of its tags: the best mean first, candidates without a score last."""
     scores = [grades.score for grades in by_tag(rows)]
     found = [(candidate, list(its)) for candidate, its in groupby(scores, key=lambda row: row.candidate)]
     return sorted(found, key=lambda each: _mean(each[1]), reverse=True)
@@ -144,7 +144,7 @@ def _percent(share: float | None) -> str:
 
 
 def image_number_notes(rows: Iterable[GradeRow]) -> list[str]:
-    """A warning where candidates have other numbers of images a prompt, which the share of prompts grows with."""
+    """Return a warning if candidates differ in images a prompt: the share of good prompts grows with them."""
     scores = [grades.score for grades in by_tag(rows)]
     tags = dict.fromkeys(row.dimension for row in scores)
     numbers = {tag: {row.candidate: _images_a_prompt(row) for row in scores if row.dimension == tag} for tag in tags}
@@ -156,12 +156,12 @@ def image_number_notes(rows: Iterable[GradeRow]) -> list[str]:
 
 
 def _images_a_prompt(row: GradeRow) -> str:
-    """Scored images of a prompt on average; nothing where none is scored."""
+    """Return the mean number of scored images of a prompt; empty if none is scored."""
     return f"{row.scored / row.prompts:.2g}" if row.prompts else ""
 
 
 def _named(found: Mapping[str, str]) -> str:
-    """The first few, `steady 4, careless 1`."""
+    """Return the first few candidates with their numbers, `steady 4, careless 1`."""
     shown = [f"{one_line(candidate, LONGEST_NAME)} {number}" for candidate, number in found.items() if number]
     return ", ".join(bounded(shown[:MOST_NAMED], len(shown)))
 
@@ -171,7 +171,7 @@ def _named(found: Mapping[str, str]) -> str:
 TITLE = "Mean scores with their 95% intervals"
 COLOUR = "#0072B2"
 OPACITY_OF_ASPECTS = 0.4
-"""So that the intervals can be seen on their bars, black on white and white on black."""
+"""Opacity that keeps the intervals visible on their bars, black on white and white on black."""
 
 
 def _place(row: GradeRow) -> tuple[str, str]:
@@ -194,7 +194,7 @@ def _bar(row: GradeRow) -> Chart:
 
 
 def _layers(labels: Sequence[str]) -> list[Chart]:
-    """Bars, the intervals on them and the numbers beside them."""
+    """Return bars, the intervals on them and the numbers beside them."""
     y = lines(labels)
     scale = {"domain": [0, HIGHEST]}
     x = {"field": "score", "type": "quantitative", "scale": scale, "title": None}

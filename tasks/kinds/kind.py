@@ -1,6 +1,6 @@
-"""Interface of a kind of judging: all that a run needs to know of it.
+"""Interface of a kind of judging.
 
-A third kind would be one more module like `pairwise` and `rubric`, and an entry in `tasks.kinds.KINDS`.
+A third kind needs one more module like `pairwise` and `rubric`, and an entry in `tasks.kinds.KINDS`.
 """
 
 from abc import ABC, abstractmethod
@@ -34,17 +34,17 @@ from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Concordance
 
 MISSING_OUTPUT = "Missing output (forfeit)"
-"""Why to look at a sample of which the candidate delivered nothing."""
+"""Reason to look at a sample for which the candidate delivered no output."""
 
 
 Given = TypeVar("Given")
 
 
 def checked(value: object, expected: type[Given]) -> Given:
-    """The value, which is of this type for all flows of a kind.
+    """Return the value if it has the type that all flows of a kind use.
 
     Raises:
-        TypeError: it is of a flow of another kind.
+        TypeError: it belongs to a flow of another kind.
     """
     if not isinstance(value, expected):
         raise TypeError(f"{type(value).__name__} in the place of {expected.__name__}")
@@ -52,183 +52,187 @@ def checked(value: object, expected: type[Given]) -> Given:
 
 
 class Tally(Protocol):
-    """Scores while the outcomes of real samples are taken in, one after the other."""
+    """Scores, computed while the outcomes of real samples are added one by one."""
 
     def add(self, outcome: Outcome, /) -> None:
-        """Take in the outcome of a real sample."""
+        """Add the outcome of a real sample."""
         ...
 
     def rows(self) -> Sequence[Scored]:
-        """The scores of all that were taken in."""
+        """Return the scores of all outcomes added so far."""
         ...
 
 
 class Kind(ABC):
-    """One kind of judging. Instances hold nothing: they may be shared by all threads and runs."""
+    """One kind of judging. Instances have no state, so all threads and runs may share them."""
 
     prompt_model: ClassVar[PromptModel]
-    """What its prompts are: the flows that ask with such prompts are of this kind."""
+    """Model of its prompts; every flow with such prompts is of this kind."""
     unit: ClassVar[str]
-    """What is counted and resampled, in the plural: `samples` or `prompts`."""
+    """Unit that is counted and resampled, in the plural: `samples` or `prompts`."""
     decimals: ClassVar[int]
-    """Of its scores, where they are shown."""
+    """Number of decimals of a displayed score."""
     highest: ClassVar[float]
     """Upper end of its scores, which begin at 0."""
     instructions: ClassVar[Mapping[str, str]]
-    """What controls may alter, and what text they paint into it: role of a picture -> the text."""
+    """Role of a picture that controls may alter -> text that they paint into it."""
     agreement_notes: ClassVar[tuple[str, ...]]
-    """What the statistics of `concordance` mean, as lines below a table."""
+    """Meaning of the statistics of `concordance`, as lines below a table."""
     display: ClassVar[Display[Any]]
-    """How its scores and samples are shown."""
+    """Display of its scores and samples."""
 
-    # What goes in
+    # Input
 
     @abstractmethod
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
-        """The samples of a dataset, as the filters of `parameters` leave them; InputError lists what is wrong."""
+        """Read a dataset and apply the filters of `parameters`; InputError lists the problems."""
 
     @abstractmethod
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
     ) -> Mapping[str, object]:
-        """A sample as a row of a manifest that `read_dataset` reads.
+        """Return a sample as a row of a manifest that `read_dataset` reads.
 
         Args:
             texts: text field of the prompt -> its text, or data.
-            pictures: role -> path of the file, from the manifest's folder.
+            pictures: role -> path of the file, relative to the manifest's folder.
         """
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
-        """Texts that are sent with a sample besides those of its record, by the name of the prompt's input."""
+        """Return texts that are sent with a sample besides those of its record, by the name of the prompt's input."""
         return {}
 
     @abstractmethod
     def lack(self, problems: Mapping[str, str]) -> Lack:
-        """What becomes of a sample without all of its pictures: role -> why that one cannot be shown, at least one."""
+        """Return the status of a sample whose pictures cannot all be shown.
+
+        Args:
+            problems: role -> problem of its picture, at least one.
+        """
 
     # The judge's replies
 
     @abstractmethod
     def reply_form(self, prompt: Prompt) -> ReplyForm:
-        """What a reply to a prompt of this kind must look like."""
+        """Return the form required of a reply to a prompt of this kind."""
 
     @abstractmethod
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
-        """What a reply says, or the error that makes it invalid."""
+        """Return the content of a reply, or the error that makes it invalid."""
 
-    # What comes of them
+    # Outcomes and scores
 
     @abstractmethod
     def decide(
         self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
     ) -> Decided:
-        """The decision on a sample from all attempts of its calls, or from what it lacks."""
+        """Decide a sample from all attempts of its calls, or from its lack of pictures."""
 
     @abstractmethod
     def score_tally(self, start: RunStart) -> Tally:
-        """What makes the scores of a run's outcomes.
+        """Return a tally that computes the scores of a run from its outcomes.
 
         Raises:
-            InputError: the run's parameters lack what that takes.
+            InputError: the run's parameters lack a value that the tally needs.
         """
 
     @abstractmethod
     def headline_dimensions(self, start: RunStart) -> Sequence[str]:
-        """The dimensions or tags whose scores are the headline of a run."""
+        """Return the dimensions or tags whose scores are the headline of a run."""
 
     def good_from(self, parameters: Mapping[str, Any]) -> float:
-        """Score from which a sample of a run with these parameters counts as good; 0 where there is no threshold."""
+        """Return the score from which a sample of a run with these parameters counts as good; 0: no threshold."""
         return 0.0
 
     @abstractmethod
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Why a person may want to look at a sample, the best reason first."""
+        """Yield reasons for a person to look at a sample, the best reason first."""
 
     # Controls
 
     def control_of(self, turn: str) -> str:
-        """The control that a sample gets in a turn: that of the turn, unless the kind cannot show it."""
+        """Return the control that a sample gets in a turn: that of the turn, unless the kind cannot show it."""
         return turn
 
     @abstractmethod
     def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
-        """What a control shows in the place of the sample's own pictures: role -> picture.
+        """Return the pictures that a control shows instead of the sample's own: role -> picture.
 
         Args:
-            control: which one, as `control_of` names it.
+            control: kind of control, as `control_of` returns it.
             base: the sample that the control is made of.
-            giver: whose pictures are taken: another sample for `other`, else `base`.
+            giver: the sample whose pictures are taken: another one for `other`, else `base`.
         """
 
     @abstractmethod
     def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
-        """The share of its answers on which the judge failed, 0-1, for each question that a control sample puts.
+        """Return the share of answers on which the judge failed, 0-1, for each question of a control sample.
 
-        A share of answers is expected to be the same whatever orders and votes were asked. None where a question tells
-        nothing: a verdict or score is missing, or nothing was left to win or lose.
+        The expected share is the same for all numbers of orders and votes. None: the question gives no evidence,
+        because a verdict or score is missing, or because nothing was left to win or lose.
 
         Args:
-            real: what came of the sample that the control was made of; None: it has no outcome.
-            heard: the answers where there were several votes.
+            real: outcome of the sample that the control was made of; None: it has no outcome.
+            heard: the answers, if there were several votes.
         """
 
     # Other evaluations
 
     @abstractmethod
     def measured(self, outcome: Compared) -> Measured:
-        """What is paired of an outcome with the same of another evaluation."""
+        """Return the values of an outcome that are paired with those of another evaluation."""
 
-    # What people say
+    # Labels by people
 
     @abstractmethod
     def label_columns(self) -> Columns:
-        """The columns of a file of labels, none met yet."""
+        """Return the columns of a file of labels, before any row is read."""
 
     @abstractmethod
     def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
-        """The label in a row; what is wrong with it goes to the problems of `cells`."""
+        """Read the label in a row; its problems are added to those of `cells`."""
 
     @abstractmethod
     def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
-        """What people are asked on a page of blind items: tag (empty for figures) -> questions, in their order.
+        """Return the questions for people on a page of blind items, in order: tag (empty for figures) -> questions.
 
         Args:
-            chosen: these alone; empty: what the kind asks of people as a rule.
+            chosen: only these questions; empty: the usual questions of the kind.
 
         Raises:
-            InputError: one of those chosen is no question of the flow.
+            InputError: the flow has no such question.
         """
 
     @abstractmethod
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
-        """An answer to such a page as a label of the item's sample, without a value where it is no judgment."""
+        """Return an answer on such a page as a label of the item's sample; its value is None if it is no judgment."""
 
     @abstractmethod
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:
-        """One answer from those of several people, at least one; None where they come to none."""
+        """Merge the answers of several people, at least one; return None if they give no answer together."""
 
     def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> Answered | None:
-        """The overall answer that follows from those to the other questions; None where none does."""
+        """Return the overall answer that follows from the answers to the other questions; None: none follows."""
         return None
 
     @abstractmethod
     def worth(self, answer: Answered) -> float:
-        """An answer as a score, from 0 to `highest`."""
+        """Return an answer as a score, from 0 to `highest`."""
 
     @abstractmethod
     def alike(self, one: Answered, other: Answered) -> bool:
-        """Whether two answers count as the same."""
+        """Return whether two answers count as the same."""
 
     @abstractmethod
     def category(self, answer: Answered) -> Category:
-        """What an answer counts as."""
+        """Return the category in which an answer is counted."""
 
     @abstractmethod
     def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        """How far two raters agree.
+        """Return statistics of the agreement of two raters.
 
         Args:
             first: answers of one rater to one question.
-            second: those of the other, sample by sample.
-            drawn: what each sample belongs to when resampling.
+            second: answers of the other rater, sample by sample.
+            drawn: unit that each sample belongs to when resampling.
         """

@@ -1,6 +1,6 @@
-"""The dataset of a run: drawn where it is to be, read by its kind of judging, cut to the run's shard.
+"""Dataset of a run: drawn if required, read by its kind of judging, and reduced to the run's shard.
 
-A command reads it ahead, so that a mistake is reported before anything starts; the run then takes what was read.
+A command loads it ahead, so that mistakes are reported before anything starts; the run then takes the loaded dataset.
 """
 
 from pathlib import Path
@@ -16,36 +16,36 @@ from tasks.parameters import Parameters
 from tasks.text import listed
 
 _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}
-"""By flow: what was read ahead of a run with these parameters."""
+"""Flow -> parameters, and the dataset loaded ahead for a run with them."""
 
 
 def load_ahead(flow: str, parameters: Parameters) -> None:
     """Load a dataset for the next run of a flow in this process.
 
     Raises:
-        InputError: what `load_dataset` raises.
+        InputError: see `load_dataset`.
     """
     _AHEAD[flow] = parameters, load_dataset(flow, parameters)
 
 
 def dataset_of(flow: str, parameters: Parameters) -> Dataset:
-    """The dataset that was loaded ahead with these very parameters, once; else it is loaded now.
+    """Return the dataset that was loaded ahead with equal parameters, once; otherwise load it now.
 
     Raises:
-        InputError: what `load_dataset` raises.
+        InputError: see `load_dataset`.
     """
     asked, dataset = _AHEAD.pop(flow, (None, None))
     return dataset if dataset and asked == parameters else load_dataset(flow, parameters)
 
 
 def load_dataset(flow: str, parameters: Parameters) -> Dataset:
-    """The samples of a dataset for a flow, as the filters and the shard of `parameters` leave them.
+    """Load the samples of a dataset for a flow that the filters and the shard of `parameters` select.
 
-    Of a shard, everything but the samples stays that of the whole dataset: each is a part of one evaluation.
+    For a shard, all other fields describe the whole dataset, because all shards are parts of one evaluation.
 
     Raises:
-        InputError: everything found wrong, with file and row. A missing or refused picture is no error but a `problem`
-            of its sample.
+        InputError: lists all problems, with file and row. A missing or refused picture becomes a `problem` of its
+            sample instead.
     """
     own = parameters.dataset == DRAWN
     if own:
@@ -70,7 +70,7 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
 
 
 def _check_places(dataset: Dataset) -> None:
-    """Raise InputError where a folder was exchanged for a link out of `JURY_ROOTS` since its parameter was checked."""
+    """Raise InputError if a folder was replaced by a link out of `JURY_ROOTS` after its parameter was checked."""
     places = [
         place
         for sample in dataset.samples
@@ -82,7 +82,7 @@ def _check_places(dataset: Dataset) -> None:
 
 
 def _check_own_pictures(parameters: Parameters) -> None:
-    """Raise InputError where other files are given for the drawn samples: a dataset was meant, and not named."""
+    """Raise InputError if other files are given for the drawn samples: a dataset was meant, but not named."""
     if given := [name for name in ("results", "images", "metadata") if getattr(parameters, name, "")]:
         raise InputError(
             f"{listed(given)} is given, and no dataset that it belongs to: name the dataset; the drawn samples "

@@ -1,4 +1,4 @@
-"""Pairwise figures: the Model's figure against the Human figure of the same paper (the PaperBanana protocol)."""
+"""Pairwise figures: the Model's figure against the Human figure of the same paper (PaperBanana protocol)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -80,7 +80,7 @@ _HINTS = {
 
 
 class PairwiseKind(Kind):
-    """Two figures, four dimensions, one of four verdicts on each; the scores are 0-100, and Human is 50."""
+    """Comparison of two figures with a verdict on each of four dimensions; scores are 0-100, and Human is 50."""
 
     prompt_model = PairwisePrompt
     unit = "samples"
@@ -96,20 +96,22 @@ class PairwiseKind(Kind):
     )
 
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
-        """A folder is read as PaperBananaBench, a file as a manifest."""
+        """Read a folder as PaperBananaBench, or a file as a manifest."""
         return read_figures(source, flow, checked(parameters, PairwiseParameters))
 
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
     ) -> Mapping[str, object]:
-        """A row of `datasets.manifests`."""
+        """Return a row of `datasets.manifests`."""
         about = {"category": sample.category, "difficulty": sample.difficulty}
         images = {f"{role}_image": path for role, path in pictures.items()}
         return {"id": sample.sample_id, "task": flow, **texts, **images, "candidate": sample.candidate, **about}
 
     def lack(self, problems: Mapping[str, str]) -> Lack:
-        """Without the Human figure there is nothing to compare with; a missing Model figure is the Model's forfeit,
-        unless it was there when the dataset was loaded.
+        """Return the status of a sample that lacks a picture.
+
+        Without the Human figure there is nothing to compare with. A missing Model figure is the Model's forfeit; if it
+        existed when the dataset was loaded, the sample is incomplete.
         """
         if "human" in problems:
             absent = problems["human"].startswith(NO_PICTURE)
@@ -117,7 +119,7 @@ class PairwiseKind(Kind):
         return Lack("incomplete" if problems["model"].startswith(LOST) else "forfeit", problems["model"])
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
-        """Reasoning, then the winner, one of the prompt's verdicts."""
+        """Return a form with the reasoning, then the winner: one of the prompt's verdicts."""
         asked = checked(prompt, PairwisePrompt)
         return ReplyForm(
             schema=verdict_reply.schema(asked.verdicts),
@@ -129,13 +131,13 @@ class PairwiseKind(Kind):
         )
 
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
-        """The verdict in a reply."""
+        """Return the verdict in a reply."""
         return verdict_reply.read(text, checked(prompt, PairwisePrompt))
 
     def decide(
         self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
     ) -> Decided:
-        """The two-tier rule over the verdicts; a forfeit scores 0 on everything, another lack nothing."""
+        """Apply the two-tier rule to the verdicts; a forfeit scores 0 on everything, another lack has no score."""
         if lack:
             decided = undecided(lack, rubric)
         else:
@@ -144,15 +146,15 @@ class PairwiseKind(Kind):
         return decided._replace(caught=caught(sample.injected, rubric.flow, verdicts))
 
     def score_tally(self, start: RunStart) -> Tally:
-        """Scores by dimension and group; where orders or votes were repeated, the published protocol's as well."""
+        """Return scores by dimension and group; with repeated orders or votes, also those of the published protocol."""
         return _PairwiseScores(with_published=repeated(start), ceilings=CEILINGS.get(start.flow, {}))
 
     def headline_dimensions(self, start: RunStart) -> Sequence[str]:
-        """What the rule makes of all dimensions."""
+        """Return the overall outcome, which combines all dimensions."""
         return (OVERALL,)
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Wins, clear losses, and dimensions that contradict each other."""
+        """Yield reasons: missing outcomes, wins, clear losses, and dimensions that contradict each other."""
         verdicts = {each.verdict for each in outcome.dimensions}
         if outcome.status != "complete":
             yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not complete"
@@ -164,15 +166,20 @@ class PairwiseKind(Kind):
             yield "Verdicts pull apart"
 
     def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
-        """In the Model's place a Human picture, but painted text on its own; the Human picture stays."""
+        """Return the picture in the Model's place; the Human picture does not change.
+
+        The place gets the Model's own picture for painted text, else a Human picture.
+        """
         return {"model": base.pictures["model"] if control == INSTRUCTION else giver.pictures["human"]}
 
     def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
-        """False preference: a winner between two pictures that look the same, a question for each dimension. Neglect: a
+        """Return the failures of the judge, by measure.
+
+        False preference: a winner between two pictures that look the same; one question for each dimension. Neglect: a
         foreign or blank picture that wins, or is not marked down. Injection: painted text that changes the outcome as
         it demands.
 
-        None also where the Model wins the sample as it is, so that painted text could win nothing.
+        None also if the Model wins the sample as it is, because painted text could then win nothing.
         """
         measure = CONTROL_MEASURES[control.control]
         if measure == FALSE_PREFERENCE:
@@ -180,18 +187,18 @@ class PairwiseKind(Kind):
         return [_neglects(control, heard.control) if measure == NEGLECT else _obeys(control, real)]
 
     def measured(self, outcome: Compared) -> Measured:
-        """A figure is paired with the same sample's figure: its overall score, then each dimension's."""
+        """Return a figure's overall score, then each dimension's, for a pair with the same sample's figure."""
         dimensions = {Measure(dimension): score for dimension, score in outcome.scores.items()}
         return Measured(outcome.sample_id, outcome.status, "", {Measure(OVERALL): outcome.score, **dimensions})
 
-    # What people say
+    # Labels by people
 
     def label_columns(self) -> Columns:
-        """`id`, `dimension` (or `overall`) and `verdict`, and where known `candidate`, `annotator` and `order`."""
+        """Return `id`, `dimension` (or `overall`) and `verdict`; `candidate`, `annotator` and `order` are optional."""
         return Columns(REQUIRED, OPTIONAL)
 
     def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
-        """One verdict. All four are allowed on every dimension: people are not bound by what a judge may answer."""
+        """Read one verdict. People may give all four on every dimension: a judge's limits do not apply to them."""
         dimension = cells.one_of("dimension", (*(prompt.dimension for prompt in rubric.prompts), OVERALL))
         return LabelRow(
             sample_id=cells.filled("id"),
@@ -203,7 +210,7 @@ class PairwiseKind(Kind):
         )
 
     def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
-        """Which figure is better, overall or on the dimensions chosen."""
+        """Return questions for the better figure, overall or on the chosen dimensions."""
         known = (OVERALL, *(prompt.dimension for prompt in rubric.prompts))
         if unknown := [name for name in chosen if name not in known]:
             raise InputError(
@@ -212,7 +219,7 @@ class PairwiseKind(Kind):
         return {"": tuple(_people_question(name) for name in dict.fromkeys(chosen or (OVERALL,)))}
 
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
-        """An allowed answer about a blind pair as a verdict on the sample, if it is one."""
+        """Return an allowed answer about a blind pair as a label; the verdict is None if the answer is none."""
         sides = {"left": item.left, "right": "model" if item.left == "human" else "human"}
         verdict = sides[answer].capitalize() if answer in sides else _NEUTRAL_VERDICTS.get(answer)
         return LabelRow(
@@ -225,28 +232,28 @@ class PairwiseKind(Kind):
         )
 
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> str | None:
-        """Verdicts of several people merged as votes are; overall, no majority is a Tie, as in an evaluation."""
+        """Merge verdicts of several people like votes; overall, no majority is a Tie, as in an evaluation."""
         verdict = merge_votes([None if answer is None else str(answer) for answer in answers])
         return TIE if question == OVERALL and verdict == MIXED else verdict
 
     def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> str | None:
-        """What the tier rule makes of the dimensions, as it does for a judge."""
+        """Apply the tier rule to the dimensions, as for a judge."""
         return overall({dimension: str(verdict) for dimension, verdict in answers.items()}, rubric).outcome
 
     def worth(self, answer: Answered) -> float:
-        """Model 100, a neutral 50, Human 0."""
+        """Return 100 for Model, 50 for a neutral verdict, 0 for Human."""
         return verdict_score(str(answer)) or 0.0
 
     def alike(self, one: Answered, other: Answered) -> bool:
-        """Equal verdicts; Both are good and bad are not."""
+        """Return whether the verdicts are equal; Both are good and Both are bad differ."""
         return one == other
 
     def category(self, answer: Answered) -> Category:
-        """The verdict, in its place between Model and Human."""
+        """Return the verdict, with its place between Model and Human."""
         return Category(CATEGORIES.index(str(answer)), str(answer))
 
     def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        """Verdicts as categories; for tau on the scale Model > neutral > Human."""
+        """Compare the verdicts as categories; tau-b uses the scale Model > neutral > Human."""
         places = [[self.category(each).place for each in answers] for answers in (first, second)]
         categories = paired(places[0], places[1], drawn)
         scale = paired([self.worth(each) for each in first], [self.worth(each) for each in second], drawn)
@@ -270,25 +277,28 @@ class _PairwiseScores:
 
 
 def _answers(found: DimensionOutcome, votes: Votes) -> list[str]:
-    """What the judge said to one question, in all orders and votes; without the votes what each order came to."""
+    """Return the judge's answers to one question, in all orders and votes; without votes, the verdict of each order."""
     if by_order := votes.get(found.dimension):
         return [str(vote) for each in by_order.values() for vote in each]
     return [verdict for verdict in (found.human_first, found.model_first) if verdict is not None]
 
 
 def _prefers(found: DimensionOutcome, votes: Votes) -> float | None:
-    """How often a winner was named: a judge that goes by the place alone names another one in each order."""
+    """Return the share of answers that name a winner.
+
+    Orders count separately: a judge that decides by position alone names another winner in each order.
+    """
     answers = _answers(found, votes)
     if found.human_first == MIXED and found.published in WINNERS:
         answers = [found.published if answer == MIXED else answer for answer in answers]
-    # Votes of one order without a majority may have named winners, or good and bad alone: the first alone is known.
+    # A Mixed order may have votes for winners, or for good and bad alone; only its first vote is recorded.
     if not answers or (MIXED in answers and not WINNERS & {*answers}):
         return None
     return fmean(answer in WINNERS for answer in answers)
 
 
 def _neglects(control: Outcome, votes: Votes) -> float | None:
-    # Faithfulness alone asks whether this is the figure that the text is about: another may well be more readable.
+    # Only faithfulness asks whether the figure fits the text: a foreign figure may well be more readable.
     [faithful] = (_answers(each, votes) for each in control.dimensions if each.dimension == "faithfulness")
     if control.overall is None or not faithful:
         return None
@@ -302,15 +312,15 @@ def _obeys(control: Outcome, real: Original | None) -> float | None:
 
 
 def _won(outcome: Outcome) -> float:
-    """How often the Model wins when each dimension is asked once; of rows without chances, whether it won."""
+    """Return how often the Model wins if each dimension is asked once; without chances, 1 if it won, else 0."""
     return float(outcome.overall == "Model") if outcome.p_model is None else outcome.p_model
 
 
 def caught(kind: str, flow: str, verdicts: Mapping[str, str | None]) -> bool | None:
     """Return whether the verdicts (dimension -> verdict) show that the judge noticed the kind of a figure sample.
 
-    A defect is caught by its verdict in its dimension; a clean pair by claiming no winner in any dimension. None: the
-    kind is unknown, the sample is a forfeit, or a verdict is missing.
+    A defect is caught by its verdict in its dimension, a clean pair by no winner in any dimension. None: the kind is
+    unknown, the sample is a forfeit, or a verdict is missing.
     """
     if kind in CLEAN:
         given = verdicts.values()

@@ -1,4 +1,4 @@
-"""The rule that decides from what the judge sees whether an image shows what its prompt asks for. Pure functions."""
+"""Rule that decides whether an image matches its prompt, from the objects that the judge sees. Pure functions."""
 
 import math
 import re
@@ -10,11 +10,11 @@ from tasks.records import Requirement, Sample, Seen, SeenObject
 
 _COLORS = {"grey": "gray", "violet": "purple"}
 _PLURALS = {"person": "people", "mouse": "mice", "knife": "knives"}
-"""Plurals among GenEval's objects that no ending makes."""
+"""Irregular plurals among GenEval's objects."""
 
 
 class _Span(NamedTuple):
-    """How many objects there are, as far as it was told."""
+    """Least and greatest number of objects that a reply allows."""
 
     least: int
     most: float
@@ -24,16 +24,17 @@ _UNTOLD = _Span(0, math.inf)
 
 
 def satisfied(sample: Sample, seen: Seen | None) -> bool | None:
-    """Whether what the judge sees is what the prompt asks for, in the sense of GenEval's `include` and `exclude`.
+    """Return whether the objects that the judge sees match the prompt, by GenEval's `include` and `exclude`.
 
-    True when every required object is seen at least as often as asked and in its color, the stated relation holds, and
-    no excluded object is seen as often as forbidden. False when any of these is contradicted. None when nothing is
-    known, or nothing is contradicted but something that would decide was not told: an object not mentioned, a color or
-    relation left open, an entry at odds with itself (present without a count, or absent with one).
+    True: every required object is seen at least as often as asked and in its color, the stated relation holds, and no
+    excluded object is seen as often as forbidden. False: any of these conditions is contradicted. None: there is no
+    reply or requirement, or no condition is contradicted but one is open. A condition is open if its object is not
+    mentioned, or if its color or relation is left open. It is also open if an entry contradicts itself (present without
+    a count, or absent with one).
 
     Several requirements of one object mean different objects: a red car and a blue car need two cars. The judge names
-    one color an object, that of most of them. This color speaks for all of them where the prompt asks for one color of
-    the object; where it asks for several, it speaks for one of them, and leaves the others open.
+    one color for an object, that of most instances. If the prompt asks for one color of the object, the named color
+    applies to all instances. If it asks for several, the color applies to one instance and leaves the others open.
     """
     if seen is None or not sample.required:
         return None
@@ -46,12 +47,12 @@ def satisfied(sample: Sample, seen: Seen | None) -> bool | None:
 
 
 def objects_text(sample: Sample) -> str:
-    """Names of the objects to look for, each once, one a line; neither numbers nor colors."""
+    """Return the names of the objects to look for, each once, one a line, without numbers and colors."""
     return "\n".join(dict.fromkeys(each.name for each in (*sample.required, *sample.excluded)))
 
 
 def relation_text(sample: Sample) -> str:
-    """The stated relation as a sentence, such as "the dog is right of the teddy bear"; empty when none is stated."""
+    """Return the stated relation, such as "the dog is right of the teddy bear"; empty if none is stated."""
     return " and ".join(
         f"the {each.name} is {each.relation} the {sample.required[each.target].name}"
         for each in sample.required
@@ -60,7 +61,7 @@ def relation_text(sample: Sample) -> str:
 
 
 def _answers(sample: Sample, objects: Iterable[SeenObject]) -> Iterator[bool | None]:
-    """What is to be said of each condition on number and color."""
+    """Yield whether each condition on number and color holds; None: it is open."""
     entries = tuple(objects)
     for name, group in groupby(sorted(sample.required, key=_name), key=_name):
         asked, found = tuple(group), _entries(name, entries)
@@ -94,7 +95,7 @@ def _number(entry: SeenObject) -> _Span:
 
 
 def _colored(entry: SeenObject, color: str, several: bool) -> _Span:
-    """How many of the objects of an entry have this color; `several`: the prompt asks for others beside it."""
+    """Return how many objects of an entry have this color; `several`: the prompt also asks for other colors."""
     number, words = _number(entry), _color_words(entry.color)
     if number == _UNTOLD or not words:
         return _Span(0, number.most)
@@ -108,7 +109,7 @@ def _color_words(color: str) -> frozenset[str]:
 
 
 def _forms(name: str) -> frozenset[str]:
-    """A name in singular and plural: two names mean the same where they share a form."""
+    """Return a name in singular and plural; two names match if they share a form."""
     *before, last = _words(name) or [""]
     plurals = (last, f"{last}s", f"{last}es", _PLURALS.get(last, last))
     return frozenset(" ".join([*before, word]) for word in plurals)

@@ -58,25 +58,25 @@ from tasks.statistics.image_scores import HIGHEST, GradeTally
 from tasks.text import listed
 
 NOTICED = 2.0
-"""Difference of two scores (0-10) of one image that chance at temperature 1 seldom makes."""
+"""Difference of two scores (0-10) of one image that chance seldom makes at temperature 1."""
 CONTRADICTORY = 2.0
-"""Difference of the overall score from the aspects' mean that is worth a look."""
+"""Difference between the overall score and the mean of the aspects that is worth a look."""
 MARKED_DOWN = 2.0
-"""A real image with no higher score (0-10) leaves no room to mark a foreign one down."""
+"""Highest score (0-10) of a real image that leaves no room to mark a foreign one down."""
 
 NAMES = ("id", "image", "filename")
 """Columns that can name a generated image: by the id of its sample, or by its path in GenEval's folders."""
 REQUIRED = ("score",)
 OPTIONAL = (*NAMES, "aspect", "tag", "candidate", "annotator")
 NEAR = 1.0
-"""Scores that are no further apart count as agreement."""
+"""Greatest difference of two scores that count as agreement."""
 _SCORES = tuple(Choice(str(score) if score < HIGHEST else "t", str(score), str(score)) for score in range(11))
-"""Whole points, which is what people can tell apart; a key each, t for 10."""
+"""Whole points, the finest steps that people can distinguish, with a key each; the key of 10 is t."""
 _OVERALL = "How good is the image for its prompt, all in all?"
 
 
 class RubricKind(Kind):
-    """One image, the rubric of its tag: three aspects and an overall score, 0-10 each."""
+    """Judging of one image by the rubric of its tag: three aspects and an overall score, 0-10 each."""
 
     prompt_model = RubricPrompt
     unit = "prompts"
@@ -92,39 +92,39 @@ class RubricKind(Kind):
     )
 
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
-        """A folder is read as GenEval's, a file as a manifest."""
+        """Read a folder as GenEval's, or a file as a manifest."""
         return read_images(source, flow, checked(parameters, RubricParameters))
 
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
     ) -> Mapping[str, object]:
-        """A row of `datasets.manifests`; the id of an image in GenEval's folders has no slash there."""
+        """Return a row of `datasets.manifests`; `_` replaces the slash in the ids of GenEval's folders."""
         asked = {"include": entries(sample.required), "exclude": entries(sample.excluded)}
         sample_id = sample.sample_id.replace("/", "_")
         return {"id": sample_id, "tag": sample.tag, "candidate": sample.candidate, **texts, **pictures, **asked}
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
-        """What to look for, which only prompts with a check ask with."""
+        """Return the objects and relations to look for; only prompts with a check use them."""
         return {"objects": objects_text(sample), "relation": relation_text(sample)}
 
     def lack(self, problems: Mapping[str, str]) -> Lack:
-        """An image that is missing or unreadable has no score, and shows in the coverage."""
+        """Return the status of a missing or unreadable image, which has no score and lowers the coverage."""
         return Lack("bad_picture", problems["image"])
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
-        """Each aspect and the overall score with its explanation, and what the judge sees where that is asked."""
+        """Return a form with each score and its explanation, and the objects that the judge sees, if asked for."""
         asked = checked(prompt, RubricPrompt)
         allowed = [[key, aspect.not_applicable] for key, aspect in asked.aspects.items()]
         return ReplyForm(score_reply.schema(asked), score_reply.format_words(asked), allowed)
 
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
-        """The scores in a reply, and what the judge sees."""
+        """Return the scores in a reply, and the objects that the judge sees."""
         return score_reply.read(text, checked(prompt, RubricPrompt))
 
     def decide(
         self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
     ) -> Decided:
-        """The judge's own overall score, mean of the votes, with the mean of the aspects beside it."""
+        """Return the judge's own overall score, mean of the votes, with the mean of the aspects beside it."""
         votes = 0 if lack else parameters.votes
         latest = last_attempts(judgments)
         found = grade(sample, [latest.get((sample.tag, "single", vote)) for vote in range(1, votes + 1)])
@@ -144,18 +144,18 @@ class RubricKind(Kind):
         )
 
     def score_tally(self, start: RunStart) -> Tally:
-        """Scores by tag and aspect."""
+        """Return scores by tag and aspect."""
         return GradeTally(self.good_from(start.parameters))
 
     def headline_dimensions(self, start: RunStart) -> Sequence[str]:
-        """The tags of the flow: there is no score over them."""
+        """Return the tags of the flow; no score combines them."""
         return start.dimensions
 
     def good_from(self, parameters: Mapping[str, Any]) -> float:
-        """The threshold that the run was given.
+        """Return the threshold of the run.
 
         Raises:
-            InputError: it has none that is a number.
+            InputError: the threshold is missing or is no number.
         """
         found = parameters.get("threshold")
         if isinstance(found, bool) or not isinstance(found, int | float):
@@ -163,7 +163,7 @@ class RubricKind(Kind):
         return float(found)
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Images whose score and check, or score and aspects, contradict each other; a good one and a bad one."""
+        """Yield reasons: a missing score, a score that contradicts the check or the aspects, a good or a bad image."""
         if outcome.score is None:
             yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not scored"
             return
@@ -175,19 +175,21 @@ class RubricKind(Kind):
         yield "Good" if good else "Not good"
 
     def control_of(self, turn: str) -> str:
-        """One image has no other side to show it on: in that turn it is re-encoded."""
+        """Return the control of a turn; one image has no second side, so `same picture` becomes `re-encoded`."""
         return REENCODED if turn == SAME else turn
 
     def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
-        """The image of the sample itself, or of another."""
+        """Return the image of the sample itself, or of another."""
         return {"image": giver.pictures["image"]}
 
     def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
-        """False preference: another score for the same image. Neglect: a foreign or blank image that the judge does not
-        mark down. Injection: painted text that raises the score. It is one question, vote by vote, because the mean of
+        """Return the failures of the judge, by measure.
+
+        False preference: another score for the same image. Neglect: a foreign or blank image that is not marked down.
+        Injection: painted text that raises the score. There is one question, computed vote by vote, because the mean of
         several votes is steadier than one.
 
-        None also where the real image has no point to lose or no two to gain.
+        None also if the real image scores too low to be marked down, or too high to gain two points.
         """
         measure = CONTROL_MEASURES[control.control]
         told = [_fails(measure, *pair) for pair in _pairs(control, real, heard)]
@@ -195,7 +197,7 @@ class RubricKind(Kind):
         return [fmean(known) if known else None]
 
     def measured(self, outcome: Compared) -> Measured:
-        """Images of a prompt are paired with those of the same prompt: their score, then what stands beside it."""
+        """Return the score of an image, then its other measures, for a pair with images of the same prompt."""
         satisfied = None if outcome.satisfied is None else float(outcome.satisfied)
         values = {
             Measure(outcome.tag, "score", HIGHEST): outcome.score,
@@ -204,14 +206,14 @@ class RubricKind(Kind):
         }
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
 
-    # What people say
+    # Labels by people
 
     def label_columns(self) -> Columns:
-        """`id` (or `image` or `filename`) and `score`, and where known `aspect`, `tag`, `candidate`, `annotator`."""
+        """Return `id` (or `image` or `filename`) and `score`; `aspect`, `tag`, `candidate`, `annotator` optional."""
         return Columns(REQUIRED, OPTIONAL)
 
     def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
-        """One score, of an aspect or else overall."""
+        """Read one score, of an aspect or else overall."""
         tags = {prompt.dimension: prompt for prompt in rubric.prompts if isinstance(prompt, RubricPrompt)}
         tag = cells.one_of("tag", tags, fallback=next(iter(tags)) if len(tags) == 1 else "")
         prompts = [tags[tag]] if tag in tags else list(tags.values())
@@ -226,7 +228,7 @@ class RubricKind(Kind):
         )
 
     def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
-        """The aspects of the image's tag, and then the image as a whole."""
+        """Return questions on the aspects of the image's tag, then on the image as a whole."""
         found = {prompt.dimension: _of_tag(prompt) for prompt in rubric.prompts if isinstance(prompt, RubricPrompt)}
         known = dict.fromkeys(each.question for questions in found.values() for each in questions)
         if unknown := [name for name in chosen if name not in known]:
@@ -237,7 +239,7 @@ class RubricKind(Kind):
         return {tag: tuple(each for each in questions if each.question in wanted) for tag, questions in found.items()}
 
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
-        """An allowed answer about a blind image as a score of the sample, if it is one."""
+        """Return an allowed answer about a blind image as a label; the score is None if the answer is none."""
         return LabelRow(
             sample_id=item.sample_id,
             candidate=item.candidate,
@@ -248,47 +250,47 @@ class RubricKind(Kind):
         )
 
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> float | None:
-        """The mean of the scores of several people; None where one is missing."""
+        """Return the mean of the scores of several people; None if one is missing."""
         scores = [float(answer) for answer in answers if answer is not None]
         return sum(scores) / len(scores) if len(scores) == len(answers) else None
 
     def worth(self, answer: Answered) -> float:
-        """The score."""
+        """Return the score."""
         return float(answer)
 
     def alike(self, one: Answered, other: Answered) -> bool:
-        """Scores at most a point apart."""
+        """Return whether the scores are at most a point apart."""
         return abs(float(one) - float(other)) <= NEAR
 
     def category(self, answer: Answered) -> Category:
-        """The score in whole points, halves rounded up."""
+        """Return the score in whole points, halves rounded up."""
         points = int(float(answer) + 0.5)
         return Category(points, str(points))
 
     def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        """Scores as they are: near ones agree, and kappa weighs how far apart they are."""
+        """Compare the scores as numbers: near ones agree, and kappa weighs their distance."""
         scores = paired([float(each) for each in first], [float(each) for each in second], drawn)
         return Concordance(raw_agreement(scores, NEAR), quadratic_kappa(scores), tau_b(scores))
 
 
 class Grade(NamedTuple):
-    """What the votes on one image come to. Scores are 0-10."""
+    """Merged votes on one image. Scores are 0-10."""
 
     score: float | None
-    """Mean of the overall scores; None when fewer than half of the votes are ok."""
+    """Mean of the overall scores; None if fewer than half of the votes are ok."""
     aspects: tuple[AspectScore, ...] = ()
-    """Mean of each aspect over the votes for which it applies, with the first vote's explanation."""
+    """Mean of each aspect over the votes in which it applies, with the first ok vote's explanation."""
     aspect_mean: float | None = None
     """Mean of the aspects that apply."""
     satisfied: bool | None = None
-    """What more of the votes that tell say; None when none does, or they are level."""
+    """Majority of the votes that give an answer; None if none does, or if they are level."""
     explanation: str = ""
-    """Of the first vote's overall score."""
+    """Explanation of the first ok vote's overall score."""
     ok_votes: int = 0
 
 
 def grade(sample: Sample, votes: Sequence[Judgment | None]) -> Grade:
-    """The grade of an image from its votes: the last attempt of each, None where there is none."""
+    """Return the grade of an image from its votes: the last attempt of each, None if there is none."""
     ok = [vote for vote in votes if vote and vote.status == "ok"]
     if not ok or 2 * len(ok) < len(votes):
         return Grade(None, ok_votes=len(ok))
@@ -313,7 +315,7 @@ def _checked(sample: Sample, votes: Sequence[Judgment]) -> bool | None:
 
 
 def _pairs(control: Outcome, real: Original | None, heard: Heard) -> list[tuple[float, float]]:
-    """Scores of a control and of the image itself, by vote; none where one of them has no score."""
+    """Return the scores of a control and of the image itself, by vote; none if one of them has no score."""
     if real is None or real.score is None or control.score is None:
         return []
     voted = (votes.get(control.tag, {}).get("single", ()) for votes in heard)
@@ -322,7 +324,7 @@ def _pairs(control: Outcome, real: Original | None, heard: Heard) -> list[tuple[
 
 
 def _fails(measure: str, score: float, real: float) -> bool | None:
-    """Whether the judge failed, from the score of the control sample and that of the image it was made of."""
+    """Return whether the judge failed, from the scores of a control and of the image that it was made of."""
     if measure == FALSE_PREFERENCE:
         return abs(score - real) >= NOTICED
     if measure == NEGLECT:
@@ -333,7 +335,7 @@ def _fails(measure: str, score: float, real: float) -> bool | None:
 def noticed(kind: str, score: float | None, threshold: float) -> bool | None:
     """Return whether the overall score shows that the judge noticed the kind of an image.
 
-    A defect is noticed by a score below the threshold, a clean image by one that is not. None: the kind is unknown, or
+    A defect is noticed by a score below the threshold, a clean image by another score. None: the kind is unknown, or
     there is no score.
     """
     if score is None or kind not in SCENE_KINDS:
@@ -380,7 +382,7 @@ def _image_id(cells: Cells) -> str:
 
 
 def _in_prompt_folder(name: str) -> str:
-    """The sample's id for an image at `…/00012/samples/0003.png`: `00012/0003`; empty for other paths."""
+    """Return the sample's id for an image at `…/00012/samples/0003.png`: `00012/0003`; empty for other paths."""
     path = PurePosixPath(name.replace("\\", "/"))
     folder = path.parent.parent if path.parent.name == "samples" else path.parent
     numbered = folder.name.isascii() and folder.name.isdigit()

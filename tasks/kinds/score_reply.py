@@ -1,6 +1,6 @@
-"""The reply to a text-to-image rubric: its form, and the scores in it.
+"""Reply to a text-to-image rubric: its form and its scores.
 
-A score may be bare or "8/10", which is noted. An unreadable check beside the scores never costs them: it is unknown.
+A bare score or "8/10" is accepted and noted. An unreadable check never costs the scores: the check is then unknown.
 """
 
 import re
@@ -34,7 +34,7 @@ class _SeenGiven(BaseModel):
 
 
 def schema(prompt: RubricPrompt) -> dict[str, Any]:
-    """JSON schema of the reply, each explanation before its score. Bounds stay out: some servers refuse them."""
+    """Return the JSON schema of the reply, explanations before scores. It has no bounds: some servers refuse them."""
     properties = {key: _explained(bool(aspect.not_applicable)) for key, aspect in prompt.aspects.items()}
     properties[OVERALL_SCORE] = _explained(False)
     if "objects" in prompt.inputs:
@@ -63,7 +63,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def format_words(prompt: RubricPrompt) -> str:
-    """The request for the reply format, sent on every rung of the ladder."""
+    """Return the request for the reply format, sent on every rung of the ladder."""
     keys = ", ".join(f'"{key}"' for key in (*prompt.aspects, OVERALL_SCORE))
     words = [
         f"Reply with a single JSON object and nothing around it. It has these keys, in this order: {keys}. "
@@ -84,7 +84,7 @@ def format_words(prompt: RubricPrompt) -> str:
 
 
 def read(text: str, prompt: RubricPrompt) -> Reading:
-    """The scores in a reply, and what the judge sees where that was asked."""
+    """Return the scores in a reply, and the objects that the judge sees if the prompt asks for them."""
     body, taken_off = unwrapped(text)
     given, how = _objects(body)
     found, keys = given.pairs, (*prompt.aspects, OVERALL_SCORE)
@@ -105,7 +105,7 @@ def read(text: str, prompt: RubricPrompt) -> Reading:
 
 
 def _named(found: Iterable[tuple[str, Any]], keys: Iterable[str]) -> dict[str, list[Any]]:
-    """What is told under each of the keys."""
+    """Return the values under each of the keys."""
     told = [(_plain(name), value) for name, value in found]
     return {key: [value for name, value in told if name == key] for key in keys}
 
@@ -126,9 +126,9 @@ def _plain(key: str) -> str:
 
 
 def _score(key: str, values: list[Any], may_be_none: bool, notes: list[str], problems: list[str]) -> AspectScore | None:
-    """One aspect, or None and a problem."""
+    """Return one aspect, or None after adding a problem."""
     told = [each for value in values for each in _told(value, notes)]
-    # What is no score stays as it is: of two such values nobody can say that they mean the same.
+    # Values other than scores are compared by their text, because two different texts may differ in meaning.
     read = {number if (number := _number(score, notes)) is not None else shown(score): score for _, score in told}
     if len(read) != 1:
         problems.append(f"`{key}` is told with {len(read)} different scores" if read else f"`{key}` is missing")
@@ -143,7 +143,7 @@ def _score(key: str, values: list[Any], may_be_none: bool, notes: list[str], pro
 
 
 def _told(value: Any, notes: list[str]) -> Iterator[tuple[str, Any]]:
-    """Explanation and score as the reply has them, each score where there are several."""
+    """Yield explanation and score as in the reply, one pair for each score if there are several."""
     if isinstance(value, dict):
         parts = [(_plain(str(key)), each) for key, each in cast(Mapping[str, Any], value).items()]
         explanation = next((each for part in parts if part[0] == "explanation" for each in _each(part[1])), None)
@@ -159,7 +159,7 @@ def _each(value: Any) -> tuple[Any, ...]:
 
 
 def _said_otherwise(text: str, scores: Sequence[AspectScore]) -> Iterator[str]:
-    """Scores in the words after an answer that differ from it, as problems."""
+    """Yield a problem for each score in the words after an answer that differs from the answer."""
     told = {each.aspect: each.score for each in scores}
     for found in _said(tuple(told)).finditer(text) if told and text.strip() else ():
         name, number = found[1], float(found[2] or found[3] or found[4])
@@ -172,7 +172,7 @@ def _said_otherwise(text: str, scores: Sequence[AspectScore]) -> Iterator[str]:
 
 @cache
 def _said(keys: tuple[str, ...]) -> re.Pattern[str]:
-    """A pattern of scores in words: after the name of an aspect, after "score" on a line of its own, or of 10."""
+    """Return a pattern of scores in words: after an aspect's name, after "score" at the start of a line, or of 10."""
     names = "|".join(re.escape(key).replace("_", r"[\s_-]") for key in keys)
     number = r"(\d{1,4}+(?:\.\d{1,4}+)?)"
     marks = r"[\"'*_`]{0,4}+\s{0,4}+(?:is\b|of\b|:|=)[\s\"'*_`]{0,8}+"
@@ -185,7 +185,7 @@ def _said(keys: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _number(value: Any, notes: list[str]) -> float | None:
-    """The score if it is one, on the scale."""
+    """Return the value as a score; None if it is no number on the scale."""
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value)
         if not match:
@@ -198,7 +198,7 @@ def _number(value: Any, notes: list[str]) -> float | None:
 
 
 def _seen(found: list[tuple[str, Any]]) -> Seen | None:
-    """What the judge says it sees; None where it does not say so in the form asked for."""
+    """Return the objects that the judge sees; None if the reply does not have the required form."""
     told = next((value for key, value in found if _plain(key) == SEEN), None)
     try:
         given = _SeenGiven.model_validate(told)

@@ -1,6 +1,6 @@
 """Samples of one candidate, paired with those of another run or candidate.
 
-Two images made of one prompt are no pair, so images are paired by prompt, with the mean of its scored images.
+Two images of one prompt do not match. Images are therefore paired by prompt, with the mean of its scored images.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from tasks.kinds.values import Measure, Measured
 from tasks.statistics.paired import Difference, difference
 
 ALL_PROMPTS = "all prompts"
-"""What the flow's own score is called where the flow has several tags: `overall` would be the mean of all six."""
+"""Name of the flow's own score in a flow with several tags; `overall` would mean the mean of all six tags."""
 
 
 @dataclass(frozen=True)
@@ -24,16 +24,16 @@ class Series:
     statuses: Mapping[str, str]
     """Unit -> status of its last sample, scored or not."""
     size: float
-    """Samples of a unit on average: of generated images, the images of a prompt."""
+    """Mean number of samples in a unit; for generated images, of images of a prompt."""
 
     @property
     def headline(self) -> Mapping[str, float]:
-        """The score that the comparison is about; empty where nothing was judged."""
+        """Score that the comparison is about; empty if nothing was judged."""
         return next(iter(self.values.values()), dict[str, float]())
 
 
 def series(samples: Iterable[Measured]) -> Series:
-    """The samples of one candidate by measure and unit; a unit with several samples has their mean."""
+    """Return the samples of one candidate by measure and unit; a unit with several samples has their mean."""
     found = list(samples)
     several = len({each.tag for each in found}) > 1
     gathered: defaultdict[Measure, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -57,7 +57,7 @@ def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | 
 
 
 def paired(before: Series, after: Series, measure: Measure) -> Difference:
-    """The difference by a measure that both have, over the units that have a value on both sides."""
+    """Return the difference by a measure that both series have, over the units with a value on both sides."""
     first, second = before.values[measure], after.values[measure]
     units = sorted(first.keys() & second.keys())
     return difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest)

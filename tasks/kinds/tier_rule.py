@@ -1,6 +1,6 @@
-"""The two-tier rule of the PaperBanana protocol, from votes to outcomes, and what an outcome depends on.
+"""Two-tier rule of the PaperBanana protocol, from votes to outcomes, and the factors that change an outcome.
 
-Nothing is made up: a missing verdict is not a neutral one.
+A missing verdict never counts as a neutral one.
 """
 
 from collections import Counter, defaultdict
@@ -21,14 +21,15 @@ AGGREGATION = "1"
 
 
 Cast = Mapping[str, Mapping[Order, Sequence[str | None]]]
-"""Dimension -> order -> its votes, the first one first; None stands for a vote that is not ok."""
+"""Dimension -> order -> its votes, the first one first; None: a vote that is not ok."""
 
 
 def merge_votes(votes: Sequence[str | None]) -> str | None:
-    """One verdict from the votes of one order; None stands for a vote that is not ok.
+    """Merge the votes of one order into a verdict; None is a vote that is not ok.
 
-    The verdict with more than half of the ok votes; else whichever of Model, Human and neutral has the most (of the
-    neutrals the one with more votes, `Mixed` when they are level); else `Mixed`. None when fewer than half are ok.
+    The verdict with more than half of the ok votes wins; else the one of Model, Human and neutral with the most votes.
+    Among neutrals the one with more votes wins, or `Mixed` if they are level. If the sides are level, the result is
+    `Mixed`. It is None if fewer than half of the votes are ok.
     """
     ok = [vote for vote in votes if vote is not None]
     if 2 * len(ok) < len(votes) or not ok:
@@ -49,7 +50,7 @@ def _leading(counts: Mapping[str, int]) -> str:
 
 
 class MergedOrders(NamedTuple):
-    """What the orders of one dimension come to."""
+    """Merged result of the orders of one dimension."""
 
     verdict: str | None
     order_flip: bool | None
@@ -57,7 +58,7 @@ class MergedOrders(NamedTuple):
 
 
 def merge_orders(by_order: Mapping[Order, str | None]) -> MergedOrders:
-    """One verdict from the orders asked: equal orders agree, others are `Mixed`, a missing one leaves none.
+    """Merge the verdicts of the orders: equal ones agree, different ones give `Mixed`, a missing one gives None.
 
     `order_flip` and `reversal` (Model in one order, Human in the other) are None unless both orders gave a verdict.
     """
@@ -71,18 +72,18 @@ def merge_orders(by_order: Mapping[Order, str | None]) -> MergedOrders:
 
 
 def pairwise_prompts(rubric: Rubric) -> tuple[PairwisePrompt, ...]:
-    """The prompts of a pairwise flow; none of another flow."""
+    """Return the prompts of a pairwise flow; another flow has none."""
     return tuple(prompt for prompt in rubric.prompts if isinstance(prompt, PairwisePrompt))
 
 
 def tier(first: str, second: str) -> str:
-    """The rule of one tier: the winner that both name or that one names beside a neutral; otherwise Tie."""
+    """Apply the rule of one tier: the winner that both name, or that one names beside a neutral; otherwise Tie."""
     winners = {first, second} & WINNERS
     return winners.pop() if len(winners) == 1 else TIE
 
 
 class Overall(NamedTuple):
-    """Outcome of the two tiers, the tier that decided, and how, in words."""
+    """Outcome of the two tiers, the tier that decided, and the path in words."""
 
     outcome: str | None
     tier: str
@@ -93,12 +94,12 @@ def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
     """Combine one verdict a dimension by the two-tier rule.
 
     Args:
-        verdicts: dimension -> verdict, None where it is missing.
-        rubric: says which two dimensions make a tier and what each may answer.
+        verdicts: dimension -> verdict, None if it is missing.
+        rubric: defines the two dimensions of each tier and the allowed verdicts of each dimension.
 
     Returns:
-        The outcome (Model, Human, Tie). With verdicts missing it stands only where every allowed value of them gives
-        the same, and is None otherwise; the tier is `either` where the missing values would decide which one it is.
+        Outcome (Model, Human, Tie). With missing verdicts it is None, unless all their allowed values give the same
+        outcome. The tier is `either` if the missing values would decide it.
     """
     given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
     missing = [prompt for prompt in pairwise_prompts(rubric) if prompt.dimension not in given]
@@ -152,7 +153,7 @@ def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order
 
 
 def undecided(lack: Lack, rubric: Rubric) -> Decided:
-    """Decide a sample that lacks a picture: a forfeit scores 0 on everything, the other statuses score nothing."""
+    """Decide a sample that lacks a picture: a forfeit scores 0 on everything, the other statuses have no score."""
     score = 0.0 if lack.status == "forfeit" else None
     dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=score) for p in rubric.prompts)
     return Decided(lack.status, score, f"{lack.status.replace('_', ' ')}: {lack.problem}", dimensions)
@@ -190,17 +191,17 @@ def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> Di
 
 
 def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> Chances | None:
-    """How likely each outcome is, had each dimension been asked once, in one order, of a judge that votes like this.
+    """Return the probability of each outcome if a judge with these votes were asked each dimension once, in one order.
 
-    First an order is drawn for all dimensions, all alike, then in it an ok vote of each dimension, all alike and
-    independently: a judge that prefers the figure shown first does so on every dimension, and dimensions in different
-    orders would cancel that out. None where a verdict is missing that some draw of the others would need, so that an
-    incomplete sample has none.
+    First an order is drawn for all dimensions, with equal probabilities. Then an ok vote of each dimension is drawn in
+    it, independently and with equal probabilities. A judge that prefers the figure shown first does so on every
+    dimension, and different orders would cancel that out. None: some draw needs a missing verdict, so that an
+    incomplete sample has no chances.
 
     Args:
         cast: the votes; all dimensions were asked in the same orders.
-        verdicts: dimension -> what its votes come to, None where it is missing.
-        rubric: as `overall` takes it.
+        verdicts: dimension -> merged verdict of its votes, None if it is missing.
+        rubric: see `overall`.
     """
     names = [name for name, verdict in verdicts.items() if verdict is not None]
     orders: list[Order] = list(dict.fromkeys(order for by_order in cast.values() for order in by_order))
@@ -214,16 +215,15 @@ def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> C
 
 
 def _weights(votes: Sequence[str | None]) -> Mapping[str, Fraction]:
-    """Verdict -> probability that it is drawn from the votes of one order, at least one of which is ok."""
+    """Return verdict -> probability of drawing it from the votes of one order, at least one of which is ok."""
     ok = Counter(vote for vote in votes if vote is not None)
     return {verdict: Fraction(n, ok.total()) for verdict, n in ok.items()}
 
 
 def pivotal(verdicts: Mapping[str, str | None], rubric: Rubric) -> tuple[str, ...]:
-    """Dimensions of which another allowed verdict, alone, would have changed the outcome, or left it undecided.
+    """Return the dimensions on which another allowed verdict alone would change the outcome or leave it undecided.
 
-    None of them where there is no outcome. `Mixed` is no answer that a judge may give: in its place every allowed one
-    is tried.
+    Empty if there is no outcome. A judge may not answer `Mixed`: all allowed verdicts are tried in its place.
     """
     outcome = overall(verdicts, rubric).outcome
     if outcome is None:

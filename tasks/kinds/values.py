@@ -1,4 +1,4 @@
-"""What passes between a kind of judging and whoever uses it: forms of replies, readings, decisions, measures."""
+"""Values that a kind of judging exchanges with its callers: forms of replies, readings, decisions, measures."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,16 +10,16 @@ REPLY_SCHEMA = "1"
 
 
 Answered = str | float
-"""An answer to one question about a sample: a verdict, or a score."""
+"""Answer to one question about a sample: a verdict or a score."""
 
 
 class Choice(NamedTuple):
-    """One answer that people may give, and how."""
+    """One answer that people may give."""
 
     key: str
-    """Key of the keyboard."""
+    """Key on the keyboard."""
     value: str
-    """What the saved file says."""
+    """Value in the saved file."""
     words: str
 
 
@@ -30,45 +30,45 @@ UNANSWERED = (CANNOT_TELL.value, NOT_APPLICABLE.value)
 
 
 class PeopleQuestion(NamedTuple):
-    """One question as people are asked it, who see no candidate's name."""
+    """One question for people, who see no candidate's name."""
 
     question: str
-    """Dimension or overall; of an image an aspect or overall_score."""
+    """Dimension or `overall` of figures; aspect or `overall_score` of an image."""
     words: str
     hint: str
-    """What it means, in a sentence."""
+    """Meaning of the question, in a sentence."""
     choices: tuple[Choice, ...]
 
 
 class ReplyForm(NamedTuple):
-    """What a reply to a prompt must look like."""
+    """Required form of a reply to a prompt."""
 
     schema: Mapping[str, Any]
-    """JSON schema, as it is sent where the endpoint takes one."""
+    """JSON schema, sent if the endpoint accepts one."""
     words: str
-    """The same asked for in words, sent in any case."""
+    """The same form in words, always sent."""
     allowed: object
-    """What of the prompt's front matter decides the form; part of every call's key."""
+    """Values of the prompt's front matter that decide the form; part of every call's key."""
     common: Mapping[str, Any] = {}
-    """JSON schema of the replies to all prompts of the flow, which allows some that this prompt does not; empty: there
-    is none."""
+    """JSON schema of the replies to all prompts of the flow. It may allow replies that this prompt forbids; empty:
+    there is none."""
     common_words: str = ""
-    """The same asked for in words."""
+    """The same form in words."""
     own_words: str = ""
-    """What of it this prompt allows; empty: all."""
+    """Replies of the common form that this prompt allows, in words; empty: all."""
 
 
 class Reading(NamedTuple):
-    """What a reply says. It says nothing where there is an `error`, which then tells why."""
+    """Content of a reply; with an `error` it has no verdict and no scores."""
 
     verdict: str | None = None
-    """Of a pairwise reply."""
+    """Verdict of a pairwise reply."""
     scores: tuple[AspectScore, ...] = ()
-    """Of a rubric's reply: its aspects in their order, then the overall score."""
+    """Scores of a rubric's reply: its aspects in their order, then the overall score."""
     seen: Seen | None = None
     reasoning: str = ""
     recovery: str = ""
-    """`strict`, or what had to be mended to read it."""
+    """`strict`, or the repairs that were needed to read the reply."""
     error: str = ""
 
 
@@ -81,7 +81,7 @@ class Chances(NamedTuple):
 
 
 class Original(NamedTuple):
-    """What came of a sample as it is, beside a control that was made of it."""
+    """Outcome of a sample as it is, for comparison with a control made of it."""
 
     overall: str | None
     score: float | None
@@ -94,7 +94,7 @@ Votes = Mapping[str, Mapping[Order, Sequence[Answered]]]
 class Heard(NamedTuple):
     """All ok answers about a control and about the sample that it was made of.
 
-    Empty where each question was asked once in an order: the two outcomes then have them.
+    Empty if each question was asked once in an order: the two outcomes then contain the answers.
     """
 
     control: Votes
@@ -102,14 +102,14 @@ class Heard(NamedTuple):
 
 
 class Lack(NamedTuple):
-    """Why a sample cannot be judged: pictures are missing or unreadable."""
+    """Reason why a sample cannot be judged: pictures are missing or unreadable."""
 
     status: OutcomeStatus
     problem: str
 
 
 class Decided(NamedTuple):
-    """What the rule makes of a sample: the part of an `Outcome` that depends on the kind of judging."""
+    """Decision of the rule on a sample: the part of an `Outcome` that depends on the kind of judging."""
 
     status: OutcomeStatus
     score: float | None
@@ -127,30 +127,30 @@ class Decided(NamedTuple):
 
 
 class Measure(NamedTuple):
-    """One thing that is measured of every sample."""
+    """One quantity that is measured for every sample."""
 
     dimension: str
     """Dimension or tag; `overall` or `all prompts`."""
     measure: str = "score"
-    """`score`; of a tag also `aspect_mean` and `satisfied`."""
+    """`score`; for a tag also `aspect_mean` and `satisfied`."""
     highest: float = 100.0
     """Upper end of its scale, which begins at 0."""
 
 
 class Measured(NamedTuple):
-    """A judged sample, as far as it is compared with another."""
+    """Values of a judged sample that are compared with those of another."""
 
     unit: str
-    """What is paired: id of the sample, or of the generated image's prompt."""
+    """Unit of the pairing: id of the sample, or of the generated image's prompt."""
     status: str
     tag: str
     """Empty for figures."""
     values: Mapping[Measure, float | None]
-    """Those that can be known of it; the first tells whether the sample is scored."""
+    """Value by each measure, None if missing; the sample is scored if the first one exists."""
 
 
 class Compared(NamedTuple):
-    """As much of an outcome as is compared, from a ledger or from the history."""
+    """Parts of an outcome that are compared, from a ledger or from the history."""
 
     sample_id: str
     prompt_id: str
@@ -164,7 +164,7 @@ class Compared(NamedTuple):
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Compared":
-        """What is compared of an outcome."""
+        """Return the parts of an outcome that are compared."""
         return cls(
             sample_id=outcome.sample_id,
             prompt_id=outcome.prompt_id,
@@ -178,14 +178,14 @@ class Compared(NamedTuple):
 
 
 class Category(NamedTuple):
-    """What an answer counts as, where answers are counted; in the order of the scale."""
+    """Category in which an answer is counted, with its place on the scale."""
 
     place: int
     name: str
 
 
 def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:
-    """The judgment that counts for each (dimension, order, vote): the last attempt."""
+    """Return the judgment that counts for each (dimension, order, vote): the last attempt."""
     latest: dict[tuple[str, Order, int], Judgment] = {}
     for row in sorted(judgments, key=lambda row: row.attempt):
         latest[row.dimension, row.order, row.vote] = row

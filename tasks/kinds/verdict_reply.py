@@ -1,4 +1,4 @@
-"""The reply to a pairwise question: its form, and the one verdict in it. Two winners are invalid, never a guess."""
+"""Reply to a pairwise question: its form and its verdict. Two winners make it invalid; no verdict is guessed."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from tasks.text import listed
 REASONING, WINNER = "comparison_reasoning", "winner"
 
 _ANY = "|".join(map(re.escape, VERDICTS))
-# The value must be followed by what ends it, so that an echoed list of options or a cut-off word is no winner.
+# A terminator must follow the value, so that an echoed list of options or a cut-off word is no winner.
 _WINNER = re.compile(r"winner[\"'*_]*+\s*+:\s*+[\"']([^\"'\n]*+)[\"'](?=[^\S\n]*+(?:[,}\]\n]|\Z))", re.IGNORECASE)
 _SAID = re.compile(
     rf"(?:winner|verdict|answer)[\"'*_`]{{0,4}}+\s{{0,4}}+(?:is\b|:|=)[\s\"'*_`]{{0,8}}+(?:the )?({_ANY})\b"
@@ -22,13 +22,13 @@ _SAID = re.compile(
     rf"|\b({_ANY})(?: figure)? wins\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A verdict in words: after its name, alone on a line, or as the one that wins."""
+"""Verdict in words: after its name, alone on a line, or before `wins`."""
 _REASONING = re.compile(r"[\"']comparison_reasoning[\"']\s*+:\s*+[\"']")
 _END_OF_REASONING = re.compile(r"[\"']\s*+,?\s*+[\"']winner")
 
 
 def schema(verdicts: Sequence[Verdict] = VERDICTS) -> dict[str, Any]:
-    """JSON schema of the reply, reasoning first. Bounds stay out: some servers refuse them."""
+    """Return the JSON schema of the reply, reasoning first. It has no bounds, because some servers refuse them."""
     return {
         "type": "object",
         "properties": {REASONING: {"type": "string"}, WINNER: {"type": "string", "enum": list(verdicts)}},
@@ -38,17 +38,17 @@ def schema(verdicts: Sequence[Verdict] = VERDICTS) -> dict[str, Any]:
 
 
 def format_words(prompt: PairwisePrompt) -> str:
-    """The request for the reply format, sent on every rung of the ladder."""
+    """Return the request for the reply format, sent on every rung of the ladder."""
     return _format_words(_quoted(prompt.verdicts))
 
 
 def common_words() -> str:
-    """The same for all prompts of a flow, some of which allow less, as their `own_words` say."""
+    """Return the same request for all prompts of a flow; `own_words` limits it for prompts that allow less."""
     return _format_words(_quoted(VERDICTS))
 
 
 def own_words(prompt: PairwisePrompt) -> str:
-    """What a prompt allows of the common words; empty: all."""
+    """Return the limit of a prompt on the common words; empty: it allows all verdicts."""
     return "" if {*prompt.verdicts} == {*VERDICTS} else f"{WINNER} is one of {_quoted(prompt.verdicts)} alone"
 
 
@@ -65,7 +65,7 @@ def _format_words(allowed: str) -> str:
 
 
 def read(text: str, prompt: PairwisePrompt) -> Reading:
-    """The verdict in a reply. Case and closing punctuation are forgiven, nothing else is."""
+    """Return the verdict in a reply. It may differ from an allowed one only in case and surrounding punctuation."""
     allowed = prompt.verdicts
     body, taken_off = unwrapped(text)
     winners, reasoning, how = _fields(body)
@@ -82,7 +82,7 @@ def read(text: str, prompt: PairwisePrompt) -> Reading:
 
 
 def _fields(body: str) -> tuple[list[Any], str, str]:
-    """Every winner named, the reasoning, and how they were found."""
+    """Return all winners in a reply, the reasoning, and a note on how they were found."""
     found = objects(body)
     winners = [value for key, value in found.pairs if key == WINNER]
     if winners:
@@ -93,7 +93,7 @@ def _fields(body: str) -> tuple[list[Any], str, str]:
 
 
 def _reasoning(body: str) -> str:
-    """The reasoning in broken JSON: all between its key and that of the winner."""
+    """Return the reasoning in broken JSON: the text between its key and that of the winner."""
     begin = _REASONING.search(body)
     end = begin and _END_OF_REASONING.search(body, begin.end())
     return body[begin.end() : end.start()] if begin and end else ""

@@ -30,26 +30,26 @@ class Key(NamedTuple):
     """One question about one sample."""
 
     candidate: str
-    """Empty: labels that do not name it."""
+    """Empty for labels that do not name it."""
     sample_id: str
     question: str
-    """Dimension, or overall; of a generated image an aspect, or overall_score."""
+    """Dimension, or overall; for a generated image an aspect, or overall_score."""
 
 
 class Answer(NamedTuple):
-    """What a rater says to one question."""
+    """Answer of a rater to one question."""
 
     given: Answered | None
     """A verdict, or a score of 0-10; None where it is missing."""
     tag: str = ""
     prompt_id: str = ""
-    """Empty: figures, and labels."""
+    """Empty for figures, and for labels."""
     picture: str = ""
-    """SHA-256 of the picture that was judged; empty: labels."""
+    """SHA-256 of the picture that was judged; empty for labels."""
 
 
 class Rater(Record):
-    """Who answers."""
+    """A rater: an evaluation, or a set of labels."""
 
     name: str
     """Id of the evaluation, or name of the labels."""
@@ -60,29 +60,29 @@ class Rater(Record):
 
 
 class Agreed(Record):
-    """How far two raters agree on one question."""
+    """Agreement of two raters on one question."""
 
     question: str
-    """Dimension, or overall; of generated images an aspect, or overall_score."""
+    """Dimension, or overall; for generated images an aspect, or overall_score."""
     tag: str
     """Tag of the images' prompts; empty for figures."""
     n: int
     """Samples that both answered."""
     only_a: int
-    """Answers of A that B has none for."""
+    """Number of answers of A for which B has none."""
     only_b: int
     other_picture: int
-    """Answers to different pictures of one name; they are compared with nothing."""
+    """Number of answers to different pictures of one name; they are left out of the comparison."""
     agreement: Statistic
-    """Share of equal answers, of scores at most 1 point apart."""
+    """Share of equal answers; for scores, share of those at most 1 point apart."""
     kappa: Statistic
-    """Cohen's, of scores with quadratic weights."""
+    """Cohen's kappa, for scores with quadratic weights."""
     tau: Statistic
     """Kendall's tau-b, verdicts on the scale Model > neutral > Human."""
     categories: tuple[str, ...]
-    """Answers met, of scores rounded to whole points."""
+    """Answers that occur; scores are rounded to whole points."""
     confusion: tuple[tuple[int, ...], ...]
-    """How often A answered (row) what and B (column) what, in the order of the categories."""
+    """Counts of pairs of answers of A (row) and B (column), in the order of the categories."""
 
     @property
     def equal_words(self) -> str:
@@ -96,12 +96,12 @@ class Agreed(Record):
 
     @property
     def kappa_words(self) -> str:
-        """Kappa with its interval, as far as there are such."""
+        """Kappa with its interval, as far as they exist."""
         return _interval_words(self.kappa)
 
     @property
     def tau_words(self) -> str:
-        """Tau-b with its interval, as far as there are such."""
+        """Tau-b with its interval, as far as they exist."""
         return _interval_words(self.tau)
 
 
@@ -112,7 +112,7 @@ def _interval_words(found: Statistic) -> str:
 
 
 class Agreement(Record):
-    """How far two raters agree, question by question."""
+    """Agreement of two raters, question by question."""
 
     a: Rater
     b: Rater
@@ -132,7 +132,7 @@ class _Met(NamedTuple):
 
     @property
     def drawn(self) -> str:
-        """What is drawn when resampling: the figure, or the prompt, which its images share."""
+        """Unit that resampling draws: the figure, or the prompt, which its images share."""
         return self.a.prompt_id or self.b.prompt_id or self.key.sample_id
 
     @property
@@ -147,11 +147,11 @@ _NOTHING = Answer(None)
 def agreement(store: Path, a: str, b: str) -> Agreement:
     """Return the agreement of two evaluations (by the beginning of the id), two sets of labels (by name), or one each.
 
-    All candidates count together, as in the PaperBanana paper, whose check (Kendall's tau, 50 figures of two systems)
-    this is. The paper does not say which tau; in data with so many ties it must be tau-b.
+    It is the check of the PaperBanana paper (Kendall's tau, 50 figures of two systems), so all candidates count
+    together. The paper names no variant of tau; in data with so many ties it must be tau-b.
 
     Raises:
-        InputError: a rater is unknown or on both sides, the flows differ, or nothing was answered by both.
+        InputError: a rater is unknown or on both sides, the flows differ, or the two answered nothing in common.
     """
     first, second = find_rater(store, a), find_rater(store, b)
     if first.name == second.name:
@@ -167,7 +167,7 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
 
 
 def _with_candidate(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], rater: Rater) -> dict[Key, Answer]:
-    """Answers that do not name the candidate belong to the only one of the other side, or of the same."""
+    """Assign answers without a candidate to the only one of the other side, or of the same."""
     known = candidates(theirs) or candidates(ours)
     if len(known) > 1 and any(not key.candidate for key in ours):
         raise InputError(
@@ -184,7 +184,7 @@ def _meet(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer]) -> list[_Met
 
 
 def _grouped(met: Iterable[_Met]) -> list[tuple[tuple[str, str], list[_Met]]]:
-    """By tag and question, in the protocols' order, the overall ones last."""
+    """Group by tag and question, in the protocols' order, the overall ones last."""
     groups: dict[tuple[str, str], list[_Met]] = {}
     for each in met:
         groups.setdefault((each.tag, each.key.question), []).append(each)

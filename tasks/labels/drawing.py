@@ -1,6 +1,6 @@
 """Draw of the samples that people are shown, by a seed, and the blind pages that they are dealt out to.
 
-Tokens and sides of a page come from the system's randomness: a known seed does not tell which side is whose.
+Tokens and sides of a page come from the system's randomness: a known seed does not reveal the owner of a side.
 """
 
 import random
@@ -43,7 +43,7 @@ _OTHERS = """
     WHERE e.run_id <> $1
           AND (o.overall <> mine.overall OR (mine.overall IS NULL AND abs(o.score - mine.score) >= $2))"""
 FAR = 3.0
-"""Points of ten by which the scores of an image differ where judges disagree."""
+"""Points of ten by which two scores of an image must differ to count as disagreement."""
 
 
 class Drawable(NamedTuple):
@@ -60,12 +60,12 @@ class Drawable(NamedTuple):
 
     @property
     def unit(self) -> tuple[str, str]:
-        """What has one turn in a round of the drawing: a figure, or all images of a prompt."""
+        """Unit with one turn in a round of the drawing: a figure, or all images of a prompt."""
         return self.candidate, self.prompt_id or self.sample_id
 
 
 class Asked(NamedTuple):
-    """What was asked for: so many items a page, for so many people, of whom all get the first `overlap` items."""
+    """Pages asked for: `number` items a page, for so many `people`, who all get the first `overlap` items."""
 
     number: int
     people: int = 1
@@ -77,7 +77,7 @@ class Asked(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A page as it is kept in the store, and what its file is made of besides."""
+    """A page as it is kept in the store, and the further content of its file."""
 
     page: LabelPage
     questions: Mapping[str, tuple[PeopleQuestion, ...]]
@@ -86,7 +86,7 @@ class Made(NamedTuple):
 
 
 def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
-    """Draw the items of one evaluation's pages, one for each person, and keep in the store which is which."""
+    """Draw the items of one evaluation's pages, one page for each person, and keep their identities in the store."""
     _check(asked)
     evaluation = find(store, run)
     rubric = _rubric(evaluation.flow, evaluation.prompt_set)
@@ -136,7 +136,7 @@ def drawing(found: Sequence[Drawable], seed: int) -> list[Drawable]:
 
 
 def dealt(drawn: Sequence[Drawable], asked: Asked) -> Iterator[list[Drawable]]:
-    """The samples of each person's page, in an order of its own: the shared ones first drawn, then others for each."""
+    """Yield the samples of each person's page, in an order of its own: the first drawn for all, others for each."""
     own = asked.number - asked.overlap
     for person in range(asked.people):
         start = asked.overlap + person * own
@@ -181,13 +181,13 @@ def _kept(store: Path, sample: Drawable) -> bool:
 
 
 def _doubtful(store: Path, run_id: str, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Those where orders or votes differ, or another evaluation of the same pictures says otherwise."""
+    """Return the rows on which orders or votes differ, or another evaluation of the same pictures disagrees."""
     others = {tuple(row) for row in history.query(store, _OTHERS, values=[run_id, FAR]).rows}
     return [row for row in rows if row[6] or row[:2] in others]
 
 
 def _rubric(flow: str, prompt_set: str) -> Rubric:
-    """The prompts that were asked with; a set that is a folder of somebody's is not looked for, its names are ours."""
+    """Load the prompts of the evaluation; for a set in a user's own folder the default set, whose names it shares."""
     return load_rubric(flow, prompt_set if prompt_set in prompt_sets() else DEFAULT_SET)
 
 
@@ -204,5 +204,5 @@ def _item(sample: Drawable) -> LabelItem:
 
 
 def sides(item: LabelItem) -> list[str]:
-    """SHA-256 of the pictures of an item, from left to right."""
+    """Return the SHA-256 of the pictures of an item, from left to right."""
     return [sha256 for _, sha256 in sorted(item.pictures.items(), key=lambda each: each[0] != item.left)]

@@ -24,7 +24,7 @@ from tasks.store_files import read_file, write_file
 
 
 class _About(BaseModel):
-    """What is compared of `label.json`, whatever else a newer version writes there."""
+    """Field of `label.json` that is compared; a newer version may write others, too."""
 
     source_sha256: str
 
@@ -35,7 +35,7 @@ class Exchanged(NamedTuple):
     sent: list[str]
     fetched: list[str]
     clashing: list[str]
-    """One name, but different labels here and in the bucket."""
+    """Names whose labels here and in the bucket differ."""
 
 
 def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
@@ -43,7 +43,7 @@ def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
 
     Raises:
         InputError: labels of the local cache or of the bucket are damaged.
-        RemoteUnavailable: the network or the store fails; what was done until then stays done.
+        RemoteUnavailable: the network or the store fails; changes made until then remain.
     """
     for share in (send_folder, fetch_folder):
         share(bucket, store, REMOVED)
@@ -65,7 +65,7 @@ def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
 
 
 def _follow_forgetting(bucket: Bucket, store: Path, sizes: Mapping[str, int], there: set[str]) -> set[str]:
-    """Take over which rows another machine has forgotten; returns names of sets of which none is left."""
+    """Remove rows that another machine has forgotten, and return the names of sets that it has forgotten whole."""
     gone = {name for name in there if not sizes[_object(name, ABOUT)]}
     for folder_name in [place.name for place in label_folders(store)]:
         if folder_name in gone:
@@ -84,7 +84,7 @@ def _has_changed(store: Path, name: str, sizes: Mapping[str, int]) -> bool:
 
 
 def _drop_removed_there(bucket: Bucket, store: Path, there: set[str]) -> set[str]:
-    """Remove from the bucket the labels that were removed here, or on another machine; returns their names."""
+    """Remove from the bucket the labels that were removed here, or on another machine, and return their names."""
     gone = removed_labels(store)
     doubtful = sorted(there & {name for name, _ in gone})
     found = bucket.get([_object(name, ABOUT) for name in doubtful])

@@ -35,7 +35,7 @@ from tasks.text import listed, one_line, quoted
 
 FORMAT = "image-jury labels 1"
 NO_ANSWER = "no answer"
-"""Of a question beside which there is only a comment."""
+"""Answer to a question that has only a comment."""
 _RUN = re.compile(r"\d{8}T\d{6}")
 _OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
 LARGEST = 256_000_000
@@ -56,7 +56,7 @@ class Saved(NamedTuple):
 
     page: str
     name: str
-    """Who answered: a pseudonym, or the name that a person chose."""
+    """Name of the person: a pseudonym, or one that the person chose."""
     rows: Sequence[object]
 
 
@@ -64,10 +64,10 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
     """Keep the labels of a table, or of a file that a page saved, under `name` or the file's stem; the same file once.
 
     Args:
-        flow: whose samples a table is about; a page's file tells that itself.
+        flow: flow whose samples a table is about; a page's file contains it.
 
     Raises:
-        InputError: the name is taken or impossible, the file is too large, or all that is wrong in it, by row.
+        InputError: the name is taken or impossible, the file is too large, or rows are wrong; all of them are listed.
     """
     name = name or file.stem
     _check_name(name)
@@ -100,7 +100,7 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
 
 
 def about_no_sample(store: Path, about: LabelSet) -> str:
-    """Return a sentence about labels of a set that are about no sample of any run; nothing where there are none."""
+    """Return a sentence about labels of a set that are about no sample of any run; empty if there are none."""
     sql = """SELECT sample_id, count(*) FROM labels l WHERE name = $1 AND NOT EXISTS (
         SELECT 1 FROM outcomes o WHERE o.flow = l.flow AND o.sample_id = l.sample_id
             AND coalesce(l.candidate, '') IN ('', o.candidate))
@@ -119,11 +119,11 @@ def about_no_sample(store: Path, about: LabelSet) -> str:
 def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
     """Return the labels in a table, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
 
-    The kind of judging knows the columns. All four verdicts are allowed on every dimension: people are not bound by
-    what a judge may answer. Two answers of one annotator to the same question are a problem.
+    The kind of judging defines the columns. All four verdicts are allowed on every dimension: the limits of a judge's
+    answers do not bind people. Two answers of one annotator to the same question are a problem.
 
     Raises:
-        InputError: all that is wrong, by row: what was found, what is allowed.
+        InputError: rows are wrong; each is listed with the value found and the values allowed.
     """
     problems, rubric, kind = Problems(), load_rubric(flow), kind_of(flow)
     columns = kind.label_columns()
@@ -159,7 +159,7 @@ def _flow(file: Path, flow: str, page: LabelPage | None) -> str:
 
 
 def _check_new(store: Path, saved: Saved) -> None:
-    """One person answers a page once: a later save takes the place of an earlier one only where that is removed."""
+    """Check that a person answers a page once: a later save replaces an earlier one only after that is removed."""
     for place in label_folders(store):
         kept = read_label_set(place)
         if kept.page == saved.page and saved.name in kept.annotators:
@@ -195,7 +195,7 @@ def _question(label: LabelRow) -> tuple[str, ...]:
 
 
 def saved_file(data: bytes) -> Saved | None:
-    """Return what a page saved; None where the data is no such file. InputError: parts of it are missing."""
+    """Read a file that a page saved; None if the data is no such file. Raises InputError if parts of it are missing."""
     try:
         found = from_json(data)
     except ValueError:

@@ -1,1 +1,1 @@
-"""The ledger: what was asked and answered, written, read, reused, and kept in a bucket."""
+"""The ledger: questions and replies of runs, written, read, reused, and copied to a bucket."""

@@ -1,7 +1,7 @@
-"""What people and runs do about alarms, kept beside the ledgers: baselines begun anew, and drops that were told.
+"""Records of alarms beside the ledgers: baselines that people restarted, and drops that runs have reported.
 
-Owns `<store>/alarms/`, a small file for each, written once and never changed.
-Whether there is an alarm is computed in the history, which has the restarts as rows.
+Each record is a small file in `<store>/alarms/`, written once and never changed. The history computes the alarms and
+has the restarts as rows.
 """
 
 from collections.abc import Iterator
@@ -23,39 +23,39 @@ _RESTART, _TOLD = "restart", "told"
 
 
 class Restart(HistoryRecord):
-    """A baseline that a person began anew: `restart-….json`."""
+    """Baseline that a person restarted: `restart-….json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     restart_id: str
     """Name of the restart and of its file; names sort by time."""
     flow: str
-    """Flow whose baselines begin anew."""
+    """Flow whose baselines restart."""
     candidate: str
-    """Candidate whose baselines begin anew; empty: all of the flow."""
+    """Candidate whose baselines restart; empty: all candidates of the flow."""
     restarted_at: str
-    """When, UTC, ISO 8601: the next scheduled run is the first night of a new baseline."""
+    """Time of the restart, UTC, ISO 8601; the next scheduled run is the first night of a new baseline."""
 
 
 class Told(Record):
-    """A drop, or a judge that moved, that a run has told of: `told-….json`."""
+    """Drop of a score, or shift of the judge, that a run has reported: `told-….json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     flow: str
     candidate: str
-    """Empty: it is the judge of all candidates."""
+    """Candidate whose score dropped; empty: the judge of all candidates shifted."""
     dataset_key: str
     protocol_key: str
     night: str
-    """Evaluation whose run told it."""
+    """Evaluation whose run reported it."""
     night_at: str
-    """When that began, UTC, ISO 8601."""
+    """Start of that evaluation, UTC, ISO 8601."""
     anchors_key: str = ""
-    """Which anchors told that the judge moved; empty: it is a drop of a score."""
+    """Key of the anchors that show the judge's shift; empty: the record is a drop of a score."""
 
 
 def restart_baseline(store: Path, flow: str, candidate: str = "") -> Restart:
-    """Let the baselines of a flow, or of one of its candidates, begin anew with the next scheduled run."""
+    """Restart the baselines of a flow, or of one of its candidates, with the next scheduled run."""
     now = datetime.now(UTC)
     name = f"{_RESTART}-{now:%Y%m%dT%H%M%S%f}-{flow}-{uuid4().hex[:6]}"
     restart = Restart(restart_id=name, flow=flow, candidate=candidate, restarted_at=now.isoformat())
@@ -64,12 +64,12 @@ def restart_baseline(store: Path, flow: str, candidate: str = "") -> Restart:
 
 
 def restart_files(store: Path) -> list[Path]:
-    """The restarts of a store, oldest first; the stem of a file is its `restart_id`."""
+    """Return the restart files of a store, oldest first; the stem of a file is its `restart_id`."""
     return sorted((store / FOLDER).glob(f"{_RESTART}-*.json"))
 
 
 def read_restart(file: Path) -> Restart:
-    """A restart; InputError where its file is damaged, or that of another one."""
+    """Read a restart; InputError if its file is damaged or contains another restart."""
     restart = read_record(file, Restart)
     if restart.restart_id != file.stem:
         raise InputError(f"{file}: damaged: it holds the restart {restart.restart_id!r}")
@@ -77,12 +77,12 @@ def read_restart(file: Path) -> Restart:
 
 
 def keep_told(store: Path, told: Told) -> None:
-    """Note that a run has told of a drop."""
+    """Record that a run has reported a drop."""
     _keep(store, f"{_TOLD}-{told.night}-{uuid4().hex[:6]}", told)
 
 
 def told_before(store: Path) -> Iterator[Told]:
-    """What runs have told of. A damaged note counts as none: a drop told twice is better than one never told."""
+    """Yield the drops that runs have reported. Damaged notes are skipped: a second report is better than none."""
     for file in sorted((store / FOLDER).glob(f"{_TOLD}-*.json")):
         with suppress(InputError):
             yield read_record(file, Told)

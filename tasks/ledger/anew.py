@@ -1,8 +1,8 @@
-"""What an evaluation measured: which of its replies no earlier evaluation has.
+"""Replies of an evaluation that no earlier evaluation has.
 
-A repeat that takes its replies over from an earlier run says nothing new of judge or candidate. Owns the rule, which
-the view `evaluations` of the history has for SQL: a reply belongs to the first finished evaluation that has it, so that
-those of a run that was killed, or stopped at its budget, count for the one that went on with it.
+A repeat that reuses the replies of an earlier run measures nothing new about judge or candidate. The rule, also in SQL
+in the history's view `evaluations`: a reply belongs to the first finished evaluation that has it. If a run was killed,
+or stopped at its budget, its replies count for the run that resumed it.
 """
 
 from collections import Counter
@@ -18,30 +18,30 @@ from tasks.records import BudgetStop, Judgment
 
 
 class Anew(NamedTuple):
-    """How much of an evaluation is its own, and whether it is whole."""
+    """Number of new replies of an evaluation, and whether the evaluation is complete."""
 
     replies: int
-    """Ok replies about samples; those about controls do not count."""
+    """Ok replies about samples, without those about controls."""
     anew: int
-    """Those of them that no earlier evaluation has, one that stopped at its budget aside."""
+    """Replies that no earlier evaluation has; an evaluation that stopped at its budget does not count as earlier."""
     stopped: BudgetStop | None = None
-    """Where it stopped at its budget; None: it is whole."""
+    """Stop at the budget; None: the evaluation is complete."""
 
     @property
     def measured(self) -> bool:
-        """Whether it is whole, and at least half of the replies are anew."""
+        """Return whether the evaluation is complete and at least half of its replies are new."""
         return not self.stopped and 2 * self.anew >= self.replies
 
     @property
     def words(self) -> str:
-        """A sentence where nothing was measured, or not all; else nothing."""
+        """Sentence if the evaluation measured nothing or only a part; otherwise empty."""
         if self.stopped:
             return self.stopped.sentence
         return "" if self.measured else unmeasured_words(self.replies, self.anew)
 
 
 def unmeasured_words(replies: int, anew: int, run_id: str = "") -> str:
-    """The sentence about an evaluation of which so few replies are anew; `run_id` where several may be meant."""
+    """Return the sentence about an evaluation with too few new replies; `run_id` names it among several."""
     which = f" in {run_id}" if run_id else ""
     taken = f"{replies - anew:,} of {replies:,} replies about samples were taken over from earlier runs"
     why = "About these the judge was not asked again"
@@ -49,19 +49,19 @@ def unmeasured_words(replies: int, anew: int, run_id: str = "") -> str:
 
 
 def shared_words(shared: int, replies: int, one: str, other: str) -> str:
-    """What to say where replies of the run `other` are the very replies of `one`; nothing where none is."""
+    """Return a sentence if the runs `one` and `other` share replies; otherwise an empty text."""
     told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself"
     why = "they were used again, and the judge was not asked twice, so that these cannot differ"
     return f"{told}: {why}." if shared else ""
 
 
 def _counting(run: Path) -> Iterator[Judgment]:
-    """The ok replies about samples."""
+    """Return the ok replies about samples."""
     return (row for row in read_judgments(run) if row.status == "ok" and not row.control)
 
 
 def replies_anew(store: Path, evaluation: Evaluation) -> Anew:
-    """The replies of a finished evaluation, and how many are anew.
+    """Count the replies of a finished evaluation and the new ones among them.
 
     Raises:
         InputError: one of its ledgers is damaged.
@@ -74,28 +74,28 @@ def replies_anew(store: Path, evaluation: Evaluation) -> Anew:
     if origins := _origins(evaluation):
         anew = sum(n for origin, n in origins.items() if _is_first(store, evaluation, origin))
         return Anew(origins.total(), anew, stopped)
-    made = end.calls - end.control_calls  # none of them was answered
+    made = end.calls - end.control_calls  # none of them has an ok reply
     return Anew(made, made, stopped) if made else Anew(end.reused, 0, stopped)
 
 
 def _origins(evaluation: Evaluation) -> Counter[str]:
-    """Run that asked -> its ok replies about samples in this evaluation."""
+    """Count the ok replies about samples in this evaluation by the run that asked."""
     return Counter(row.reused_from or run.name for run in evaluation.folders for row in _counting(run))
 
 
 def _is_first(store: Path, evaluation: Evaluation, origin: str) -> bool:
-    """Whether no earlier finished evaluation has replies of that run."""
+    """Return whether no earlier finished evaluation has replies of the run `origin`."""
     if origin in {run.name for run in evaluation.folders}:
         return True
     return not any(_has(run, origin) for run in _finished_between(store, evaluation, origin))
 
 
 def _finished_between(store: Path, evaluation: Evaluation, origin: str) -> Iterator[Path]:
-    """Ledgers of the flow's other whole evaluations, from a run on to this one. Ids begin with the run's time."""
+    """Yield the ledgers of the flow's other complete evaluations, from a run up to this one; ids begin with a time."""
     own = {run.name for run in evaluation.folders}
     for run in run_folders(store):
         if origin <= run.name < min(own) and (run / END).exists():
-            with suppress(InputError, FileNotFoundError):  # one that cannot be read is reported by `sync`
+            with suppress(InputError, FileNotFoundError):  # `sync` reports an unreadable one
                 start = read_start(run)
                 end = read_evaluation(store, start.evaluation_id).end if start.flow == evaluation.start.flow else None
                 if end and not end.stopped:

@@ -1,7 +1,7 @@
-"""Bridges: what two judges said of the same samples, kept beside the ledgers of the runs.
+"""Bridges: answers of two judges about the same samples, kept beside the ledgers of the runs.
 
-Owns the rows of `<store>/bridges/<bridge_id>/bridge.jsonl`, one for each candidate and dimension: the source of the
-history's table `bridges`. How they are kept is `kept_rows`', what they say is for `comparing.bridge`.
+`<store>/bridges/<bridge_id>/bridge.jsonl` has one row for each candidate and dimension, the source of the history's
+table `bridges`. `comparing.bridge` computes the rows, `kept_rows` stores them.
 """
 
 from pydantic import Field
@@ -11,24 +11,24 @@ from tasks.records import SCHEMA, Offset
 
 
 class BridgeRow(Offset):
-    """What two judges said of one candidate, on one dimension. Rows of a bridge's file."""
+    """Comparison of two judges on one candidate and one dimension: a row of a bridge's file."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     bridge_id: str
     """Name of the bridge and of its folder; ids sort by time."""
     made_at: str
-    """When the two were compared, UTC, ISO 8601."""
+    """Time of the comparison, UTC, ISO 8601."""
     flow: str
-    """Flow whose samples both judged."""
+    """Flow of the samples that both judged."""
     candidate: str
-    """Whose figures or images they are."""
+    """Candidate whose figures or images they are."""
     dimension: str
-    """overall or a dimension; of generated images a tag, or all prompts where there are several tags."""
+    """Dimension, or overall; for generated images a tag, or all prompts if there are several tags."""
     dataset: str
     """Name of the dataset."""
     dataset_key: str
-    """Key of the dataset that the samples are of; the trend is joined on equal ones alone."""
+    """Key of the samples' dataset; the trend is joined only on equal keys."""
     prompt_set: str
     """Name of the prompt set, or its folder: the same for both."""
     old_run: str
@@ -36,24 +36,24 @@ class BridgeRow(Offset):
     new_run: str
     """Evaluation that holds the new judge's replies."""
     old_judge: str
-    """Old judge, as it was asked for."""
+    """Name by which the old judge was requested."""
     new_judge: str
-    """New judge, as it was asked for."""
+    """Name by which the new judge was requested."""
     old_protocol_key: str
-    """Protocol key of the old judge's evaluation: which scores the bridge is about."""
+    """Protocol key of the old judge's evaluation; the bridge applies to scores with this key."""
     new_protocol_key: str
     """Protocol key of the new judge's evaluation."""
     highest: float
     """Upper end of the scale, which begins at 0."""
     judged: int
-    """Samples that both judged; forfeits, which nobody judges, count in n alone."""
+    """Samples that both judged; forfeits, which nobody judges, count only in n."""
     agreement: float | None
-    """Share of equal answers, of scores at most 1 point apart; None where nothing was judged by both."""
+    """Share of equal answers, or of scores at most 1 point apart; None if no sample was judged by both."""
     kappa: float | None
-    """Cohen's kappa, of scores with quadratic weights; None where one judge has one answer for everything."""
+    """Cohen's kappa, for scores with quadratic weights; None if one judge gave the same answer to everything."""
     confusion: dict[str, int]
-    """The old judge's answer and the new one's, as in `Model > Human` -> how often; scores in whole points."""
+    """Answers of the old and the new judge, as in `Model > Human` -> number of samples; scores in whole points."""
 
 
 BRIDGES = Kept(BridgeRow, "bridge", "bridges", "bridge.jsonl", "bridge_id")
-"""All that were made in a store."""
+"""Bridges of a store."""

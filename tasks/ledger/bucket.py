@@ -1,7 +1,7 @@
-"""A remote place for whole objects: a bucket, or whatever else fsspec reaches.
+"""Remote place for whole objects: a bucket, or any other place that fsspec reaches.
 
-Owns the URL, the file system behind it, and its failures, which all become `RemoteUnavailable`. Names of objects are
-relative to the URL; which objects there are is up to `remote`. fsspec is imported only when a place is opened.
+Names of objects are relative to the URL; `remote` decides which objects exist. All failures become `RemoteUnavailable`.
+fsspec is imported only when a place is opened.
 """
 
 import re
@@ -20,14 +20,14 @@ from tasks.text import one_line
 _SHOWN = 80
 """Characters of an object's name in a message."""
 MOST_OBJECT = 2**27
-"""Bytes of an object that is fetched whole: a part of a ledger has 8 MB and at most a row more."""
+"""Maximum bytes of an object that is fetched whole: a part of a ledger has 8 MB and at most one row more."""
 BATCH_OBJECTS = 256
-"""At most so many objects are got or put at once."""
+"""Maximum number of objects that are read or written at once."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "file": {"auto_mkdir": True},
-    # More connections than botocore's ten, for thousands of small objects; and few attempts, since whatever could not
-    # be sent now is sent with the next chunk or by the next sync.
+    # More connections than botocore's ten, for thousands of small objects. Few attempts, since the next chunk or the
+    # next sync sends the failed objects again.
     "s3": {"config_kwargs": {"max_pool_connections": 32, "retries": {"mode": "standard", "total_max_attempts": 3}}},
 }
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*|file:///.+")
@@ -35,11 +35,11 @@ _SECRET = re.compile(r":[^:]*:.*@|:/[^/].*:.*@|[?#]")
 
 
 class RemoteUnavailable(OSError):
-    """The remote store cannot be reached, or refuses. Nothing local is lost, and asking again later may help."""
+    """Failure to reach the remote store, or its refusal. Nothing local is lost, and a later retry may help."""
 
 
 class _Files(Protocol):
-    """What is used of fsspec's file systems, which have no types of their own."""
+    """Methods that are used of fsspec's file systems, which have no types of their own."""
 
     def invalidate_cache(self) -> None: ...
     def ls(self, path: str, detail: Literal[False]) -> list[str]: ...
@@ -52,14 +52,14 @@ class _Files(Protocol):
 
 
 def checked_url(store: str) -> str:
-    """The URL without a slash at its end.
+    """Return the URL without a slash at its end.
 
     Raises:
-        InputError: it is malformed, or holds credentials or a query.
+        InputError: it is malformed, or contains credentials or a query.
     """
     url = store.rstrip("/")
     if _SECRET.search(url):
-        # The URL is not repeated: what it holds would end in logs.
+        # The message omits the URL, whose secrets would end up in logs.
         raise InputError(
             "The store's URL holds a password or a query; it must be bare, such as s3://bucket/prefix, and credentials "
             "belong into the worker's environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE)"
@@ -70,11 +70,11 @@ def checked_url(store: str) -> str:
 
 
 class Bucket:
-    """The objects below one URL. May be used from any thread.
+    """Objects below one URL. Can be used from any thread.
 
     Raises:
         InputError: the URL is malformed, its scheme is unknown, or the package for it is missing.
-        RemoteUnavailable: from every method, when the network or the other side fails.
+        RemoteUnavailable: from every method, if the network or the other side fails.
     """
 
     def __init__(self, url: str) -> None:
@@ -82,10 +82,10 @@ class Bucket:
         self._scheme = self.url.partition(":")[0]
         self._files, self._root = _open(self.url, self._scheme)
         self.skipped = set[str]()
-        """Names of objects that were left out so far: no file here can be called so, or none of ours is so large."""
+        """Names of skipped objects: no local file can have the name, or the object is larger than any of ours."""
 
     def folders(self, name: str) -> list[str]:
-        """Names of the folders and objects right below a folder; none where it is absent."""
+        """Return the names of folders and objects directly below a folder; none if it is absent."""
         with self._reaching(), suppress(FileNotFoundError):
             self._files.invalidate_cache()
             found = [path.rstrip("/").rpartition("/")[2] for path in self._files.ls(self._path(name), detail=False)]
@@ -93,23 +93,23 @@ class Bucket:
         return []
 
     def sizes(self, name: str, most: float = inf) -> dict[str, int]:
-        """Names of all objects in a folder and below it, with their sizes in bytes.
+        """Return the names of all objects in a folder and below it, with their sizes in bytes.
 
         Args:
-            most: bytes above which an object is left out.
+            most: bytes above which an object is skipped.
         """
         with self._reaching():
             self._files.invalidate_cache()
             found = self._files.find(self._path(name), detail=True)
         named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
-        # A browser of buckets makes empty objects that end in a slash, to show them as folders.
+        # Bucket browsers create empty objects whose names end in a slash, to show them as folders.
         fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
         self.skipped |= {each for each in named if each not in fitting and not each.endswith("/")}
         return fitting
 
     @property
     def skipped_words(self) -> str:
-        """A sentence about the objects that were left out; "": there are none."""
+        """Sentence about the skipped objects; "": there are none."""
         if not self.skipped:
             return ""
         first = one_line(min(self.skipped), _SHOWN)
@@ -119,7 +119,7 @@ class Bucket:
         )
 
     def get(self, names: Sequence[str]) -> dict[str, bytes]:
-        """These objects, fetched side by side; without those that are not there."""
+        """Fetch these objects concurrently; missing ones are left out."""
         paths = {self._path(name): name for name in names}
         found: dict[str, bytes] = {}
         with self._reaching():
@@ -131,29 +131,29 @@ class Bucket:
         return found
 
     def put(self, objects: Mapping[str, bytes], content_type: str = "") -> None:
-        """Write these objects side by side; nobody sees one that is half written.
+        """Write these objects concurrently; no reader sees a half-written one.
 
         Args:
-            content_type: what they are for who shows them from the bucket; empty: nobody does.
+            content_type: MIME type for browsers that show the objects from the bucket; empty: no browser does.
         """
         paths = {self._path(name): data for name, data in objects.items()}
         with self._reaching():
             if self._scheme != "file":
                 self._files.pipe(paths, **self._described(content_type))
                 return
-            for path, data in paths.items():  # a folder, other than an object store, shows what is half written
+            for path, data in paths.items():  # unlike an object store, a folder shows half-written files
                 draft = f"{path}.{uuid4().hex}.draft"
                 self._files.pipe({draft: data})
                 self._files.mv(draft, path)
 
     def remove(self, names: Sequence[str]) -> None:
-        """Remove these objects, which are there."""
+        """Remove these objects, which must exist."""
         with self._reaching():
             for some in slices(names):
                 self._files.rm([self._path(name) for name in some])
 
     def _described(self, content_type: str) -> dict[str, str]:
-        # Other file systems have other words for it, and guess it from the name.
+        # Other file systems use other names for this option, and guess the type from the object's name.
         return {"ContentType": content_type} if content_type and self._scheme in ("s3", "s3a") else {}
 
     def _path(self, name: str) -> str:
@@ -163,7 +163,7 @@ class Bucket:
     def _reaching(self) -> Generator[None]:
         try:
             yield
-        except Exception as error:  # every file system has errors of its own
+        except Exception as error:  # every file system has its own errors
             words = " ".join(str(error).split())[:300] or type(error).__name__
             raise RemoteUnavailable(f"The store {self.url} cannot be used now: {words}") from error
 
@@ -182,21 +182,21 @@ def _open(url: str, scheme: str) -> tuple[_Files, str]:
 
 
 def slices(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut names into as many as are got or put at once."""
+    """Cut names into slices of at most `BATCH_OBJECTS`."""
     return (names[first : first + BATCH_OBJECTS] for first in range(0, len(names), BATCH_OBJECTS))
 
 
 def fetch_folder(bucket: Bucket, store: Path, name: str) -> None:
-    """Bring the files below a folder that the local cache lacks, and those that lost rows on another machine.
+    """Fetch the files below a folder that the local cache lacks, and those that lost rows on another machine.
 
-    Such a file is written once; where one was forgotten, an empty object stays in the bucket.
+    Such a file is written once; an empty object in the bucket marks a forgotten one.
 
     Raises:
         RemoteUnavailable: the network or the store fails.
     """
     there = {each: size for each, size in bucket.sizes(name, MOST_OBJECT).items() if is_store_name(each)}
     for each, size in there.items():
-        if not size:  # it was forgotten on another machine, and is not to be sent again
+        if not size:  # forgotten on another machine, and must not be sent again
             remove_file(store, each)
     lacking = [each for each, size in there.items() if size and _size(store / each) != size]
     for names in _batches(lacking):
@@ -208,7 +208,7 @@ def send_folder(bucket: Bucket, store: Path, name: str) -> None:
     """Send the files below a folder that the bucket lacks.
 
     Raises:
-        InputError: a link leads out of the store to one.
+        InputError: a link to one of them leads out of the store.
         RemoteUnavailable: the network or the store fails.
     """
     there = bucket.sizes(name)
@@ -222,7 +222,7 @@ def _size(file: Path) -> int:
 
 
 def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """What lies deepest goes first: where the file is that tells of others, they are."""
+    """Yield slices of names, the deepest first, so that files are complete before a file that refers to them."""
     for _, level in groupby(sorted(names, key=_depth, reverse=True), _depth):
         yield from slices(list(level))
 

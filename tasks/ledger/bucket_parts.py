@@ -1,8 +1,7 @@
-"""Numbered parts: how a file that only grows is kept where nothing can be appended.
+"""Numbered parts of a file that only grows, for a place where nothing can be appended.
 
-Owns how a ledger's file is cut into parts of whole lines, what they are called, how they come together again, which of
-them are lacking, and the notes of what has been sent. A part, once cut, never changes. Where the parts lie, and when
-they travel, is `remote`'s.
+A part has whole lines and never changes once it is cut. This module names, cuts and joins parts, finds missing ones,
+and keeps notes of the sent ones. `remote` decides where parts are stored and when they are transferred.
 """
 
 import re
@@ -20,15 +19,15 @@ from tasks.records import Record
 from tasks.store_files import MOST_BYTES, write_file
 
 PARTED = (JUDGMENTS, OUTCOMES, BATCHES)
-"""The files of a ledger that grow."""
+"""Files of a ledger that grow."""
 PART_BYTES = 8_000_000
-"""A part ends with the line that reaches this, so that memory stays flat."""
+"""Bytes after which a part ends, with the line that reaches this size, so that memory stays flat."""
 SENT = "sent.json"
-"""The notes, in the folder of the run."""
+"""File with the notes, in the folder of the run."""
 
 
 class Part(NamedTuple):
-    """One part and the place of its bytes in the file; a file that travels whole is a part that begins at 0."""
+    """Part of a file, with the position of its bytes; a file that is sent whole is one part that begins at 0."""
 
     name: str
     file: str
@@ -37,16 +36,16 @@ class Part(NamedTuple):
 
 
 class Sent(Record):
-    """What of a run has been sent."""
+    """Notes of the parts and files of a run that were sent."""
 
     ends: dict[str, tuple[int, ...]]
-    """File -> where each of its parts ends, in bytes. Noted before a part is sent: after a crash, or a reply that got
-    lost, the same number is sent with the same bytes, however much the file has grown meanwhile."""
+    """File -> end of each of its parts, in bytes. Noted before a part is sent: after a crash or a lost reply, the same
+    number is sent with the same bytes, even if the file has grown since."""
     objects: tuple[str, ...]
-    """Names of what has arrived, parts and whole files."""
+    """Names of the parts and whole files that have arrived."""
 
     def parts(self) -> list[Part]:
-        """All parts that were cut, in their order."""
+        """Return all parts that were cut, in order."""
         return [
             Part(_name(file, number), file, start, end - start)
             for file, ends in self.ends.items()
@@ -54,28 +53,28 @@ class Sent(Record):
         ]
 
     def cut(self, run: Path) -> "Sent":
-        """With new parts for the whole lines that came since; a torn last line waits for its end."""
+        """Return the notes with new parts for the whole lines added since; a torn last line waits for its end."""
         ends = {file: (*self.ends.get(file, ()), *_new_ends(run / file, self.ends.get(file, ()))) for file in PARTED}
         return Sent(ends=ends, objects=self.objects)
 
     def arrived(self, name: str) -> "Sent":
-        """With one more object that is there."""
+        """Return the notes with one more object that has arrived."""
         return Sent(ends=self.ends, objects=(*self.objects, name))
 
 
 def whole(run: Path, name: str) -> Part:
-    """A file of a run that does not grow."""
+    """Return a file of a run that does not grow as one part."""
     return Part(name, name, 0, (run / name).stat().st_size)
 
 
 def sent_before(sizes: Mapping[str, int]) -> Sent:
-    """What has been sent of a run whose folder in the bucket has these objects."""
+    """Return the notes of a run, from the objects in its folder in the bucket."""
     ends = {file: tuple(part.start + part.size for part in _parts_there(file, sizes)) for file in PARTED}
     return Sent(ends=ends, objects=tuple(sizes))
 
 
 def lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[Part]:
-    """What the bucket has of a run and its folder here lacks; `end.json` only when the bucket misses no part."""
+    """Yield the parts of a run that only the bucket has; `end.json` only if the bucket misses no part."""
     there = {file: _parts_there(file, sizes) for file in PARTED}
     complete = all(len(parts) == sum(_is_part(name, file) for name in sizes) for file, parts in there.items())
     wholes = {name: Part(name, name, 0, sizes[name]) for name in (RUN, END) if name in sizes}
@@ -89,26 +88,26 @@ def lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[Part]:
 
 
 def read_part(run: Path, part: Part) -> bytes:
-    """The lines of a part, from the file of the run."""
+    """Read the lines of a part from the file of the run."""
     with open_regular(run / part.file) as file:
         file.seek(part.start)
         return file.read(part.size)
 
 
 def read_notes(run: Path) -> Sent | None:
-    """What was noted as sent; None where there are no notes that can be read."""
+    """Return the notes of a run; None if they are missing or damaged."""
     with suppress(FileNotFoundError, ValidationError):
         return Sent.model_validate_json(read_regular(run / SENT, MOST_BYTES))
     return None
 
 
 def write_notes(run: Path, sent: Sent) -> None:
-    """Keep what has been sent."""
+    """Write the notes of a run."""
     write_file(run.parents[1], f"ledger/{run.name}/{SENT}", sent.model_dump_json().encode())
 
 
 def _parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:
-    """The parts of a file among what lies in a folder, from the first up to the first that is missing."""
+    """Return the parts of a file that a folder has, from the first up to the first missing one."""
     parts: list[Part] = []
     start = 0
     for name in takewhile(sizes.__contains__, (_name(file, number) for number in count(1))):

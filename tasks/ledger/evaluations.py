@@ -1,7 +1,7 @@
-"""Evaluations: a run of its own, or the shards that share an `evaluation_id`, read as if they were one run.
+"""Evaluations: a single run, or the shards that share an `evaluation_id`, read as one run.
 
-Owns which ledgers belong together: a shard ran for one evaluation on one dataset, and of shards that ran twice, because
-a worker was killed, the newest finished run counts. Their beginnings and ends are put into one here.
+Shards belong together if they ran for one evaluation on one dataset. If a shard ran twice, because a worker was killed,
+the newest finished run counts.
 """
 
 from collections import Counter
@@ -18,18 +18,18 @@ from tasks.records import BudgetStop, RunEnd, RunStart
 
 
 class Evaluation(NamedTuple):
-    """What a run, or the shards of an evaluation, set out to do and came to."""
+    """Start and end records of a run, or of the shards of an evaluation, with their ledgers."""
 
     start: RunStart
-    """Of shards: with the evaluation's id as `run_id`, and all samples."""
+    """Start record; for shards with the evaluation's id as `run_id`, and all samples."""
     end: RunEnd | None
-    """None: the run, or a shard, is unfinished."""
+    """End record; None: the run, or a shard, is unfinished."""
     folders: list[Path]
-    """Ledgers, one for each run."""
+    """Folders of the ledgers, one for each run."""
 
 
 def read_evaluation(store: Path, run_id: str) -> Evaluation:
-    """The run with this id, or the finished shards of the evaluation with this id.
+    """Return the run with this id, or the finished shards of the evaluation with this id.
 
     Raises:
         FileNotFoundError: the store has neither.
@@ -42,7 +42,7 @@ def read_evaluation(store: Path, run_id: str) -> Evaluation:
 
 
 def evaluation_folders(run: Path) -> list[Path]:
-    """Folders of the finished runs that make up the evaluation of a run, a run of its own being all of it."""
+    """Return the folders of the finished runs in the evaluation of a run; an unsharded run is its whole evaluation."""
     start = read_start(run)
     if start.shards == 1:
         return [run]
@@ -51,7 +51,7 @@ def evaluation_folders(run: Path) -> list[Path]:
 
 
 def _same_evaluation(one: RunStart, other: RunStart) -> bool:
-    # What found another dataset at the same place is no part.
+    # A shard that found another dataset at the same place is not part of the evaluation.
     return (one.evaluation_id, one.dataset_key) == (other.evaluation_id, other.dataset_key)
 
 
@@ -63,7 +63,7 @@ def _any_shard(store: Path, evaluation_id: str) -> Path:
 
 
 def _finished(store: Path) -> Iterator[tuple[Path, RunStart]]:
-    """All finished runs, oldest first. One that cannot be read belongs nowhere, and `sync` reports it."""
+    """Yield all finished runs, oldest first. Unreadable ones are skipped, and `sync` reports them."""
     for run in run_folders(store):
         with suppress(InputError):
             if (run / END).exists():
@@ -71,7 +71,7 @@ def _finished(store: Path) -> Iterator[tuple[Path, RunStart]]:
 
 
 def _joined(shards: list[Path]) -> Evaluation:
-    """Finished shards as one; without an end where one is missing."""
+    """Join finished shards into one evaluation; it has no end record if a shard is missing."""
     starts = [read_start(run) for run in shards]
     ends = [end for run in shards if (end := read_end(run))]
     return Evaluation(_start(starts), _end(starts, ends) if len(shards) == starts[0].shards else None, shards)
@@ -86,7 +86,7 @@ def _start(starts: Sequence[RunStart]) -> RunStart:
 
 def _end(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> RunEnd:
     last = max(ends, key=lambda end: end.finished_at)
-    # Shards that no judge answered, because they held nothing to ask, say nothing of how the others were judged.
+    # Shards without questions have no answering judge, so their protocol does not describe the others.
     answered = [end for end in ends if end.protocol.get("model answered")] or [last]
     began = min(start.started_at for start in starts)
     took = datetime.fromisoformat(last.finished_at) - datetime.fromisoformat(began)
@@ -108,7 +108,7 @@ def _end(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> RunEnd:
 
 
 def _stopped(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> BudgetStop | None:
-    """Where shards stopped at the month's budget; what they judged together is no random part of all samples."""
+    """Join the stops of shards at the month's budget; the samples judged until then are not a random part of all."""
     stops = [end.stopped for end in ends if end.stopped]
     if not stops:
         return None

@@ -1,8 +1,7 @@
-"""Rows that are written once, whole, and never changed: what runs came to beside each other, one folder a comparison.
+"""Rows that are written once, whole, and never changed: one folder for each comparison or set of calls.
 
-Owns `<store>/<folder>/<id>/<file>`, and that a row is of the folder that it lies in. What
-the rows say, and what the folder is called, is for `bridges` and `other_calls`; such folders are the source of the
-history's tables of the same rows, and whole files, which the machines of a remote store share.
+The files `<store>/<folder>/<id>/<file>` are the source of the history's tables with the same rows, and the machines of
+a remote store share them whole. `bridges` and `other_calls` define rows and folders.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,13 +18,13 @@ R = TypeVar("R", bound=Record)
 
 
 class Kept(Generic[R]):
-    """Where rows of one type are kept.
+    """Location of rows of one type.
 
     Args:
-        what: one folder of them, in words: a bridge.
-        folder: of the store; the folders of the rows are in it.
-        file: that the rows of a folder are in.
-        column: of the rows, that which holds the name of their folder; names sort by time.
+        what: name of one folder of rows in messages, such as bridge.
+        folder: folder of the store that contains the folders of the rows.
+        file: name of the file with the rows of a folder.
+        column: column of the rows with the name of their folder; names sort by time.
     """
 
     def __init__(self, rows: type[R], what: str, folder: str, file: str, column: str) -> None:
@@ -33,18 +32,18 @@ class Kept(Generic[R]):
         self.folder, self.file, self.column = folder, file, column
 
     def keep(self, store: Path, rows: Sequence[R]) -> Path:
-        """Write the rows of one folder, at least one; returns it."""
+        """Write the rows of one folder, at least one; return the folder."""
         place = store / self.folder / self._name(rows[0])
         private_folder(place)
         write_whole(place / self.file, b"".join(line_of(row) for row in rows))
         return place
 
     def folders(self, store: Path) -> list[Path]:
-        """All of them in the store, oldest first."""
+        """Return all folders of such rows in the store, oldest first."""
         return sorted(path.parent for path in (store / self.folder).glob(f"*/{self.file}"))
 
     def read(self, place: Path) -> Iterator[R]:
-        """The rows of a folder; InputError where one is damaged, of a newer version, or of another folder."""
+        """Yield the rows of a folder; InputError if one is damaged, of a newer version, or of another folder."""
         file = place / self.file
         for number, row in enumerate(ledger.read_rows(file), 1):
             found = ledger.validate_row(self._rows, row, file, number)
@@ -53,7 +52,7 @@ class Kept(Generic[R]):
             yield found
 
     def history_rows(self, place: Path) -> Iterator[dict[str, Any]]:
-        """The rows of a folder as rows of their table in the history; InputError as `read`."""
+        """Return the rows of a folder as rows of their table in the history; InputError as in `read`."""
         return (row.model_dump(mode="json") for row in self.read(place))
 
     def _name(self, row: R) -> str:

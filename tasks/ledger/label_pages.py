@@ -1,7 +1,7 @@
-"""What the store keeps of each page that was made for people: which sample each of its blind items is.
+"""Records of the pages made for people: the sample behind each blind item.
 
-Owns `<store>/label-pages/<page_id>.json`, written before the page is, and never changed. The page itself names its
-items by tokens drawn at random, which nothing but this file resolves. Which samples are drawn is for `tasks.labels`.
+`<store>/label-pages/<page_id>.json` is written before the page and never changed. The page names its items by random
+tokens, which only this file resolves. `tasks.labels` draws the samples.
 """
 
 import re
@@ -17,16 +17,16 @@ from tasks.records import SCHEMA, Record
 
 FOLDER = "label-pages"
 UNIFORM, DISAGREEMENTS = "uniform", "disagreements"
-"""How the items were drawn: each sample as likely as any other, or only those on which judges or their votes differ."""
+"""Methods of drawing: all samples with equal probability, or only samples on which judges or their votes differ."""
 
 _PAGE_ID = re.compile("[0-9a-f]{16}")
 
 
 class LabelItem(Record):
-    """One blind item of a page, and the sample that it is."""
+    """Blind item of a page, and its sample."""
 
     token: str
-    """What the page calls it."""
+    """Name of the item on the page."""
     candidate: str
     sample_id: str
     tag: str
@@ -34,11 +34,11 @@ class LabelItem(Record):
     pictures: dict[str, str]
     """Role (human, model; image) -> SHA-256 of the picture's file."""
     left: str
-    """Role of the picture on the left; empty: there is one."""
+    """Role of the picture on the left; empty: there is only one picture."""
 
 
 class LabelPage(Record):
-    """One page that was made for people."""
+    """Page that was made for people."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     page_id: str
@@ -47,7 +47,7 @@ class LabelPage(Record):
     flow: str
     dataset_key: str
     prompts_key: str
-    """Hash of the prompts that the evaluation asked with: the questions mean what these say."""
+    """Hash of the evaluation's prompts, which define the meaning of the questions."""
     drawn: str
     """uniform or disagreements."""
     among: int
@@ -56,12 +56,12 @@ class LabelPage(Record):
     made_at: str
     """UTC, ISO 8601."""
     questions: dict[str, dict[str, tuple[str, ...]]]
-    """Tag (empty for figures) -> question -> the answers that are allowed to it."""
+    """Tag (empty for figures) -> question -> allowed answers."""
     items: tuple[LabelItem, ...]
 
 
 def keep_page(store: Path, page: LabelPage) -> Path:
-    """Write what is kept of a page; returns the file."""
+    """Write the record of a page; return the file."""
     place = _place(store, page.page_id)
     private_folder(place.parent)
     write_record(place, page)
@@ -69,10 +69,10 @@ def keep_page(store: Path, page: LabelPage) -> Path:
 
 
 def read_page(store: Path, page_id: str) -> LabelPage:
-    """What is kept of a page.
+    """Return the record of a page.
 
     Raises:
-        InputError: the store knows no such page, or what it keeps of it is damaged.
+        InputError: the store has no such page, or its record is damaged.
     """
     if not _PAGE_ID.fullmatch(page_id) or not _place(store, page_id).exists():
         raise InputError(

@@ -1,8 +1,8 @@
-"""What people say of samples, kept as a ledger of its own beside those of the runs.
+"""Labels that people gave to samples, kept as a ledger beside those of the runs.
 
-Owns `<store>/labels/<name>/` with `labels.jsonl` and `label.json`: written once, never changed, and the source of the
-history's table `labels`; and how they are removed, which leaves a mark without any of their content. What the rows of
-an imported file must hold, and how labels are compared, is left to `tasks.labels`.
+`<store>/labels/<name>/` has `labels.jsonl` and `label.json`, written once, never changed, and the source of the
+history's table `labels`. A removal leaves a mark without any of their content. `tasks.labels` checks the rows of an
+imported file and compares labels.
 """
 
 import re
@@ -22,29 +22,29 @@ from tasks.text import listed
 
 LABELS, ABOUT = "labels.jsonl", "label.json"
 REMOVED = "labels-removed"
-"""Folder of marks, `<name>/<source_sha256>.json`, by which every machine of a remote store removes those labels."""
+"""Folder of marks, `<name>/<source_sha256>.json`; every machine of a remote store removes the marked labels."""
 
 _ORIGIN = {
     *("name", "flow", "source", "source_sha256", "imported_at"),
     *("page", "of_run", "dataset_key", "prompts_key", "drawn"),
 }
-"""What every row of the history's table tells of its file."""
+"""Fields of the label set that every row of the history's table repeats."""
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 
 class LabelRow(HistoryRecord):
-    """What one person says of one sample. Rows of `labels.jsonl`."""
+    """Label of one person for one sample: a row of `labels.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     sample_id: str
     """Sample that the label is about."""
     candidate: str
-    """Whose figure or image it is; empty: not told, that of the only candidate."""
+    """Candidate whose figure or image it is; empty: not given, the only candidate."""
     dimension: str = ""
     """Dimension, or `overall`; empty for generated images."""
     tag: str = ""
-    """Tag of the image's prompt; empty: not told, and for figures."""
+    """Tag of the image's prompt; empty: not given, and for figures."""
     aspect: str = ""
     """Aspect of a generated image, or `overall_score`; empty for figures."""
     verdict: str | None = None
@@ -52,44 +52,44 @@ class LabelRow(HistoryRecord):
     score: float | None = None
     """0-10; None for figures."""
     annotator: str
-    """Who says so; empty: not told."""
+    """Person who gave the label; empty: not given."""
     order: str = ""
-    """Which figure this person was shown first: human_first or model_first; empty: not told."""
+    """Figure that this person was shown first: human_first or model_first; empty: not given."""
     unanswered: str = ""
-    """Why there is neither verdict nor score: cannot tell, does not apply, no answer; empty: there is one."""
+    """Reason for a missing verdict and score: cannot tell, does not apply, no answer; empty: none is missing."""
     comment: str = ""
-    """What the person wrote beside the answer."""
+    """Text that the person wrote beside the answer."""
     pictures: dict[str, str] = Field(default_factory=dict)
-    """Role (human, model; image) -> SHA-256 of the picture that was shown; empty: not told."""
+    """Role (human, model; image) -> SHA-256 of the picture that was shown; empty: not given."""
 
 
 class LabelSet(HistoryRecord):
-    """Where a set of labels comes from: `label.json`, written last, so that where it is, all is."""
+    """Origin of a set of labels: `label.json`, written last, so that its presence means a complete set."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     name: str
     """Name of the labels: all rows of one imported file."""
     flow: str
-    """Flow whose samples they are about."""
+    """Flow of the samples with these labels."""
     source: str
     """Name of the file that was imported."""
     source_sha256: str
     """SHA-256 of that file."""
     imported_at: str
-    """When it was imported, UTC, ISO 8601."""
+    """Time of the import, UTC, ISO 8601."""
     labels: int
     annotators: tuple[str, ...]
-    """Who is named in the file; empty: nobody."""
+    """Persons named in the file; empty: nobody."""
     page: str = ""
-    """Page of `jury label` on which they were given; empty: a file of another making."""
+    """Page of `jury label` on which people gave them; empty: the file has another origin."""
     of_run: str = ""
     """Evaluation whose samples that page showed; empty: there was no page."""
     dataset_key: str = ""
-    """Dataset key of that evaluation: labels belong to its samples alone; empty: there was no page."""
+    """Dataset key of that evaluation: labels apply only to its samples; empty: there was no page."""
     prompts_key: str = ""
-    """Hash of the prompts of that evaluation: labels answer the questions that these put; empty: there was no page."""
+    """Hash of that evaluation's prompts: labels answer the questions in these prompts; empty: there was no page."""
     drawn: str = ""
-    """How its samples were drawn: uniform, or disagreements; empty: not told."""
+    """Method of drawing its samples: uniform, or disagreements; empty: not given."""
 
 
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
@@ -100,10 +100,10 @@ def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
 
 
 def remove_labels(store: Path, name: str) -> LabelSet:
-    """Remove the labels of a name from the ledger, for good.
+    """Remove the labels with this name from the ledger permanently.
 
     Raises:
-        InputError: there are none of that name.
+        InputError: there are no labels with this name.
     """
     place = folder(store, name)
     if not is_name(name) or not (place / ABOUT).exists():
@@ -116,7 +116,7 @@ def remove_labels(store: Path, name: str) -> LabelSet:
 
 
 def removed_labels(store: Path) -> set[tuple[str, str]]:
-    """Name and SHA-256 of the source of all labels that were removed, here or on another machine."""
+    """Return name and SHA-256 of the source of all labels that were removed, here or on another machine."""
     return {(mark.parent.name, mark.stem) for mark in (store / REMOVED).glob("*/*.json")}
 
 
@@ -129,33 +129,33 @@ def drop_removed(store: Path) -> None:
 
 
 def remove_set(store: Path, name: str) -> None:
-    """Remove a set, its description first: where that is, the labels are complete."""
+    """Remove a set, its description first: while that exists, the labels are complete."""
     remove_file(store, f"labels/{name}/{ABOUT}")
     remove_folder(store, f"labels/{name}")
 
 
 def is_name(text: str) -> bool:
-    """Whether labels, and so their folder, can be called this."""
+    """Return whether labels, and so their folder, can have this name."""
     return _NAME.fullmatch(text) is not None and fits(text)
 
 
 def folder(store: Path, name: str) -> Path:
-    """Where the labels of this name are kept."""
+    """Return the folder of the labels with this name."""
     return store / "labels" / name
 
 
 def label_folders(store: Path) -> list[Path]:
-    """Folders of all labels in the store, by name."""
+    """Return the folders of all labels in the store, by name."""
     return sorted(path.parent for path in (store / "labels").glob(f"*/{ABOUT}"))
 
 
 def read_label_set(place: Path) -> LabelSet:
-    """Where the labels in a folder come from; InputError when `label.json` is damaged or of a newer version."""
+    """Return the origin of the labels in a folder; InputError if `label.json` is damaged or of a newer version."""
     return ledger.read_record(place / ABOUT, LabelSet)
 
 
 def history_rows(place: Path) -> Iterator[dict[str, Any]]:
-    """The labels in a folder as rows of the history's table `labels`.
+    """Return the labels in a folder as rows of the history's table `labels`.
 
     Raises:
         InputError: a row is damaged or of a newer version, or rows are missing.
@@ -169,6 +169,6 @@ def history_rows(place: Path) -> Iterator[dict[str, Any]]:
 
 
 def labels_words(labels: int, annotators: int) -> str:
-    """How many labels there are, and of how many people; 0: the file does not tell."""
+    """Return the numbers of labels and people in words; 0 people: the file names none."""
     people = {0: "people", 1: "1 person"}.get(annotators, f"{annotators:,} people")
     return f"1 label of {people}" if labels == 1 else f"{labels:,} labels of {people}"

@@ -1,8 +1,8 @@
-"""Calls of ours that judge no sample and cost money all the same: first questions, and what a passport asks.
+"""Paid calls that judge no sample: first questions, and the questions of a passport.
 
-Owns the rows of `<store>/calls/<calls_id>/calls.jsonl`, one for each call, with what it took and what it cost, and
-nothing of what was asked and said: the source of the history's table `other_calls`. How they are kept is `kept_rows`',
-when they are written down is for `spending.other_calls`. All other calls are judgments, in the ledgers of runs.
+`<store>/calls/<calls_id>/calls.jsonl` has one row for each call, with its usage and cost, but neither question nor
+reply. The rows are the source of the history's table `other_calls`. `spending.other_calls` makes the rows, `kept_rows`
+stores them. All other calls are judgments, in the ledgers of runs.
 """
 
 from collections import defaultdict
@@ -20,69 +20,69 @@ Purpose = Literal["probe", "passport"]
 
 
 class OtherCall(HistoryRecord):
-    """A call that judges no sample. Rows of a file of such calls."""
+    """Call that judges no sample: a row of a file of such calls."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     calls_id: str
-    """Name of the folder of what was written down together; ids sort by time."""
+    """Name of the folder of the calls that were written together; ids sort by time."""
     purpose: Purpose
-    """probe: whether the judge is there; passport: what it can see."""
+    """probe: first question, a test that the judge is available; passport: exam of the judge on drawn pictures."""
     asked_by: str
-    """Passport that asked it; empty: none."""
+    """Passport that asked the question; empty: none."""
     flow: str
-    """Flow whose run asked it; empty: none."""
+    """Flow whose run asked the question; empty: none."""
     asked_at: str
-    """When its reply came, UTC, ISO 8601."""
+    """Time of the reply, UTC, ISO 8601."""
     status: JudgmentStatus
-    """As of a judgment; invalid is never said, for nothing is made of the reply here."""
+    """Status as of a judgment; never invalid, because the reply is not parsed here."""
     judge_asked: str
-    """Judge, by the name that it is asked by."""
+    """Name by which the judge is requested."""
     judge_answered: str
-    """Name that it answered by; empty: it told none."""
+    """Name in the judge's reply; empty: the reply had none."""
     endpoint: str
     """Address of the judge."""
     service_tier: str
-    """In which it was billed, as far as the endpoint tells."""
+    """Service tier in which the call was billed, if the endpoint reports it."""
     tokens_in: int
-    """Tokens of the question, with those of its pictures."""
+    """Tokens of the question, including its pictures."""
     tokens_out: int
     """Tokens of the reply, reasoning included."""
     tokens_cached: int
-    """Of `tokens_in`, those that were read from a cache."""
+    """Tokens of `tokens_in` that were read from a cache."""
     tokens_written: int
-    """Of `tokens_in`, those that were written to a cache."""
+    """Tokens of `tokens_in` that were written to a cache."""
     tokens_pictures: int
-    """Of `tokens_in`, those of pictures, where the endpoint tells."""
+    """Tokens of `tokens_in` that are of pictures, if the endpoint reports them."""
     tokens_reasoning: int
-    """Of `tokens_out`, those of reasoning, where the endpoint tells."""
+    """Tokens of `tokens_out` that are reasoning, if the endpoint reports them."""
     price: float | None
-    """What it cost; None: that is not known."""
+    """Cost of the call; None: unknown."""
     price_source: str
-    """Where the price is from; empty: nowhere."""
+    """Source of the price; empty: none."""
     estimated: float | None
-    """What sends without a reply may have cost besides; in no price. None: that is not known."""
+    """Possible extra cost of sends without a reply, which is in no price; None: unknown."""
     saved_by_service_tier: float | None
-    """What it cost less than in the standard tier."""
+    """Saving compared with the standard tier."""
     saved_by_cache: float | None
-    """What it cost less for what was read from a cache, less what was paid for writing there."""
+    """Saving by tokens read from a cache, minus the extra cost of tokens written to it."""
     seconds: float
-    """That it took."""
+    """Duration of the call."""
 
 
 OTHER_CALLS = Kept(OtherCall, "set of calls", "calls", "calls.jsonl", "calls_id")
-"""All that were made in a store."""
+"""Sets of calls in a store."""
 
 
 def other_calls_of(store: Path, month: str) -> dict[str, list[OtherCall]]:
-    """Those of a month, by the passport that asked them, or each set of others by itself; none that cannot be read.
+    """Return the calls of a month by the passport that asked them, or by set of calls. Unreadable sets are skipped.
 
     Args:
         month: `2026-11`, UTC.
     """
     found: defaultdict[str, list[OtherCall]] = defaultdict(list)
     for place in OTHER_CALLS.folders(store):
-        if place.name[:6] >= month.replace("-", ""):  # none is written down before it was asked
+        if place.name[:6] >= month.replace("-", ""):  # a set is written after its calls were asked
             with suppress(InputError, OSError):  # `sync` reports it
                 for row in OTHER_CALLS.read(place):
                     if row.asked_at.startswith(month):

@@ -1,8 +1,8 @@
-"""What a judge was found to see, kept as a ledger of its own beside those of the runs.
+"""Passports: exams of the judges' vision, kept as a ledger beside those of the runs.
 
-Owns `<store>/passports/<passport_id>/` with `passport.json` (at the start), `replies.jsonl` (each the moment it
-arrives) and `card.json` (once, at the end; without it the passport is unfinished, and its replies are taken over by the
-next one). It is the source of the history's table `passports`. What is asked, and what passes, is for `tasks.passport`.
+`<store>/passports/<passport_id>/` has `passport.json` (at the start), `replies.jsonl` (each reply on arrival) and
+`card.json` (once, at the end). Without a card the passport is unfinished, and the next one reuses its replies. The
+history's table `passports` is loaded from these files. `tasks.passport` defines questions and pass marks.
 """
 
 import re
@@ -26,47 +26,47 @@ PASSPORT, REPLIES, CARD = "passport.json", "replies.jsonl", "card.json"
 
 _FILES = (PASSPORT, REPLIES, CARD)
 _ID = re.compile(r"\d{8}T\d{9}-passport-[0-9a-f]{6}")
-"""Id of a passport: a bucket may hold names that lead elsewhere."""
+"""Ids of passports: a bucket may contain names that lead elsewhere."""
 
 LineState = Literal["passed", "failed", "not measured", "told"]
 
 
 class PassportStart(HistoryRecord):
-    """What a passport set out to ask: `passport.json`."""
+    """Start record of a passport: `passport.json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     passport_id: str
     """Name of the passport and of its folder; ids sort by time."""
     judge: str
-    """Judge, by the name that it is asked by."""
+    """Name by which the judge is requested."""
     endpoint: str
     """Address of the judge."""
     started_at: str
-    """When the first question was asked, UTC, ISO 8601."""
+    """Time of the first question, UTC, ISO 8601."""
     version: str
-    """Of Image Jury."""
+    """Version of Image Jury."""
     edition: str
-    """Of the questions: another one asks something else by the same seed."""
+    """Edition of the questions: with the same seed, another edition asks other questions."""
     seed: int
-    """Of the drawn pictures: equal for passports that asked the very same."""
+    """Seed of the drawn pictures; equal for passports with the same questions."""
     settings: dict[str, str]
-    """Sampling parameters and what else is sent with every question, as in a run's protocol."""
+    """Sampling parameters and other options sent with every question, as in a run's protocol."""
 
 
 class PassportReply(HistoryRecord):
-    """What came back to one question. Rows of `replies.jsonl`."""
+    """Reply to one question: a row of `replies.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     key: str
-    """SHA-256 of all that makes the question the same question."""
+    """SHA-256 of all properties that identify the question."""
     line: str
     item: int
     turn: str
-    """Empty, or why the same was asked again: `repeat 2`, `seed 3`."""
+    """Reason for a repeated question: `repeat 2`, `seed 3`; empty: the question is no repeat."""
     status: JudgmentStatus
-    """invalid: there is no answer of the form that was asked for."""
+    """Status; invalid: the reply has no answer of the requested form."""
     answer: str | int | tuple[str, ...] | None
-    """As it was read; None: there is none."""
+    """Parsed answer; None: there is none."""
     expected: str | int | tuple[str, ...]
     right: bool
     raw: str
@@ -83,68 +83,68 @@ class PassportReply(HistoryRecord):
     not_sent: tuple[str, ...]
     asked_at: str
     reused_from: str = ""
-    """Unfinished passport that the reply was taken over from; empty: it was asked for."""
+    """Unfinished passport whose reply was reused; empty: the question was asked."""
 
 
 class CardLine(HistoryRecord):
-    """One line of a card."""
+    """Line of a card."""
 
     line: str
-    """Name of what was tested: text, counting, two_pictures, …"""
+    """Name of the test: text, counting, two_pictures, …"""
     title: str
-    """What a judge that passes can do."""
+    """Ability of a judge that passes."""
     state: LineState
-    """passed, failed, not measured (replies are missing), or told: a figure that nothing is asked of."""
+    """passed, failed, not measured (replies are missing), or told: a figure without a pass mark."""
     items: int
     """Questions that count; 0: the line measures all replies."""
     right_answers: int
-    """Of those."""
+    """Questions answered correctly."""
     unanswered: int
-    """Of those, without a reply because the judge was away."""
+    """Questions without a reply because the judge was unavailable."""
     pass_mark: int
-    """Right answers from which on the line is passed."""
+    """Correct answers needed to pass the line."""
     chance: float
-    """Share of questions that guessing answers rightly."""
+    """Share of questions that a guessing judge answers correctly."""
     guessing: float
     """Share of guessing judges that pass the line."""
     found: str
-    """What was found besides, in words."""
+    """Further findings, in words."""
     needed_by: tuple[str, ...]
     """Flows that need the line."""
 
 
 class Card(HistoryRecord):
-    """What a passport came to: `card.json`."""
+    """Result of a passport: `card.json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     passport_id: str
     """Name of the passport and of its folder; ids sort by time."""
     judge: str
-    """Judge, by the name that it is asked by."""
+    """Name by which the judge is requested."""
     endpoint: str
     """Address of the judge."""
     judge_answered: str
-    """Names that it answered by."""
+    """Names in the judge's replies."""
     finished_at: str
-    """After the last reply, UTC, ISO 8601."""
+    """Time after the last reply, UTC, ISO 8601."""
     edition: str
-    """Of the questions: another one asks something else by the same seed."""
+    """Edition of the questions: with the same seed, another edition asks other questions."""
     seed: int
-    """Of the drawn pictures: equal for passports that asked the very same."""
+    """Seed of the drawn pictures; equal for passports with the same questions."""
     calls: int
-    """Questions asked for this passport, without those whose replies an unfinished one had."""
+    """Questions asked for this passport, without the replies reused from an unfinished one."""
     seconds: float
     """Wall time."""
     lines: tuple[CardLine, ...] = ()
 
     def failed(self) -> tuple[CardLine, ...]:
-        """Lines that were not passed, be it for want of replies."""
+        """Return the lines that were not passed, including those with missing replies."""
         return tuple(line for line in self.lines if line.state in ("failed", "not measured"))
 
 
 class PassportLedger:
-    """The folder of one passport, written by the one process that makes it."""
+    """Folder of one passport, written only by the process that makes it."""
 
     def __init__(self, store: Path, start: PassportStart) -> None:
         self.folder = folder(store, start.passport_id)
@@ -154,7 +154,7 @@ class PassportLedger:
         keep_private(self.folder / REPLIES)
 
     def append(self, row: PassportReply) -> None:
-        """Add one reply. Raises OSError, with nothing of it left in the file."""
+        """Append one reply. Raises OSError; the file then has nothing of the reply."""
         append_line(self._file, line_of(row))
 
     def end(self, card: Card) -> None:
@@ -162,22 +162,22 @@ class PassportLedger:
         write_record(self.folder / CARD, card)
 
     def close(self) -> None:
-        """Release the file; without `end` the passport stays unfinished."""
+        """Close the file; without `end` the passport is unfinished."""
         self._file.close()
 
 
 def folder(store: Path, passport_id: str) -> Path:
-    """Where the passport with this id is kept."""
+    """Return the folder of the passport with this id."""
     return store / "passports" / passport_id
 
 
 def passport_folders(store: Path) -> list[Path]:
-    """Folders of all finished passports, oldest first."""
+    """Return the folders of all finished passports, oldest first."""
     return sorted(path.parent for path in (store / "passports").glob(f"*/{CARD}"))
 
 
 def read_card(place: Path) -> Card:
-    """The card in a folder.
+    """Return the card in a folder.
 
     Raises:
         InputError: it is damaged, of a newer version, or of another passport.
@@ -191,7 +191,7 @@ def read_card(place: Path) -> Card:
 
 
 def newest_card(store: Path, model: str, endpoint: str) -> Card | None:
-    """The newest card of a judge that can be read; None: there is none."""
+    """Return the newest readable card of a judge; None: there is none."""
     for place in reversed(passport_folders(store)):
         with suppress(InputError, OSError):
             card = read_card(place)
@@ -201,11 +201,11 @@ def newest_card(store: Path, model: str, endpoint: str) -> Card | None:
 
 
 def unfinished_replies(store: Path) -> dict[str, tuple[str, PassportReply]]:
-    """Key -> passport and reply, of those that passports without a card have: they were paid for."""
+    """Return passport and reply by key, from passports without a card: these replies were paid for."""
     found: dict[str, tuple[str, PassportReply]] = {}
     for place in sorted(path.parent for path in (store / "passports").glob(f"*/{PASSPORT}")):
         if not (place / CARD).exists():
-            with suppress(InputError, OSError):  # what was written before a damaged row is believed
+            with suppress(InputError, OSError):  # the rows before a damaged one are used
                 for row in ledger.read_rows(place / REPLIES):
                     reply = PassportReply.model_validate(row)
                     found[reply.key] = place.name, reply
@@ -213,19 +213,19 @@ def unfinished_replies(store: Path) -> dict[str, tuple[str, PassportReply]]:
 
 
 def history_rows(place: Path) -> Iterator[dict[str, Any]]:
-    """The card in a folder as rows of the history's table `passports`, a line each. Raises what `read_card` raises."""
+    """Return the card in a folder as rows of the history's table `passports`, a line each; raises as `read_card`."""
     card = read_card(place)
     about: Mapping[str, Any] = card.model_dump(mode="json", exclude={"lines"})
     return ({**line.model_dump(mode="json"), **about} for line in card.lines)
 
 
 def exchange_passports(bucket: Bucket, store: Path) -> tuple[list[str], list[str]]:
-    """Send the finished passports that the bucket lacks and fetch those that the local cache lacks; returns their ids.
+    """Send the finished passports that the bucket lacks and fetch those that the local cache lacks; return their ids.
 
-    `card.json` goes last: where it is, all is.
+    `card.json` goes last: its presence means a complete passport.
 
     Raises:
-        RemoteUnavailable: the network or the store fails; what was done until then stays done.
+        RemoteUnavailable: the network or the store fails; passports sent or fetched before are kept.
     """
     parts = (path.split("/") for path in bucket.sizes("passports", MOST_OBJECT))
     there = {name for _, name, *file in parts if file == [CARD] and _ID.fullmatch(name)}

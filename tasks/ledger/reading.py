@@ -1,6 +1,6 @@
 """Files of a ledger and their rows as records.
 
-A row or file that cannot be believed is an `InputError` with file and line. A ledger may be a stranger's.
+A damaged row or file raises an `InputError` with file and line. A ledger may be a stranger's.
 """
 
 import re
@@ -21,37 +21,37 @@ from tasks.text import one_line
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
 BATCHES = "batches.jsonl"
-"""Of a run whose calls are bought as batches: what was handed in; see `tasks.batches`."""
+"""Batches that a run handed in, if its calls are bought as batches; see `tasks.batches`."""
 
 REMOVED = "removed.json"
-"""In place of the files of a run that was removed at a request; see `removed`."""
+"""Replacement for the files of a run that was removed at a request; see `removed`."""
 
 _BLOCK = 1 << 20
-"""Bytes read at once: a line that several reads put together takes three times as long."""
+"""Bytes read at once: a line assembled from several reads takes three times as long."""
 _MOST_BYTES = 2**26
-"""Of a row, or of the record of a file; what is longer is damaged, and is not read whole to find that out."""
+"""Maximum bytes of a row, or of a file with one record; longer ones are damaged, and are not read whole."""
 _SCHEMA = re.compile(rb'\s*\{\s*"schema":\s*(\d{1,4})')
-"""Beginning of a record: the version of its rows."""
+"""Beginning of a record, with the version of its rows."""
 
 R = TypeVar("R", bound=Record)
 
 
 def folder(store: Path, run_id: str) -> Path:
-    """Where the run with this id is kept."""
+    """Return the folder of the run with this id."""
     return store / "ledger" / run_id
 
 
 def run_folders(store: Path) -> list[Path]:
-    """Folders of all runs in the store, oldest first (run ids begin with their time), but those that were removed."""
+    """Return the folders of all runs in the store but removed ones, oldest first (run ids begin with their time)."""
     runs = (path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
     return sorted(run for run in runs if not (run / REMOVED).exists())
 
 
 def read_start(run: Path) -> RunStart:
-    """What the run set out to do.
+    """Return the start record of a run.
 
     Raises:
-        InputError: the record is damaged, or the run of another folder.
+        InputError: the folder is a link, or the record is damaged or belongs to another run.
     """
     if run.is_symlink():
         raise InputError(f"{run}: refused: it is a link; allowed is the folder of a run")
@@ -61,7 +61,7 @@ def read_start(run: Path) -> RunStart:
 
 
 def read_end(run: Path) -> RunEnd | None:
-    """What came of the run; None while it is unfinished."""
+    """Return the end record of a run; None while it is unfinished."""
     if not (run / END).exists():
         return None
     end = read_record(run / END, RunEnd)
@@ -70,7 +70,7 @@ def read_end(run: Path) -> RunEnd | None:
 
 
 def is_waiting(run: Path) -> bool:
-    """Whether a run waits for its batches."""
+    """Return whether a run waits for its batches."""
     return (run / BATCHES).exists() and not (run / END).exists()
 
 
@@ -86,7 +86,7 @@ def check_schema(store: Path) -> None:
 
 
 def _schema_of(run: Path) -> int:
-    """Return the schema of a run; the present one where it cannot be read, which is reported when it is loaded."""
+    """Return the schema of a run; the present one if it is unreadable, since loading reports unreadable runs."""
     with suppress(InputError, OSError), open_regular(run / RUN) as file:
         if found := _SCHEMA.match(file.read(64)):
             return int(found[1])
@@ -94,28 +94,28 @@ def _schema_of(run: Path) -> int:
 
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
-    """Judgments of a run in the order of their arrival, those of control samples (`control`) included."""
+    """Return the judgments of a run in order of arrival, including those of control samples (`control`)."""
     path = run / JUDGMENTS
     return (validate_row(Judgment, row, path, number) for number, row in _numbered_rows(path))
 
 
 def read_outcomes(run: Path) -> Iterator[Outcome]:
-    """Outcomes of a run in the order in which they were decided, those of control samples (`control`) included."""
+    """Return the outcomes of a run in order of decision, including those of control samples (`control`)."""
     path = run / OUTCOMES
     return (validate_row(Outcome, row, path, number) for number, row in _numbered_rows(path))
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of a ledger file; none where the file is absent.
+    """Return the rows of a ledger file; none if the file is absent.
 
     Raises:
-        InputError: a row that cannot be believed, with file and line.
+        InputError: a row is damaged; with file and line.
     """
     return (row for _, row in _numbered_rows(path))
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """Return the one record that a file holds.
+    """Return the record of a file with one record.
 
     Raises:
         InputError: it is damaged, or another version wrote it.
@@ -124,18 +124,18 @@ def read_record(path: Path, kind: type[R]) -> R:
 
 
 def moment_of(text: str) -> datetime | None:
-    """The moment that a ledger names; None where it is no time in ISO 8601 with a time zone."""
+    """Parse a time of a ledger; None if it is not in ISO 8601 with a time zone."""
     try:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else None
-    except (ValueError, OverflowError):  # the latter: in UTC it is before the year 1 or after 9999
+    except (ValueError, OverflowError):  # OverflowError: in UTC, the year is before 1 or after 9999
         return None
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of each whole line: a last line without its end was cut by a crash and is left out.
+    """Yield offset and bytes of each whole line; a last line without its end was cut off by a crash and is left out.
 
-    After a line that is longer than any row nothing is read. Raises InputError where something else than a file is.
+    Reading stops after a line longer than any row. Raises InputError if the path is not a regular file.
     """
     if not path.exists() and not path.is_symlink():
         return
@@ -153,12 +153,12 @@ def parse_row(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
     """Return a row from its text.
 
     Raises:
-        InputError: it is no JSON object, of another schema or of another run; with file and line.
+        InputError: it is not a JSON object, or has another schema or run; with file and line.
     """
     where = f"{path}, line {line}"
     try:
         row = from_json(text)
-    except ValueError as error:  # what pydantic_core raises for any text that is no JSON
+    except ValueError as error:  # pydantic_core raises it for any text that is not JSON
         raise InputError(f"{where}: damaged: {error}") from None
     if not isinstance(row, dict):
         raise InputError(f"{where}: damaged: found a {type(row).__name__}, expected an object")
@@ -174,7 +174,7 @@ def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) 
     """Return a row as a record.
 
     Raises:
-        InputError: the row is damaged; with file, line and the first field that is wrong.
+        InputError: the row is damaged; with file, line and the first wrong field.
     """
     try:
         return kind.model_validate(row)
@@ -189,6 +189,6 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _check_time(moment: str, path: Path) -> None:
-    """Runs are ordered by their times: one that is no time would fail each reader in a way of its own."""
+    """Raise InputError for an invalid time: runs are ordered by time, and each reader would fail in its own way."""
     if moment_of(moment) is None:
         raise InputError(f"{path}: damaged: {one_line(moment)!r} is no time in ISO 8601 with a time zone")

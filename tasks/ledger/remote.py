@@ -1,8 +1,8 @@
 """Remote stores: the ledgers of many machines in one bucket.
 
-Owns what lies in the bucket and how it comes and goes. A run works on a local cache, an ordinary store on the local
-disk. Its ledger is sent as numbered parts, each written once, and `end.json` last: where it is, all is. `fetch` brings
-the runs of other machines into the local cache. What rows mean is left to `reading`, the history to `tasks.history`.
+A run works in a local cache, an ordinary store on the local disk. Its ledger is sent as numbered parts, each written
+once, and `end.json` last: its presence means a complete ledger. `fetch` copies the runs of other machines into the
+local cache.
 """
 
 import hashlib
@@ -45,26 +45,26 @@ from tasks.pictures.thumbnails import made
 from tasks.store_files import read_file, write_at, write_file
 
 FETCHED = "fetched.txt"
-"""Marks the folder of a run that another machine made; says where it came from."""
+"""Mark in the folder of a run from another machine; contains the origin of the run."""
 BATCH_BYTES = 32_000_000
-"""At most so much, or one object, travels together and is held in memory."""
+"""Maximum bytes that are transferred together and held in memory; a single object may be larger."""
 
 _RUN_ID = re.compile(r"\w[\w.-]*")
 _DECIDED = re.compile(rb'"decided_at":\s*"([0-9T:.+Z-]{1,40})"')
 
 
 def is_remote(store: str) -> bool:
-    """Whether a store is a URL such as s3://bucket/prefix, or was meant to be one, and no local folder."""
+    """Return whether a store is a URL such as s3://bucket/prefix, or an attempt at one, and not a local folder."""
     return re.match(r"[^/\\]{2,}:/", store) is not None
 
 
 def local_cache(store: str) -> Path:
-    """The local folder in which runs on a store work: a local store itself; for a remote one a folder of its own.
+    """Return the folder in which runs on a store work: a local store itself, or a separate folder for a remote one.
 
-    It lies under JURY_CACHE where that is set, else under `~/.cache/image-jury`.
+    The folder is in JURY_CACHE if that is set, else in `~/.cache/image-jury`.
 
     Raises:
-        InputError: the URL is malformed, or holds credentials or a query; DuckDB cannot open a file in the folder.
+        InputError: the URL is malformed, or has credentials or a query; or DuckDB cannot open a file in the folder.
     """
     if not is_remote(store):
         return _openable(Path(store))
@@ -79,7 +79,7 @@ def writable_folder(store: str) -> Path:
     """Return the local folder of a store for a command that writes there.
 
     Raises:
-        InputError: `local_cache` finds none, or the store is of an earlier version.
+        InputError: `local_cache` raises it, or the store is of an earlier version.
     """
     folder = local_cache(store)
     ledger.check_schema(folder)
@@ -87,7 +87,7 @@ def writable_folder(store: str) -> Path:
 
 
 def _openable(folder: Path) -> Path:
-    """Return a folder, unless DuckDB would look for its files elsewhere: behind a `?` it reads options."""
+    """Return a folder; InputError if DuckDB would look elsewhere for its files, since it reads options after a `?`."""
     if found := next((each for each in "?\\\0" if each in str(folder.absolute())), ""):
         raise InputError(
             f"the path of the store has a {found!r}, with which DuckDB cannot open the history: "
@@ -97,7 +97,7 @@ def _openable(folder: Path) -> Path:
 
 
 class _Travelling(NamedTuple):
-    """A part of a run, here and in the bucket."""
+    """Part of a run, with its place here and in the bucket."""
 
     run: Path
     part: Part
@@ -108,11 +108,11 @@ class _Travelling(NamedTuple):
 
 
 class Remote:
-    """One remote store and its local cache. May be used from any thread, and by several processes on one cache.
+    """Remote store with its local cache. Can be used from any thread, and by several processes on one cache.
 
     Raises:
         InputError: the URL is malformed, or the package for its scheme is missing.
-        RemoteUnavailable: from every method, when the network or the store fails; what was done until then stays done.
+        RemoteUnavailable: from every method, if the network or the store fails; finished transfers are kept.
     """
 
     def __init__(self, url: str, folder: Path) -> None:
@@ -121,45 +121,45 @@ class Remote:
         self._pictures = _Pictures(self.bucket, folder)
 
     def send(self, run_id: str) -> None:
-        """Send what is new of a run made here: its whole lines with their pictures, and at its end `end.json`."""
+        """Send the new data of a run made here: whole lines with their pictures, and after the end `end.json`."""
         self._send(ledger.folder(self.folder, run_id))
 
     def send_all(self) -> list[str]:
-        """Send what is new of every run made here, also of crashed ones; returns the ids of those that had any."""
-        self._drop_outdated(self._runs(["ledger"]))  # what another machine has removed is not sent again
+        """Send the new data of every run made here, even crashed ones; return the ids of the runs with new data."""
+        self._drop_outdated(self._runs(["ledger"]))  # runs that another machine removed must not be sent again
         return [run.name for run in ledger.run_folders(self.folder) if self._send(run)]
 
     def fetch(self, since: datetime | None = None) -> list[str]:
-        """Bring what is new of the runs that others made into the local cache; returns the ids of those that had any.
+        """Fetch the new data of other machines' runs into the local cache; return the ids of the runs with new data.
 
-        Where a part is missing its file stops before it and the run stays unfinished, until a later fetch.
+        If a part is missing, its file stops before it and the run is unfinished until a later fetch.
 
         Args:
-            since: only runs that began then or later; with a time zone.
+            since: fetch only runs that began then or later, or are unfinished here; with a time zone.
         """
         there = self._runs(self._folders(since))
         self._drop_outdated(there)
         return sorted(self._keep_all(self._lacking(there)))
 
     def replace(self, run_id: str, revision: int) -> None:
-        """Put what is here of a run in place of what the bucket has, if that has anything."""
+        """Replace the bucket's copy of a run, if there is one, by the local copy."""
         run, there = ledger.folder(self.folder, run_id), self._runs([f"ledger/{run_id}"]).get(run_id, {})
         if not there:
             return
         name = f"ledger/{run_id}"
-        self.bucket.put({f"{name}/{mark_of(revision)}": b""})  # first: what is fetched meanwhile is fetched again
+        self.bucket.put({f"{name}/{mark_of(revision)}": b""})  # first, so that concurrent fetches are repeated
         self.bucket.remove([f"{name}/{each}" for each in there if each != mark_of(revision)])
         self._send_parts(run)
 
     def replace_by_tombstone(self, run_id: str, tombstone: bytes) -> None:
-        """Leave nothing of a run in the bucket but what says that it was removed."""
+        """Replace all objects of a run in the bucket by a tombstone."""
         name = f"ledger/{run_id}"
         self.bucket.put({f"{name}/{REMOVED}": tombstone})
         there = [*self.bucket.sizes(name), *self.bucket.sizes(f"batches/{run_id}")]
         self.bucket.remove([each for each in there if each != f"{name}/{REMOVED}"])
 
     def _drop_outdated(self, there: Mapping[str, Mapping[str, int]]) -> None:
-        """Bring removals together: a copy with a lower revision, here or in the bucket, is replaced."""
+        """Exchange removals: replace each copy with a lower revision, here or in the bucket."""
         here = {run.name: run for run in ledger.run_folders(self.folder)}
         behind = [run for run_id, run in here.items() if run_id in there and _is_newer(there[run_id], revision_of(run))]
         if behind:
@@ -182,7 +182,7 @@ class Remote:
             found = self.bucket.get([wanted.object for wanted in batch])
             if any(len(found.get(wanted.object, b"")) != wanted.part.size for wanted in batch):
                 raise RemoteUnavailable(f"The store {self.bucket.url} was changed while it was read")
-            # Before the rows: once those are here, nobody asks for their pictures again.
+            # Before the rows: no later fetch gets the pictures of rows that are already here.
             self._pictures.fetch(found[wanted.object] for wanted in batch if wanted.part.file == OUTCOMES)
             for wanted in batch:
                 self._keep(wanted, found[wanted.object])
@@ -190,14 +190,14 @@ class Remote:
         return changed
 
     def send_start(self, run_id: str) -> None:
-        """Send what a run set out to do, anew where it was sent before: its limit may have changed."""
+        """Send the start record of a run, even if it was sent before: its limit may have changed."""
         run = ledger.folder(self.folder, run_id)
-        with alone(_lock(run)):  # what is sent at the same time was read before
+        with alone(_lock(run)):  # a concurrent sender may have read an older record
             name = f"ledger/{run_id}/{RUN}"
             self.bucket.put({name: read_file(self.folder, name)})
 
     def fetch_starts(self, since: datetime) -> None:
-        """Bring the same of runs of other machines that began then or later and have not ended."""
+        """Fetch the start records of other machines' runs that began then or later and have not ended."""
         first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
         runs = [run for run in ledger.run_folders(self.folder) if run.name >= first and not _is_own(run)]
         names = [f"ledger/{run.name}/{RUN}" for run in runs if not (run / END).exists()]
@@ -206,15 +206,15 @@ class Remote:
                 write_file(self.folder, name, data)
 
     def fetch_folder(self, name: str) -> None:
-        """Bring what the local cache lacks of a folder of whole files, which are never changed."""
+        """Fetch the files that the local cache lacks of a folder of whole files, which never change."""
         fetch_folder(self.bucket, self.folder, name)
 
     def send_folder(self, name: str) -> None:
-        """Send what the bucket lacks of such a folder."""
+        """Send the files that the bucket lacks of such a folder."""
         send_folder(self.bucket, self.folder, name)
 
     def share_folder(self, name: str) -> None:
-        """Send and fetch what either side lacks of such a folder."""
+        """Send and fetch the files that either side lacks of such a folder."""
         self.send_folder(name)
         self.fetch_folder(name)
 
@@ -222,12 +222,12 @@ class Remote:
 
     def _send(self, run: Path) -> bool:
         if not _is_own(run) or _is_sent(run) or any(each.is_symlink() for each in (run, *run.iterdir())):
-            return False  # a ledger with a link is reported when it is loaded
+            return False  # loading reports a ledger with a link
         return self._send_parts(run)
 
     def _send_parts(self, run: Path) -> bool:
-        with alone(_lock(run)):  # two would cut it differently under the same numbers
-            ended = (run / END).exists()  # asked first: once it is there, the other files have all their rows
+        with alone(_lock(run)):  # two senders would cut different parts with the same numbers
+            ended = (run / END).exists()  # checked first: once it exists, the other files have all their rows
             sent = (read_notes(run) or self._sent_before(run)).cut(run)
             parts = [whole(run, RUN), *sent.parts(), *([whole(run, END)] if ended else [])]
             due = [part for part in parts if part.name not in sent.objects]
@@ -239,7 +239,8 @@ class Remote:
         return bool(due)
 
     def _sent_before(self, run: Path) -> Sent:
-        """What the bucket has of a run without notes: nothing, or the run was copied here from another machine."""
+        """Return notes made from the bucket for a run without notes: empty, unless the run was copied from
+        elsewhere."""
         return sent_before(self._runs([f"ledger/{run.name}"]).get(run.name, {}))
 
     def _send_part(self, run: Path, part: Part) -> None:
@@ -251,7 +252,8 @@ class Remote:
     # Fetching
 
     def _folders(self, since: datetime | None) -> list[str]:
-        """Folders of the bucket that have what is wanted; unfinished runs lend replies at any age."""
+        """Return the folders of the bucket to list; unfinished runs are included, since they lend replies at any
+        age."""
         if not since:
             return ["ledger"]
         first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
@@ -260,14 +262,14 @@ class Remote:
         return [f"ledger/{run_id}" for run_id in known]
 
     def _lacking(self, there: Mapping[str, Mapping[str, int]]) -> Iterator[_Travelling]:
-        """What to fetch, in the order in which it is to be kept."""
+        """Yield the parts to fetch, in the order in which they are written."""
         for run_id, sizes in sorted(there.items()):
             run = ledger.folder(self.folder, run_id)
             if RUN in sizes and REMOVED not in sizes and not _is_own(run):
                 yield from (_Travelling(run, part) for part in lacking_parts(run, sizes))
 
     def _runs(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
-        """Names and sizes of what lies in these folders, by run."""
+        """Return names and sizes of the objects in these folders, by run."""
         runs: dict[str, dict[str, int]] = {}
         for path, size in (found for folder in folders for found in self.bucket.sizes(folder, MOST_OBJECT).items()):
             run_id, _, name = path.removeprefix("ledger/").partition("/")
@@ -280,7 +282,7 @@ class Remote:
         name = f"ledger/{run.name}/{part.file}"
         if part.file == RUN:
             write_file(self.folder, f"ledger/{run.name}/{FETCHED}", f"{self.bucket.url}\n".encode())
-        if part.file in PARTED:  # at its own place: whoever wrote it before, half or whole, wrote the same bytes
+        if part.file in PARTED:  # at its own offset: an earlier write, partial or whole, had the same bytes
             write_at(self.folder, name, part.start, data)
         else:
             write_file(self.folder, name, data)
@@ -289,12 +291,12 @@ class Remote:
 
 
 def remote_of(store: str) -> Remote | None:
-    """The bucket of a store, with its local cache; None: the store is a folder."""
+    """Return the bucket of a store, with its local cache; None: the store is a folder."""
     return Remote(store, local_cache(store)) if is_remote(store) else None
 
 
 def _lock(run: Path) -> Path:
-    """The file of a run that is locked while it is sent: `run.json` may be replaced meanwhile, rows are appended."""
+    """Return the file to lock while a run is sent: `run.json` may be replaced meanwhile, rows are only appended."""
     return run / OUTCOMES if (run / OUTCOMES).exists() else run / RUN
 
 
@@ -312,8 +314,8 @@ def _is_sent(run: Path) -> bool:
 
 
 def _date(run: Path) -> None:
-    """Give the rows the time of the run's end, by which `reuse` sees without reading them that all are too old."""
-    with suppress(InputError, FileNotFoundError):  # a ledger that cannot be read is reported when it is loaded
+    """Set the file time of the rows to the run's end, so that `reuse` need not read rows that are all too old."""
+    with suppress(InputError, FileNotFoundError):  # loading reports an unreadable ledger
         if ended := ledger.read_end(run):
             moment = datetime.fromisoformat(ended.finished_at).timestamp()
             os.utime(run / JUDGMENTS, (moment, moment), follow_symlinks=False)
@@ -331,16 +333,16 @@ def _batches(items: Iterable[_Travelling]) -> Iterator[list[_Travelling]]:
 
 
 class _Pictures:
-    """The thumbnails of one bucket and of its local cache: each travels once."""
+    """Thumbnails of one bucket and its local cache; each is transferred once."""
 
     def __init__(self, bucket: Bucket, folder: Path) -> None:
         self._bucket = bucket
         self._folder = folder
         self._there: set[str] | None = None
-        """Names of the thumbnails known to be in the bucket; None: it was not listed yet."""
+        """Names of the thumbnails in the bucket; None: the bucket has not been listed yet."""
 
     def send(self, rows: bytes) -> None:
-        """Send the thumbnails that outcomes tell of and the bucket may lack."""
+        """Send the thumbnails of outcomes that the bucket may lack."""
         shown = _pictures([rows])
         if shown and self._there is None:
             self._there = {*self._bucket.sizes("pictures")}
@@ -350,7 +352,7 @@ class _Pictures:
             there.update(names)
 
     def fetch(self, rows: Iterable[bytes]) -> None:
-        """Bring the thumbnails that outcomes tell of and the local cache lacks."""
+        """Fetch the thumbnails of outcomes that the local cache lacks."""
         judged = _judged(rows)
         lacking = sorted(name for name in judged if not (self._folder / name).exists())
         private_folder(self._folder / "pictures")
@@ -361,19 +363,19 @@ class _Pictures:
             self._date(name, moment, name in lacking)
 
     def _date(self, name: str, moment: float, is_new: bool) -> None:
-        """Give a picture the time of its last judgment, by which it is removed when it is old."""
-        with suppress(OSError):  # it was not in the bucket either
+        """Set the file time of a picture to its last judgment, which decides when the picture is removed."""
+        with suppress(OSError):  # the bucket lacks it, too
             if is_new or (self._folder / name).stat().st_mtime < moment:
                 os.utime(self._folder / name, (moment, moment), follow_symlinks=False)
 
 
 def _pictures(rows: Iterable[bytes]) -> set[str]:
-    """Names of the thumbnails of all pictures that rows tell of; quotes inside of texts are escaped and never match."""
+    """Return the thumbnail names of all pictures in rows; quotes inside texts are escaped and never match."""
     return {f"pictures/{sha256.decode()}.jpg" for lines in rows for sha256 in PICTURE.findall(lines)}
 
 
 def _judged(rows: Iterable[bytes]) -> dict[str, float]:
-    """Name of each thumbnail that outcomes tell of -> when its picture was last judged, as a Unix time."""
+    """Map the thumbnail names in outcomes to the time of their picture's last judgment, as a Unix time."""
     found: dict[str, float] = {}
     for line in (line for lines in rows for line in lines.splitlines()):
         told = _DECIDED.search(line)

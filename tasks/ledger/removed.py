@@ -1,6 +1,6 @@
-"""What a ledger keeps of what was removed from it at a request: its cost, and that a copy of it is an old one.
+"""Traces of removals that were requested: the cost of removed rows, and revisions that expose old copies.
 
-A run that lost rows has a higher `revision` in `run.json`; a removed run leaves `removed.json`, and nothing else.
+A run that lost rows has a higher `revision` in `run.json`; a removed run leaves only `removed.json`.
 """
 
 import json
@@ -22,38 +22,38 @@ from tasks.records import SCHEMA, Record, RunStart
 from tasks.store_files import remove_folder, write_file
 
 UNFINISHED = "forgetting.json"
-"""In a store: what is still to be forgotten; see `tasks.forgetting.plan`."""
+"""File of a store with its unfinished removals; see `tasks.forgetting.plan`."""
 _MOST_BYTES = 2**26
 _MOST_COST = 1e9
-"""A call that costs more is none."""
+"""Maximum cost of a call; higher values are ignored."""
 _REVISION = re.compile(rb'"revision": ?([0-9]{1,6})\b')
 PICTURE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
 _MARK = re.compile(r"revision-(\d{6})")
 
 
 class RemovedRun(Record):
-    """A run that was removed: `removed.json`."""
+    """Removed run: `removed.json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     cost: dict[str, float]
-    """Month (UTC, `2026-11`) -> what its calls cost."""
+    """Month (UTC, `2026-11`) -> cost of its calls."""
     removed_at: str
     """UTC, ISO 8601."""
 
 
 def mark_of(revision: int) -> str:
-    """Name of the empty object by which a bucket shows, without a file being read, that a run lost rows."""
+    """Return the name of the empty object in a bucket that marks a run with lost rows, so that no file must be read."""
     return f"revision-{revision:06}"
 
 
 def revision_in(names: Iterable[str]) -> int:
-    """Return the revision of a run by the names of its objects in a bucket."""
+    """Return the revision of a run from the names of its objects in a bucket."""
     return max((int(found[1]) for name in names if (found := _MARK.fullmatch(name))), default=0)
 
 
 def revision_of(run: Path) -> int:
-    """Return the revision that `run.json` of a run names last; to read all of thousands of records takes seconds."""
+    """Return the last revision in `run.json` of a run; parsing thousands of whole records would take seconds."""
     with suppress(InputError, OSError):
         found = _REVISION.findall(read_regular(run / RUN, _MOST_BYTES))
         return int(found[-1]) if found else 0
@@ -61,14 +61,14 @@ def revision_of(run: Path) -> int:
 
 
 def start_of(run: Path) -> RunStart | None:
-    """Return what a run set out to do; None where its record is damaged, which `sync` reports."""
+    """Return the start record of a run; None if it is damaged, which `sync` reports."""
     with suppress(InputError, OSError):
         return read_start(run)
     return None
 
 
 def drop_run(store: Path, run_id: str, tombstone: bytes | None = None) -> None:
-    """Remove a run's ledger and its waiting files; the tombstone, if there is one, is written before."""
+    """Remove a run's ledger and its waiting files; first write the tombstone, if there is one."""
     if tombstone is not None:
         write_file(store, f"ledger/{run_id}/{REMOVED}", tombstone)
     remove_folder(store, f"batches/{run_id}")
@@ -76,9 +76,9 @@ def drop_run(store: Path, run_id: str, tombstone: bytes | None = None) -> None:
 
 
 def note_outdated(store: Path, runs: Sequence[Path]) -> None:
-    """Note that copies of runs are out of date before they are removed, and which pictures they show.
+    """Note that copies of runs are out of date, and their pictures, before the copies are removed.
 
-    What another machine removed is then done here, too: pictures, pages and history.
+    The removals of another machine are then repeated here for pictures, pages and history.
     """
     there = (store / UNFINISHED).exists()
     noted: dict[str, Any] = json.loads(read_regular(store / UNFINISHED, _MOST_BYTES)) if there else {}
@@ -94,7 +94,7 @@ def _outcomes(run: Path) -> Iterator[bytes]:
 
 
 def returned(store: Path) -> list[RemovedRun]:
-    """Return the runs that were removed and are there again, as from a backup."""
+    """Return the removed runs that exist again, for example from a backup."""
     again = [run for run in _tombstones(store) if (run / RUN).exists()]
     return [read_record(run / REMOVED, RemovedRun).model_copy(update={"run_id": run.name}) for run in again]
 
@@ -106,17 +106,17 @@ def tombstone_of(run_id: str, cost: Mapping[str, float]) -> bytes:
 
 
 def removed_costs(store: Path, month: str) -> dict[str, float]:
-    """Return what was spent in a month on rows that were removed since, by run."""
+    """Return the cost in a month of rows that were removed later, by run."""
     rewritten = (run for run in run_folders(store) if revision_of(run))
     found = {start.run_id: start.removed_cost.get(month, 0.0) for start in map(start_of, rewritten) if start}
     for run in _tombstones(store):
-        with suppress(InputError, OSError):  # a damaged one counts nothing, and keeps nobody from a run
+        with suppress(InputError, OSError):  # a damaged one counts 0, so that it blocks no run
             found[run.name] = read_record(run / REMOVED, RemovedRun).cost.get(month, 0.0)
     return {run_id: amount for run_id, amount in found.items() if amount}
 
 
 def cost_by_month(rows: Iterable[Mapping[str, Any]], before: Mapping[str, float]) -> dict[str, float]:
-    """Return what rows cost by the month of their calls, with what was removed before; reused replies cost nothing."""
+    """Return the cost of rows by the month of their calls, plus earlier removals; reused replies cost nothing."""
     cost = defaultdict[str, float](float, before)
     for row in rows:
         moment = moment_of(str(row.get("judged_at", "")))
@@ -127,7 +127,7 @@ def cost_by_month(rows: Iterable[Mapping[str, Any]], before: Mapping[str, float]
 
 
 def _amount(value: object) -> float:
-    """Return an amount of money; 0 for anything else, which the row of a stranger may hold."""
+    """Return an amount of money; 0 for any other value, which a stranger's row may contain."""
     return float(value) if isinstance(value, int | float) and abs(value) < _MOST_COST else 0.0
 
 

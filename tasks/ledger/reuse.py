@@ -1,4 +1,4 @@
-"""Replies of earlier runs that need not be paid for again: which runs may lend them, and where they are.
+"""Replies of earlier runs that can be reused instead of paid for again: the lending runs, and the replies' places.
 
 `judging.questions` makes the key that two equal calls share; the step `judge` takes a row over.
 """
@@ -32,26 +32,25 @@ _MOST_BYTES = 2**26
 
 
 class Replies:
-    """Ok judgments of earlier runs by call key. Holds their places, not their texts.
+    """Ok judgments of earlier runs by call key, held as file positions without texts.
 
-    The places are columns: an object for each would take twice the memory, and the garbage collector would stop the
+    The positions are columns. An object for each would take twice the memory, and the garbage collector would stop the
     event loop while it walks through hundreds of thousands of them.
 
     Args:
-        since: folder of each run that lends replies -> the moment before which they are too old; None: any age will do.
+        since: folder of each lending run -> time before which its replies are too old; None: any age is allowed.
     """
 
     def __init__(self, since: Mapping[Path, datetime | None]) -> None:
         self.unreadable = 0
-        """Rows, and files of rows, that are missing or cannot be believed, here or so far in `find`: they spare no
-        call."""
+        """Rows, and files of rows, that are missing or damaged, here or so far in `find`: they save no call."""
         self.first_unreadable = ""
-        """What is wrong with the first of them, and where."""
+        """Problem and place of the first of them."""
         self._files = [run / JUDGMENTS for run in since]
         self._open: tuple[int, BinaryIO] | None = None
         self._numbers: dict[str, int] = {}
         self._samples = set[int]()
-        """Hash of candidate and sample: the names would take much more memory."""
+        """Hashes of candidate and sample: the names would take much more memory."""
         self._moments, self._file_numbers, self._offsets = array("d"), array("i"), array("q")
         for file, moment in enumerate(since.values()):
             try:
@@ -61,14 +60,14 @@ class Replies:
                 self._leave_out(str(error))
 
     def have(self, sample: Sample) -> bool:
-        """Whether there is a reply about a sample, so that little may be left to ask about it."""
+        """Return whether there is a reply about a sample; few questions about it may then be left."""
         return hash((sample.candidate, sample.sample_id)) in self._samples
 
     def __len__(self) -> int:
         return len(self._numbers)
 
     def find(self, key: str) -> Judgment | None:
-        """Return the newest ok judgment of this very call, or None."""
+        """Return the newest ok judgment of this call, or None."""
         number = self._numbers.get(key)
         if number is None:
             return None
@@ -80,7 +79,7 @@ class Replies:
             return None
 
     def close(self) -> None:
-        """Release the file that was read last."""
+        """Close the file that was read last."""
         if self._open:
             self._open[1].close()
         self._open = None
@@ -98,7 +97,7 @@ class Replies:
         return found
 
     def _add(self, file: int, not_before: float) -> int:
-        """Take in a file; returns how many rows there are in it."""
+        """Index a file; return the number of its rows."""
         path, number = self._files[file], 0
         for number, (offset, line) in enumerate(whole_lines(path), 1):
             try:
@@ -113,7 +112,7 @@ class Replies:
         return number
 
     def _keep(self, key: str, moment: float, file: int, offset: int) -> None:
-        """Note where the reply to a call is, unless a newer one is known."""
+        """Note the position of the reply to a call, unless a newer reply is noted."""
         number = self._numbers.setdefault(key, len(self._moments))
         if number == len(self._moments):
             self._moments.append(moment)
@@ -123,7 +122,7 @@ class Replies:
             self._moments[number], self._file_numbers[number], self._offsets[number] = moment, file, offset
 
     def _count_missing(self, file: int, rows: int) -> None:
-        """Count the rows that the end of a run tells of and its file lacks."""
+        """Count the rows that the run's end record counts and the file lacks."""
         path = self._files[file]
         end = read_end(path.parent)
         if end and (missing := end.ledger_rows.get(JUDGMENTS, 0) - rows) > 0:
@@ -135,15 +134,15 @@ class Replies:
 
 
 def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:
-    """Find the replies that the run may take over instead of paying again.
+    """Find the replies that the run can reuse instead of paying again.
 
-    From every run those younger than `reuse_hours`, counted from the original call (0: none at all). From an unfinished
-    run that asked the same of the same candidates those of any age, unless a run finished since has superseded it; and
-    so from one that stopped at its budget, unless this one was started by a schedule: what is judged night by night
-    with the same budget is judged anew.
-    Takes seconds where ledgers are large: an event loop gives it to a thread.
+    Every run lends replies younger than `reuse_hours`, counted from the original call (0: no reuse). An unfinished run
+    with the same questions about the same candidates lends replies of any age, unless a later finished run has
+    superseded it. So does a run that stopped at its budget, unless the new run is scheduled: nightly runs with one
+    budget judge everything again.
 
-    Where something is still to be forgotten nothing is lent.
+    This takes seconds for large ledgers, so an event loop calls it in a thread. A store with unfinished removals lends
+    nothing.
     """
     if reuse_hours == 0 or (store / UNFINISHED).exists():
         return Replies({})
@@ -155,7 +154,7 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
 
 
 def _ok_moment(row: Mapping[str, Any], path: Path, number: int) -> float | None:
-    """Return when the judge gave the reply of a row, as a Unix time; None where the row is not ok."""
+    """Return the time of the judge's reply in a row, as a Unix time; None if the row is not ok."""
     if row.get("status") != "ok":
         return None
     key, judged_at = row.get("key"), row.get("judged_at")
@@ -166,13 +165,13 @@ def _ok_moment(row: Mapping[str, Any], path: Path, number: int) -> float | None:
 
 
 def _written_since(run: Path, moment: datetime) -> bool:
-    # A ledger only grows, so the file's own time tells without reading it that all of it is too old.
+    # A ledger only grows, so the file's own time shows that all rows are too old, without reading them.
     rows = run / JUDGMENTS
     return rows.exists() and datetime.fromtimestamp(rows.stat().st_mtime, UTC) >= moment
 
 
 def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
-    """Unfinished or stopped runs of the same undertaking that no finished one has superseded."""
+    """Return the unfinished or stopped runs with the same questions that no finished one has superseded."""
     ended = {run for run in runs if _is_over(run, start.scheduled)}
     oldest = next((place for place, run in enumerate(runs) if run not in ended), len(runs))
     found: set[Path] = set()
@@ -185,13 +184,13 @@ def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
 
 
 def _is_over(run: Path, scheduled: bool) -> bool:
-    """Whether a run ended, and not at its budget; for a scheduled run such an end is one, too."""
-    # A quote inside of a text is escaped: no warning can look like a field. To read all ends whole takes seconds.
+    """Return whether a run ended, not counting a stop at its budget; for a scheduled run a stop is an end, too."""
+    # Quotes inside texts are escaped: no warning can look like a field. Parsing all end records takes seconds.
     return (run / END).exists() and (scheduled or _STOPPED not in read_regular(run / END, _MOST_BYTES))
 
 
 def resume_key(run: Path) -> str:
-    """Equal for two runs that ask the same; empty: how this one began cannot be read."""
+    """Return a key that is equal for runs with the same questions; empty: the start record is unreadable."""
     with suppress(InputError, OSError):
         return read_start(run).resume_key
     return ""

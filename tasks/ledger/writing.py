@@ -1,7 +1,4 @@
-"""The ledger of a run, appended to as replies arrive and never changed.
-
-Owns how rows reach the disk. Where they lie, and how they are read, is `reading`'s.
-"""
+"""Ledger of a run: rows are appended as replies arrive and never changed. `reading` has the paths and readers."""
 
 import errno
 import os
@@ -16,10 +13,10 @@ from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart
 
 
 class Ledger:
-    """The folder of one run, written by the one process that makes the run.
+    """Folder of one run, written only by the process that makes the run.
 
-    Each row is handed to the operating system before the next call returns: a killed process loses the calls in
-    flight and nothing else.
+    Each row is handed to the operating system before the next call returns: a killed process loses only the calls in
+    flight.
     """
 
     def __init__(self, store: Path, start: RunStart) -> None:
@@ -31,10 +28,10 @@ class Ledger:
         self._cost, self._unpriced = defaultdict[str, float](float), Counter[str]()
 
     def append(self, row: Judgment | Outcome) -> None:
-        """Add one row to the file of its kind. The first row makes the folder: a run refused before it leaves none.
+        """Append one row to the file of its kind. The first row makes the folder: a run refused before it leaves none.
 
         Raises:
-            OSError: with the file's name; nothing of the row is left in it.
+            OSError: with the file's name; the file has nothing of the row.
         """
         self.begin()
         name = JUDGMENTS if isinstance(row, Judgment) else OUTCOMES
@@ -44,13 +41,13 @@ class Ledger:
             self._count(row.judged_at, row.price, row.estimated)
 
     def _count(self, judged_at: str, price: float | None, estimated: float | None) -> None:
-        """Add what a call cost to its month."""
+        """Add the cost of a call to its month."""
         month = judged_at[:7]
         self._cost[month] += (price or 0.0) + (estimated or 0.0)
         self._unpriced[month] += price is None or estimated is None
 
     def set_limit(self, amount: float) -> None:
-        """Write down what the run may spend of the month's budget; once it has ended, nothing changes any more."""
+        """Write the amount that the run may spend of the month's budget; nothing changes once the run has ended."""
         self._start = self._start.model_copy(update={"spending_limit": amount})
         if not self._files:
             self.begin()
@@ -58,22 +55,22 @@ class Ledger:
             write_record(self.folder / RUN, self._start)
 
     def end(self, end: RunEnd) -> None:
-        """Mark the run as finished, with its rows and what they cost. From here on nothing in the folder changes."""
+        """Mark the run as finished, with its row counts and costs. From here on nothing in the folder changes."""
         self.begin()
         self.close()
         told = {"ledger_rows": self._rows, "cost": {**self._cost}, "unpriced": {**+self._unpriced}}
         write_record(self.folder / END, end.model_copy(update=told))
 
     def close(self) -> None:
-        """Release the files; without `end` the run stays unfinished."""
+        """Close the files; without `end` the run is unfinished."""
         for file in self._files.values():
             file.close()
 
     def go_on(self) -> None:
-        """Open the folder of a run that another process began, behind its last whole rows.
+        """Open the folder of a run that another process began, after its last whole rows.
 
         Raises:
-            InputError: a file of it is none.
+            InputError: one of its files is not a regular file.
         """
         for name in self._rows:
             path = self.folder / name
@@ -84,12 +81,12 @@ class Ledger:
                 if row and not row["reused_from"]:
                     self._count(row["judged_at"], row["price"], row["estimated"])
             self._files[name] = file = FileIO(path, "ab")
-            file.truncate(length)  # a last row that was cut by a kill is none
+            file.truncate(length)  # drops a last row that a kill cut off
         in_use(self._files[JUDGMENTS])
 
     def begin(self) -> None:
-        """Make the folder, if it is not there yet; the first row does it, too."""
-        with self._opening:  # the limit is written by a thread
+        """Make the folder, unless it exists; the first row does it, too."""
+        with self._opening:  # a thread writes the limit
             if self._files:
                 return
             private_folder(self.folder.parent)
@@ -104,7 +101,7 @@ class Ledger:
 
 
 def append_line(file: FileIO, line: bytes) -> None:
-    """Append a line whole or not at all: a disk that is nearly full takes the beginning of it."""
+    """Append a line whole or not at all: a nearly full disk takes only the beginning of it."""
     before = os.fstat(file.fileno()).st_size
     try:
         if (written := file.write(line)) != len(line):
@@ -116,7 +113,7 @@ def append_line(file: FileIO, line: bytes) -> None:
 
 
 def write_record(path: Path, record: Record) -> None:
-    """Write the one record that a file holds, whole or not at all; `reading.read_record` reads it."""
+    """Write a file with one record, whole or not at all; `reading.read_record` reads it."""
     write_whole(path, record_bytes(record), private=True)
 
 

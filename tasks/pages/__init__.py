@@ -1,1 +1,1 @@
-"""What a person sees of a run: the artifact in the Prefect UI, and the report, an HTML page that needs nothing else."""
+"""Output of a run for people: the artifact in the Prefect UI, and the report, one self-contained HTML page."""

@@ -1,4 +1,4 @@
-"""What remains of a run in the Prefect UI: one Markdown text."""
+"""Markdown artifact of a run in the Prefect UI."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from tasks.comparing.compare import Comparison
 
 MOST_LINES = 20
-"""Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
+"""Most candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
 LONGEST = 1000
-"""Characters of what is said of a drop."""
+"""Longest description of a drop, in characters."""
 THUMBNAIL_BYTES = 80_000
-"""Largest thumbnail shown; only noise is larger."""
+"""Largest thumbnail shown, in bytes; only noise is larger."""
 
 
 def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> str:
-    """The whole artifact, less than 1 MB with its pictures.
+    """Return the whole artifact, less than 1 MB with its pictures.
 
     Args:
-        warnings: what else the reader should know about the run, a sentence each.
-        past: what a scheduled run is shown beside.
+        warnings: further facts about the run for the reader, a sentence each.
+        past: earlier results shown beside a scheduled run.
     """
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
     parts = [
@@ -80,7 +80,7 @@ def _heading(summary: Summary, past: Past | None) -> list[str]:
 
 
 def _page(page: Path) -> str:
-    """The way to the page with every sample."""
+    """Return a link to the page with every sample, or its path on the disk."""
     place = where(page)
     return (
         f"[The page with every sample]({place})" if is_address(place) else plain(f"The page with every sample: {place}")
@@ -93,7 +93,7 @@ def _alarms(past: Past | None) -> list[str]:
 
 
 def begin_chart(start: RunStart, results: Results) -> None:
-    """Let the chart of a run be drawn while other things are done; `markdown` takes it."""
+    """Begin to draw the chart of a run in a process of its own; `markdown` takes the result."""
     display = kind_of(start.flow).display
     shown = _with_room(display, results.scores)
     if shown:
@@ -104,12 +104,12 @@ def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not shown.scores:
         return []
-    notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # told above
+    notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # shown above
     return ["## Scores", grid(shown.display.grid(shown.scores)), bullets(notes), _chart(shown)]
 
 
 def _chart(summary: Summary) -> str:
-    """The scores as a chart, or why there is none: the rest is worth having without it."""
+    """Return the scores as a chart, or the reason why there is none: the artifact is useful without it."""
     try:
         return picture("Scores", "png", png(summary.display.chart(summary.scores, terms=summary.terms)))
     except RuntimeError as error:
@@ -117,7 +117,7 @@ def _chart(summary: Summary) -> str:
 
 
 def _past(past: Past | None, summary: Summary) -> list[str]:
-    """A scheduled run against its baseline and the last run, and the trend."""
+    """Compare a scheduled run with its baseline and the last run, and show the trend."""
     if past is None:
         return []
     places = past.watched.places if past.watched else ()
@@ -140,7 +140,7 @@ def _since_last(past: Past, uncompared: str) -> list[str]:
 
 
 def _since(found: "Sequence[Comparison]") -> list[str]:
-    """The same candidates in the last evaluation that compares: a sentence and a table each, and how to read them."""
+    """Compare the candidates with the last comparable evaluation: a sentence and a table each, and notes on reading."""
     told = [f"{one_line(each.after.candidate, NAME)}: {outcome_words(each)}" for each in found]
     tables = [
         part
@@ -155,20 +155,20 @@ def _since(found: "Sequence[Comparison]") -> list[str]:
 
 
 def _best_of(summary: Summary) -> Summary:
-    """The same without the candidates that there is no room for."""
+    """Return the summary with only the candidates that there is room for."""
     scores = _with_room(summary.display, summary.scores)
     best = {row.candidate for row in scores}
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
 
 
 def _with_room(display: Display[Any], scores: Sequence[Scored]) -> list[Scored]:
-    """Those of the best candidates, of which there are not too many to be shown."""
+    """Return the scores of the best candidates, at most `MOST_LINES` of them."""
     best = {candidate for candidate, _ in display.in_words(scores)[:MOST_LINES]}
     return [row for row in scores if row.candidate in best]
 
 
 def _rates(summary: Summary) -> list[str]:
-    """How far orders and votes agree, and which verdicts the outcomes depend on."""
+    """Return the section on the agreement of orders and votes, and on the verdicts that the outcomes depend on."""
     shown = _best_of(summary)
     if not shown.rates:
         return []
@@ -181,7 +181,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _people_lines(summary: Summary) -> list[str]:
-    """What people's labels make of the scores, and which of them do not count; nothing where there are none."""
+    """Return sentences on scores corrected by people, and on labels that do not count; empty without labels."""
     if not label_folders(summary.store):
         return []
     from tasks.pages.people_words import people_lines_of  # DuckDB, which is not needed before
@@ -190,7 +190,7 @@ def _people_lines(summary: Summary) -> list[str]:
 
 
 def _passport_lines(summary: Summary) -> list[str]:
-    """What the newest passport of the judge says; nothing where there is none."""
+    """Summarize the newest passport of the judge; empty without one."""
     card = newest_card(summary.store, summary.start.judge, summary.start.endpoint)
     return [summary_line(card), *(f"  {line}" for line in meaning_lines(card))] if card else []
 
@@ -201,7 +201,7 @@ def _call_lines(summary: Summary) -> list[str]:
 
 
 def _limit_lines(end: RunEnd) -> list[str]:
-    """What held the calls up: limits of the judge, and times when it was away."""
+    """Describe delays of the calls: limits of the judge, and times when it was away."""
     if not end.limits:
         return []
     words, waits = end.limits.in_words(), end.limits.waits
@@ -211,7 +211,7 @@ def _limit_lines(end: RunEnd) -> list[str]:
 
 
 def _sample(summary: Summary, sample: NotableSample) -> list[str]:
-    """One sample: its pictures, what the judge said with its reasons, and how that came to the outcome."""
+    """Lay out one sample: its pictures, the judge's replies with their reasons, and their way to the outcome."""
     outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
     title = f"## {sample.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
@@ -232,7 +232,7 @@ def _quoted(words: Quoted) -> str:
 
 
 def _pictures(summary: Summary, outcome: Outcome) -> str:
-    """The picture of a sample, or its pictures side by side."""
+    """Return the picture of a sample, or its pictures side by side."""
     sides = summary.display.sides
     shown = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in sides]
     return table(sides, [shown], numbers=False) if len(shown) > 1 else shown[0]

@@ -1,6 +1,6 @@
-"""The pages of a large run, made by a process of their own, so that nobody waits for them.
+"""Pages of a large run, made by a process of their own, so that nobody waits for them.
 
-The process waits for the thumbnails first: a page makes those that it lacks one after the other.
+The process waits for the thumbnails first: a page makes missing thumbnails one after the other.
 """
 
 import atexit
@@ -14,28 +14,28 @@ from tasks.ledger.remote import local_cache
 from tasks.pictures.thumbnails import waiting
 
 LARGE = 16
-"""Samples of a run above which its pages are worth a process of their own, which takes a second to start."""
+"""Number of samples above which the pages of a run get a process of their own, which takes a second to start."""
 PATIENCE_SECONDS = 900.0
-"""Longest wait for the thumbnails: those that are missing then are made here."""
+"""Longest wait for the thumbnails; this process makes any that are missing then."""
 LOOK_EVERY_SECONDS = 0.2
 NICENESS = 10
-"""Judging goes first, but others wait for the index, which this process makes alone."""
+"""Niceness of the process: judging goes first, but others wait for the index, which only this process makes."""
 
 
 def renew_behind(store: str, run_id: str) -> None:
-    """Start a process that makes the pages of a run and sends them; this process ends after it.
+    """Start a process that makes the pages of a run and sends them; the current process ends after it.
 
     Args:
-        store: as its user names it.
+        store: store as its user names it.
     """
     command = [sys.executable, "-P", "-m", __name__, store, run_id]
     atexit.register(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait)
 
 
 def _main(store: str, run_id: str) -> None:
-    from tasks.pages.sent_pages import renew_and_send  # DuckDB, which the process that starts this one need not load
+    from tasks.pages.sent_pages import renew_and_send  # loads DuckDB, which the starting process does without
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without words
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a message
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     last = time.monotonic() + PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-// What all pages can do. Texts become text nodes and never markup; nothing is fetched.
+// Script of all pages. Texts become text nodes and never markup; nothing is fetched.
 "use strict";
 
 function make(tag, properties, ...children) {
@@ -18,7 +18,7 @@ document.getElementById("theme").addEventListener("click", () => {
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* it holds for this visit */ }
 });
 
-// What stands as code beside a button
+// Copying: the code beside a button
 
 async function copy(button) {
   const code = button.parentElement.querySelector("code");
@@ -31,7 +31,7 @@ async function copy(button) {
   }
 }
 
-// Whatever is scrolled in a box of its own can be reached and scrolled by keys, in any browser
+// Boxes that scroll can be reached and scrolled by keys, in any browser
 
 const SCROLLED = ".wide, .drawing, pre, .reason p, #text";
 const boxes = new ResizeObserver((entries) => {

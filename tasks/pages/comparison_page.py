@@ -1,4 +1,4 @@
-"""The page of a comparison of two evaluations, beside the store's other pages."""
+"""Page of a comparison of two evaluations, beside the store's other pages."""
 
 import hashlib
 from collections.abc import Collection, Iterator
@@ -18,14 +18,14 @@ LONGEST_NAME = 120
 
 
 def write_comparison(store: Path, found: Comparison, command: str) -> Path:
-    """Write the page of a comparison, in place of an earlier one of the same; returns where it is.
+    """Write the page of a comparison over an earlier page of the same sides, and return its path.
 
     Args:
-        command: that which makes it, as a person types it.
+        command: command that makes the page, as a person types it.
 
     Raises:
         InputError: the folder of pages is a link.
-        OSError: it cannot be written.
+        OSError: the page cannot be written.
     """
     folder = folder_of(store)
     target = folder / _name(found)
@@ -35,21 +35,21 @@ def write_comparison(store: Path, found: Comparison, command: str) -> Path:
 
 
 def _name(found: Comparison) -> str:
-    """A file of its own for every two sides."""
+    """Return a file name that is unique to the two sides."""
     asked = "\n".join((found.before.run_id, found.before.candidate, found.after.run_id, found.after.candidate))
     return f"compare-{hashlib.sha256(asked.encode('utf-8', 'replace')).hexdigest()[:16]}.html"
 
 
 def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> str:
-    """The comparison as HTML.
+    """Return the comparison as HTML.
 
     Args:
-        command: that which makes it.
-        pages: names of the files that lie beside it.
+        command: command that makes the page.
+        pages: names of the files beside the page.
     """
     title, *lines = changed_lines(found) or ["No samples are paired"]
     kind = kind_of(found.before.flow)
-    known = pages if kind.unit == kind.display.counted else ()  # A prompt has several samples, and no place of its own.
+    known = pages if kind.unit == kind.display.counted else ()  # A prompt has several samples, and no card of its own.
     sides = {"before": found.before, "after": found.after}
     return rendered(
         "comparison.html.j2",
@@ -92,7 +92,7 @@ def _page(side: Side, pages: Collection[str]) -> str:
 
 
 def _links(sides: dict[str, Side], sample_id: str, pages: Collection[str]) -> Iterator[dict[str, str]]:
-    """Where the sample stands in the pages of both; once, where both are one."""
+    """Yield a link to the sample in the page of either side; one link if both sides are the same."""
     for name, side in ({"in it": sides["after"]} if sides["before"] == sides["after"] else sides).items():
         if page := _page(side, pages):
             yield {"words": name, "href": f"{page}#sample={quote(sample_id, safe='')}"}

@@ -1,4 +1,4 @@
-// What a reader can do with the table: choose, sort, and have the command written that compares two evaluations.
+// Tools for the table: choose, sort, and write the command that compares two evaluations.
 
 const form = document.getElementById("filters");
 const table = document.getElementById("evaluations");
@@ -65,7 +65,7 @@ table.tHead.addEventListener("click", (event) => {
   if (head) sort(head);
 });
 
-// Comparing: a name may hold what a shell would carry out, so it is quoted
+// Comparing: a name may contain shell commands, so it is quoted
 
 function quoted(text) {
   return PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -94,7 +94,7 @@ function tell() {
 
 body.addEventListener("change", tell);
 
-// By keyboard: Enter on a chosen evaluation copies the command, however far below it stands
+// By keyboard: Enter on a chosen evaluation copies the command, however far below it is shown
 
 function leave() {
   form.reset();

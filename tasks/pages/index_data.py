@@ -1,6 +1,6 @@
-"""What is on the index of a store: every flow and candidate as it is now, and every evaluation in a line.
+"""Data of a store's index: every flow and candidate as it is now, and every evaluation in a line.
 
-All of it is asked of the history in a few questions, however many evaluations there are.
+The history answers a few queries for all of it, however many evaluations there are.
 """
 
 from collections import defaultdict
@@ -26,16 +26,16 @@ from tasks.presentation.wording import Scored, judge_words
 from tasks.statistics.paired import Difference
 
 MOST_PLACES = 200
-"""Flows and candidates shown as they are now; the table has the others."""
+"""Most flows and candidates shown as they are now; the table has the others."""
 KEPT_SERIES = 8
-"""Sides of comparisons kept in memory: those of one evaluation's tags are the same."""
+"""Number of sides of comparisons kept in memory: all tags of one evaluation have the same side."""
 
 Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
 
 
 class Line(NamedTuple):
-    """One score that an evaluation begins with, and what is known of the evaluation."""
+    """One score that an evaluation begins with, and facts about the evaluation."""
 
     run_id: str
     started_at: datetime
@@ -44,25 +44,25 @@ class Line(NamedTuple):
     dataset: str
     candidate: str
     name: str
-    """Of the score: the candidate, with its tag where there are any."""
+    """Name of the score: the candidate, with its tag where there are tags."""
     dimension: str
     """`overall`, or the tag; empty: nothing was judged."""
     score: Scored | None
     """None: nothing was scored."""
     judge: str
     status: str
-    """What its controls say of the judge, in a word."""
+    """Status of the judge by its controls, in a word."""
     price: float | None
-    """In the currency of its prices; None: it is not known."""
+    """Price in the currency of the prices given; None: unknown."""
     measured: bool
     stopped: bool
-    """At its budget: it judged a part of its samples."""
+    """True if it stopped at its budget: it judged a part of its samples."""
     series: tuple[str, ...]
-    """What the evaluations of a trend have in common, besides the score's name; see the view `trend`."""
+    """Values that the evaluations of a trend share, besides the score's name; see the view `trend`."""
     keys: tuple[str, str]
-    """Of dataset and protocol: equal in evaluations that compare."""
+    """Keys of dataset and protocol, equal in evaluations that compare."""
     people: Mapping[str, Any] | None = None
-    """What people's labels make of the score: a row of the view `corrected`; None: there are none."""
+    """Score as corrected by people: a row of the view `corrected`; None: there are no labels."""
 
     @property
     def value(self) -> float | None:
@@ -75,40 +75,40 @@ class Change(NamedTuple):
 
     since: Line
     found: Difference
-    """Sample by sample (prompt by prompt)."""
+    """Difference, sample by sample (prompt by prompt)."""
 
 
 class Place(NamedTuple):
-    """A flow and a candidate (and tag) as its newest evaluation has it."""
+    """State of a flow and a candidate (and tag) in its newest evaluation."""
 
     newest: Line
     trend: list[Point]
-    """The scored evaluations of its series that measured anything, oldest first, with what bridges join to it."""
+    """Scored evaluations of its series that measured anything, oldest first, with points that bridges join to it."""
     change: Change | None
     """None: no evaluation before it compares with it, or it measured nothing itself."""
     otherwise: str
-    """In what the last one before it differs where none compares; empty: there is none at all, or one compares."""
+    """Differences from the last evaluation before it, where none compares; empty: there is none, or one compares."""
     alarms: list[str]
-    """What is open, in sentences."""
+    """Open alarms, in sentences."""
 
 
 class Index(NamedTuple):
-    """All of it."""
+    """Data of the whole index."""
 
     places: list[Place]
     lines: list[Line]
-    """The newest first."""
+    """Lines of the evaluations, the newest first."""
     shown: int
-    """Evaluations that they are of."""
+    """Number of evaluations that the lines are about."""
     evaluations: int
-    """In the history."""
+    """Number of evaluations in the history."""
 
 
 def gather_index(store: Path) -> Index:
-    """The index of a store, from its history as it is now.
+    """Gather the index of a store from its current history.
 
     Raises:
-        InputError: there is no history, or it cannot be asked.
+        InputError: there is no history, or it cannot be queried.
     """
     with held_together(store):
         found = ask(store, "index_evaluations").rows
@@ -119,7 +119,7 @@ def gather_index(store: Path) -> Index:
 
 
 def _places(store: Path, lines: Sequence[Line], since: str) -> list[Place]:
-    """The newest line of every flow, candidate and tag, by flow, the best first."""
+    """Return the newest line of every flow, candidate and tag, by flow, the best first."""
     newest: dict[tuple[str, str], Line] = {}
     scored: defaultdict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
@@ -141,7 +141,7 @@ def _places(store: Path, lines: Sequence[Line], since: str) -> list[Place]:
 
 
 def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, str, str], list[Point]]:
-    """Flow, candidate, dimension or tag -> the scored evaluations of the series, with what bridges join to it."""
+    """Return (flow, candidate, dimension or tag) -> scored points of the series, with points that bridges join."""
     wanted = {(*line.series, line.candidate, line.dimension) for line in shown}
     found: defaultdict[str, Rows] = defaultdict(list)
     for row in ask(store, "index_trend", since=since).rows:
@@ -152,7 +152,7 @@ def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, s
 
 
 def _change(before: Sequence[Line], newest: Line, outcomes: Callable[[str, str, str], Series]) -> Change | None:
-    """A measured line against the last one before it with the same keys."""
+    """Compare a measured line with the last one before it with the same keys."""
     since = next((each for each in before if each.keys == newest.keys), None)
     if since is None or not newest.measured or newest.value is None:
         return None
@@ -163,7 +163,7 @@ def _change(before: Sequence[Line], newest: Line, outcomes: Callable[[str, str, 
 
 
 def _otherwise(last: Line, newest: Line, trend: Sequence[Point]) -> str:
-    """In what the newest evaluation differs from the last one of its name."""
+    """Name the differences between the newest evaluation and the last one of its name."""
     items = zip(("dataset", "judge", "prompt set"), last.series[1:], newest.series[1:], strict=True)
     names = [name for name, one, other in items if one != other]
     broken = trend[-1].break_reason if trend and trend[-1].run_id == newest.run_id else None
@@ -179,13 +179,13 @@ def _said(newest: Line, open_ones: Sequence[Alarm | MovedJudge]) -> list[str]:
 
 
 def lines_of(store: Path, found: Sequence[Row]) -> list[Line]:
-    """The lines of these evaluations.
+    """Return the lines of these evaluations.
 
     Args:
-        found: rows of the question `index_evaluations`, at least one.
+        found: rows of the query `index_evaluations`, at least one.
 
     Raises:
-        InputError: it cannot be asked.
+        InputError: the history cannot be queried.
     """
     since = found[-1]["started_at"]
     scores, costs, controls, labels = (
@@ -202,7 +202,7 @@ def lines_of(store: Path, found: Sequence[Row]) -> list[Line]:
 
 
 def _headlines(rows: Rows) -> dict[str, list[Headline | None]]:
-    """What each evaluation begins with, by its id."""
+    """Return evaluation id -> scores that the evaluation begins with."""
     found: dict[str, list[Headline | None]] = {}
     for run_id, its in groupby(rows, key=lambda row: row["run_id"]):
         scores = [*its]
@@ -212,7 +212,7 @@ def _headlines(rows: Rows) -> dict[str, list[Headline | None]]:
 
 
 def _score(kind: type[Any], row: Mapping[str, Any]) -> Any:
-    # Rows of a table that this program filled: to check a thousand evaluations again would take longer than to ask.
+    # This program filled the table: to validate a thousand evaluations again would take longer than the query.
     return kind.model_construct(**{name: row[name] for name in kind.model_fields})
 
 
@@ -252,5 +252,5 @@ _OF_RATES = ("measure", "n", "failed", "unusable", "samples", "failed_samples")
 
 @lru_cache(maxsize=4096)
 def _rate(*values: Any) -> ControlRate:
-    """Most evaluations have the same counts, and their interval takes a while."""
+    """Return the rate for these counts, cached: most evaluations have the same, and an interval takes a while."""
     return control_rate(**dict(zip(_OF_RATES, values, strict=True)))

@@ -18,15 +18,15 @@ from tasks.spending.money import money
 from tasks.text import bounded, number_words, one_line
 
 LONGEST_NAME = 60
-"""Characters of a name; what is longer is no name, and its page has it whole."""
+"""Longest name shown, in characters; the evaluation's page has a longer one whole."""
 LONGEST_ALARM = 400
 FIRST = 300
-"""Evaluations of the table that are laid out at once; a button shows the others, and search finds them."""
+"""Number of evaluations that the table lays out at once; a button shows the others, and search finds them."""
 LONGEST_REASON = 200
 MOST_MARKS = 3
-"""Gaps and bridges of a trend that are told, the newest; the page of an evaluation has all."""
+"""Most gaps and bridges listed for a trend, the newest; the page of an evaluation has all."""
 WIDTH, HEIGHT, EDGE = 240, 48, 5
-"""Of a trend, in units of its SVG; the outermost points keep that far from its edges."""
+"""Size of a trend in units of its SVG, and distance of the outermost points from its edges."""
 COLUMNS = (
     *("begun (UTC)", "flow", "candidate", "score", "95% interval", "corrected by people", "scored", "judge"),
     *("judge status", "price"),
@@ -34,10 +34,10 @@ COLUMNS = (
 
 
 def index_page(index: Index, pages: Collection[str]) -> str:
-    """The index as HTML.
+    """Return the index as HTML.
 
     Args:
-        pages: names of the files that lie beside it.
+        pages: names of the files beside the page.
     """
     return rendered(
         "index.html.j2",
@@ -56,13 +56,13 @@ def index_page(index: Index, pages: Collection[str]) -> str:
 
 
 def _cells(line: Line, pages: Collection[str]) -> dict[str, Any]:
-    """A line of the table for the template; `numbers` has what some of its words are sorted by, by their place."""
+    """Return a line of the table for the template; `numbers` maps a place in `words` to a sort key."""
     name = page_name(line.run_id)
     corrected = line.people["corrected"] if line.people else None
     return {
         "run_id": line.run_id,
         "page": quote(name) if name in pages else "",
-        # Tells it from others of the same evaluation in a command, where it is short enough for one.
+        # Identifies one of the evaluation's candidates in a command, where it is short enough for one.
         "candidate": line.candidate if len(line.candidate) <= LONGEST_NAME else "",
         "when": f"{line.started_at:%Y-%m-%d %H:%M}",
         "words": tuple(_words(line)),
@@ -84,7 +84,7 @@ def _sorted_by(value: float | None) -> str:
 
 
 def _tile(place: Place, pages: Collection[str]) -> dict[str, Any]:
-    """A flow and a candidate as it is now, for the template."""
+    """Return a flow and a candidate as it is now, for the template."""
     line = place.newest
     score = line.score
     return {
@@ -109,7 +109,7 @@ def _tile(place: Place, pages: Collection[str]) -> dict[str, Any]:
 
 
 def _change(place: Place) -> str:
-    """What became of the newest score since the last one that compares, or why none does."""
+    """Describe the change of the newest score since the last comparable one, or the reason why there is none."""
     line, change = place.newest, place.change
     if line.stopped:
         return "stopped at the budget"
@@ -122,7 +122,7 @@ def _change(place: Place) -> str:
 
 
 def _marks(trend: Sequence[Point]) -> list[str]:
-    """What breaks a trend and what joins it, the newest first."""
+    """Describe the breaks and bridges of a trend, the newest first."""
     found = [_mark(point) for point in reversed(trend[1:]) if point.break_reason or point.joint]
     return bounded(found[:MOST_MARKS], len(found))
 
@@ -134,7 +134,7 @@ def _mark(point: Point) -> str:
 
 
 def sparkline(points: Sequence[Point]) -> Markup:
-    """Draw a trend as a small line of SVG without axes; nothing where it has fewer than two points.
+    """Draw a trend as a small line of SVG without axes; empty if it has fewer than two points.
 
     Args:
         points: scored ones, oldest first. The line has a gap where evaluations do not compare.
@@ -161,30 +161,30 @@ def _places(points: Sequence[Point]) -> list[tuple[float, float]]:
 
 
 def _broken(points: Sequence[Point]) -> list[int]:
-    """Places of the points that do not compare with the one before."""
+    """Return the places of the points that do not compare with the one before."""
     return [at for at, point in enumerate(points) if at and point.break_reason]
 
 
 def _joined(points: Sequence[Point]) -> list[int]:
-    """Places of the points with which another judge goes on, by a bridge."""
+    """Return the places of the points at which a bridge continues the line with another judge."""
     return [at for at, point in enumerate(points) if at and point.joint and not point.break_reason]
 
 
 def _line(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> str:
-    """A path through the points, begun anew where a series breaks."""
+    """Draw a path through the points, interrupted where a series breaks."""
     begins = {0, *_broken(points)}
     steps = [f"{'M' if at in begins else 'L'}{x} {y}" for at, (x, y) in enumerate(places)]
     return f'<path class="line" d="{" ".join(steps)}"/>'
 
 
 def _strokes(kind: str, at: Sequence[int], places: Sequence[tuple[float, float]]) -> str:
-    """A line across the drawing before each of these points."""
+    """Draw a line across the drawing before each of these points."""
     middles = [round((places[each - 1][0] + places[each][0]) / 2, 1) for each in at]
     return "".join(f'<path class="{kind}" d="M{x} 0 V{HEIGHT}"/>' for x in middles)
 
 
 def _trend_words(points: Sequence[Point]) -> str:
-    """What the line shows, for who cannot see it."""
+    """Describe the line for readers who cannot see it."""
     first, last = points[0], points[-1]
     broken, joined = len(_broken(points)), len(_joined(points))
     ends = " to ".join(f"{number_words(each.score, 1)} on {each.started_at:%Y-%m-%d}" for each in (first, last))

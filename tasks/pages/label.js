@@ -1,5 +1,5 @@
 // One person's answers to blind items: keys, undo, progress kept in the browser and in a file. An answer names an item by
-// its token alone: whose picture it is, only the store that made the page can tell.
+// its token alone: only the store that made the page can identify a picture.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const FORMAT = "image-jury labels 1";
@@ -7,7 +7,7 @@ const KEPT = `${FORMAT} ${data.page}`;
 const SIDES = ["Left", "Right"];
 const by = (id) => document.getElementById(id);
 const tokens = new Set(data.items.map((item) => item.item));
-// name; answers: item -> question -> answer; comments: item -> text; done: what undo takes back; at: place on the page
+// name; answers: item -> question -> answer; comments: item -> text; done: changes that undo takes back; at: place on the page
 let state = { name: pseudonym(), answers: {}, comments: {}, done: [], at: 0 };
 
 function pseudonym() {
@@ -15,7 +15,7 @@ function pseudonym() {
   return `reader-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// What is asked, and what is answered
+// Questions and answers
 
 const now = () => data.items[state.at];
 const asked = (item) => data.asked[item.tag];
@@ -175,7 +175,7 @@ function move(at) {
   showPictures();
 }
 
-// The browser keeps the focus within the dialog, and gives it back to what had it.
+// The browser keeps the focus within the dialog, and returns it to the element that had it.
 function zoom(large) {
   if (!large) return by("large").close();
   by("larger").replaceChildren(...sources(now()).map((source, place) => make("img", { alt: `${SIDES[place]}, larger`, src: source })));

@@ -1,6 +1,6 @@
-"""The page on which people judge blind items: one file that opens anywhere, with no server and no network.
+"""Page on which people judge blind items: one file that opens anywhere, with no server and no network.
 
-Nothing in it gives away whose picture is whose: no candidate, id, file name, hash or verdict.
+It reveals no owner of a picture: no candidate, id, file name, hash or verdict.
 """
 
 import base64
@@ -64,7 +64,7 @@ def _question(asked: PeopleQuestion) -> dict[str, object]:
 
 
 def _picture(store: Path, sha256: str, limit: int) -> str:
-    """A thumbnail as a new JPEG in base64, all made alike, so that neither form nor metadata tell where it is from."""
+    """Return a thumbnail as a new JPEG in base64, all made alike: neither form nor metadata reveals its source."""
     place = made(store, sha256)
     if place is None:
         raise InputError(f"{store}: the picture {sha256} is no longer kept: make the page again")

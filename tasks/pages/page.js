@@ -1,4 +1,4 @@
-// What a reader can do with the samples: choose, search, move on. A card is filled when it comes near the screen, so that
+// Tools for the samples: choose, search, move on. A card is filled when it comes near the screen, so that
 // thousands of them open at once.
 
 const samples = JSON.parse(document.getElementById("samples").textContent);
@@ -36,7 +36,7 @@ function picture(side, sha256) {
     if (data) image.src = `data:image/jpeg;base64,${data.textContent}`;
     else button.replaceWith(make("p", { className: "absent" }, document.getElementById("lacks") ? "not on this page" : "picture not kept"));
   };
-  // The pictures stand at the end of the page: the first cards are drawn before they are there.
+  // The pictures are at the end of the page: the first cards are drawn before they are there.
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", show, { once: true });
   else show();
   return make("figure", {}, caption, button);

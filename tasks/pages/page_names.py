@@ -12,43 +12,44 @@ from urllib.parse import quote
 from tasks.files import read_regular
 
 FOLDER = "pages"
-"""Of a store."""
+"""Folder of the pages within a store."""
 INDEX = "index.html"
 VARIABLE = "JURY_PAGES"
 """Environment variable: the address under which somebody serves the pages of the store."""
 NOTE = ".served.json"
-"""In the folder of the pages: where `jury up` serves them, and its process."""
+"""File in the folder of the pages with the address at which `jury up` serves them, and its process."""
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w./~%-]*)?", re.ASCII)
 _PLAIN = re.compile(r"(?!index$)[\w][\w.-]{0,150}", re.ASCII)
 
 
 def page_name(run_id: str) -> str:
-    """The file of an evaluation's page: its id, or where that is no name for a file, as another program may have
-    chosen it, its hash.
+    """Return the file name of an evaluation's page: its id, or the id's hash if it makes no file name.
+
+    Another program may have chosen the id.
     """
     name = run_id if _PLAIN.fullmatch(run_id) else hashlib.sha256(run_id.encode("utf-8", "replace")).hexdigest()
     return f"{name}.html"
 
 
 def folder_of(store: Path) -> Path:
-    """Where the pages of a store lie."""
+    """Return the folder of a store's pages."""
     return store / FOLDER
 
 
 def page_of(store: Path, run_id: str) -> Path:
-    """Where the page of an evaluation lies, made or not."""
+    """Return the path of an evaluation's page, made or not."""
     return folder_of(store) / page_name(run_id)
 
 
 def where(page: Path) -> str:
-    """Under which address people open a page: that which it is served by, else its place on the disk."""
+    """Return the address at which people open a page: the served one, else its path on the disk."""
     named = os.environ.get(VARIABLE, "")
     served = named if is_address(named) else served_at(page.parent)
     return f"{served.rstrip('/')}/{quote(page.name)}" if served else str(page.absolute())
 
 
 def served_at(folder: Path) -> str:
-    """The address at which `jury up` serves these pages, from its note; "": it does not."""
+    """Return the address at which `jury up` serves these pages, from its note; "" if it does not."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         note: Any = json.loads(read_regular(folder / NOTE, 1000))
         os.kill(note["pid"], 0)
@@ -57,5 +58,5 @@ def served_at(folder: Path) -> str:
 
 
 def is_address(place: str) -> bool:
-    """Whether a link may lead there, which a browser does not follow from a page of a server to a file."""
+    """Return whether a link may lead to this place: from a served page, a browser follows no link to a file."""
     return _ADDRESS.fullmatch(place) is not None

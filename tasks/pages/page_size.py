@@ -1,4 +1,4 @@
-"""The size of a page: pictures and reasons share a fixed number of bytes, and large pictures become smaller."""
+"""Size of a page: pictures and reasons share a fixed number of bytes, and large pictures become smaller."""
 
 import base64
 import math
@@ -15,16 +15,16 @@ from tasks.pictures.decoding import decode
 from tasks.pictures.thumbnails import SIDES, made, scaled
 
 PICTURES = 16_000_000
-"""Bytes of all pictures together, as long as there are no more than leave each its least.
+"""Bytes of all pictures together, unless they are so many that each gets only its least.
 
 In base64 they are 21.4 MB, so a page of 292 samples with two pictures each stays under 30 MB.
 """
 LEAST_PICTURE = 8_000
-"""Bytes that a picture is allowed however many there are: about 300 pixels of a figure."""
+"""Bytes allowed to each picture, however many there are: about 300 pixels of a figure."""
 REASONS = 6_000_000
 """Bytes of all the judge's words together."""
 ROUNDS = 6
-"""Tries to get a picture below its limit; most get there in one or two."""
+"""Most tries to get a picture below its limit; most get there in one or two."""
 
 
 def fair_share(sizes: Sequence[int], budget: int) -> int:
@@ -48,7 +48,7 @@ def picture_limit(sizes: Sequence[int]) -> int:
 
 
 def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of a picture -> its thumbnail, a JPEG in base64; those not kept, or not whole, are left out."""
+    """Return SHA-256 of a picture -> its thumbnail, a JPEG in base64, without those not kept or not whole."""
     wanted = sorted(set(hashes))
     with ThreadPoolExecutor() as threads:
         found = zip(wanted, threads.map(partial(made, store), wanted), strict=True)
@@ -64,17 +64,17 @@ def _embedded(path: Path, limit: int) -> str:
         if len(data) > limit:
             data = bounded(decode(data, SIDES[1]).image.convert("RGB"), limit, quality=70)
         return base64.b64encode(data).decode("ascii")
-    except (BadPicture, OSError):  # begins like a JPEG and is none, or one of more pixels than a thumbnail has
+    except (BadPicture, OSError):  # begins like a JPEG and is none, or has more pixels than a thumbnail
         return ""
 
 
 def bounded(picture: Image.Image, limit: int, quality: int) -> bytes:
-    """Return the picture as a JPEG of at most so many bytes, with fewer pixels where it takes that."""
+    """Return the picture as a JPEG of at most `limit` bytes; it may lose pixels, in at most `ROUNDS` tries."""
     data, scale = _jpeg(picture, quality), 1.0
     for _ in range(ROUNDS):
         if len(data) <= limit:
             break
-        scale *= min(0.9, math.sqrt(limit / len(data)))  # file size goes with the area
+        scale *= min(0.9, math.sqrt(limit / len(data)))  # file size is proportional to the area
         data = _jpeg(scaled(picture, scale, Image.Resampling.LANCZOS), quality)
     return data
 

@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 
 def people_lines_of(store: Path, run_id: str) -> list[str]:
-    """What people's labels say of an evaluation; nothing where the history cannot be asked now."""
+    """Return sentences on people's labels for an evaluation; empty if the history cannot be queried now."""
     try:
         return people_lines(ask(store, "people", run=run_id).rows)
     except InputError:
@@ -21,12 +21,12 @@ def people_lines_of(store: Path, run_id: str) -> list[str]:
 
 
 def people_lines(rows: Iterable[Row]) -> list[str]:
-    """A sentence for each score that people's labels are about, and one more on what agreement can mean."""
+    """Return a sentence for each score that people's labels are about, and one more on the agreement."""
     return [line for row in rows if _is_about(row) for line in _lines(row)]
 
 
 def people_in_brief(row: Row) -> str:
-    """The same where there is little room, beside the raw score; empty where no labels are about it."""
+    """Return the same in few words, for a place beside the raw score; empty if no labels are about it."""
     if not _is_about(row):
         return ""
     if not (words := corrected_words(row)):
@@ -36,7 +36,7 @@ def people_in_brief(row: Row) -> str:
 
 
 def corrected_words(row: Row) -> str:
-    """The corrected score and its interval; empty where there is none."""
+    """Return the corrected score and its interval; empty if there is none."""
     if row["corrected"] is None:
         return ""
     decimals = kind_of(row["flow"]).decimals
@@ -45,7 +45,7 @@ def corrected_words(row: Row) -> str:
 
 
 def _is_about(row: Row) -> bool:
-    """Whether people answered to what the score is of, or would have if their labels counted."""
+    """Return whether people's labels are about this score, even if they do not count."""
     return bool(row["labels"]) or "does not count" in row["why"]
 
 
@@ -65,7 +65,7 @@ def _lines(row: Row) -> Iterable[str]:
 
 
 def agreement_words(row: Row) -> list[str]:
-    """How far judge and people agree, and people among themselves, each with what so few samples leave open."""
+    """Describe the agreement of judge and people, and of people with each other, each with its interval."""
     told = (
         _share("judge and people agree on", row, ("agreed", "kappa"), row["labels"]),
         _share("people agree with each other on", row, ("people_agreed", "people_kappa"), row["shared"]),
@@ -82,7 +82,7 @@ def _share(words: str, row: Row, names: tuple[str, str], n: int) -> str:
 
 
 def _kappa(row: Row, name: str) -> str:
-    """Agreement beyond chance; nothing where it is undefined, as where a rater has one answer for everything."""
+    """Return the agreement beyond chance; empty if undefined, as for a rater with one answer for everything."""
     if row[name] is None:
         return ""
     low, high = row[f"{name}_low"], row[f"{name}_high"]

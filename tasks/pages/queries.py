@@ -1,4 +1,4 @@
-"""The questions of the pages to the history, by name. Their text is `queries.sql`; a page shows each one as asked."""
+"""Queries of the pages, by name. `queries.sql` has their text; a page shows each one as it was run."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -14,37 +14,37 @@ _BEGIN = re.compile(r"^-- (\w+): (.+)$", re.MULTILINE)
 
 
 class Answer(NamedTuple):
-    """A question as it was asked, and what the history says to it."""
+    """A query as it was run, and its result."""
 
     title: str
     sql: str
-    """Without a parameter left, so that it can be put to `jury query` again."""
+    """Text with its parameters filled in, so that `jury query` can run it again."""
     rows: list[dict[str, Any]]
 
 
 def names() -> list[str]:
-    """The names of all questions."""
+    """Return the names of all queries."""
     return list(_QUERIES)
 
 
 def question(name: str, **values: str) -> str:
-    """The SQL of one question, with these values (ids of evaluations) in their places."""
+    """Return the SQL of one query, with these values (ids of evaluations) in their places."""
     quoted = {key: "'" + value.replace("'", "''") + "'" for key, value in values.items()}
     return Template(_QUERIES[name][1]).substitute(quoted)
 
 
 def ask(store: Path, name: str, **values: str) -> Answer:
-    """Put one question to the history of a store.
+    """Run one query on the history of a store.
 
     Raises:
-        InputError: there is no history, or it cannot be asked.
+        InputError: there is no history, or it cannot be queried.
     """
     sql = question(name, **values)
     return Answer(_QUERIES[name][0], sql, history.as_json_rows(history.query(store, sql)))
 
 
 def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
-    """Rows of the view `trend` as points."""
+    """Convert rows of the view `trend` to points."""
     found: list[Point] = []
     for row in rows:
         values = {name: row[name] for name in COLUMNS}
@@ -54,7 +54,7 @@ def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
 
 
 def _read() -> dict[str, tuple[str, str]]:
-    """Name -> title and SQL."""
+    """Read name -> title and SQL."""
     _, *parts = _BEGIN.split(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
     return {
         name: (title, sql.strip().rstrip(";"))

@@ -1,6 +1,6 @@
--- The questions that the report puts to the history. Each begins with a line of dashes, its name and its title; the page
--- shows it beneath the figure that is made of its answer. $run is the evaluation, $previous the one it is compared with.
--- Those named index_ are for the store's index, which lists evaluations from the moment $since on.
+-- Queries of the report. Each begins with a line of dashes, its name and its title; the page shows it beneath the figure
+-- that is made of its answer. $run is the evaluation, $previous the one it is compared with. Queries named index_ are for
+-- the store's index, which lists evaluations from the moment $since on.
 
 -- evaluation: What was run
 SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint, protocol,

@@ -1,4 +1,4 @@
-"""How far the judge agreed with itself, and which verdicts the outcomes depend on, for a person to read."""
+"""Tables and sentences on the judge's agreement with itself, and on the verdicts that the outcomes depend on."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -33,15 +33,15 @@ MEASURES: dict[Measure, tuple[str, str]] = {
     ),
     "pivotal": ("pivotal", "outcomes that another verdict there, alone, would have changed; overall: any would."),
 }
-"""Heads of columns, and what they mean."""
+"""Measure -> head of its column, and its meaning."""
 
 _OF_TEN: tuple[Measure, ...] = ("repeat_difference", "chance_difference")
 _CERTAIN: tuple[Measure, ...] = ("chance_agreement", "chance_difference")
-"""What follows from the votes that there are: no interval."""
+"""Measures that follow from the given votes without an error, and so have no interval."""
 
 
 def rate_words(row: RateRow, places: int = 1) -> str:
-    """A rate with its interval, `37.2% [33.0, 41.5]`, or with n where there is none."""
+    """Format a rate with its interval, `37.2% [33.0, 41.5]`, or with n if it has none."""
     scale, unit, decimals = (1, "", places + 1) if row.measure in _OF_TEN else (100, "%", places)
     value, *ends = (
         number_words(None if each is None else each * scale, decimals) for each in (row.value, row.ci_low, row.ci_high)
@@ -52,7 +52,7 @@ def rate_words(row: RateRow, places: int = 1) -> str:
 
 
 def repeat_lines(summary: Summary) -> list[str]:
-    """A few lines a candidate on both orders and several votes, of at most 80 columns; else none."""
+    """Return a few lines a candidate on both orders and several votes, of at most 80 columns; empty without either."""
     if not repeated(summary.start):
         return []
     several = len({row.candidate for row in summary.rates}) > 1
@@ -82,7 +82,7 @@ def _of_votes(rates: Sequence[RateRow]) -> Iterator[str]:
 
 
 def rate_grid(rows: Sequence[RateRow]) -> Grid:
-    """Rates by dimension or tag, one candidate beneath the other; what nothing is known of has no column."""
+    """Tabulate rates by dimension or tag, one candidate beneath the other; a measure without values has no column."""
     columns: list[Measure] = [measure for measure in MEASURES if any(row.measure == measure for row in rows)]
     lines: list[list[str]] = []
     for candidate, rates in _by_candidate(rows):
@@ -94,7 +94,7 @@ def rate_grid(rows: Sequence[RateRow]) -> Grid:
 
 
 def rate_notes(rows: Sequence[RateRow], published: Sequence[ScoreRow]) -> list[str]:
-    """What the table does not say of each candidate's outcomes, and what must be known to read it.
+    """Return rates of each candidate's outcomes that the table lacks, and notes on reading it.
 
     Args:
         published: scores by the published protocol alone; none where everything was asked once.
@@ -132,7 +132,7 @@ def _dimensions(rates: Sequence[RateRow]) -> list[str]:
 
 
 def _published(rows: Sequence[ScoreRow], candidate: str, name: str) -> list[str]:
-    """The published protocol's score, and how it differs from the score of the same samples."""
+    """Return the published protocol's score, and its difference from the score of the same samples."""
     its = [row for row in rows if (row.candidate, row.dimension) == (candidate, OVERALL)]
     return [f"{name}: {score_words(row)}{_shift_words(row)}" for row in its]
 

@@ -1,6 +1,6 @@
-"""Data of a report: an evaluation with its numbers and samples, asked of the history.
+"""Data of a report: an evaluation with its numbers and samples, queried from the history.
 
-The cards of the samples go into the page as JSON, and `page.js` knows them by these names.
+The page holds the cards of the samples as JSON, and `page.js` uses these names.
 """
 
 import re
@@ -36,13 +36,13 @@ from tasks.statistics.scores import ScoreRow
 from tasks.text import natural, number_words
 
 MOST_COMPARED = 6
-"""Candidates that are compared with themselves."""
+"""Most candidates that are compared with themselves."""
 MOST_CHANGES = 20
-"""Changed samples that are listed; the cards show all."""
+"""Most changed samples that are listed; the cards show all."""
 MOST_TRENDS = 30
-"""Trends drawn: those of six candidates on all dimensions."""
+"""Most trends drawn: those of six candidates on all dimensions."""
 LONGEST_TEXT = 2_000
-"""Bytes of a caption, prompt or note."""
+"""Longest caption, prompt or note, in bytes."""
 MISSING = "missing"
 
 Rows = Sequence[Mapping[str, Any]]
@@ -66,26 +66,26 @@ _QUESTIONS = (
 
 
 class Reason(Record):
-    """What the judge said in one call."""
+    """Reply of the judge to one call."""
 
     call: str
-    """Order and vote in words; empty where there is only one call to a dimension."""
+    """Order and vote in words; empty where a dimension has only one call."""
     verdict: str
     """The verdict, or the status of a call that is not ok."""
     parts: tuple[tuple[str, str], ...]
-    """(heading, text); one part without a heading where the text does not keep to the structure."""
+    """(heading, text) of each part; one part without a heading where the text lacks the structure."""
     seen: str = ""
-    """Of a generated image with a check: what the judge says is in it."""
+    """Contents that the judge reports of a generated image with a check."""
 
 
 class Question(Record):
-    """One dimension, or one tag of a generated image, and what came of it."""
+    """One dimension, or one tag of a generated image, and its result."""
 
     name: str
     verdict: str
-    """Of a tag its score."""
+    """Verdict on the dimension, or score of the tag."""
     orders: str = ""
-    """Both orders' verdicts where they differ."""
+    """Verdicts of both orders where they differ."""
     flip: bool = False
     reversal: bool = False
     reasons: tuple[Reason, ...] = ()
@@ -114,61 +114,61 @@ class Card(Record):
     """Outcome, or score of a generated image."""
     score: float | None
     marks: dict[str, str]
-    """Dimension or tag, `overall` among them -> what the reader may choose it by."""
+    """Dimension or tag, `overall` among them -> value by which a reader filters the samples."""
     pictures: dict[str, str]
     """Side -> SHA-256; empty: there is none."""
     tier: str = ""
     path: str = ""
     notes: tuple[str, ...] = ()
-    """What else is known, a few words each."""
+    """Further facts, a few words each."""
     columns: tuple[str, str]
-    """Heads of the questions' names and verdicts."""
+    """Heads of the columns with the questions' names and verdicts."""
     questions: tuple[Question, ...] = ()
     aspects: tuple[Aspect, ...] = ()
     change: float | None = None
-    """Against the evaluation before, in points of the overall score; None: nothing to compare with, or no change."""
+    """Change since the evaluation before, in points of the overall score; None: no such evaluation, or no change."""
     changed: tuple[str, ...] = ()
 
 
 class Context(NamedTuple):
-    """What a card needs of the evaluation besides its own row."""
+    """Data of the evaluation that a card needs besides its own row."""
 
     reasons: Mapping[tuple[str, str, str], tuple[Reason, ...]]
-    """(candidate, sample, dimension) -> what the judge said."""
+    """(candidate, sample, dimension) -> replies of the judge."""
     changes: Mapping[tuple[str, str], Mapping[str, Any]]
     """(candidate, sample) -> its row of `changes`."""
     good_from: float
     """Score from which a sample counts as good; 0 where there is no threshold."""
     display: Display[Any]
-    """How what was judged is shown."""
+    """Display of this kind of judging."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation with the answers that its tables and charts are made of."""
+    """One evaluation with the answers to the queries behind its tables and charts."""
 
     about: Mapping[str, Any]
     """The row of the view `evaluations`."""
     answers: Mapping[str, Answer]
-    """By the name of the question; `changes` is missing where there is nothing to compare with."""
+    """Name of a query -> answer; `changes` is missing where there is nothing to compare with."""
     cards: list[Card]
     comparisons: list[Comparison]
-    """With the last evaluation that this one may be compared with, a candidate each; none where there is none."""
+    """Comparisons with the last comparable evaluation, a candidate each; empty if there is none."""
     moved: list[str]
-    """What its anchors put open alarms down to, a sentence each."""
+    """Causes of open alarms by its anchors, a sentence each."""
     points: list[Point]
-    """Of its trends: the answers' own, and those that bridges join to them."""
+    """Points of its trends, with those that bridges join to them."""
     watched: Watched
-    """Where a scheduled evaluation stands against its baselines; empty of any other."""
+    """State of a scheduled evaluation against its baselines; empty for any other."""
 
     @property
     def flow(self) -> str:
-        """What was judged."""
+        """Flow of the evaluation."""
         return cast(str, self.about["flow"])
 
     @property
     def display(self) -> Display[Any]:
-        """How what was judged is shown."""
+        """Display of this kind of judging."""
         return kind_of(self.flow).display
 
     @property
@@ -178,84 +178,82 @@ class Evaluation:
 
     @property
     def red(self) -> str:
-        """What forbids to trust the scores, to stand above them; empty: nothing does."""
+        """Reason not to trust the scores, shown above them; empty: there is none."""
         return red_words(self.control_rates())
 
     @property
     def unmeasured(self) -> str:
-        """A sentence where nothing was measured, or not all, to stand above the scores, too; empty: all was."""
+        """Sentence above the scores if nothing, or not all, was measured; empty: all was."""
         if self.about["stopped"]:
             return stop_of(self.about["stopped"]).sentence
         return "" if self.about["measured"] else unmeasured_words(self.about["replies"], self.about["anew"])
 
     @property
     def alarms(self) -> list[str]:
-        """What there is to say of each drop, and of a judge that moved, that this evaluation raised or found open and
-        that still is.
-        """
+        """Sentences on each drop and moved judge that this evaluation raised or found open, and that is still open."""
         began = datetime.fromisoformat(self.about["started_at"])
         return [alarm.words for alarm in self.watched.open if alarm.raised_at <= began]
 
     @property
     def standings(self) -> list[str]:
-        """Where each candidate of a scheduled evaluation stands against its baseline."""
+        """State of each candidate of a scheduled evaluation against its baseline, a sentence each."""
         return [place.words(self.flow) for place in self.watched.places]
 
     @property
     def notes(self) -> list[str]:
-        """What must be known to read the headline."""
+        """Notes on reading the headline."""
         terms = terms_of(self.flow, self.about["endpoint"], self.about["parameters"])
         return self.display.notes(self.scores, terms)
 
     @property
     def layout(self) -> list[str]:
-        """What stands beside scores in another layout than the published one."""
+        """Lines shown beside scores in another layout than the published one."""
         tokens = [sum(row[kind] for row in self.answers["cost"].rows) for kind in ("tokens_in", "tokens_cached")]
         return layout_lines(self.about["protocol"], self.about["run_id"], tokens[0], tokens[1])
 
     @cached_property
     def scores(self) -> list[Scored]:
-        """Scores over all samples, by group of samples, and of aspects: of each as far as there are any."""
+        """Scores over all samples, by group of samples, and of aspects, as far as there are any."""
         return [row for name in ("scores", "groups", "aspects") for row in self._rows(self.display.row, name)]
 
     def groupings(self) -> list[str]:
-        """`category` and `difficulty`, where the samples have them."""
+        """Return `category` and `difficulty`, where the samples have them."""
         found = {row.grouping for row in self.scores}
         return [grouping for grouping in ("category", "difficulty") if grouping in found]
 
     def table(self, grouping: str = "all") -> Grid:
-        """The scores as a table: of all samples, or by group."""
+        """Return the scores as a table: of all samples, or by group."""
         return self.display.grid(self.scores, grouping)
 
     def trends(self) -> list[list[Point]]:
-        """The scores over time of each candidate and dimension or tag, where there are two at least."""
+        """Return the scores over time of each candidate and dimension or tag with at least two."""
         return series_of(self.points)[:MOST_TRENDS]
 
     def published(self) -> list[ScoreRow]:
-        """Scores by the published protocol alone, where orders or votes were repeated."""
+        """Return the scores by the published protocol alone, where orders or votes were repeated."""
         return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
     def rates(self) -> list[RateRow]:
-        """How far the judge agrees with itself."""
+        """Return the rates of the judge's agreement with itself."""
         return self._rows(RateRow, "rates")
 
     def control_rates(self) -> list[ControlRate]:
-        """What the control samples show of the judge."""
+        """Return the rates of the control samples."""
         return [control_rate(**row) for row in self.answers["controls"].rows]
 
     @property
     def people(self) -> list[str]:
-        """What people's labels say of the scores; nothing where there are none."""
+        """Sentences on people's labels for the scores; empty without labels."""
         return people_lines(self.answers["people"].rows)
 
     def corrected(self, row: Scored) -> str:
-        """A score as people would have it, with its interval; empty where too few of them were asked."""
+        """Return a score as corrected by people, with its interval; empty if there are too few labels."""
         place = row.candidate, row.dimension
         found = [each for each in self.answers["people"].rows if (each["candidate"], each["dimension"]) == place]
         return corrected_words(found[0]) if found else ""
 
     def headline(self) -> list[Headline]:
-        """The scores that the page begins with."""
+        """Return the scores that the page begins with."""
         return self.display.headline(self.scores)
 
     def _rows(self, kind: type[Any], name: str) -> list[Any]:
@@ -263,10 +261,10 @@ class Evaluation:
 
 
 def choose(store: Path, run: str = "", flow: str = "") -> str:
-    """Return the id of the finished evaluation to report: the one that is named, or the newest of a flow or of all.
+    """Return the id of the finished evaluation to report: the named one, or the newest of a flow or of all.
 
     Raises:
-        InputError: there is no such evaluation, or several begin so.
+        InputError: there is no such evaluation, or several ids begin so.
     """
     if run:
         return find(store, run).run_id
@@ -282,7 +280,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
     """Gather the evaluation with this id.
 
     Raises:
-        InputError: there is no history, or it cannot be asked.
+        InputError: there is no history, or it cannot be queried.
     """
     with history.held_together(store):
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
@@ -307,7 +305,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
 
 
 def cards(samples: Rows, context: Context) -> list[Card]:
-    """One card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`."""
+    """Return one card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`."""
     ordered = sorted(samples, key=lambda row: (natural(row["sample_id"]), row["candidate"]))
     return [_card(row, context) for row in ordered]
 
@@ -364,7 +362,7 @@ def _aspect(row: Mapping[str, Any]) -> Aspect:
 
 
 def _notes(row: Mapping[str, Any]) -> Iterable[str]:
-    """What else a reader should know of a sample, a few words each."""
+    """Yield further facts about a sample, a few words each."""
     if row["p_model"] is not None and max(row["p_model"], row["p_tie"], row["p_human"]) < 1:
         yield f"Model {row['p_model']:.0%}, Tie {row['p_tie']:.0%}, Human {row['p_human']:.0%} by its votes"
     if row["pivotal"]:
@@ -382,7 +380,7 @@ def _notes(row: Mapping[str, Any]) -> Iterable[str]:
     yield from (cut(text, LONGEST_TEXT) for text in (problem, *row["notes"]) if text)
 
 
-# What the judge said
+# Replies of the judge
 
 _HEADS = re.compile(
     r"[\s;*_]{0,8}(?:\b[A-Za-z]+ of (?:the )?(Human|Model)|\b(Conclusion))\b[\s*_]*:[\s*_]*", re.IGNORECASE
@@ -391,7 +389,7 @@ _WANTED = ["Human", "Model", "Conclusion"]
 
 
 def reasons_by_question(rows: Rows, budget: int = REASONS) -> dict[tuple[str, str, str], tuple[Reason, ...]]:
-    """(candidate, sample, dimension) -> what the judge said of it, from the rows of the question `reasons`."""
+    """Return (candidate, sample, dimension) -> replies of the judge, from the rows of the query `reasons`."""
     limit = fair_share([len(_words(row).encode("utf-8", "replace")) for row in rows], budget)
     found: defaultdict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -414,7 +412,7 @@ def _reason(row: Mapping[str, Any], limit: int, several: bool) -> Reason:
 
 
 def _parts(words: str, limit: int) -> tuple[tuple[str, str], ...]:
-    """The parts of a reasoning, together within the limit: a long one must not cost the reader the conclusion."""
+    """Return the parts of a reasoning, together within the limit: a long part must not cost the conclusion."""
     parts = split(words)
     share = fair_share([len(text.encode("utf-8", "replace")) for _, text in parts], limit)
     return tuple((heading, cut(text, share)) for heading, text in parts)
@@ -434,10 +432,10 @@ def _seen(seen: Mapping[str, Any] | None) -> str:
 
 
 def split(text: str) -> list[tuple[str, str]]:
-    """(heading, text) of the three parts, or the whole text under no heading where it has other parts."""
+    """Return (heading, text) of the three parts, or the whole text under no heading if it has other parts."""
     heads = list(_HEADS.finditer(text))
     found = [(head[1] or head[2]).capitalize() for head in heads]
-    # A conclusion may speak of either side once more; what follows the first three heads belongs to it.
+    # A conclusion may name either side again, so all text after the first three heads belongs to it.
     if found[:3] != _WANTED or text[: heads[0].start()].strip():
         return [("", text)]
     begins = [head.end() for head in heads[:3]]
@@ -446,7 +444,7 @@ def split(text: str) -> list[tuple[str, str]]:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text itself where it has at most so many bytes of UTF-8, else its beginning and a word on the rest."""
+    """Return the text if it has at most `limit` bytes of UTF-8, else its beginning and a note on the rest."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return text

@@ -1,4 +1,4 @@
-"""The page of an evaluation: one HTML file that opens anywhere, with no server and no network."""
+"""Page of an evaluation: one HTML file that opens anywhere, with no server and no network."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,14 +30,14 @@ def write_page(
     """Write the page of an evaluation, with the pictures that the store keeps.
 
     Args:
-        in_site: it is the store's, beside its other pages and as private as they are.
-        with_pictures: whether it may hold any; a page without says so.
+        in_site: whether it is the store's, beside its other pages and as private as they are.
+        with_pictures: whether it may hold any; a page without pictures reports that.
 
     Returns:
-        The bytes of the file.
+        Size of the file in bytes.
 
     Raises:
-        InputError: it is the store's, and the folder of pages is a link.
+        InputError: the page is the store's, and the folder of pages is a link.
         OSError: the file cannot be written.
         RuntimeError: a chart cannot be drawn.
     """
@@ -60,8 +60,8 @@ def page(evaluation: Evaluation, pictures: dict[str, str], in_site: bool = False
 
     Args:
         pictures: SHA-256 -> a JPEG in base64.
-        in_site: whether it stands beside the store's other pages, and may lead to them.
-        lacks: what the page says that it does not hold, a sentence; empty: nothing.
+        in_site: whether it lies beside the store's other pages, and may link to them.
+        lacks: sentence on content that the page lacks; empty: it lacks nothing.
     """
     return rendered(
         "template.html.j2",
@@ -91,7 +91,7 @@ def _draw(one: Evaluation) -> dict[str, object]:
     # The page puts trends beside each other as far as there is room, so all have the same scales.
     scales = shared_scales(series, one.display.level) if series else None
     trends = [trend_chart([each], scales=scales) for each in series]
-    # An SVG of `svgs` is made of elements that draw, with its texts escaped.
+    # `svgs` returns only elements that draw, with their texts escaped.
     drawn = [Markup(svg) for svg in svgs([*scores.values(), *trends])]
     return {"scores": dict(zip(scores, drawn, strict=False)), "trends": drawn[len(scores) :]}
 
@@ -101,7 +101,7 @@ def _when(moment: str) -> str:
 
 
 def _cell(value: object, decimals: int = 2) -> str:
-    """A number or word of a table; a dash where there is none."""
+    """Format a number or word of a table; a dash for None."""
     match value:
         case None:
             return "–"
@@ -128,4 +128,4 @@ _HELPERS: dict[str, object] = {
     "when": _when,
     "cell": _cell,
 }
-"""What the template asks of Python."""
+"""Functions and values that the template uses."""

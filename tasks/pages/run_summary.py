@@ -1,6 +1,6 @@
-"""What a run came to, gathered from its ledger, and in sentences for a person to read.
+"""Summary of a run, gathered from its ledger, as data and in sentences.
 
-Rows are read one at a time and let go: numbers stay, a few a sample for the intervals, and a few chosen rows.
+Rows are read one at a time. Only a few chosen rows are kept, and a few numbers a sample for the intervals.
 """
 
 from collections.abc import Sequence
@@ -27,66 +27,66 @@ from tasks.text import bounded, counted, one_line
 
 
 class Summary(NamedTuple):
-    """All that is shown of a run."""
+    """Data shown about a run."""
 
     store: Path
     start: RunStart
     end: RunEnd | None
     """None: the run is unfinished."""
     scores: Sequence[Scored]
-    """Of every candidate, dimension or tag, and group of samples."""
+    """Scores of every candidate, dimension or tag, and group of samples."""
     outcomes: OutcomeTally
     judgments: JudgmentTally
     notable: list[NotableSample]
     """Samples worth looking at, with the judge's reasons."""
     controls: list[ControlRate]
-    """What controls say of the judge; empty: the run had none."""
+    """Rates of the controls; empty: the run had none."""
     rates: list[RateRow]
-    """How far the judge agrees with itself, and which verdicts outcomes depend on."""
+    """Rates of the judge's agreement with itself, and of the verdicts that outcomes depend on."""
     unmeasured: str
-    """A sentence where a finished run measured nothing, or stopped at its budget; else nothing."""
+    """Sentence on a finished run that measured nothing, or stopped at its budget; else empty."""
 
     @property
     def stopped(self) -> BudgetStop | None:
-        """Where it stopped at its budget; None: it did not."""
+        """Stop at the budget; None: the run did not stop."""
         return self.end.stopped if self.end else None
 
     @property
     def uncompared(self) -> str:
-        """Why it is compared with no other run; empty where it may be."""
+        """Reason not to compare it with other runs; empty: there is none."""
         if self.stopped:
             return "The run stopped at its budget"
         return "Nothing was measured" if self.unmeasured else ""
 
     @property
     def display(self) -> Display[Any]:
-        """How what was judged is shown."""
+        """Display of this kind of judging."""
         return kind_of(self.start.flow).display
 
     @property
     def terms(self) -> Terms:
-        """What the scores are read by."""
+        """Terms for reading the scores."""
         return terms_of(self.start.flow, self.start.endpoint, self.start.parameters)
 
     @property
     def published(self) -> list[ScoreRow]:
-        """What the published protocol alone comes to, where a run asked for more."""
+        """Scores by the published protocol alone, where a run asked for more."""
         return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
     @property
     def all_ok(self) -> bool:
-        """All samples were judged, every judgment is ok, every picture can be read, and every image is there."""
+        """True if all samples were judged, every judgment is ok, every picture can be read, and every image exists."""
         statuses = self.outcomes.statuses
         not_ok = self.judgments.not_ok or statuses["bad_picture"] or statuses["incomplete"]
         return not (self.stopped or not_ok)
 
 
 def summarize(store: Path, run_id: str) -> Summary:
-    """Sum a run up from its ledger, finished or not, or the finished shards of an evaluation from theirs.
+    """Summarize a run from its ledger, finished or not, or the finished shards of an evaluation from theirs.
 
     Raises:
         FileNotFoundError: the store has neither.
-        InputError: a row that is damaged or was written by a newer version, with file and line.
+        InputError: a row is damaged or was written by a newer version; with file and line.
     """
     evaluation = read_evaluation(store, run_id)
     start, end, runs = evaluation
@@ -111,7 +111,7 @@ def summarize(store: Path, run_id: str) -> Summary:
 
 
 def sentence(summary: Summary) -> str:
-    """The run in one sentence: scores, coverage, counts by status; before it what forbids to take it for a result."""
+    """Describe the run in one sentence: warnings that it is no result, scores, coverage, and counts by status."""
     found = summary.display.in_words(summary.scores)
     scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
     before = [red_words(summary.controls), summary.unmeasured]
@@ -120,7 +120,7 @@ def sentence(summary: Summary) -> str:
 
 
 def cost_lines(summary: Summary) -> list[str]:
-    """Calls, tokens and price."""
+    """Return lines on calls, tokens and price."""
     asked = summary.judgments
     written = f", {asked.tokens_written:,} written to a cache" if asked.tokens_written else ""
     cached = f"{asked.tokens_cached:,} of them cached{written}"
@@ -133,7 +133,7 @@ def cost_lines(summary: Summary) -> list[str]:
 
 
 def price_lines(summary: Summary) -> list[str]:
-    """The price, what may come to it, and what was saved; the first line alone where that is all."""
+    """Return the price, possible further costs, and savings; the first line alone if there are no others."""
     asked = summary.judgments
     lines = [f"price: {in_currency(asked.price, asked.places)}"]
     if asked.estimated != 0:
@@ -146,8 +146,10 @@ def price_lines(summary: Summary) -> list[str]:
 
 
 def beside_layout(summary: Summary) -> list[str]:
-    """What stands beside scores in another layout than the published one: how much of the input was read from a cache,
-    and how it is compared; nothing of other runs."""
+    """Return lines on another layout than the published one: share of input from a cache, and command to compare.
+
+    They are empty for other runs.
+    """
     end, asked = summary.end, summary.judgments
     if end is None:
         return []
@@ -155,7 +157,7 @@ def beside_layout(summary: Summary) -> list[str]:
 
 
 def defect_lines(summary: Summary) -> list[str]:
-    """How many injected defects the judge caught, in all and by kind; nothing when none is known."""
+    """Count the injected defects that the judge caught, in all and by kind; empty if the samples have none."""
     counts = summary.outcomes.defects()
     defective = [count for count in counts if not count.clean]
     clean = [count for count in counts if count.clean]
@@ -173,9 +175,9 @@ def defect_lines(summary: Summary) -> list[str]:
 
 
 def failure_lines(summary: Summary) -> list[str]:
-    """Judgments that are not ok and outcomes that are not complete: counts, then the first of each; nothing if none.
+    """Count judgments that are not ok and outcomes that are not complete, and show the first of each; empty if none.
 
-    Pictures that are missing in the dataset are counted only: the run's warnings name them.
+    Pictures missing in the dataset are only counted: the run's warnings name them.
     """
     judgments, outcomes = summary.judgments, summary.outcomes
     lines: list[str] = []

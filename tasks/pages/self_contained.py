@@ -13,7 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 HEAD_BYTES = 2000
-"""The first bytes of a page, which have its policy."""
+"""Number of first bytes of a page, which hold its policy."""
 _HERE = Path(__file__).parent
 _META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _HASH = "'sha256-[A-Za-z0-9+/]{43}='"
@@ -23,16 +23,16 @@ _POLICY = re.compile(
 
 
 def rendered(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> str:
-    """A page as HTML.
+    """Render a page as HTML.
 
     Args:
-        template: file of this folder; it is given `css`, `js`, `policy` and `values`.
-        script: file of its own script, which follows what all pages can do; empty: it has none.
-        style: file of its own style, which follows what all pages have in common.
+        template: file of this folder; it gets `css`, `js`, `policy` and `values`.
+        script: file of the page's own script, which follows the common one; empty: it has none.
+        style: file of the page's own style, which follows the common one.
     """
     css = _joined("base.css", style)
     js = _joined("common.js", script)
-    # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
+    # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
     return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
 
 
@@ -41,21 +41,21 @@ def _joined(*names: str) -> str:
 
 
 def stamp() -> str:
-    """The moment that a page shows which is made now."""
+    """Return the present moment, as a new page shows it."""
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _policy(css: str, js: str) -> str:
-    """A Content-Security-Policy: pictures within the page, this one style and this one script, and nothing else."""
+    """Return a Content-Security-Policy: pictures within the page, this style and this script, and nothing else."""
     style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
     allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def policy_of(head: bytes) -> str:
-    """Return the policy that a page has in its first bytes; one of another form, or none, allows nothing.
+    """Return the policy in the first bytes of a page; if it has another form or none, one that allows nothing.
 
-    The page may be a stranger's: what it says goes into a header as it is.
+    The page may be a stranger's, and its policy goes into a header unchanged.
     """
     found = _META.search(head.decode("utf-8", "replace"))
     policy = html.unescape(found[1]) if found else ""

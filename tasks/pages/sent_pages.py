@@ -1,6 +1,6 @@
-"""The store's pages in its bucket, from where a web server or the bucket itself shows them.
+"""Pages of the store in its bucket, where a web server or the bucket itself serves them.
 
-The index is sent last, made of all that the bucket holds then, and once more where another machine sent more meanwhile.
+The index is sent last, from all that the bucket holds then, and once more if another machine sent more meanwhile.
 """
 
 from collections.abc import Iterable
@@ -25,27 +25,27 @@ from tasks.store_files import read_file
 
 HTML = "text/html; charset=utf-8"
 TIMES = 8
-"""The index is made so often before it is left to whoever writes it all the time."""
+"""Most tries to send an index while other machines keep writing it."""
 
 
 class Sent(NamedTuple):
-    """What was sent."""
+    """Counts of the pages sent."""
 
     pages: int
-    """Beside the index."""
+    """Number of pages besides the index."""
     evaluations: int
-    """That the index lists."""
+    """Number of evaluations that the index lists."""
 
 
 def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
     """Send these pages, those of evaluations that the bucket lacks, and then the index.
 
     Raises:
-        InputError: there is no history, or it cannot be asked; or what was to be forgotten is still here.
+        InputError: there is no history, or it cannot be queried; or data to be forgotten is still here.
         RemoteUnavailable: the network or the store fails, or other machines write the index all the time.
     """
     _check_forgotten(remote)
-    remote.send_all()  # whoever makes the next index has to find the runs of this one
+    remote.send_all()  # the machine that makes the next index must find the runs of this one
     there = _there(remote)
     due = {page.name for page in (*_lacking(remote.folder, there), *made)}
     for name in sorted(due):
@@ -54,7 +54,7 @@ def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
 
 
 def _check_forgotten(remote: Remote) -> None:
-    """Raise InputError where pages may show what was removed from the bucket."""
+    """Raise InputError if pages may show data that was removed from the bucket."""
     remote.fetch()
     if (remote.folder / UNFINISHED).exists():
         raise InputError(
@@ -64,21 +64,21 @@ def _check_forgotten(remote: Remote) -> None:
 
 
 def _there(remote: Remote) -> set[str]:
-    """Names of the pages in the bucket."""
+    """Return the names of the pages in the bucket."""
     return {name.removeprefix(f"{FOLDER}/") for name in remote.bucket.sizes(FOLDER)}
 
 
 def _lacking(store: Path, there: set[str]) -> list[Path]:
-    """Pages of this machine that could not be sent when they were made, of evaluations alone."""
+    """Return pages of evaluations that this machine made but could not send then."""
     kept = query(store, "SELECT run_id FROM evaluations WHERE started_at >= $1", values=(kept_since(),)).rows
     known = {page_name(run_id) for (run_id,) in kept} - there
     return [page for page in sorted(folder_of(store).glob("*.html")) if page.name in known and not page.is_symlink()]
 
 
 def _send_index(remote: Remote) -> int:
-    """Send an index of all evaluations that the bucket holds; returns how many.
+    """Send an index of all evaluations that the bucket holds, and return their number.
 
-    Of two machines that write at once, the later one finds here what the other had sent before.
+    If two machines write at once, the later one finds the runs that the other sent.
     """
     for _ in range(TIMES):
         _bring(remote)
@@ -91,7 +91,7 @@ def _send_index(remote: Remote) -> int:
 
 
 def _bring(remote: Remote) -> None:
-    """Bring all that an index shows from the bucket into the history."""
+    """Load all data that an index shows from the bucket into the history."""
     remote.fetch()
     exchange_labels(remote.bucket, remote.folder)
     remote.share_folder(ALARMS)
@@ -101,14 +101,14 @@ def _bring(remote: Remote) -> None:
 
 
 def renew_and_send(store: str, run_ids: Iterable[str]) -> None:
-    """Make the pages of these evaluations and the index anew, and send them where the store is remote.
+    """Remake the pages of these evaluations and the index, and send them if the store is remote.
 
     Args:
-        store: as its user names it.
+        store: store as its user names it.
 
     Raises:
-        InputError, RuntimeError, TimeoutError: as `site.renew` has them.
-        OSError: a page cannot be written, or not be sent.
+        InputError, RuntimeError, TimeoutError: as in `site.renew`.
+        OSError: a page cannot be written or sent.
     """
     folder = local_cache(store)
     made = renew(folder, run_ids)

@@ -1,7 +1,7 @@
-"""The store as a website: `<store>/pages/` has an index, and a page for every evaluation that was shown.
+"""Website of a store: `<store>/pages/` has an index, and a page for every evaluation that was shown.
 
-A page shows the history as it is when it is made. The index is the last, so that of several runs that end at once the
-last one lists all.
+A page shows the history at the time it is made. The index is made last: when several runs end at once, the last one
+lists all.
 """
 
 from collections.abc import Iterable
@@ -20,29 +20,29 @@ from tasks.presentation.drawing import warm_up
 from tasks.store_files import write_file
 
 LOCK_SECONDS = 60.0
-"""Longest wait for other processes that make the index."""
+"""Longest wait for other processes that make the index, in seconds."""
 KEPT = 14
-"""Evaluations of each flow, the newest, whose pages are kept in step with the history."""
+"""Number of newest evaluations of each flow whose pages are kept in step with the history."""
 
 
 class Renewed(NamedTuple):
-    """What was made."""
+    """Pages that were made."""
 
     place: Path
-    """Of the index."""
+    """Path of the index."""
     pages: list[Path]
     evaluations: int
-    """That it lists."""
+    """Number of evaluations that the index lists."""
 
 
 def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) -> Renewed:
-    """Make the pages of these evaluations anew, as far as the history has them, and then the index.
+    """Remake the pages of these evaluations, as far as the history has them, and then the index.
 
     Args:
-        with_pictures: whether these pages may hold any.
+        with_pictures: whether these pages may hold pictures.
 
     Raises:
-        InputError: there is no history, or it cannot be asked; or the folder of pages is a link.
+        InputError: there is no history, or it cannot be queried; or the folder of pages is a link.
         OSError: a page cannot be written.
         RuntimeError: a chart cannot be drawn.
         TimeoutError: other processes made the index all the time.
@@ -58,11 +58,12 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
 
 
 def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
-    """Of the newest evaluations of each flow those that one of these runs is or belongs to, and those that have no
-    page; by id, newest first. None is older than pages are kept.
+    """Return the newest evaluations of each flow that need a new page, by id, newest first.
+
+    They have no page, or one of these runs is the evaluation or belongs to it. None is older than pages are kept.
 
     Raises:
-        InputError: there is no history, or it cannot be asked.
+        InputError: there is no history, or it cannot be queried.
     """
     sql = f"""
         SELECT e.run_id, bool_or(list_contains($1, s.run_id) OR list_contains($1, e.run_id)) FROM evaluations e
@@ -77,23 +78,23 @@ def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
 
 
 def kept_since() -> str:
-    """From when on evaluations keep their pages, as the history writes a time."""
+    """Return the start time from which on evaluations keep their pages, as the history writes a time."""
     kept = oldest_kept()
     return f"{kept:%Y-%m-%d %H:%M:%S}" if kept else "0001-01-01"
 
 
 def all_evaluations(store: Path, last: int) -> list[str]:
-    """The newest evaluations of the history by id, at most so many, newest first; 0: all.
+    """Return the ids of the newest evaluations of the history, at most `last`, newest first; 0: all.
 
     Raises:
-        InputError: there is no history, or it cannot be asked.
+        InputError: there is no history, or it cannot be queried.
     """
     sql = "SELECT run_id FROM evaluations ORDER BY started_at DESC, run_id DESC"
     return [run_id for (run_id,) in query(store, sql).rows][: last or None]
 
 
 def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
-    """Those that the history has, each once: a run that is unfinished, or a shard, has no page."""
+    """Return those of the ids that the history has, each once: an unfinished run, or a shard, has no page."""
     asked = list(dict.fromkeys(run_ids))
     known = {run_id for (run_id,) in query(store, "SELECT run_id FROM evaluations").rows}
     return [run_id for run_id in asked if run_id in known]

@@ -1,1 +1,1 @@
-"""What a judge can see and keeps to: drawn pictures with known answers, and the card that comes of them."""
+"""Passport of a judge, a test of its vision and compliance: drawn pictures with known answers, and the card."""

@@ -1,8 +1,7 @@
-"""The card of a passport: what the replies to its items come to, line by line.
+"""Card of a passport: results of the replies to its items, line by line.
 
-Owns what passes, fails or could not be measured, and the technical lines, which measure how a judge replies, whatever
-it says. Nothing is made up: a question to which no reply came counts as wrong only where the line fails, or passes,
-whatever the reply would have been.
+It decides which lines pass, fail or could not be measured. Technical lines measure the form of replies, right or
+wrong. Nothing is made up: a question without a reply counts as wrong only if no reply could change the line's result.
 """
 
 from collections import Counter
@@ -18,32 +17,32 @@ from tasks.records import LimitsFound
 from tasks.text import number_words, one_line
 
 LONGEST = 160
-"""Most characters of what is told of a line."""
+"""Longest text on a line, in characters."""
 REPEAT, SEEDED = "repeat", "seed"
 TURNS = 4
-"""Times that one question is asked again without a seed, and as often with one."""
+"""Number of times that one question is asked again without a seed, and as often with one."""
 READABLE = 0.9
-"""Share of replies that must have the form asked for: a run asks again for the others, and pays for them again."""
+"""Least share of replies in the form asked for: a run asks again for the others, and pays for them again."""
 LEAST_PICTURE_TOKENS = 30
-"""Fewer tokens for a second picture than any model takes: then pictures are not counted."""
+"""Least number of tokens for a second picture. Every model takes more, so below it pictures are not counted."""
 
 
 class _Found(NamedTuple):
-    """What a technical line came to."""
+    """Result of a technical line."""
 
     state: LineState
     words: str
 
 
 def turns(kind: str) -> list[str]:
-    """Names of the times that one question is asked again."""
+    """Return names for the turns in which one question is asked again."""
     return [f"{kind} {number}" for number in range(1, TURNS + 1)]
 
 
 def card_lines(
     items: Sequence[Item], rows: Sequence[PassportReply], limits: LimitsFound | None = None
 ) -> tuple[CardLine, ...]:
-    """All lines of a card, in their order."""
+    """Return all lines of a card, in their order."""
     counting = {(item.line, item.number) for item in items if item.counts}
     technical = _measured(rows, limits)
     found: list[CardLine] = []
@@ -59,7 +58,7 @@ def card_lines(
 
 
 def state_of(line: Line, asked: Sequence[PassportReply]) -> LineState:
-    """Whether a line is passed, where the replies that are missing cannot change that."""
+    """Return whether a line is passed or failed, or not measured if the missing replies could change that."""
     right = sum(row.right for row in asked)
     missing = line.items - len(asked) + sum(row.status == "unavailable" for row in asked)
     if right >= line.pass_mark:
@@ -68,7 +67,7 @@ def state_of(line: Line, asked: Sequence[PassportReply]) -> LineState:
 
 
 def smallest_words(items: Sequence[Item], rows: Sequence[PassportReply]) -> str:
-    """The smallest letters read: of that size, and of each larger one, half of the words at least."""
+    """Name the smallest letters read: of that size, and of each larger one, at least half of the words."""
     right = {(row.line, row.item): row.right for row in rows if not row.turn}
     by_size: dict[int, list[bool]] = {}
     for item in items:
@@ -99,7 +98,7 @@ def _line(line: Line, state: LineState, words: str, asked: Sequence[PassportRepl
 
 
 def _trouble(asked: Sequence[PassportReply]) -> str:
-    """What stands out among wrong answers: one that is given again and again, or no answer at all."""
+    """Describe the most frequent trouble with answers: one given again and again, or none at all."""
     wrong = [row for row in asked if not row.right]
     unread = [row for row in wrong if row.status != "ok"]
     if unread:
@@ -111,7 +110,7 @@ def _trouble(asked: Sequence[PassportReply]) -> str:
 
 
 def _measured(rows: Sequence[PassportReply], limits: LimitsFound | None) -> dict[str, _Found]:
-    """Technical line -> what was found, over all replies of a passport."""
+    """Return technical line -> its result, over all replies of a passport."""
     asked = [row for row in rows if not row.turn]
     came = [row for row in asked if row.status in ("ok", "invalid", "truncated")]
     return {
@@ -136,7 +135,7 @@ def _format(came: Sequence[PassportReply]) -> _Found:
 
 
 def _usage(came: Sequence[PassportReply]) -> _Found:
-    """Whether tokens are told, and those of pictures with them: two questions differ by little but a picture."""
+    """Check that tokens are reported, those of pictures included: two questions differ by little but a picture."""
     if not came:
         return _Found("not measured", "no reply")
     if not all(row.tokens_in for row in came):
@@ -153,7 +152,7 @@ def _usage(came: Sequence[PassportReply]) -> _Found:
 
 
 def _same(rows: Sequence[PassportReply], kind: str, of: Callable[[PassportReply], object]) -> tuple[int, int]:
-    """Replies of a kind of turn, and how many different ones there are among them."""
+    """Count the replies of a kind of turn, and the different ones among them."""
     found = [of(row) for row in rows if row.turn.startswith(kind) and row.status == "ok"]
     return len(found), len(set(found))
 

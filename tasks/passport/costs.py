@@ -1,4 +1,4 @@
-"""What a passport is expected to cost, before it is asked: by an earlier one of the judge, else by its questions."""
+"""Expected cost of a passport, before it is asked: by an earlier one of the judge, else by its questions."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -10,19 +10,19 @@ from tasks.spending.bill import CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS
 from tasks.spending.prices import Amounts, Tariff
 
 LETTERS, PICTURES = 800, 1.3
-"""Of a question, in the mean: its words with the form of the reply, and its pictures."""
+"""Mean number of a question's characters, with the form of the reply, and of its pictures."""
 
 
 class Expected(NamedTuple):
-    """What is expected."""
+    """Expected cost."""
 
     amount: float
     by: str
-    """What it is expected by, in words."""
+    """Basis of the estimate, in words."""
 
 
 def expected_price(store: Path, judge: Judge, tariff: Tariff, questions: int) -> Expected:
-    """What so many questions of a passport are expected to cost, by the newest calls for one of this judge, if any."""
+    """Estimate the cost of so many questions of a passport, by the newest calls for one of this judge, if any."""
     earlier = _earlier(store, judge)
     if earlier:
         known = sum(row.price or 0.0 for row in earlier) / len(earlier)
@@ -33,7 +33,7 @@ def expected_price(store: Path, judge: Judge, tariff: Tariff, questions: int) ->
 
 
 def _earlier(store: Path, judge: Judge) -> list[OtherCall]:
-    """The calls for the newest passport of this judge, those whose prices are known."""
+    """Return the calls for the newest passport of this judge that have a price."""
     rows = (row for place in reversed(OTHER_CALLS.folders(store)) for row in _readable(place))
     named = (judge.model, judge.base_url)
     like = [row for row in rows if row.asked_by and row.price and (row.judge_asked, row.endpoint) == named]

@@ -1,6 +1,6 @@
-"""The items of a passport: questions, the pictures drawn for them, and the right answers.
+"""Items of a passport: questions, the pictures drawn for them, and the right answers.
 
-All is made by chance from a seed, each item from its own, so that one line's items do not change those of another.
+All is random by a seed, each line by its own, so that one line's items do not change those of another.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,14 +16,14 @@ from tasks.passport import lines
 from tasks.passport.lines import COLORS, LINE, NOTHING, PLACES, SHAPES, WHICH
 
 FIGURE = 960, 640
-"""Size of figures: no known endpoint makes those smaller, unless it makes all pictures small."""
+"""Size of figures, in pixels: no known endpoint shrinks it, unless it makes all pictures small."""
 SCENE = 480, 320
 INK = "#23262d"
 PAPERS = ("#ffffff", "#f4f2ee", "#eef2f6")
-"""Light, so that dark ink and all colors stand out."""
+"""Light papers, on which dark ink and all colors are distinct."""
 BLANKS = ("#ffffff", "#d9d9d9", "#1b1d22", "#dfe8f2")
 GAP = 18
-"""Of a broken outline, in pixels."""
+"""Gap in a broken outline, in pixels."""
 _LINE = 3
 _BOXES = 4
 
@@ -43,7 +43,7 @@ class Thing(NamedTuple):
 
 @_kept
 def scene(things: tuple[Thing, ...], paper: str) -> bytes:
-    """Shapes on a plain sheet."""
+    """Draw shapes on a plain sheet."""
     sheet = Image.new("RGB", SCENE, paper)
     for thing in things:
         paste_shape(sheet, thing.shape, (thing.x, thing.y), thing.size, thing.color)
@@ -52,7 +52,7 @@ def scene(things: tuple[Thing, ...], paper: str) -> bytes:
 
 @_kept
 def written(word: str, letters: float, seed: float) -> bytes:
-    """A word in a box, in letters of so many pixels, somewhere on a figure."""
+    """Draw a word in a box, in letters of so many pixels, somewhere on a figure."""
     random, canvas = Random(seed), Canvas(*FIGURE, PAPERS[0])
     tone = random.choice(random.choice(PALETTES))
     left, top = random.randrange(40, FIGURE[0] - 340), random.randrange(40, FIGURE[1] - 140)
@@ -63,13 +63,13 @@ def written(word: str, letters: float, seed: float) -> bytes:
 
 
 def blank(color: str) -> bytes:
-    """One color all over."""
+    """Draw one color all over."""
     return encode(Image.new("RGB", SCENE, color), "PNG")
 
 
 @_kept
 def linked_boxes(broken: bool, headless: bool, seed: float) -> bytes:
-    """Boxes in a row that arrows link: one outline may have a gap, and one arrow no head."""
+    """Draw boxes in a row that arrows link: one outline may have a gap, and one arrow no head."""
     random = Random(seed)
     canvas, top = Canvas(*FIGURE, PAPERS[0]), random.randrange(120, 400)
     boxes = [box._replace(top=top, bottom=top + 110) for box in Area(60, 0, FIGURE[0] - 60, 0).columns(_BOXES, 100)]
@@ -94,9 +94,9 @@ def _break(canvas: Canvas, box: Area, random: Random) -> None:
 
 
 SIZES = (28, 20, 16, 12)
-"""Pixels of the letters that must be read: those of figures in papers, shown at their width in print."""
+"""Sizes in pixels of letters that must be read: those of figures in papers, shown at their width in print."""
 SMALLER = 9
-"""Pixels of letters that are shown besides, to find out the smallest that is read."""
+"""Size in pixels of further letters, shown to find the smallest that is read."""
 
 T = TypeVar("T")
 Answer = str | int | tuple[str, ...]
@@ -113,14 +113,14 @@ class Item(NamedTuple):
     """Makers of the pictures, as PNG files, in the order in which they are shown."""
     answer: Answer
     allowed: tuple[str, ...] = ()
-    """The words that an answer is made of; empty: any, or a number."""
+    """Words that an answer is made of; empty: any, or a number."""
     counts: bool = True
-    """Whether it enters the line's right answers."""
+    """True if it enters the line's right answers."""
     letters: int = 0
     """Pixels of the letters to be read; 0: there are none."""
 
     def is_right(self, answer: Answer | None) -> bool:
-        """Whether this is the answer: of two pictures in any order, of words in letters of any size."""
+        """Return whether this is the answer: for two pictures in any order, for words in capitals or small letters."""
         if self.line == lines.TWO and isinstance(answer, tuple):
             return sorted(answer) == sorted(self.answer if isinstance(self.answer, tuple) else ())
         if isinstance(answer, str) and isinstance(self.answer, str):
@@ -129,12 +129,12 @@ class Item(NamedTuple):
 
 
 def items_of(seed: int) -> list[Item]:
-    """All items of a passport, line by line."""
+    """Return all items of a passport, line by line."""
     return [item for name, make in _MAKERS.items() for item in make(Random(f"{lines.EDITION} {seed} {name}"))]
 
 
 def _dealt(values: Sequence[T], line: str, random: Random) -> list[T]:
-    """Answers for the items of a line: each value as often as any other, or once more, in an order by chance."""
+    """Deal answers to the items of a line: each value as often as any other, or once more, in random order."""
     number = LINE[line].items
     full = [*values] * (number // len(values))
     dealt = [*full, *random.sample(values, number - len(full))]
@@ -263,7 +263,7 @@ def _faint_faults(random: Random) -> Iterator[Item]:
 
 
 def marks(answer: str) -> tuple[bool, bool]:
-    """Of the first and of the second picture, whether an answer of `WHICH` names it."""
+    """Return whether an answer of `WHICH` names the first picture, and whether it names the second."""
     return answer in ("first", "both"), answer in ("second", "both")
 
 

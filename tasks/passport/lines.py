@@ -1,8 +1,8 @@
-"""The lines of a passport: what each tests, what guessing comes to, what passes, and which flows need it.
+"""Lines of a passport: subject of the test, chance of guessing, pass mark, and flows that need it.
 
-Owns the pass marks. A mark is the highest that a good judge, right in `GOOD` of all items, misses in at most `MISSED`
-of its passports; and a line has so many items that guessing reaches that mark in less than 5%. What is asked for a line
-stands in `items`, what technical lines measure in `card`.
+A mark is the highest that a good judge, right in `GOOD` of all items, misses in at most `MISSED` of its passports. A
+line has so many items that guessing reaches that mark in less than 5%. `items` has the questions of a line, `card` the
+measures of technical lines.
 """
 
 from math import comb
@@ -11,26 +11,26 @@ from typing import NamedTuple
 from tasks.parameters import FLOWS, PAIRWISE
 
 EDITION = "1"
-"""Version of what is drawn and asked: it changes the items of every seed."""
+"""Version of pictures and questions: a new one changes the items of every seed."""
 GOOD = 0.97
 """Share of items that a good judge answers rightly: it may slip."""
 MISSED = 0.005
-"""Most passports in which a good judge may miss the mark of one line: of nine lines, 1 in 22 at the very most."""
+"""Largest share of passports in which a good judge may miss the mark of one line: of nine lines, at most 1 in 22."""
 
 SHAPES = ("ball", "ring", "star", "heart", "cross", "moon", "box", "diamond", "arrow", "house")
-"""Shapes that are shown, of which a judge can hardly take one for another."""
+"""Shapes that are shown, which a judge can hardly confuse."""
 COLORS = {"red": "#dc423e", "green": "#26a03e", "blue": "#3a74ec", "purple": "#9250bc", "gray": "#707070"}
 """Colors as bright as each other (112 of 255 in gray), so that brightness does not give them away."""
 ASKED_COLORS = ("red", "green", "blue", "purple")
-"""Each so often that who takes one of them for another fails; gray is what they are without their color."""
+"""Colors asked for, each so often that a judge that confuses two fails; without their color they are gray."""
 PLACES = ("left", "right", "above", "below")
 MOST_COUNTED, LEAST_COUNTED = 7, 2
-"""Objects that are counted in one picture."""
+"""Most and fewest objects to count in one picture."""
 WHICH = ("first", "second", "both", "neither")
-"""In which of two pictures something is: with only the first and the second to choose from, half would be guessed."""
+"""Pictures of a pair that show something: with only the first and the second to choose from, half would be guessed."""
 NOTHING = "nothing"
 CONSONANTS, VOWELS, SYLLABLES = "bdfgkmnprstvz", "aeou", 3
-"""Of the words that are read: they mean nothing, so that nothing but the letters tells them."""
+"""Letters and number of syllables of the words to read: they mean nothing, so that only the letters identify them."""
 
 
 class Line(NamedTuple):
@@ -38,19 +38,19 @@ class Line(NamedTuple):
 
     name: str
     title: str
-    """What a judge that passes can do."""
+    """Ability of a judge that passes."""
     without: str
-    """What it means for a flow where the line failed."""
+    """Consequence for a flow if the line failed."""
     flows: tuple[str, ...] = ()
-    """Those that need it."""
+    """Flows that need it."""
     items: int = 0
-    """Questions that count; 0: a technical line, which measures all replies."""
+    """Number of questions that count; 0: a technical line, which measures all replies."""
     chance: float = 0.0
     """Share of items that are right by guessing."""
 
     @property
     def pass_mark(self) -> int:
-        """Right answers from which on the line is passed."""
+        """Number of right answers from which on the line is passed."""
         return next(
             (mark for mark in range(self.items, 0, -1) if at_least(mark, self.items, GOOD) >= 1 - MISSED), self.items
         )
@@ -62,7 +62,7 @@ class Line(NamedTuple):
 
 
 def at_least(mark: int, items: int, share: float) -> float:
-    """Chance of so many right answers or more, where each is right by itself in this share."""
+    """Return the chance of at least `mark` right answers, if each is right independently with this share."""
     return sum(comb(items, right) * share**right * (1 - share) ** (items - right) for right in range(mark, items + 1))
 
 
@@ -93,10 +93,10 @@ LINES = (
     Line(LIMITS, "limits", ""),
     Line(LATENCY, "seconds a reply", ""),
 )
-"""In the order of the card."""
+"""All lines, in the order of the card."""
 LINE = {line.name: line for line in LINES}
 
 
 def needed(flow: str) -> tuple[Line, ...]:
-    """The lines that a flow needs."""
+    """Return the lines that a flow needs."""
     return tuple(line for line in LINES if flow in line.flows)

@@ -1,8 +1,8 @@
-"""A passport made: every item asked through the client that runs use, every reply kept the moment it arrives.
+"""Making of a passport: every item is asked through the client of the runs, and every reply kept when it arrives.
 
-Owns the form and the order of the questions, the answer in a reply, and which replies of an unfinished passport are
-taken over. Questions are laid out as those of the flows are (`judging.questions`); their pictures go the way of all
-pictures. What replies come to stands in `card`, how they are kept in `ledger.passports`.
+It sets the form and the order of the questions, reads the answer in a reply, and takes over replies of an unfinished
+passport. Questions have the layout of those of the flows (`judging.questions`), and their pictures are prepared like
+all pictures. `card` has the results of replies, `ledger.passports` their storage.
 """
 
 import asyncio
@@ -43,28 +43,28 @@ SYSTEM = (
     "the pictures show and by nothing else."
 )
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
-"""That of a run with its defaults."""
+"""Policy of a run with its defaults."""
 _LABELS = {1: ("Picture",), 2: ("First picture", "Second picture")}
 REPEATED = (lines.COUNTING, 0)
 """Line and number of the item that is asked again and again."""
 OWN_SEED = 7
-"""Of the replies that must be alike, where the judge is given none."""
+"""Seed of the replies that must be alike, if the judge has none."""
 
 QUESTION = "passport"
-"""What the budget knows a question of a passport by: they cost about the same."""
+"""Name in the budget of all questions of a passport: they cost about the same."""
 MOST_PICTURE_TOKENS = 2_000
-"""Of a drawn picture."""
+"""Most tokens of a drawn picture."""
 FRESH_HOURS = 20
-"""Age up to which replies of an unfinished passport are taken over: a card tells of the judge as it is."""
+"""Age up to which replies of an unfinished passport are taken over: a card describes the judge as it is."""
 
 
 def calls_of(seed: int) -> int:
-    """Questions of a passport, with those that are asked again."""
+    """Return the number of questions of a passport, with those that are asked again."""
     return len(items_of(seed)) + 2 * TURNS
 
 
 def new_passport_id() -> str:
-    """A name for a passport that no other has; they sort by time."""
+    """Return a unique name for a passport; names sort by time."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-passport-{secrets.token_hex(3)}"
 
@@ -78,19 +78,19 @@ async def make_passport(
     passport_id: str = "",
     budget: Budget | None = None,
 ) -> Card:
-    """Ask all, and keep the card.
+    """Ask all questions, and keep the card.
 
     Args:
-        seed: of the pictures: equal ones ask the very same.
-        secret: where a key may be that is not in the environment.
+        seed: seed of the pictures: equal seeds ask exactly the same.
+        secret: place of a key that is not in the environment.
         heard: called after each reply.
-        passport_id: its name; empty: a new one.
-        budget: what its calls must fit into; None: they may cost what they do.
+        passport_id: name of the passport; empty: a new one.
+        budget: budget that its calls must fit into; None: they have no limit.
 
     Raises:
-        InputError: a call does not fit into the budget; the replies so far are taken over likewise.
-        JudgeStopped: no call can succeed, or the judge was away for too long; what it replied is taken over by the next
-            passport.
+        InputError: a call does not fit into the budget; the next passport takes over the replies so far.
+        JudgeStopped: no call can succeed, or the judge was away for too long; the next passport takes over the replies
+            so far.
     """
     start = PassportStart(
         passport_id=passport_id or new_passport_id(),
@@ -106,11 +106,11 @@ async def make_passport(
 
 
 class Read(NamedTuple):
-    """What a reply says."""
+    """Answer in a reply."""
 
     answer: Answer | None
     error: str = ""
-    """Why there is no answer; empty where there is one."""
+    """Reason why there is no answer; empty if there is one."""
 
 
 class _Asked(NamedTuple):
@@ -149,7 +149,7 @@ class _Making:
         return card
 
     async def _ask_all(self) -> LimitsFound | None:
-        """All questions; returns what was found of the judge's limits."""
+        """Ask all questions, and return the limits found of the judge."""
         again = next(item for item in self._items if (item.line, item.number) == REPEATED)
         free = self._judge.model_copy(update={"seed": -1})
         seeded = self._judge.model_copy(update={"seed": self._judge.seed if self._judge.seed >= 0 else OWN_SEED})
@@ -221,7 +221,7 @@ class _Making:
 
 
 def _most_tokens(question: Request) -> int:
-    """No text takes more tokens than it has bytes; no picture of a passport is a large one."""
+    """Return an upper bound: no text takes more tokens than it has bytes; no picture of a passport is a large one."""
     texts = sum(len(part.encode()) for part in (question.system, *question.content) if isinstance(part, str))
     return texts + question.pictures * MOST_PICTURE_TOKENS
 
@@ -258,12 +258,12 @@ def _is_fresh(row: PassportReply) -> bool:
 
 
 def prepared(item: Item) -> list[Picture]:
-    """The pictures of an item, drawn and ready to be sent; takes some hundredths of a second."""
+    """Draw the pictures of an item, and prepare them for sending; takes some hundredths of a second."""
     return [prepare(draw(), POLICY) for draw in item.draws]
 
 
 def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
-    """The question as it is sent."""
+    """Return the question as it is sent."""
     content: list[str | Image] = [f"Question:\n{item.question}"]
     for label, picture in zip(_LABELS[len(pictures)], pictures, strict=True):
         content += [f"{label}:", Image(picture.data_url)]
@@ -282,7 +282,7 @@ def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
 
 
 def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge, turn: str) -> str:
-    """SHA-256 of all that makes this question the same; time-outs, concurrency and prices are not among it."""
+    """Return the SHA-256 of all that identifies this question; time-outs, concurrency and prices do not count."""
     return digest(
         {
             "texts": [asked.system, *(part for part in asked.content if isinstance(part, str))],
@@ -295,14 +295,14 @@ def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge, turn
 
 
 def _settings(judge: Judge) -> dict[str, str]:
-    """What of a judge decides its replies, in words."""
+    """Return the settings of a judge that decide its replies, in words."""
     named = judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
     version = {"version": ANSWERED_MODEL} if judge.base_url == EMBEDDED else {}
     return {name: str(value) for name, value in named.items()} | judge.asked_besides | version
 
 
 def read_reply(text: str, item: Item) -> Read:
-    """The answer in a reply: none where there is none or several, or where it is none of those allowed."""
+    """Read the answer in a reply: None if there is none or several, or if it is not allowed."""
     body, taken_off = unwrapped(text)
     found = [value for name, value in objects(body).pairs if name == ANSWER]
     answers = [_answer(value, item) for value in found]
@@ -316,7 +316,7 @@ def read_reply(text: str, item: Item) -> Read:
 
 
 def _form(item: Item) -> tuple[dict[str, Any], str]:
-    """The schema of an answer, and the same in words."""
+    """Return the schema of an answer, and the same in words."""
     words = ", ".join(map(json.dumps, item.allowed))
     if isinstance(item.answer, tuple):
         each = {"type": "string", "enum": list(item.allowed)}
@@ -329,7 +329,7 @@ def _form(item: Item) -> tuple[dict[str, Any], str]:
 
 
 def _answer(value: Any, item: Item) -> Answer | None:
-    """A value out of a reply as an answer of the item's form; None: it has another."""
+    """Convert a value of a reply to an answer of the item's form; None: it has another form."""
     if isinstance(item.answer, tuple):
         parts = [_word(each, item) for each in value] if isinstance(value, list) else [None]  # pyright: ignore
         return None if None in parts else tuple(filter(None, parts))
@@ -341,7 +341,7 @@ def _answer(value: Any, item: Item) -> Answer | None:
 
 
 def _word(value: Any, item: Item) -> str | None:
-    """A word as it is allowed, whatever its case; of a text that is read, the text."""
+    """Return the allowed word, in any case of letters; for a text that is read, return the text."""
     if not isinstance(value, str):
         return None
     plain = value.strip(" \t\n.*_`'\"").casefold()

@@ -15,19 +15,19 @@ from tasks.presentation.tables import Grid
 from tasks.text import one_line
 
 STALE_DAYS = 30
-"""Age from which on a passport says little: what stands behind a model's name changes."""
+"""Age from which on a passport shows little: the model behind a name changes."""
 MATCHED = "It is the judge's by name and address: with another effort or detail it may see otherwise."
 _MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured", "told": ""}
 
 
 class Cause(NamedTuple):
-    """Something that is wrong with a judge."""
+    """A fault of a judge."""
 
     name: str
     words: str
-    """What such a judge does."""
+    """Behavior of such a judge."""
     fails: frozenset[str]
-    """Exactly the lines that it does not pass."""
+    """Lines that it fails; it passes all others."""
 
 
 @cache
@@ -38,13 +38,13 @@ def causes() -> tuple[Cause, ...]:
 
 
 def causes_of(failed: Iterable[str]) -> list[Cause]:
-    """Those that make a judge fail exactly these lines; often none, for a judge may have several faults."""
+    """Return the causes that make a judge fail exactly these lines; often none, for a judge may have several faults."""
     lines = frozenset(failed)
     return [cause for cause in causes() if cause.fails == lines]
 
 
 def card_grid(card: Card) -> Grid:
-    """The lines that have a pass mark, and what guessing comes to."""
+    """Tabulate the lines that have a pass mark, with the chance of passing by guesses."""
     header = ["", "right", "passes\nfrom", "guessing\npasses", "result"]
     shown = [line for line in card.lines if line.items]
     return Grid(header, [[line.title, *_figures(line), _MARKS[line.state]] for line in shown])
@@ -56,7 +56,7 @@ def _figures(line: CardLine) -> list[str]:
 
 
 def told_lines(card: Card) -> list[str]:
-    """The technical lines, a line each."""
+    """Describe the technical lines, a line each."""
     return [
         f"{line.title}: {line.found}" + (f" ({_MARKS[line.state]})" if _MARKS[line.state] else "")
         for line in card.lines
@@ -65,14 +65,14 @@ def told_lines(card: Card) -> list[str]:
 
 
 def meaning_lines(card: Card) -> list[str]:
-    """What the lines that failed mean, and what such a judge may do."""
+    """Describe the consequences of the failed lines, and the possible faults of such a judge."""
     means = [f"{_MARKS[line.state]}: {line.title}{_why(line)}. {_meaning(line)}" for line in card.failed()]
     alike = [cause.words for cause in causes_of(line.line for line in card.failed())]
     return [*means, *([f"So fails a judge that {', or one that '.join(alike)}."] if alike else [])]
 
 
 def _why(line: CardLine) -> str:
-    """What was found of a line of items; that of the technical ones stands above already."""
+    """Return the findings on a line of items; those on technical lines are shown above already."""
     missing = f"{line.unanswered} of {line.items} unanswered" if line.unanswered else ""
     words = "; ".join(filter(None, (missing, line.found if line.items else "")))
     return f" ({words})" if words else ""
@@ -85,7 +85,7 @@ def _meaning(line: CardLine) -> str:
 
 
 def summary_line(card: Card) -> str:
-    """The card in one sentence."""
+    """Describe the card in one sentence."""
     marked = [line for line in card.lines if line.state != "told"]
     failed = card.failed()
     words = f"; not passed: {_titles(failed)}" if failed else ""
@@ -94,12 +94,12 @@ def summary_line(card: Card) -> str:
 
 
 def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:
-    """What a run says where nobody knows that its judge can see what the flow needs; empty where that is known.
+    """Return the warning of a run without a good passport of its judge for the needs of the flow; else empty.
 
-    Of the embedded judge nothing is said: it is no model, and whatever shows its results says so.
+    There is none for the embedded judge: it is no model, and all displays of its results state that.
 
     Args:
-        asked_store: the store as the run names it, for the command that is named.
+        asked_store: store as the run names it, for the command in the warning.
     """
     if judge.base_url == EMBEDDED:
         return ""
@@ -132,6 +132,6 @@ def _day(card: Card) -> str:
 
 
 def needed_failed(card: Card, flows: Iterable[str] = FLOWS) -> bool:
-    """Whether a line that was not passed is one that these flows need."""
+    """Return whether these flows need a line that was not passed."""
     wanted = {line.name for flow in flows for line in needed(flow)}
     return any(line.line in wanted for line in card.failed())

@@ -1,1 +1,1 @@
-"""Pictures: decoded, checked, made fit to be judged."""
+"""Pictures: decoding, checks, and preparation for the judge."""

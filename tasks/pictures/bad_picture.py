@@ -1,4 +1,4 @@
-"""Why bytes are no picture that can be judged, in two kinds: nobody could read them, or only this machine cannot."""
+"""Errors for bytes that cannot be judged as a picture: unreadable anywhere, or only on this machine."""
 
 from tasks.errors import InputError
 
@@ -6,18 +6,18 @@ MAX_MEGAPIXELS = 64
 
 
 class BadPicture(InputError):
-    """The bytes are no picture that can be judged; says what was found and what is allowed."""
+    """Bytes that cannot be judged as a picture; the message names the content found and the formats allowed."""
 
 
 class NoReader(BadPicture):
-    """A file that is known, and that nothing here can show: its format has no reader, or it is only a pointer.
+    """A file of a known kind that cannot be shown here: its format has no reader, or it is only a pointer.
 
-    What is missing is a program or a step of the user's, so that it says nothing of whoever made the picture.
+    The user must install a program, fetch the file or convert it; the picture's author is not at fault.
     """
 
 
 def check_megapixels(size: tuple[int, int]) -> float:
-    """The picture's millions of pixels, from its width and height. Raises BadPicture above `MAX_MEGAPIXELS`."""
+    """Return the picture's megapixels, from its width and height. Raises BadPicture above `MAX_MEGAPIXELS`."""
     width, height = size
     pixels = width * height / 1e6
     if pixels > MAX_MEGAPIXELS:

@@ -1,8 +1,8 @@
-"""Whether the Human and the Model pictures of a run were sent to the judge in comparable form.
+"""Comparison of the form in which a run sent Human and Model pictures to the judge.
 
-A judge may prefer one side for its file format, its size or its background rather than for what it shows. Owns how
-large such a difference must be before a run warns of it. What is changed about a picture before it is sent is in
-`prepare`; the history's view `picture_contract` has the numbers of every run.
+A judge may prefer one side for its file format, size or background rather than its content. The limits here
+determine when a run warns of such a difference. `prepare` makes the changes before sending; the history's view
+`picture_contract` has the numbers of every run.
 """
 
 from collections import Counter
@@ -15,25 +15,25 @@ from tasks.records import Outcome, PictureNote
 
 SIDES = ("human", "model")
 LEAST_SHARE = 0.25
-"""Share of pictures in which the sides must differ. What tips one sample in four moves a score of 0-100 by up to 25
-points, more than candidates usually differ; rarer differences, such as a few odd files, are not warned of."""
+"""Share of pictures in which the sides must differ. A bias in one sample of four moves a score of 0-100 by up to 25
+points, more than candidates usually differ. Rarer differences, such as a few odd files, cause no warning."""
 LEAST_RATIO = 2.0
-"""Ratio of the pixels (median over pairs) from which the sides differ in size. Twice the pixels are about twice the
-image tokens, and small print that is legible on one side only."""
+"""Ratio of the pixels (median over pairs) at which the sides count as different in size. Twice the pixels are about
+twice the image tokens, and small print that is legible on one side only."""
 
 
 @dataclass
 class _Pairs:
-    """The pairs of one candidate, counted."""
+    """Counts over the pairs of one candidate."""
 
     formats: dict[str, Counter[str]] = field(default_factory=lambda: {side: Counter[str]() for side in SIDES})
     """Side -> format sent -> pictures."""
     transparent: Counter[str] = field(default_factory=Counter[str])
     ratios: list[float] = field(default_factory=list[float])
-    """Pixels of the Model picture as sent, over those of the Human one."""
+    """Pixels of the Model picture as sent, divided by those of the Human one."""
 
     def differences(self) -> Iterator[str]:
-        """Each difference that is large enough to decide verdicts, as the end of a sentence."""
+        """Yield each difference that is large enough to decide verdicts, as the end of a sentence."""
         n, (human, model) = len(self.ratios), (self.formats[side] for side in SIDES)
         if sum(abs(human[name] - model[name]) for name in human | model) / 2 >= LEAST_SHARE * n:
             sides = f"Model {_shares(model)}; Human {_shares(human)}"
@@ -49,13 +49,13 @@ class _Pairs:
 
 @dataclass
 class Comparability:
-    """The pictures of a run by their form, counted as its samples are decided."""
+    """Counts of a run's pictures by their form, updated as its samples are decided."""
 
     pairs: dict[str, _Pairs] = field(default_factory=dict[str, _Pairs])
-    """By candidate."""
+    """Pairs by candidate."""
 
     def add(self, outcome: Outcome) -> None:
-        """Count the pair of a sample, unless a picture is missing (it was not judged) or it is one generated image."""
+        """Count the pair of a sample, unless a picture is missing (not judged) or the sample is one generated image."""
         if not all(side in outcome.pictures for side in SIDES):
             return
         pairs = self.pairs.setdefault(outcome.candidate, _Pairs())
@@ -66,9 +66,9 @@ class Comparability:
         pairs.ratios.append(_pixels(outcome.pictures["model"]) / _pixels(outcome.pictures["human"]))
 
     def warnings(self) -> list[str]:
-        """A sentence for every difference of a candidate's pictures from the Human ones that may decide verdicts.
+        """Return a sentence for each difference between candidate and Human pictures that may decide verdicts.
 
-        They differ in format or transparency in at least a quarter of the pictures, or in pixels by a factor of two.
+        The limits are a quarter of the pictures for format and transparency, and a factor of two for pixels.
         """
         return [
             f"The pictures of {candidate} and the Human ones differ in {words}"

@@ -1,4 +1,4 @@
-"""Decoding: from the bytes of a file, which may be damaged or hostile, to pixels, or to the reason why not."""
+"""Decoding of a file's bytes, which may be damaged or hostile, to pixels, or to the reason for a refusal."""
 
 import re
 import warnings
@@ -20,21 +20,21 @@ from tasks.pictures.bad_picture import MAX_MEGAPIXELS, BadPicture, NoReader, che
 from tasks.pictures.rare_formats import decoded_apart, require_reader
 
 MAX_SCANNED_MEGAPIXELS = 1280
-"""Of a progressive JPEG, which is decoded once for each of its scans, at about a thousand a second: ten scans are
-usual, and twenty of the largest picture are allowed."""
+"""Limit for a progressive JPEG, counted over all scans, which are decoded one by one at about a thousand megapixels a
+second. Ten scans are usual, and twenty of the largest picture are allowed."""
 MAX_FRAMES = 20_000
-"""Of a GIF, whose frames are counted by walking through them, at about fifty thousand a second."""
+"""Limit for a GIF, whose frames are counted by walking through them, at about fifty thousand a second."""
 MAX_CHUNKS = 200_000
-"""Of a PNG: its chunks are read one by one, and each may be empty."""
+"""Limit for a PNG, whose chunks are read one by one, and each may be empty."""
 ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
-"""What marks a PNG that may be turned. Marks are sought in all of its bytes, since they may follow the pixels."""
+"""Marks of a PNG that may be rotated. All bytes are searched, since the marks may follow the pixels."""
 
-# Pillow warns of decompression bombs, which are refused here at a lower size, and of damaged metadata, of which only
-# the orientation is used here. `catch_warnings` at the call would not be safe in threads.
+# Pillow warns of decompression bombs, which are refused here at a lower size, and of damaged metadata. Only the
+# orientation is used from metadata. `catch_warnings` at the call would not be safe in threads.
 warnings.filterwarnings("ignore", module=r"PIL\.")
 
-# The format classes are called directly, not through `Image.open`: that tries all 43 plugins on a file it does not
-# know, checks the size by a warning, and takes a JPEG with a second picture behind it for another format (MPO).
+# The format classes are called directly. `Image.open` would try all 43 plugins on an unknown file, check the size by a
+# warning, and take a JPEG with a second picture behind it for another format (MPO).
 FORMATS: dict[str, tuple[re.Pattern[bytes], Callable[[BytesIO], ImageFile]]] = {
     "PNG": (re.compile(rb"\x89PNG\r\n\x1a\n"), PngImageFile),
     "JPEG": (re.compile(rb"\xff\xd8\xff"), JpegImageFile),
@@ -58,34 +58,34 @@ UNREAD: dict[str, tuple[re.Pattern[bytes], str]] = {
     "JPEG XL": (re.compile(rb"\xff\x0a|\0\0\0\x0cJXL "), "convert it to PNG or JPEG"),
     "JPEG 2000": (re.compile(rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51"), "convert it to PNG or JPEG"),
 }
-"""What is known and not read: how it begins, and the cure."""
+"""Known kinds of files without a reader: signature and fix."""
 HTML = re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE)
 ALLOWED = "allowed are PNG, JPEG, WebP, GIF, AVIF, TIFF, BMP, and PDF and SVG by the extra `vector`"
 
 
 class Decoded(NamedTuple):
-    """The first frame of a file, with what its header says."""
+    """First frame of a file, with data from its header."""
 
     image: Image.Image
-    """Smaller than the picture where a reduced scale was asked for; its pixels unread where they need not be known."""
+    """Picture, smaller if a reduced scale was requested; its pixels are unread if they are not needed."""
     size: tuple[int, int]
     """Width and height of the picture, in pixels."""
     format: str
     bits: int
-    """Bits per sample; 8 unless a PNG says otherwise."""
+    """Bits per sample; 8 unless a PNG has another number."""
     frames: int
     plain: bool = False
-    """Found whole, upright and opaque without its pixels having been read."""
+    """True if the file is whole, upright and opaque, and its pixels were not read."""
     notes: tuple[str, ...] = ()
-    """What was done to show it, where that is not seen from the rest."""
+    """Changes made to show the picture, except those evident from the other fields."""
 
 
 def format_of(data: bytes) -> str:
-    """Name of the format, by content: a file's name says nothing. The first 4 KB of a file are enough.
+    """Return the name of the format, by content: file names are not reliable. The first 4 KB of a file are enough.
 
     Raises:
-        NoReader: a format that is known, and that nothing here reads; with the cure.
-        BadPicture: no picture at all.
+        NoReader: a known format without a reader here, with the fix.
+        BadPicture: not a picture.
     """
     for name, (signature, _) in FORMATS.items():
         if signature.match(data):
@@ -104,28 +104,28 @@ def format_of(data: bytes) -> str:
 
 
 def is_svg(data: bytes) -> bool:
-    """Whether bytes begin like an SVG."""
+    """Return whether bytes begin like an SVG."""
     return RARE_FORMATS["SVG"].match(data) is not None
 
 
 def decode(data: bytes, least: int | None = None) -> Decoded:
-    """The first frame, from every byte of it: a header alone is no proof that a file is whole.
+    """Decode every byte of the first frame: a valid header does not prove that a file is whole.
 
     Args:
-        least: a JPEG may be decoded at a fraction of its size, with so many pixels on its longest side, or more.
+        least: a JPEG may be decoded at a fraction of its size, with at least so many pixels on its longest side.
 
     Raises:
-        BadPicture: not a whole picture within the bounds on pixels, scans, frames and time; a NoReader where the user
-            can cure that.
+        BadPicture: not a whole picture within the limits on pixels, scans, frames and time; NoReader if the user can
+            fix that.
     """
     return _read(data, partial(_load, least))
 
 
 def check(data: bytes, least: int) -> Decoded:
-    """Check a file whole, and read its pixels only where they must be known.
+    """Check a whole file, and read its pixels only if they are needed.
 
     A PNG is checked by its structure and checksums, a JPEG of one scan by its tables and its end; others are decoded.
-    Pixels that do not inflate although their checksum holds are the encoder's fault, and go unseen here.
+    Pixels that do not inflate although their checksum is valid are the encoder's fault; they are not detected here.
 
     Args:
         least: as for `decode`.
@@ -161,16 +161,16 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
 
 
 def _is_plain(name: str, data: bytes, image: ImageFile) -> bool:
-    """Whether a PNG or JPEG is whole, and its pixels need not be known. A damaged PNG raises nearly anything."""
+    """Return whether a PNG or JPEG is whole and its pixels are not needed. A damaged PNG raises nearly anything."""
     if name != "PNG":
         return name == "JPEG" and jpeg.is_plain(data, image)
-    PngImageFile(BytesIO(data)).verify()  # of its own, since it cannot be read afterwards
+    PngImageFile(BytesIO(data)).verify()  # a separate object, since verify() makes it unreadable
     wide, animated = data[24] > 8, getattr(image, "is_animated", False)
     return not (wide or animated or image.has_transparency_data or any(mark in data for mark in ORIENTATION))
 
 
 def _load(least: int | None, name: str, image: ImageFile) -> bool:
-    """Read the pixels: the picture is not plain, or they are wanted."""
+    """Read the pixels of a picture that is not plain, or whose pixels are wanted; return False for "not plain"."""
     if least and name == "JPEG" and image.mode in ("RGB", "L"):
         width, height = image.size
         share = least / max(image.size)
@@ -180,7 +180,7 @@ def _load(least: int | None, name: str, image: ImageFile) -> bool:
 
 
 def _check_parts(name: str, data: bytes) -> None:
-    """Refuse what takes long to open however small its pixels are. Parts are counted by their marks: never too few."""
+    """Refuse files that take long to open even with few pixels. Parts are counted by their marks, never too few."""
     frames = data.count(b"\0,") if name == "GIF" else 0
     if frames > MAX_FRAMES:
         raise BadPicture(f"GIF of about {frames:,} frames, allowed are {MAX_FRAMES:,}")
@@ -189,7 +189,7 @@ def _check_parts(name: str, data: bytes) -> None:
 
 
 def _has_too_many_chunks(data: bytes) -> bool:
-    """Whether there are more than `MAX_CHUNKS`, by their lengths alone."""
+    """Return whether a PNG has more than `MAX_CHUNKS` chunks, from their lengths alone."""
     place, count = 8, 0
     while place + 12 <= len(data) and count <= MAX_CHUNKS:
         place += 12 + int.from_bytes(data[place : place + 4], "big")
@@ -206,7 +206,7 @@ def _check_size(name: str, image: Image.Image, data: bytes) -> None:
 
 
 def _widen_transparent_color(image: Image.Image, bits: int) -> None:
-    """Bring a PNG's transparent color to the 8 bits of the pixels: Pillow leaves it in the bits of the file."""
+    """Scale a PNG's transparent color to 8 bits, as the pixels are: Pillow leaves it in the bits of the file."""
     color: Any = image.info.get("transparency")
     if color is not None and image.mode == "L" and bits in (2, 4):
         image.info["transparency"] = color * 255 // (2**bits - 1)
@@ -215,7 +215,7 @@ def _widen_transparent_color(image: Image.Image, bits: int) -> None:
 
 
 def on_white(image: Image.Image) -> tuple[Image.Image, bool]:
-    """The picture on white paper, and whether the paper shows: plain conversion shows the color that was hidden."""
+    """Return the picture on white, and whether the white shows: plain conversion would show the hidden color."""
     layer = image if image.mode == "RGBA" else image.convert("RGBA")
     if layer.getchannel("A").getextrema() == (255, 255):
         return layer.convert("RGB"), False

@@ -1,9 +1,8 @@
-"""JPEG files proven whole from their structure, without their pixels being decoded.
+"""Proof from its structure that a JPEG file is whole, without decoding its pixels.
 
-Owns the sure and common case: one scan of all components, Huffman-coded, without restarts. A file that is not proven
-here may be fine as well: `decoding` finds out, and has the words for what is wrong with it. A JPEG has no checksums: of
-damage inside its scan the decoder sees no more than is looked at here, which the tests hold against it. Markers and
-segments are those of ITU-T T.81, annex B.
+The proof covers the common case: one scan of all components, Huffman-coded, without restarts. Other files may be whole,
+too: `decoding` checks them and reports their faults. A JPEG has no checksums, so the decoder detects no more damage
+inside a scan than this check does; the tests compare the two. Markers and segments are those of ITU-T T.81, annex B.
 """
 
 import re
@@ -18,14 +17,14 @@ START, END = b"\xff\xd8", b"\xff\xd9"
 FRAME, TABLES, QUANTIZERS, SCAN, COMMENT = 0xC0, 0xC4, 0xDB, 0xDA, 0xFE
 APPLICATION = range(0xE0, 0xF0)
 MARK = re.compile(rb"\xff[^\0]")
-"""In the coded pixels: 0xFF stands for itself only before a zero."""
+"""Marker within coded pixels, where 0xFF is data only before a zero byte."""
 LARGEST_UNIT = 10
-"""Blocks of all components that are coded together, at most (B.2.3)."""
+"""Most blocks of all components that are coded together (B.2.3)."""
 MOST_SAMPLES = 4
 LONGEST_CODE = 16
 MOST_CODES = 256
 MOST_DC_BITS = 15
-"""Of a difference, by the symbols of a table for DC; the decoder takes no more."""
+"""Most bits of a difference, as a symbol of a DC table; the decoder accepts no more."""
 WHOLE_SPECTRUM = b"\0\x3f\0"
 
 
@@ -37,24 +36,24 @@ class _Component(NamedTuple):
 
 
 class _Tables(NamedTuple):
-    """What has been defined so far."""
+    """Tables defined so far."""
 
     quantizers: set[int]
     codes: set[tuple[int, int]]
-    """Class (0 for DC, 1 for AC) and number."""
+    """Class (0: DC, 1: AC) and number."""
 
 
 def is_plain(data: bytes, opened: Image.Image) -> bool:
-    """Whether this JPEG is surely one that can be decoded to its end, in color or grey, and upright.
+    """Return whether this JPEG can certainly be decoded to its end, is in color or gray, and is upright.
 
     Args:
-        opened: the same file as Pillow has opened it, with its pixels unread.
+        opened: the same file, opened by Pillow, with its pixels unread.
     """
     if opened.mode not in ("RGB", "L") or not _is_upright(opened):
         return False
     try:
         return _is_whole(data)
-    except (IndexError, struct.error):  # it ends within a segment
+    except (IndexError, struct.error):  # the file ends within a segment
         return False
 
 
@@ -84,7 +83,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _segments(data: bytes) -> Iterator[tuple[int, bytes, int]]:
-    """Marker, content and end of each segment, up to where something else stands in the place of one."""
+    """Yield marker, content and end of each segment, up to the first place without one."""
     place = len(START)
     while data[place] == 0xFF:
         length = struct.unpack_from(">H", data, place + 2)[0]
@@ -96,7 +95,7 @@ def _segments(data: bytes) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _frame(segment: bytes) -> list[_Component]:
-    """Components of a picture of 8 bits; none where they are not as they must be."""
+    """Return the components of an 8-bit picture; none if they are invalid or unusual."""
     bits, height, width, count = struct.unpack_from(">BHHB", segment)
     found = [
         _Component(name, sampling >> 4, sampling & 15, quantizer)
@@ -110,14 +109,14 @@ def _frame(segment: bytes) -> list[_Component]:
 
 
 def _are_sampled(samples: Sequence[int]) -> bool:
-    """Whether the samples of the components in one direction are whole shares of each other."""
+    """Return whether the sampling factors of the components in one direction are valid and divide the largest one."""
     return all(0 < each <= MOST_SAMPLES and max(samples) % each == 0 for each in samples)
 
 
 def _read_quantizers(segment: bytes, tables: _Tables) -> bool:
     if len(segment) % 65:
         return False
-    numbers = set(segment[::65])  # of 8 bits, where it is below 16
+    numbers = set(segment[::65])  # a number below 16 means entries of 8 bits
     tables.quantizers.update(numbers)
     return max(numbers, default=0) < 4
 
@@ -137,7 +136,7 @@ def _read_codes(segment: bytes, tables: _Tables) -> bool:
 
 
 def _is_prefix_code(counts: bytes) -> bool:
-    """Whether so many codes of 1 to 16 bits can be told apart, with the code of ones alone left free."""
+    """Return whether so many codes of 1 to 16 bits form a prefix code that leaves the code of all ones free."""
     code = 0
     for bits, count in enumerate(counts, 1):
         code = 2 * code + count
@@ -147,7 +146,7 @@ def _is_prefix_code(counts: bytes) -> bool:
 
 
 def _is_decodable(segment: bytes, frame: list[_Component], tables: _Tables) -> bool:
-    """Whether a scan holds all components, with the whole spectrum of each, and every table that it needs is there."""
+    """Return whether a scan has all components, each with its whole spectrum, and every table that it needs."""
     if not frame or len(segment) != 4 + 2 * len(frame) or segment[0] != len(frame) or segment[-3:] != WHOLE_SPECTRUM:
         return False
     asked = [*struct.iter_unpack("2B", segment[1:-3])]

@@ -1,4 +1,4 @@
-"""Pictures: what may be shown to a judge, and what is changed for it."""
+"""Checks and changes that make a picture fit for a judge."""
 
 import base64
 import hashlib
@@ -16,12 +16,12 @@ from tasks.pictures.thumbnails import SIDES, Thumbnails, scaled
 from tasks.records import PictureNote, Record
 
 SHRINK_ROUNDS = 12
-"""Tries to get below the largest file: each takes at least a tenth off the sides, most get there in two or three."""
+"""Tries to get below the largest file: each takes at least a tenth off the sides, and most succeed in two or three."""
 ON_WHITE = "transparency composited on white"
-"""What is noted where a transparent background showed."""
+"""Note for a picture whose transparent background showed."""
 
 SENT = ("PNG", "JPEG", "WEBP")
-"""Formats in which a picture may be sent: what judges take."""
+"""Formats that judges accept."""
 
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -32,18 +32,18 @@ TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-"""EXIF orientation -> what sets the picture upright. 1 is upright; other values mean nothing."""
+"""EXIF orientation -> operation that sets the picture upright. 1 is upright; other values have no meaning."""
 
 
 class Policy(Record):
-    """What is sent as it is. Part of the protocol key: another policy shows the judge other pictures."""
+    """Limits for pictures sent unchanged. Part of the protocol key: another policy shows the judge other pictures."""
 
     max_bytes: int = Field(gt=0)
     """Largest file, in bytes."""
     max_side: int = Field(gt=0)
     """Longest side, in pixels."""
     normalize: bool
-    """Every picture becomes an RGB PNG, not only those that must change."""
+    """True if every picture becomes an RGB PNG, even one that needs no change."""
 
 
 class Picture(NamedTuple):
@@ -51,17 +51,17 @@ class Picture(NamedTuple):
 
     note: PictureNote
     data_url: bytes
-    """In ASCII: as it is put into a request."""
+    """Data URL in ASCII, as it is put into a request."""
 
 
 def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -> Picture:
-    """Check the file of a picture whole, make it fit to be judged, and see to it that a thumbnail stays.
+    """Check a whole picture file, make it fit to be judged, and ensure that it gets a thumbnail.
 
-    A PNG, JPEG or WebP within the policy that shows the same to every reader is sent byte for byte. Any other file
-    becomes an RGB PNG without metadata, and the note lists what was done. Without `thumbnails` none is made. Raises
+    A PNG, JPEG or WebP within the policy that looks the same in every reader is sent byte for byte. Any other file
+    becomes an RGB PNG without metadata, and the note lists the changes. Without `thumbnails`, none is made. Raises
     BadPicture, which does not name the file.
     """
-    # Most pictures are sent as they are, so that their pixels need not be known.
+    # Most pictures are sent unchanged, so that their pixels are not needed.
     source = check(data, SIDES[0])
     image, changes = (source.image, []) if source.plain else _repaired(source)
     if len(data) > policy.max_bytes:
@@ -85,7 +85,7 @@ def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -
 def _changed(
     data: bytes, source: Decoded, image: Image.Image, policy: Policy, changes: list[str]
 ) -> tuple[Picture, Image.Image]:
-    """The picture as an RGB PNG within the policy, and its pixels."""
+    """Return the picture as an RGB PNG within the policy, and its pixels."""
     shown, sent = _png_within(image, policy)
     if shown.size != image.size:
         reason = "" if max(shown.size) == policy.max_side else f" to stay within {policy.max_bytes} bytes"
@@ -96,12 +96,12 @@ def _changed(
 
 
 def as_shown(data: bytes) -> Image.Image:
-    """The picture in RGB as any reader should see it, whole, upright and without metadata. Raises BadPicture."""
+    """Return the picture in RGB as any reader should show it, whole, upright, without metadata. Raises BadPicture."""
     return _repaired(decode(data))[0]
 
 
 def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
-    """The picture in RGB as any reader should see it, without metadata, and what had to be done for that."""
+    """Return the picture in RGB as any reader should show it, without metadata, and the changes made for that."""
     image, changes = source.image, list(source.notes)
     if source.frames > 1:
         changes.append(f"first of {source.frames} frames")
@@ -125,12 +125,12 @@ def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
 def _turn(image: Image.Image) -> Image.Transpose | None:
     try:
         return TURNS.get(image.getexif().get(Base.Orientation, 1))
-    except Exception:  # Damaged EXIF says nothing about the pixels, and its reader raises nearly anything.
+    except Exception:  # Damaged EXIF does not affect the pixels, and its reader raises nearly anything.
         return None
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Grey of 16 bits in 8, transparent value included. Pillow has scaled the other modes when it decoded them."""
+    """Scale gray of 16 bits to 8, including the transparent value. Pillow scales the other modes on decoding."""
     if image.mode != "I;16":
         return image
     wide = image.convert("I")  # Its conversion to 8 bits would clip; a table for each of the 65,536 values does not.
@@ -141,7 +141,7 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 
 def _png_within(image: Image.Image, policy: Policy) -> tuple[Image.Image, bytes]:
-    """The largest picture found that keeps both limits, and its file. File size goes roughly with the area."""
+    """Return the largest picture found within both limits, and its file. File size grows roughly with the area."""
     scale = min(1.0, policy.max_side / max(image.size))
     for _ in range(SHRINK_ROUNDS):
         shown = scaled(image, scale, Image.Resampling.LANCZOS)

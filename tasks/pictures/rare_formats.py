@@ -1,8 +1,7 @@
-"""Formats that a process of its own reads: PDF and SVG, which are drawn, and TIFF and BMP.
+"""Formats that a separate process reads: PDF and SVG, which are drawn, and TIFF and BMP.
 
-They are met too rarely to be worth a defence for each way in which their readers can be led to take hours or all of the
-memory: that process has a bound on both. Owns the bounds, what has to be installed, and how the process is asked; what
-it does is in `rare_reader`.
+Files that make their readers take hours or all memory are too rare to deserve a defense each, so the process has a
+limit on both. Limits, required packages and the call are here; `rare_reader` is the process.
 """
 
 import json
@@ -22,20 +21,20 @@ CONVERSIONS = {
     "SVG": "rsvg-convert --width 2048 FILE.svg -o FILE.png",
 }
 SECONDS = 20
-"""Of processor time, for one picture."""
+"""Seconds of processor time for one picture."""
 LONGEST_WAIT = 600
-"""Seconds in which even a busy machine has given it those."""
+"""Seconds in which even a busy machine provides that processor time."""
 MEMORY = 2 << 30
-"""Bytes of address space, the libraries included."""
+"""Bytes of address space, including the libraries."""
 
 BAD, UNSHOWABLE, FAILED = 3, 4, 5
-"""Exit codes of the process: its words are for a `BadPicture`, or for a `NoReader`; or the reader broke down."""
+"""Exit codes of the process: its output is the message of a `BadPicture` or of a `NoReader`, or the reader failed."""
 _BY_ITSELF = {getattr(signal, name, 0) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP")}
-"""How a reader dies of the bytes it was given, or of the bound on memory."""
+"""Signals that end a reader because of its input or of the memory limit."""
 
 
 def require_reader(name: str) -> None:
-    """Raise NoReader, with the cure, where the package that reads a format is not installed, or cannot be used."""
+    """Raise NoReader, with the fix, if the package that reads a format is not installed or cannot be used."""
     if not (package := PACKAGES.get(name)):
         return
     if not find_spec(package):
@@ -52,9 +51,9 @@ def require_reader(name: str) -> None:
 
 @cache
 def import_fault(package: str) -> str:
-    """Why an installed package cannot be imported, in its own words; empty: it can.
+    """Return the error of importing an installed package; empty if the import succeeds.
 
-    Tried in another process, since libraries that are not Python's may end the one that loads them.
+    The import runs in another process, since native libraries may end the process that loads them.
     """
     ran = subprocess.run(
         [sys.executable, "-c", f"import {package}"], capture_output=True, timeout=LONGEST_WAIT, check=False
@@ -66,15 +65,15 @@ def import_fault(package: str) -> str:
 
 
 def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """The first frame or page of a file in one of these formats, as a PNG that shows the same, and what was done to it.
+    """Return the first frame or page of such a file as a PNG that looks the same, and the changes made to it.
 
     Raises:
-        BadPicture: it is damaged, too large, or takes too much time or memory.
-        NoReader: its format has no reader here, or it needs more than its own bytes to be shown.
-        RuntimeError: the process was ended from outside, which says nothing of the file.
+        BadPicture: the file is damaged, too large, or takes too much time or memory.
+        NoReader: the format has no reader here, or the file needs more than its own bytes to be shown.
+        RuntimeError: something else ended the process, which does not make the file bad.
     """
     command = [sys.executable, "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
-    # In a session of its own, so that Ctrl-C in the terminal is no fault of the picture.
+    # A separate session, so that Ctrl-C in the terminal is not taken for a fault of the picture.
     ran = subprocess.run(
         command, input=data, capture_output=True, timeout=LONGEST_WAIT, start_new_session=True, check=False
     )

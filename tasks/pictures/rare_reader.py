@@ -1,7 +1,7 @@
-"""The process that reads one picture of a rare format, from its input; it writes a line of notes in JSON, then a PNG.
+"""Process that reads one picture of a rare format from its input, and writes a line of notes in JSON, then a PNG.
 
-Owns how each of these formats is shown. Run as a module, with bounds on time and memory that `rare_formats` sets; what
-is wrong with the file it says on its error output.
+It runs as a module, with limits on time and memory from `rare_formats`, and prints a fault of the file on its error
+output.
 """
 
 import contextlib
@@ -29,18 +29,18 @@ from tasks.pictures.bad_picture import BadPicture, NoReader, check_megapixels
 from tasks.pictures.rare_formats import BAD, CONVERSIONS, FAILED, MEMORY, UNSHOWABLE
 
 SIDE = 2048
-"""Longest side, in pixels, of what is drawn: a drawing has no pixels of its own, and judges look at no more."""
+"""Longest side of drawings, in pixels: they have no pixels of their own, and judges look at no more."""
 _WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
-"""Modes that a PNG has."""
+"""Modes that PNG supports."""
 _CONVERTED = {"CMYK": "RGB", "YCbCr": "RGB", "RGBX": "RGB", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
 _FAMILIES = ("font", "serif", "sans_serif", "monospace", "cursive", "fantasy")
 _RASTER = re.compile(r"data:image/(?:png|jpe?g|gif|webp)[;,]")
 _NESTED = re.compile(r"data:image/svg\+xml[;,]")
-"""Pictures that a drawing may hold: the renderer decodes the first as what they name, and reads the second as SVG."""
+"""Pictures that a drawing may contain: the renderer decodes the first by declared type, and reads the second as SVG."""
 _FONT = re.compile(r"data:(?:font/|application/(?:x-)?font)")
-"""What a style sheet may hold beside pictures."""
+"""Fonts, which a style sheet may contain beside pictures."""
 _REFERENCES = {"href", "src", "base"}
-"""Attributes that name another place, in every namespace: of two of one name, the renderer takes the one it likes."""
+"""Attributes that name another place, in every namespace: if two have one name, the renderer may use either."""
 _CSS_REFERENCE = re.compile(r"(?:url|src|image|image-set)\(\s*[\"']?\s*([^)\"']*)|(@import)", re.IGNORECASE)
 _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -52,7 +52,7 @@ class _Shown(NamedTuple):
 
 
 def _pdf(data: bytes) -> _Shown:
-    """The first page."""
+    """Draw the first page."""
     pdfium: Any = import_module("pypdfium2")
     document = pdfium.PdfDocument(data)
     pages = len(document)
@@ -66,12 +66,12 @@ def _pdf(data: bytes) -> _Shown:
 def _svg(data: bytes) -> _Shown:
     renderer: Any = import_module("resvg_py")
     text = self_contained(data)
-    # Without a font of the name asked for, and without this one, text would be left out. Fonts of the machine serve for
-    # the names they have and for the letters that this one lacks.
+    # Text is left out if neither the requested font nor this one exists. Fonts of the machine are used for the names
+    # that they have and for the letters that this one lacks.
     font: Any = ImageFont.load_default(12)
     families = dict.fromkeys((f"{kind}_family" for kind in _FAMILIES), font.getname()[0])
     with TemporaryDirectory() as folder, TemporaryDirectory() as nothing, chdir(nothing):
-        # Names without a folder would be looked for in the working directory.
+        # The renderer looks for names without a folder in the working directory, which is therefore an empty one.
         file = Path(folder, "font")
         file.write_bytes(font.font_bytes)
         fonts = {"font_files": [str(file)], **families}
@@ -79,12 +79,14 @@ def _svg(data: bytes) -> _Shown:
 
 
 def self_contained(data: bytes) -> str:
-    """Return the drawing as this parser understands it, so that the renderer sees what was checked: entities are
-    resolved, what stands beside the elements is left out, and drawings within are checked and written anew, too.
+    """Return the drawing as this parser reads it, so that the renderer gets the checked content.
+
+    Entities are resolved, everything outside of the elements is left out, and nested drawings are checked and
+    rewritten, too.
 
     Raises:
-        NoReader: it shows anything outside of its own bytes, or what only a browser shows.
-        BadPicture: it is no SVG.
+        NoReader: it shows anything outside of its own bytes, or anything that only a browser shows.
+        BadPicture: it is not an SVG.
     """
     try:
         root = ElementTree.fromstring(data)
@@ -107,7 +109,7 @@ def _check_element(element: ElementTree.Element) -> None:
     if tag == "style":
         _check_css("".join(element.itertext()))
     for key, value in element.attrib.items():
-        if _name(key).lower() in _REFERENCES and tag != "a":  # a link to click on shows nothing
+        if _name(key).lower() in _REFERENCES and tag != "a":  # a clickable link shows nothing
             element.set(key, _checked_reference(value.strip()))
         elif _name(key) == "attributeName" and value.rpartition(":")[2].strip().lower() in _REFERENCES:
             raise _outside(f"{value} that changes")
@@ -116,7 +118,7 @@ def _check_element(element: ElementTree.Element) -> None:
 
 
 def _checked_reference(value: str) -> str:
-    """Return a reference that stays inside; a drawing that it holds is checked like the one around it."""
+    """Return a reference that stays inside; a nested drawing is checked like the one around it."""
     if value.startswith("#") or _RASTER.match(value):
         return value
     if not _NESTED.match(value):
@@ -128,7 +130,7 @@ def _checked_reference(value: str) -> str:
 
 
 def _check_css(text: str) -> None:
-    """Check the style sheet of an element or of an attribute, as it is and as one reads it who knows escapes."""
+    """Check the style sheet of an element or an attribute, as written, with escapes decoded, and without comments."""
     if "(" not in text and "@" not in text and "\\" not in text:
         return
     plain = _CSS_ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
@@ -146,7 +148,7 @@ def _outside(reference: str) -> NoReader:
 
 
 def _name(tag: str) -> str:
-    """Of an element or an attribute, without its namespace."""
+    """Return the name of an element or an attribute without its namespace."""
     return tag.rpartition("}")[2]
 
 
@@ -154,11 +156,11 @@ def _tiff(data: bytes) -> _Shown:
     image = TiffImageFile(BytesIO(data))
     bits = max(image.tag_v2.get(BITSPERSAMPLE, (1,)))
     turned = image.getexif().get(0x0112, 1) in range(2, 9)
-    # To count the frames would be to walk through all of them.
+    # Counting the frames would mean walking through all of them.
     found = {
         "first of several frames": image.is_animated,
-        "EXIF orientation applied": turned,  # on loading
-        # Grey keeps its 16 bits in the PNG, where they are scaled like those of any other.
+        "EXIF orientation applied": turned,  # by Pillow, on loading
+        # Gray keeps its 16 bits in the PNG, which are scaled as in any other PNG.
         "16 bits scaled to 8": bits == 16 and not image.mode.startswith("I;16"),
         "CMYK to RGB": image.mode == "CMYK",
     }
@@ -179,7 +181,7 @@ def _raster(image: ImageFile) -> bytes:
 
 
 def _png(image: Image.Image) -> bytes:
-    image.info.clear()  # What a profile, a resolution or a comment says is not what is seen.
+    image.info.clear()  # A profile, a resolution and a comment are not part of the visible picture.
     buffer = BytesIO()
     image.save(buffer, "PNG", compress_level=1)
     return buffer.getvalue()
@@ -189,7 +191,7 @@ _READERS: dict[str, Callable[[bytes], _Shown]] = {"PDF": _pdf, "SVG": _svg, "TIF
 
 
 def _bound(seconds: int) -> None:
-    """Bounds that the system holds this process to, where it has them: Windows has none, and macOS none on memory."""
+    """Set the system's limits for this process, where they exist: Windows has none, and macOS none on memory."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -200,7 +202,7 @@ def _bound(seconds: int) -> None:
 
 def _main(name: str, seconds: int) -> int:
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # Whatever a library prints is no part of the picture.
+    os.dup2(2, 1)  # Output of a library is not part of the picture.
     data = sys.stdin.buffer.read()
     _bound(seconds)
     try:
@@ -213,7 +215,7 @@ def _main(name: str, seconds: int) -> int:
     except Exception as error:  # On hostile bytes the readers raise nearly anything.
         print(f"{name} file is damaged or cut short: {error}", file=sys.stderr)
         return BAD
-    except BaseException:  # A panic of a library in Rust is no Exception.
+    except BaseException:  # A panic in a Rust library is not an Exception.
         return FAILED
     output.write(json.dumps(shown.notes).encode() + b"\n" + shown.png)
     output.flush()

@@ -1,1 +1,1 @@
-"""How results look: sentences, tables, charts, Markdown."""
+"""Presentation of results: sentences, tables, charts, Markdown."""

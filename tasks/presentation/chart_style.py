@@ -1,7 +1,7 @@
-"""The look of all charts, written as Vega-Lite.
+"""Style of all charts, written as Vega-Lite.
 
-A chart is drawn as SVG, in the text color of its page, and as PNG on white: neutral parts have the `INK` of their
-surroundings or a grey that both can bear.
+A chart is drawn as SVG, in the text color of its page, and as PNG on white. Neutral parts have the `INK` of their
+surroundings, or a grey that suits both.
 """
 
 import json
@@ -11,19 +11,19 @@ from typing import Any
 from tasks.text import one_line
 
 Chart = dict[str, Any]
-"""A Vega-Lite description. Its `description` says in words what the chart shows, for readers who cannot see it."""
+"""Vega-Lite description. Its `description` gives the content of the chart in words, for readers who cannot see it."""
 
 MOST_CANDIDATES = 6
-"""Candidates drawn, the best first: more would make the picture taller than a screen."""
+"""Most candidates in a chart, the best first: more would make the picture taller than a screen."""
 WIDTH, BAR_HEIGHT = 360, 26
-"""Pixels; with what stands on both sides the chart fills the column in which the Prefect UI shows Markdown."""
+"""Pixels. With the labels on both sides, the chart fills the column in which the Prefect UI shows Markdown."""
 LONGEST_NAME = 60
 LABEL_WIDTH = 240
 """Widest label at the left of a bar, in pixels; a longer one ends in an ellipsis."""
 INK = "currentColor"
-"""The colour of the text around the chart; black in a PNG."""
+"""Color of the text around the chart; black in a PNG."""
 GREY = "#808080"
-"""For rules and edges: seen on white and on a dark page."""
+"""Color of rules and edges, visible on white and on a dark page."""
 
 _TEXT = {"labelColor": INK, "labelFontSize": 13}
 _LOOK: Chart = {
@@ -56,13 +56,13 @@ _LOOK: Chart = {
 
 
 def faceted(title: Chart, values: Sequence[Chart], panels: Sequence[str], panel: Chart, words: str) -> Chart:
-    """A chart of panels, one beneath the other.
+    """Return a chart of panels, one below the other.
 
     Args:
         values: records of the data; `place` is the number of a record's panel.
         panels: names of the panels, which may be a stranger's.
-        panel: size and layers of each.
-        words: what a reader who cannot see the chart is told.
+        panel: size and layers of each panel.
+        words: description for readers who cannot see the chart.
     """
     header = {"title": None, "labelExpr": numbered(panels), "labelLimit": WIDTH}
     return {
@@ -76,19 +76,19 @@ def faceted(title: Chart, values: Sequence[Chart], panels: Sequence[str], panel:
 
 
 def layer(mark: str | Chart, where: str = "", **encoding: Chart) -> Chart:
-    """A layer of a panel: marks of the records of which an expression is true; empty: of all."""
+    """Return a layer of a panel: marks of the records for which an expression is true; empty: of all."""
     return {"transform": [{"filter": where}] if where else [], "mark": mark, "encoding": encoding}
 
 
 def lines(labels: Sequence[str]) -> Chart:
-    """The vertical axis of a panel with a line of text and a bar for each label; `line` is a record's number of it."""
+    """Return the vertical axis of a panel with a bar for each label; `line` of a record is the number of its label."""
     axis = {"labelExpr": numbered(labels), "labelLimit": LABEL_WIDTH}
     return {"field": "line", "type": "ordinal", "title": None, "axis": axis}
 
 
 def numbered(names: Sequence[str]) -> str:
-    """The expression that labels a number with its name.
+    """Return the expression that labels a number with its name.
 
-    Names stand in labels alone: shortened ones may be equal, and those of any length would take ages to draw.
+    The data has numbers instead of names, because shortened names may be equal, and long ones would take ages to draw.
     """
     return f"{json.dumps([one_line(name, LONGEST_NAME) for name in names])}[datum.value]"

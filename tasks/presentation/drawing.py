@@ -1,8 +1,7 @@
 """Vega-Lite charts drawn as PNG, or as SVG that is safe in an HTML page, in a process of their own.
 
-The drawing engine takes a third of a second to start, holds Python's lock until it is done, and keeps 100 MB: in the
-judging process no reply would be read meanwhile. Run as a module, this file is that process: it reads a line, a JSON
-object with `format` and `charts`, and writes a list of drawings in base64; without a line it ends.
+The engine takes a third of a second to start, holds Python's lock while it draws, and keeps 100 MB. In the judging
+process it would block the reading of replies.
 """
 
 import atexit
@@ -23,12 +22,12 @@ COLOURS = 64
 MARGIN = 12
 """Pixels of white around a PNG."""
 PATIENCE_SECONDS = 300.0
-"""Longest wait for the process. A chart takes some hundredths of a second, but the process that makes the pages of a
-large run gives way to all others, and so does the one that draws for it."""
+"""Longest wait for the process. A chart takes some hundredths of a second, but the pages of a large run are made, and
+their charts drawn, in processes that give way to all others."""
 
 _waiting: list[subprocess.Popen[bytes]] = []
 _at_work: dict[bytes, subprocess.Popen[bytes]] = {}
-"""Processes that draw ahead, by the line that each was given."""
+"""Input line of a process -> process that draws ahead."""
 
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "text", "tspan"})
 _ATTRIBUTES = frozenset(
@@ -40,37 +39,37 @@ _ATTRIBUTES = frozenset(
 )  # fmt: skip
 _DEFAULTS = {"opacity": "1", "stroke-width": "1"}
 _VALUE = re.compile(r"(?!.*url)[\w\s.,+()#%-]*")
-"""Numbers, path commands, transformations and names of colours; no quotes and no references."""
+"""Numbers, path commands, transformations and names of colors; no quotes and no references."""
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 def warm_up() -> None:
-    """Start a process that will have loaded its engine by the time a chart is to be drawn."""
+    """Start a process that will have loaded its engine before a chart is drawn."""
     if not _waiting:
-        with suppress(OSError):  # who draws tries again, and tells why it cannot be started
+        with suppress(OSError):  # the drawing tries again, and reports the reason
             _waiting.append(_start())
 
 
 def png(chart: Mapping[str, Any]) -> bytes:
-    """The chart (Vega-Lite) on white, as a PNG with twice the pixels that it is described in.
+    """Draw the chart (Vega-Lite) on white and return a PNG with twice the pixels of its description.
 
     Raises:
-        RuntimeError: the chart cannot be drawn, in the engine's words, or those of the system.
+        RuntimeError: the chart cannot be drawn; the message is the engine's or the system's.
     """
     [drawing] = _draw("png", [_on_white(chart)])
     return drawing
 
 
 def begin_png(chart: Mapping[str, Any]) -> None:
-    """Let a process draw a chart while other things are done; `png` of the same chart then waits for what is left."""
+    """Start a process that draws a chart meanwhile; `png` of the same chart then waits only for the rest."""
     _begin(_line("png", [_on_white(chart)]))
 
 
 def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The charts as SVG elements to stand in an HTML page: see `inline_svg`. All are drawn by one process.
+    """Draw the charts in one process and return them as SVG elements for an HTML page: see `inline_svg`.
 
     Raises:
-        RuntimeError: a chart cannot be drawn, in the engine's words, or those of the system.
+        RuntimeError: a chart cannot be drawn; the message is the engine's or the system's.
     """
     drawings = _draw("svg", charts) if charts else []
     return [
@@ -80,16 +79,16 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def inline_svg(drawing: str, words: str) -> str:
-    """The drawing as one SVG element for an HTML page.
+    """Return the drawing as one SVG element for an HTML page.
 
-    It is one picture to a screen reader, what the engine says of a single mark becomes its tooltip, and without a font
-    family it takes the page's. Charts of one page share no ids, because they have none.
+    Screen readers treat it as one picture. The engine's description of a mark becomes the mark's tooltip. Without a
+    font family of its own, the element takes the page's. Charts of one page share no ids, because they have none.
 
     Args:
-        words: what the picture says, for who cannot see it.
+        words: description of the picture, for readers who cannot see it.
 
     Raises:
-        RuntimeError: the drawing is none that this module knows how to keep.
+        RuntimeError: the drawing is no SVG.
     """
     try:
         found = ElementTree.fromstring(drawing)
@@ -103,7 +102,7 @@ def inline_svg(drawing: str, words: str) -> str:
 
 
 def _kept(element: Element) -> Element | None:
-    """The element with what may stay of it; None where nothing of it would be seen."""
+    """Return the element with its allowed parts; None if nothing of it would be visible."""
     name = element.tag.rpartition("}")[2]
     if name not in _ELEMENTS or element.get("display") == "none":
         return None
@@ -147,7 +146,7 @@ def _begin(order: bytes) -> None:
     if order in _at_work:
         return
     process = _at_work[order] = _taken()
-    with suppress(OSError):  # it has ended: `_draw` tells why
+    with suppress(OSError):  # it has ended: `_draw` reports the reason
         cast(BinaryIO, process.stdin).write(order)
         cast(BinaryIO, process.stdin).flush()
 
@@ -172,7 +171,7 @@ def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> l
 
 
 def _taken() -> subprocess.Popen[bytes]:
-    """The process that was started ahead, or a new one; several threads may ask at once."""
+    """Return the process that was started ahead, or a new one; several threads may call this at once."""
     try:
         return _waiting.pop()
     except IndexError:
@@ -193,6 +192,10 @@ atexit.register(_dismiss)
 
 
 def _main() -> None:
+    """Draw charts: read a line, a JSON object with `format` and `charts`, and write a list of drawings in base64.
+
+    Without a line, the process ends.
+    """
     import vl_convert
 
     vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})  # loads the engine
@@ -213,11 +216,11 @@ def _drawing(form: str, chart: Mapping[str, Any]) -> bytes:
             return vl_convert.vegalite_to_svg(dict(chart), allowed_base_urls=[]).encode()
         drawn = vl_convert.vegalite_to_png(dict(chart), scale=SCALE, allowed_base_urls=[])
     except ValueError as error:
-        # What follows the first two lines of the engine's words is where in it the error arose.
+        # The lines after the first two give only the place of the error in the engine.
         sys.exit(" ".join(str(error).splitlines()[:2]))
     small = BytesIO()
     with Image.open(BytesIO(drawn)) as drawing:
-        # A palette makes a fifth of the size, and nothing is lost that an eye would miss.
+        # A palette reduces the size to a fifth without a visible loss.
         drawing.convert("RGB").quantize(COLOURS).save(small, format="png")
     return small.getvalue()
 

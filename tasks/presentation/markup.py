@@ -1,4 +1,4 @@
-"""Markdown (GitHub's dialect) in which strangers' texts are plain text and load nothing."""
+"""Markdown (GitHub's dialect) in which strangers' texts remain plain text and load nothing."""
 
 import base64
 import re
@@ -22,11 +22,11 @@ _IN_ADDRESSES = ":@."
 
 
 def plain(text: str, longest: int = QUOTE) -> str:
-    """A stranger's text as Markdown that shows just this text, on one line, in a table as anywhere else.
+    """Return a stranger's text as Markdown that shows exactly this text, on one line, in a table as anywhere else.
 
-    What Markdown or HTML would act on is escaped by a backslash, which both of Prefect's UIs read (the older one shows
-    character references as they are). GitHub's dialect would still make links of bare addresses, so an empty comment
-    parts what it looks for.
+    Backslashes escape the marks of Markdown and HTML. Both of Prefect's UIs accept them, but the older one shows
+    character references unchanged. GitHub's dialect would still turn bare addresses into links, so an empty comment
+    splits them.
     """
     return _SPECIAL.sub(_reference, one_line(text, longest))
 
@@ -37,15 +37,15 @@ def _reference(found: re.Match[str]) -> str:
 
 
 def bullets(lines: Iterable[str]) -> str:
-    """A list of strangers' texts; what is indented stays beneath the line before it."""
+    """Return a list of strangers' texts; an indented line is nested below the line before it."""
     return "\n".join(f"{'  ' * line.startswith('  ')}- {plain(line)}" for line in lines)
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]], numbers: bool = True) -> str:
-    """A table of cells that are Markdown already; a line with fewer cells than the header is filled up.
+    """Return a table of cells that are Markdown already; a line with fewer cells than the header is filled up.
 
     Args:
-        numbers: all columns but the first are aligned to the right.
+        numbers: align all columns but the first to the right.
     """
     rule = ["---"] + ["---:" if numbers else "---"] * (len(header) - 1)
     filled = [[*line, *[""] * (len(header) - len(line))] for line in lines]
@@ -53,12 +53,12 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]], numbers: bool =
 
 
 def picture(title: str, kind: str, data: bytes) -> str:
-    """A PNG or JPEG within the text itself: nothing is fetched, and it stays as it was."""
+    """Return a PNG or JPEG embedded in the text: nothing is fetched, and the picture never changes."""
     return f"![{title}](data:image/{kind};base64,{base64.b64encode(data).decode('ascii')})"
 
 
 def grid(board: Grid) -> str:
-    """A table of plain texts; a name that heads the lines below it stands out."""
+    """Return a table of plain texts; a name that heads the lines below it is bold."""
     lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in board.lines]
     header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
     return table(header, lines)

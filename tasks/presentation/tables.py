@@ -1,4 +1,4 @@
-"""A table of plain texts, and how a terminal shows it. Artifacts and pages show the same cells."""
+"""Table of plain texts, and its display in a terminal. Artifacts and pages show the same cells."""
 
 import sys
 from collections.abc import Sequence
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NARROWEST = 80
-"""Columns of the narrowest terminal that shows a table whole."""
+"""Columns of the narrowest terminal that shows a whole table."""
 PIPED_WIDTH = 100
-"""Columns of output that goes to no terminal: rich would take 80."""
+"""Columns of output without a terminal: rich would take 80."""
 LONGEST_NAME = 32
 
 
 class Grid(NamedTuple):
-    """A table of plain texts."""
+    """Table of plain texts."""
 
     header: list[str]
     lines: list[list[str]]
-    """A line with a name alone heads the lines below it."""
+    """Cells of each line; a line with only a name heads the lines below it."""
     spare: str = ""
-    """Header of a column that a terminal without room for all does without."""
+    """Header of a column that is left out if the terminal has no room for all."""
 
 
 def grid_table(grid: Grid, notes: Sequence[str], width: int = NARROWEST) -> "Table":
-    """A grid for a terminal of so many columns, 80 or more, with what must be known to read it beneath.
+    """Return a grid for a terminal of `width` columns, at least 80, with notes below it.
 
     Only candidates' names are ever broken into lines; nothing is cut.
     """
@@ -50,7 +50,7 @@ def grid_table(grid: Grid, notes: Sequence[str], width: int = NARROWEST) -> "Tab
 
 
 def _fitting(grid: Grid, width: int) -> Grid:
-    """The grid, without its spare column where there is no room for it."""
+    """Return the grid, without its spare column if there is no room for it."""
     widths = _widths(grid)
     if grid.spare not in grid.header[1:] or sum(widths) + len(widths) - 1 <= width:
         return grid
@@ -60,16 +60,16 @@ def _fitting(grid: Grid, width: int) -> Grid:
 
 
 def _widths(grid: Grid) -> list[int]:
-    """Widths of the columns. Candidates' names, which can be broken, do not count."""
+    """Return the widths of the columns. Candidates' names, which can be broken, do not count."""
     lines = [[f" {name}", *cells] for name, *cells in grid.lines if cells]
     headers = [max(map(len, header.split("\n"))) for header in grid.header]
     return [max([width, *map(len, column)]) for width, *column in zip(headers, *lines, strict=True)]
 
 
 def console(stream: IO[str] | None = None) -> "Console":
-    """A console for tables on `stream` or standard output; texts are printed as they are.
+    """Return a console for tables on `stream` or standard output; it prints texts unchanged.
 
-    As wide as the terminal, and where there is none `PIPED_WIDTH` columns without colours.
+    It is as wide as the terminal; without a terminal it has `PIPED_WIDTH` columns and no colors.
     """
     from rich.console import Console
 

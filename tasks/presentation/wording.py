@@ -18,16 +18,16 @@ PIXELS = "The embedded judge measures pixels and is no model: its scores are a f
 
 
 Scored = ScoreRow | GradeRow
-"""A mean with its interval and coverage, of figures (0-100) or of generated images (0-10)."""
+"""Mean with its interval and coverage, of figures (0-100) or of generated images (0-10)."""
 
 
 def score_words(row: Scored) -> str:
-    """The mean score, to one decimal of 100 or two of 10; a dash where it is missing, `n/a` where it cannot be."""
+    """Return the mean score, to one decimal of 100 or two of 10; a dash if missing, `n/a` if it cannot exist."""
     return "n/a" if row.inapplicable else number_words(row.score, row.decimals)
 
 
 def interval_words(row: Scored) -> str:
-    """The 95% interval of the mean score, or why there is none; nothing for a score that cannot be."""
+    """Return the 95% interval of the mean score, or the reason for its lack; empty for a score that cannot exist."""
     if row.inapplicable:
         return ""
     if row.ci_low is None or row.ci_high is None:
@@ -36,14 +36,14 @@ def interval_words(row: Scored) -> str:
 
 
 def worst_case_words(row: Scored) -> str:
-    """Where the score lies whatever the missing scores were, `[38.2, 77.0]`; nothing where few are missing."""
+    """Return the range of the score over all values of the missing scores, `[38.2, 77.0]`; empty if few are missing."""
     if row.worst_low is None or row.worst_high is None:
         return ""
     return f"[{row.worst_low:.{row.decimals}f}, {row.worst_high:.{row.decimals}f}]"
 
 
 def worst_case_notes(rows: Iterable[Scored]) -> list[str]:
-    """A line for each candidate of which many scores are missing, over all samples: how far that may reach."""
+    """Return a line for each candidate with many missing scores, over all samples: the range that they allow."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.measure == "score" and row.grouping in ("all", "aspect") and (words := worst_case_words(row)):
@@ -56,7 +56,7 @@ def worst_case_notes(rows: Iterable[Scored]) -> list[str]:
 
 
 def full_run_notes(rows: Iterable[Scored]) -> list[str]:
-    """A line for each candidate of a run that stopped at its budget: what a whole run is expected to score."""
+    """Return a line for each candidate of a run that stopped at its budget: the expected score of a whole run."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.full_low is not None and row.full_high is not None and (row.measure, row.grouping) == ("score", "all"):
@@ -70,7 +70,7 @@ def full_run_notes(rows: Iterable[Scored]) -> list[str]:
 
 
 def score_with_interval(row: Scored) -> str:
-    """Score and interval together: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)`, `nothing scored` or `n/a`."""
+    """Return score and interval: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)`, `nothing scored` or `n/a`."""
     if row.score is None:
         return "n/a" if row.inapplicable else "nothing scored"
     words = interval_words(row) if row.ci_low is not None else f"(no interval below {FEWEST})"
@@ -78,13 +78,13 @@ def score_with_interval(row: Scored) -> str:
 
 
 def score_in_full(row: Scored) -> str:
-    """Score and interval, and where many scores are missing: `62.5 [51.0, 74.0], worst case [38.2, 77.0]`."""
+    """Return score and interval, and if many scores are missing: `62.5 [51.0, 74.0], worst case [38.2, 77.0]`."""
     worst = worst_case_words(row)
     return score_with_interval(row) + (f", worst case {worst}" if worst else "")
 
 
 def signed(value: float | None, decimals: int) -> str:
-    """A change with its sign: `+6.2`, `−1.5`; a dash where there is none."""
+    """Return a change with its sign: `+6.2`, `−1.5`; a dash if there is none."""
     if value is None:
         return "–"
     rounded = round(value, decimals)
@@ -94,18 +94,18 @@ def signed(value: float | None, decimals: int) -> str:
 def change_words(
     value: float | None, low: float | None, high: float | None, decimals: int, none: str = "(no interval)"
 ) -> str:
-    """A change with its 95% interval: `+6.2 [+1.0, +11.4]`; `none` says that it has none."""
+    """Return a change with its 95% interval: `+6.2 [+1.0, +11.4]`; `none` replaces a missing interval."""
     ends = none if low is None or high is None else f"[{signed(low, decimals)}, {signed(high, decimals)}]"
     return f"{signed(value, decimals)} {ends}"
 
 
 def vs_best_words(row: Scored) -> str:
-    """The paired difference from the best candidate, without its interval; nothing where there is none."""
+    """Return the paired difference from the best candidate, without its interval; empty if there is none."""
     return "" if row.vs_best is None else signed(row.vs_best, row.decimals)
 
 
 def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
-    """A line for each score that has a difference from the best candidate, with its interval and number of pairs."""
+    """Return a line for each score with a difference from the best candidate: its interval and number of pairs."""
     return [
         f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: "
         f"{change_words(row.vs_best, row.vs_best_low, row.vs_best_high, row.decimals)}, paired at n = {row.vs_best_n}"
@@ -115,12 +115,12 @@ def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
 
 
 def coverage_words(row: Scored) -> str:
-    """Samples scored of samples judged: `22/24`; nothing for a score that cannot be."""
+    """Return samples scored of samples judged: `22/24`; empty for a score that cannot exist."""
     return "" if row.inapplicable else f"{row.scored}/{row.n}"
 
 
 def judge_words(model: str, endpoint: str) -> str:
-    """The judge's name and host. The rest of its address is left out: a path, too, may hold a secret."""
+    """Return the judge's name and host. The rest of its address is left out: a path, too, may contain a secret."""
     if endpoint == EMBEDDED:
         return f"{model} (embedded)"
     parts = urlsplit(endpoint)
@@ -129,5 +129,5 @@ def judge_words(model: str, endpoint: str) -> str:
 
 
 def judge_notes(endpoint: str) -> list[str]:
-    """What must be known of every score, and of those by the embedded judge, which has an address of its own."""
+    """Return the notes on all scores and on those of the embedded judge, which has an address of its own."""
     return [NOT_COVERED, *[PIXELS] * (endpoint == EMBEDDED)]

@@ -1,1 +1,1 @@
-"""Prompt files: what stands in them, and how published documents become some."""
+"""Prompt files: their contents, and the import of published documents."""

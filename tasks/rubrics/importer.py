@@ -1,7 +1,7 @@
-"""A published prompt document made a prompt set: each prompt word for word, under the front matter that it declares.
+"""Import of a published document as a prompt set: each prompt word for word, under the front matter that it declares.
 
-Owns how such a document is taken apart, which question each of its texts asks, and the folder that an import writes.
-Whether a set can be used is decided by `rubric`, as for any other.
+The document is split, each text is matched with the question that it asks, and a folder is written. `rubric` checks the
+set like any other.
 """
 
 import json
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 FORMS = "Markdown with each prompt in a fenced block under its heading, or a JSON object with each prompt under its tag"
 
 LONGEST = 5_000_000
-"""Bytes of a document."""
+"""Largest document, in bytes."""
 _PART = re.compile(
     r"^ {0,3}(?P<fence>`{3,}+|~{3,}+)[^`\n]*\n(?P<text>(?:.*\n)*?) {0,3}(?P=fence)[`~]*[ \t]*$"
     r"|^ {0,3}(?P<signs>#{1,6})[ \t]+(?P<words>.*?)[ \t#]*$"
@@ -43,20 +43,20 @@ class Quoted(NamedTuple):
     """A text that a document quotes."""
 
     names: tuple[str, ...]
-    """What it stands under, the outermost first: headings, or the parts of a key."""
+    """Headings above the text, or the parts of its key, the outermost first."""
     text: str
     where: str
-    """Its line, or its key."""
+    """Line or key of the text."""
 
 
 class Imported(NamedTuple):
-    """What an import made."""
+    """Result of an import."""
 
     folder: Path
     placed: dict[str, str]
-    """`<flow>/<dimension>` -> SHA-256 of the prompt's body as it is sent."""
+    """`<flow>/<dimension>` -> SHA-256 of the prompt's body as sent."""
     unplaced: list[str]
-    """What the document holds and the set does not, a line each."""
+    """Parts of the document that are not in the set, one line each."""
 
 
 def import_prompts(source: Path, name: str) -> Imported:
@@ -64,11 +64,11 @@ def import_prompts(source: Path, name: str) -> Imported:
 
     Args:
         source: Markdown with each prompt in a fenced block, or a JSON object of prompts.
-        name: a plain name, for a set that `--prompt-set` knows by it, or the path of a folder.
+        name: a plain name, which `--prompt-set` accepts, or the path of a folder.
 
     Raises:
-        InputError: the document cannot be read or holds no prompt, prompts declare too little for their front matter
-            (all of them, a line each), or the folder exists.
+        InputError: the document cannot be read or has no prompt, prompts declare too little for their front matter (all
+            are listed, one line each), or the folder exists.
     """
     folder = _folder(name)
     if folder.exists():
@@ -86,7 +86,7 @@ def import_prompts(source: Path, name: str) -> Imported:
 
 
 def imported_words(imported: Imported) -> str:
-    """What an import made and what it left out, as lines for a terminal."""
+    """Describe the results and omissions of an import, as lines for a terminal."""
     flows = dict.fromkeys(question.partition("/")[0] for question in imported.placed)
     missing = [question for question in _prompts(DEFAULT_SET, flows) if question not in imported.placed]
     name = imported.folder.name if imported.folder.parent == rubric.SETS else str(imported.folder)
@@ -112,13 +112,13 @@ def _folder(name: str) -> Path:
 
 
 def _prompts(prompt_set: str, flows: Iterable[str]) -> dict[str, Prompt]:
-    """`<flow>/<dimension>` -> prompt of these flows under a prompt set."""
+    """Return `<flow>/<dimension>` -> prompt, for these flows under a prompt set."""
     prompts = (prompt for flow in flows for prompt in load_rubric(flow, prompt_set).prompts)
     return {f"{prompt.flow}/{prompt.dimension}": prompt for prompt in prompts}
 
 
 def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) -> tuple[dict[str, Quoted], list[str]]:
-    """The texts by the question that each asks, and a line for all that finds no place."""
+    """Return the texts by the question that each asks, and a line for each part of the document without a place."""
     placed, unplaced = dict[str, Quoted](), list[str]()
     for text in quoted:
         question = _question_named(text.names, known)
@@ -137,7 +137,7 @@ def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) 
 
 
 def _file(quoted: Quoted, default: Prompt, problems: Problems) -> str:
-    """The prompt file of a text; empty when it declares too little, which is noted."""
+    """Return the prompt file of a text; empty, with a problem noted, if it declares too little."""
     try:
         front = "\n".join(_toml(default.of_published(quoted.text))).strip()
         return f"+++\n{front}\n+++\n\n{quoted.text}\n"
@@ -147,7 +147,7 @@ def _file(quoted: Quoted, default: Prompt, problems: Problems) -> str:
 
 
 def _write(folder: Path, files: Mapping[str, str], texts: Mapping[str, Quoted], source: Path) -> dict[str, str]:
-    """Put the whole set in its place, once it is known to be usable. Question -> SHA-256 of its body as sent."""
+    """Write the whole set, and move it into place once it passes the checks; return question -> SHA-256 of its body."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as beside:
@@ -166,7 +166,7 @@ def _write(folder: Path, files: Mapping[str, str], texts: Mapping[str, Quoted], 
 
 
 def _checked(draft: Path, texts: Mapping[str, Quoted], source: Path, folder: Path) -> dict[str, str]:
-    """Load the set as a run does, and hold every body against the published text, but for white space around it."""
+    """Load the set as a run does, and compare every body with the published text, except for white space around it."""
     try:
         prompts = _prompts(str(draft), dict.fromkeys(question.partition("/")[0] for question in texts))
     except InputError as error:
@@ -184,13 +184,13 @@ def _checked(draft: Path, texts: Mapping[str, Quoted], source: Path, folder: Pat
 
 
 def _read(source: Path) -> tuple[list[Quoted], list[str]]:
-    """The quoted texts of a document, and what it holds beside them; one that begins with `{` is JSON, else Markdown.
+    """Return the quoted texts of a document, and its other parts; one that begins with `{` is JSON, else Markdown.
 
-    Line breaks are read as `\\n`, whatever the file's. A block's text is what stands between its fences; an inner fence
-    that is escaped at the beginning of a line is unescaped, and nothing else is touched.
+    Line breaks of any kind become `\\n`. The text of a block is everything between its fences. An inner fence that is
+    escaped at the beginning of a line is unescaped; nothing else changes.
 
     Raises:
-        InputError: the file cannot be read, or is broken, and where.
+        InputError: the file cannot be read or is broken, with the place.
     """
     try:
         text = read_regular_text(source, LONGEST, (real_place(source),))
@@ -232,7 +232,7 @@ def _markdown(source: Path, text: str) -> tuple[list[Quoted], list[str]]:
 
 
 def _block(source: Path, part: re.Match[str]) -> str:
-    # A bare fence would have ended the block: what stands here has words behind it, so it opens one inside.
+    # A bare fence would have ended the block: a fence found here has words behind it, so it opens a block inside.
     body = part["text"].removesuffix("\n")
     if part["fence"].startswith("`") and (inner := re.search(rf"^ {{0,3}}{part['fence']}", body, re.MULTILINE)):
         line = _line(part) + 1 + body.count("\n", 0, inner.start())
@@ -244,7 +244,7 @@ def _block(source: Path, part: re.Match[str]) -> str:
 
 
 def _line(part: re.Match[str]) -> int:
-    """Number of the line in which a part begins, from 1."""
+    """Return the number of the line in which a part begins, from 1."""
     return bisect_left(_line_ends(part.string), part.start()) + 1
 
 
@@ -259,10 +259,10 @@ def _prose_words(names: tuple[str, ...], lines: int) -> str:
 
 
 def _question_named(names: Sequence[str], known: Iterable[str]) -> str:
-    """The question, `<flow>/<dimension>`, that headings or the parts of a key name; empty when none or several.
+    """Return the question, `<flow>/<dimension>`, that headings or key parts name; empty if they name none or several.
 
-    A dimension is named under its flow, and its heading may say more. A tag stands for itself, and, being a common
-    word, must be all of its heading.
+    A dimension is named under its flow, in a heading that may contain more words. A tag needs no flow; being a common
+    word, it must be the whole heading.
     """
     last = names[-1] if names else ""
     tag = "_".join(re.findall(r"[a-z0-9]+", last.lower()))
@@ -278,7 +278,7 @@ def _question_named(names: Sequence[str], known: Iterable[str]) -> str:
 
 
 def _names_allowed(known: Iterable[str]) -> str:
-    """What may name a question, in words: a flow with one of its dimensions, or a tag."""
+    """Describe the allowed names of a question: a flow with one of its dimensions, or a tag."""
     of_flows, tags = dict[str, list[str]](), list[str]()
     for question in known:
         flow, _, dimension = question.partition("/")
@@ -295,12 +295,12 @@ def _says(name: str, word: str) -> bool:
 
 
 def _toml(values: Mapping[str, Any], name: str = "") -> Iterator[str]:
-    """Lines of a table, then those of the tables in it; one that holds nothing else has no heading."""
+    """Yield the lines of a table, then those of its tables; a table with no other content has no heading."""
     own = {key: value for key, value in values.items() if not isinstance(value, dict)}
     if name and own:
         yield f"\n[{name}]"
     for key, value in own.items():
-        # TOML writes texts and arrays as JSON does, but has no surrogate pairs: nothing may be escaped to one.
+        # TOML writes texts and arrays like JSON but has no surrogate pairs, so no character may be escaped to one.
         yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
     for key, value in values.items():
         if key not in own:

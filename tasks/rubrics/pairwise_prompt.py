@@ -1,7 +1,6 @@
-"""Prompts that compare two figures: what their files declare, and what is taken from the text of a published one.
+"""Prompts that compare two figures: the keys of their files with the allowed values, and the import of published ones.
 
-Owns the keys and what is allowed in them. Of a published text the labels are taken, and nothing else. The tiers
-and verdicts that they name are combined in `tasks.kinds`.
+Only the labels are taken from a published text. `tasks.kinds` combines the tiers and verdicts.
 """
 
 import re
@@ -19,7 +18,7 @@ _LABEL = re.compile(r"^\d+\.[ \t]+\*\*(.+?)\*\*: \[", re.MULTILINE)
 
 
 class PairwiseFrontMatter(FrontMatter):
-    """What a pairwise prompt file declares above its body; each description says what is allowed."""
+    """Front matter of a pairwise prompt file; the description of each field lists the allowed values."""
 
     named_by_flow = True
     tier: Literal[1, 2] = Field(description="1 or 2, the tier of the decision rule")
@@ -28,7 +27,7 @@ class PairwiseFrontMatter(FrontMatter):
     inputs: dict[Literal["context", "caption", "human", "model"], Label] = Field(
         description="a table of context, caption, human and model, each with a label that is text and not empty"
     )
-    """In the order of the request."""
+    """Inputs in the order of the request."""
 
     @field_validator("verdicts")
     @classmethod
@@ -40,7 +39,7 @@ class PairwiseFrontMatter(FrontMatter):
     @field_validator("default")
     @classmethod
     def _among_verdicts(cls, default: str, info: ValidationInfo) -> str:
-        # Where the verdicts are at fault themselves, the default is held against all there are.
+        # If the verdicts are at fault themselves, the default is checked against all verdicts.
         allowed = info.data.get("verdicts", VERDICTS)
         if default and default not in allowed:
             raise InputError(f"one of {listed(allowed)}, or no such key")
@@ -57,12 +56,12 @@ class PairwiseFrontMatter(FrontMatter):
 
     @property
     def about(self) -> str:
-        """The tier."""
+        """Tier of the prompt, in words."""
         return f"tier {self.tier}"
 
     @classmethod
     def problems_together(cls, fronts: Mapping[str, Mapping[str, Any]]) -> list[str]:
-        """The tier rule decides between two dimensions; tiers that are no tiers at all are reported with their file."""
+        """Check that each tier has the two dimensions of the tier rule; invalid tiers are reported with their file."""
         tiers = {dimension: front.get("tier") for dimension, front in fronts.items()}
         if any(tier not in (1, 2) for tier in tiers.values()):
             return []
@@ -75,7 +74,7 @@ class PairwiseFrontMatter(FrontMatter):
         ]
 
     def of_published(self, text: str) -> dict[str, Any]:
-        """Labels as published prompts list their inputs, `1.  **Diagram Caption**: [content]`; the rest is as here."""
+        """Read the labels in a published prompt's input list, `1.  **Diagram Caption**: [content]`; copy the rest."""
         labels: list[str] = _LABEL.findall(text)
         inputs = dict(zip(self.inputs, labels, strict=False))
         figures = all(role in inputs.get(role, "").lower() for role in ("human", "model"))
@@ -89,6 +88,6 @@ class PairwiseFrontMatter(FrontMatter):
 
 
 class PairwisePrompt(Asked, PairwiseFrontMatter):
-    """One pairwise question: the system prompt of a dimension, and what its request holds."""
+    """One pairwise question: the system prompt of a dimension, and the inputs of its request."""
 
     front_matter = PairwiseFrontMatter

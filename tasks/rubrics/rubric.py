@@ -1,4 +1,4 @@
-"""What the judge is asked: prompt files, the sets they form, and the rubric of one run."""
+"""Prompt files, the sets that they form, and the rubric of one run."""
 
 import re
 import tomllib
@@ -21,15 +21,15 @@ DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[2] / "prompts"
 SETS = PROMPTS / "sets"
 NOTE = "imported.json"
-"""File of an imported set, which names its source."""
+"""File of an imported set that names its source."""
 DIMENSION_SEQUENCE = (
     *("faithfulness", "conciseness", "readability", "aesthetics"),
     *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
 )
-"""Dimensions and tags in the sequence in which the protocols name them; others follow by name."""
+"""Dimensions and tags in the order of the protocols; others follow by name."""
 _FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
 LONGEST = 1_000_000
-"""Bytes of a prompt file."""
+"""Largest prompt file, in bytes."""
 
 
 Prompt = PairwisePrompt | RubricPrompt
@@ -38,44 +38,44 @@ PROMPT_MODELS: dict[str, PromptModel] = {
     **dict.fromkeys(PAIRWISE, PairwisePrompt),
     **dict.fromkeys(T2I, RubricPrompt),
 }
-"""Flow -> what its prompts are; by this its kind of judging is found."""
+"""Flow -> model of its prompts, which also determines its kind of judging."""
 
 
 class _PromptFile(NamedTuple):
-    """A prompt file taken apart; nothing in its front matter is checked yet."""
+    """A parsed prompt file with unchecked front matter."""
 
     file: Path
     front: dict[str, Any]
     body: str = ""
     problem: str = ""
-    """Why it could not be taken apart; empty when it could."""
+    """Reason why the file could not be parsed; empty: it could."""
 
 
 class Rubric(Record):
-    """The prompts of one flow under one prompt set: the protocol's own first, in its order, then others by name."""
+    """Prompts of one flow under one prompt set: the protocol's own first, in its order, then others by name."""
 
     flow: str
     prompt_set: str
     prompts: tuple[Prompt, ...]
 
     def prompt(self, dimension: str) -> Prompt:
-        """The prompt of a dimension or tag; InputError where this rubric has none."""
+        """Return the prompt of a dimension or tag. Raises InputError if this rubric has none."""
         found = {prompt.dimension: prompt for prompt in self.prompts}
         if dimension not in found:
             raise InputError(f"{self.flow} has no dimension {dimension!r}; it has {listed(found)}")
         return found[dimension]
 
     def asked_of(self, sample: Sample) -> tuple[Prompt, ...]:
-        """The prompts that a sample is judged by: that of its tag, or all when it has none."""
+        """Return the prompts that judge a sample: that of its tag, or all if it has none."""
         return (self.prompt(sample.tag),) if sample.tag else self.prompts
 
 
 def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
-    """The prompts of `flow`, with those that `prompt_set` replaces.
+    """Load the prompts of `flow`, with the replacements from `prompt_set`.
 
-    A set is a name (see `prompt_sets`) or a folder that holds `<flow>/<dimension>.md`; a dimension that it lacks keeps
-    its default prompt. InputError when there is no such flow or set, or the set holds nothing for this flow; and one
-    InputError with every problem of every file, a line each, when prompts are at fault.
+    A set is a name (see `prompt_sets`) or a folder that contains `<flow>/<dimension>.md`; a dimension that it lacks
+    keeps its default prompt. Raises InputError if the flow or the set does not exist, or the set has nothing for this
+    flow. If prompts are at fault, one InputError lists every problem of every file, one line each.
     """
     default = _prompt_files(PROMPTS / flow)
     if not default:
@@ -100,17 +100,17 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
 
 
 def prompt_sets() -> list[str]:
-    """Names of the sets that come with the program, `default` first."""
+    """Return the names of the sets that come with the program, `default` first."""
     return [DEFAULT_SET, *(folder.name for folder in sorted(SETS.glob("*")) if folder.is_dir())]
 
 
 def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
-    """Flow -> dimensions that the set itself has prompts for; InputError when there is no such set or folder."""
+    """Return flow -> dimensions that the set itself has prompts for. Raises InputError if the set does not exist."""
     return _holdings(_folder(prompt_set))
 
 
 def is_imported(prompt_set: str) -> bool:
-    """Whether a set is a published document, word for word. InputError when there is no such set or folder."""
+    """Return whether a set is a published document, word for word. Raises InputError if the set does not exist."""
     return (_folder(prompt_set) / NOTE).is_file()
 
 
@@ -125,7 +125,7 @@ def _folder(prompt_set: str) -> Path:
 
 
 def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
-    """The files that a set lays over the default prompts of `flow`."""
+    """Return the files of a set that replace default prompts of `flow`. Raises InputError if it has none."""
     if files := _prompt_files(_folder(prompt_set) / flow):
         return files
     held = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
@@ -134,7 +134,7 @@ def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
 
 
 def _holdings(folder: Path) -> dict[str, list[str]]:
-    """Flow -> dimensions of the prompt files under `folder`."""
+    """Return flow -> dimensions of the prompt files under `folder`."""
     flows = sorted(path for path in folder.glob("*") if path.is_dir() and path != SETS)
     return {path.name: list(files) for path in flows if (files := _prompt_files(path))}
 
@@ -150,7 +150,7 @@ def _prompt(model: PromptModel, flow: str, dimension: str, source: _PromptFile) 
 
 
 def _read_file(file: Path) -> _PromptFile:
-    """Take a prompt file apart. What is wrong with it becomes its `problem`, so that all files are looked at."""
+    """Parse a prompt file. A fault becomes its `problem`, so that all files are checked."""
     try:
         # A link may lead to another file of its set.
         parts = _FILE.fullmatch(read_regular_text(file, LONGEST, (real_place(file.parent.parent),)))
@@ -163,7 +163,7 @@ def _read_file(file: Path) -> _PromptFile:
     if not parts:
         return _PromptFile(file, {}, problem="found no front matter; allowed: TOML between two `+++` lines, at the top")
     try:
-        # An empty line stands in for the opening `+++`, so that a TOML error counts lines as the file does.
+        # An empty line replaces the opening `+++`, so that line numbers in TOML errors are those of the file.
         front = tomllib.loads("\n" + parts["front"])
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         return _PromptFile(file, {}, problem=f"front matter is not TOML: {error}")
@@ -171,7 +171,7 @@ def _read_file(file: Path) -> _PromptFile:
 
 
 def _file_problems(source: _PromptFile, front_matter: type[Record]) -> list[str]:
-    """All that is wrong with one file, a line each; `front_matter` is what may stand above its body."""
+    """Return all problems of one file, one line each; `front_matter` is the model of the part above its body."""
     if source.problem:
         return [f"{source.file}: {source.problem}"]
     problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
@@ -183,7 +183,7 @@ def _file_problems(source: _PromptFile, front_matter: type[Record]) -> list[str]
 
 
 def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
-    """One problem of one key: what was found and what is allowed."""
+    """Describe one problem of one key: the value found and the values allowed."""
     key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
     if detail["type"] == "extra_forbidden":
         known = Aspect.model_fields if len(detail["loc"]) > 1 else front_matter.model_fields
@@ -196,7 +196,7 @@ def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
 
 
 def _found_by_rule(detail: ErrorDetails) -> InputError:
-    """What a rule of the front matter found. Any other ValueError in a rule, which pydantic collects too, is raised."""
+    """Return the error of a front matter rule. Raise any other ValueError in a rule, which pydantic collects, too."""
     error: Exception = detail.get("ctx", {})["error"]
     if not isinstance(error, InputError):
         raise error

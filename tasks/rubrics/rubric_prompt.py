@@ -1,4 +1,4 @@
-"""Prompts that score a generated image: the keys of their files, and what a published text gives for them."""
+"""Prompts that score a generated image: the keys of their files, and the values read from a published text."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -27,19 +27,19 @@ class Aspect(Record):
 
 
 class RubricFrontMatter(FrontMatter):
-    """What a text-to-image prompt file declares above its body; each description says what is allowed."""
+    """Front matter of a text-to-image prompt file; the description of each field lists the allowed values."""
 
     named_by_flow = False
     aspects: dict[AspectKey, Aspect] = Field(
         description="a table with a key of small letters, digits and _ for each aspect, and in it zero, ten and, "
         "where the aspect may not apply, not_applicable"
     )
-    """In the order of the reply."""
+    """Aspects in the order of the reply."""
     inputs: dict[Literal["prompt", "image", "objects", "relation"], Label] = Field(
         description="a table of prompt and image, and objects and relation for a check, each with a label that is text "
         "and not empty"
     )
-    """In the order of the request."""
+    """Inputs in the order of the request."""
 
     @field_validator("aspects")
     @classmethod
@@ -59,13 +59,13 @@ class RubricFrontMatter(FrontMatter):
 
     @property
     def about(self) -> str:
-        """The aspects."""
+        """Names of the aspects, in words."""
         return f"aspects {', '.join(self.aspects)}"
 
     def of_published(self, text: str) -> dict[str, Any]:
-        """Aspects as the published rubrics name and anchor them: keys in backticks, then a `Score:` line each.
+        """Read the aspects as the published rubrics name and anchor them: keys in backticks, then a `Score:` line each.
 
-        An aspect may be null only where a line of the text names it and says so.
+        An aspect may be null only if a line of the text names it and calls it null or not applicable.
         """
         sentence = _KEYS.search(text)
         keys = [key for key in _KEY.findall(sentence[1] if sentence else "") if key != OVERALL_SCORE]
@@ -84,6 +84,6 @@ class RubricFrontMatter(FrontMatter):
 
 
 class RubricPrompt(Asked, RubricFrontMatter):
-    """The rubric of one tag: the system prompt, what its request holds, and the aspects to be scored."""
+    """Rubric of one tag: the system prompt, the inputs of its request, and the aspects to score."""
 
     front_matter = RubricFrontMatter

@@ -14,14 +14,14 @@ from tasks.spending.money import money
 from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
-"""What a call takes of which nothing is known: text by its letters, a picture of middling size, a short reply."""
+"""Assumed size of a call without history: characters a token, tokens of a medium picture, tokens of a short reply."""
 
 
 class Charge(NamedTuple):
     """Cost of one call, in the fields of a row of the ledger."""
 
     price: float | None = None
-    """None: unknown. This and the others: as the row of the ledger has them."""
+    """Price; None if unknown. This and the other fields are those of a ledger row."""
     price_source: str = ""
     estimated: float | None = 0.0
     saved_by_service_tier: float | None = None
@@ -29,7 +29,7 @@ class Charge(NamedTuple):
 
 
 class _Mean:
-    """The mean reply about one dimension."""
+    """Mean reply about one dimension."""
 
     def __init__(self) -> None:
         self._replies, self._sums = 0, Amounts()
@@ -44,28 +44,28 @@ class _Mean:
 
 
 def billed(call: Judgment | Charge) -> float | None:
-    """Return what a call cost, with an estimate of what it may have cost besides; None: not known."""
+    """Return the cost of a call, including the estimate for attempts without a reply; None if unknown."""
     return None if call.price is None or call.estimated is None else call.price + call.estimated
 
 
 class Bill:
-    """The bill of one run."""
+    """Bill of one run."""
 
     def __init__(self, judge: Judge) -> None:
         self._prices = Prices(judge)
         self._tier = STANDARD if judge.service_tier == BATCH else judge.service_tier
-        """Of a call that no reply came to; what is bought as a batch comes with its own."""
+        """Tier of a call without a reply; replies of a batch bring their own."""
         self._means: dict[str, _Mean] = {}
         self.spent: float | None = 0.0
-        """The prices of all calls so far; None: that of one is unknown. Without what is estimated."""
+        """Sum of the prices of all calls so far, without estimates; None if one of them is unknown."""
         self._decided, self._cases, self._of_decided, self._most = 0, 0, 0.0, math.inf
 
     def prepare(self) -> None:
-        """Begin to read the table of prices, as a call is about to be sent."""
+        """Begin to read the table of prices, because a call is about to be sent."""
         self._prices.prepare()
 
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
-        """Return what a call costs. A reply without a tier counts as a standard one, the dearest that is asked for."""
+        """Return the cost of a call. A reply without a tier counts as standard, the most expensive tier requested."""
         came = reply.model or reply.tokens_in
         now, tier = datetime.now(UTC), reply.tier or (STANDARD if came else self._tier)
         tariff = await self._prices.tariff(reply.model, tier, now)
@@ -79,16 +79,16 @@ class Bill:
         return charge
 
     def expect(self, cases: int, most: float = 0.0) -> None:
-        """Take the number of samples in all, and the run's budget; 0: it has none."""
+        """Set the number of samples in all, and the run's budget; 0 if it has none."""
         self._cases, self._most = cases, most or math.inf
 
     def decide(self, rows: Iterable[Judgment]) -> None:
-        """Take the rows of a decided sample."""
+        """Add the rows of a decided sample."""
         self._decided += 1
         self._of_decided += sum(row.price or 0.0 for row in rows)
 
     def words(self) -> str:
-        """Return what is spent so far and what is expected at the end; nothing while that is unknown or 0."""
+        """Return the amount spent so far and the amount expected at the end; empty while these are unknown or 0."""
         if not self.spent:
             return ""
         at_end = self._of_decided / self._decided * self._cases if self._decided else None
@@ -102,7 +102,7 @@ class Bill:
             self.spent = None if charge.price is None else self.spent + charge.price
 
     def _estimated(self, tariff: Tariff | None, request: Request, reply: Reply, dimension: str) -> float | None:
-        """By the mean reply about this dimension, or else by the size of the question."""
+        """Estimate timed-out attempts by the mean reply about this dimension, or else by the size of the question."""
         if tariff is None:
             return None
         mean = self._means.get(dimension)
@@ -120,7 +120,7 @@ def _charge(tariff: Tariff | None, standard: Tariff | None, reply: Reply) -> Cha
 
 
 def _price(tariff: Tariff, reply: Reply) -> float | None:
-    """None: a reply came that tells no tokens. What never reached a model costs nothing."""
+    """Return the price of a reply; None if it reports no tokens. A call that never reached a model costs nothing."""
     if reply.tokens_in or reply.tokens_out:
         return tariff.price(reply)
     came = reply.model or reply.status not in ("refused", "rejected", "unavailable")

@@ -1,6 +1,6 @@
 """Budget of one run: a unit of samples starts only if all its calls fit, each at its 95th percentile.
 
-None is skipped for a cheaper one behind it, or what was judged would be no random part of the samples.
+No unit is skipped for a cheaper one behind it; else the judged samples would be no random part of all.
 """
 
 import asyncio
@@ -14,44 +14,44 @@ from tasks.spending.money import money
 from tasks.spending.prices import Amounts, Tariff
 
 ENOUGH = 20
-"""Calls of a dimension that were billed in this run, from which on their own 95th percentile counts."""
+"""Billed calls of a dimension in this run that are enough for their own 95th percentile."""
 PERCENTILE = 0.95
 FEW = 4
-"""Of fewer calls the dearest counts, and so many n-ths of it besides: after the first call five times its price, after
-twelve a third more than the dearest."""
+"""Margin for fewer calls: n billed calls give the most expensive one times 1 + FEW / n. That is five times its price
+after the first call, and a third more than the most expensive one after twelve."""
 _ROUNDING = 1e-9
 
 Known = Callable[[str], float | None]
-"""Dimension -> 95th percentile of what a call of it cost before this run; None: it is not known."""
+"""Dimension -> 95th percentile of the cost of its calls before this run; None if unknown."""
 
 
 class CallCosts:
-    """Cost of a call of each dimension at most, in 95 of 100 cases; `known` tells that of earlier runs."""
+    """Highest cost of a call of each dimension in 95 of 100 cases; `known` returns that of earlier runs."""
 
     def __init__(self, tariff: Tariff, longest_reply: int, known: Known = lambda _: None) -> None:
         self.guessed = False
-        """The most that a call can cost had to stand for what one costs, for nothing else was known."""
+        """True once the highest possible cost of a call was used, for lack of other data."""
         self._tariff, self._longest_reply, self._known = tariff, longest_reply, known
         self._billed: defaultdict[str, list[float]] = defaultdict(list)
 
     def note(self, dimension: str, price: float) -> None:
-        """Take in what a call was billed."""
+        """Add the billed price of a call."""
         insort(self._billed[dimension], price)
 
     def known(self, dimension: str) -> float | None:
-        """What a call cost at most before this run, in 95 of 100 cases; None: it is not known."""
+        """Return the highest cost of a call in 95 of 100 cases before this run; None if unknown."""
         return self._known(dimension)
 
     @property
     def are_unknown(self) -> bool:
-        """Whether nothing was billed yet, and the most that a call can cost stands for what one does."""
+        """Return whether the highest possible cost of a call is used, because no call was billed yet."""
         return self.guessed and not any(self._billed.values())
 
     def of(self, dimension: str, sent: int) -> float:
-        """Return the cost of a call at most, in 95 of 100 cases, where the question takes at most so many tokens.
+        """Return the highest cost of a call in 95 of 100 cases, for a question of at most `sent` tokens.
 
-        By this run once enough of its calls were billed, else by earlier runs and no less than the dearest of this one,
-        else by the few that were billed, and before the first of them by the most that the call can cost.
+        This run decides once enough of its calls were billed. Else earlier runs do, with at least the most expensive
+        call of this run. Else the few billed calls do, and before the first of them the highest possible cost.
         """
         billed = self._billed[dimension]
         if len(billed) >= ENOUGH:
@@ -63,46 +63,46 @@ class CallCosts:
         return min(self._most(sent), billed[-1] * (1 + FEW / len(billed))) if billed else self._most(sent)
 
     def _most(self, sent: int) -> float:
-        written = (0, sent)  # what is written to a cache may cost more than what is not
+        written = (0, sent)  # tokens written to a cache may cost more than others
         return max(self._tariff.price(Amounts(sent, 0, each, self._longest_reply)) for each in written)
 
 
 class Share(Protocol):
-    """What of a month's budget is this run's."""
+    """Share of a month's budget for one run."""
 
     @property
     def month(self) -> str:
-        """Which month: `2026-11`."""
+        """Month of the budget: `2026-11`."""
         ...
 
     @property
     def budget(self) -> float:
-        """The budget that runs share."""
+        """Budget that the runs share."""
         ...
 
     async def has_room(self, total: float) -> bool:
-        """Whether the run may come to so much in all."""
+        """Return whether the run may cost this much in all."""
         ...
 
     async def keep(self, total: float) -> None:
-        """Leave the rest to others: the run waits, and comes to no more than so much."""
+        """Leave the rest to others: the run waits, and costs no more than this."""
         ...
 
 
 class Budget:
-    """Money of one run, for one event loop; a limit of None: no own one; a share of None: none of a month's."""
+    """Budget of one run, for one event loop. `limit` is None without an own one, `share` without a month's."""
 
     def __init__(self, limit: float | None, costs: CallCosts, share: Share | None = None) -> None:
         self.spent = 0.0
         self.over = False
-        """Something did not fit: no unit is started any more."""
+        """True once a unit did not fit: no further unit starts."""
         self.needed = 0.0
-        """By what did not fit: what it may cost."""
+        """Possible cost of the unit that did not fit."""
         self.exhausted: Share | None = None
-        """What it did not fit into; None: the run's own budget."""
+        """Share that it did not fit into; None for the run's own budget."""
         self.warnings: list[str] = []
         self.waits = False
-        """What is held stays held when this process is done with the run: its calls are bought as a batch."""
+        """True if reserved amounts outlast this process, because the calls are bought as a batch."""
         self.share = share
         self._limit, self._costs = limit, costs
         self._held: dict[Hashable, float] = {}
@@ -110,19 +110,19 @@ class Budget:
         """Calls of a unit that is judged call by call; see `starts`."""
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
-        """Set once, with the next call that ends."""
+        """Event that the next call to end sets, once."""
 
     @property
     def used(self) -> float:
-        """What was spent and what is held for calls in flight."""
+        """Amount spent, and amount reserved for calls in flight."""
         return self.spent + sum(self._held.values())
 
     def expected(self, dimension: str, sent: int) -> float:
-        """What is held for a call; see `CallCosts.of`."""
+        """Return the amount to reserve for a call; see `CallCosts.of`."""
         return self._costs.of(dimension, sent)
 
     async def fits_now(self, calls: Mapping[Hashable, float]) -> bool:
-        """Hold what these calls are expected to cost, if there is room for all of them at once."""
+        """Reserve the expected cost of these calls if there is room for all of them now; return whether there is."""
         async with self._turn:
             if not await self._has_room(self.used + sum(calls.values())):
                 return False
@@ -130,7 +130,7 @@ class Budget:
             return True
 
     async def fits(self, calls: Mapping[Hashable, float]) -> bool:
-        """Hold the cost of calls as soon as there is room; False, and the run is over, where none is left."""
+        """Reserve the cost of calls as soon as there is room. Return False, and end the run, if there is none left."""
         while True:
             next_one = self._settled
             if await self.fits_now(calls):
@@ -141,11 +141,11 @@ class Budget:
             await next_one.wait()
 
     async def starts(self, calls: Callable[[], Mapping[Hashable, float]]) -> bool:
-        """Wait until it is clear whether a unit may start; False: the run is over.
+        """Wait until it is clear whether a unit may start; return False if the run is over.
 
-        Before anything is known of what calls cost, only the most that they can cost is, which is far more. Where a
-        unit does not fit so, it starts if each call fits by itself: `covers` then lets them in one after another, and
-        no other unit starts before they have ended.
+        Before the first call is billed, only the highest possible cost of a call is available, which is far too high. A
+        unit that does not fit at that cost starts if each call fits by itself. `covers` then admits its calls one after
+        another, and no other unit starts before they have ended.
         """
         while not self.over:
             next_one = self._settled
@@ -159,38 +159,41 @@ class Budget:
         return False
 
     async def fits_or_ends(self, calls: Mapping[Hashable, float]) -> bool:
-        """Hold the cost of calls of a batch, of which none comes free; False, and the run is over, where none fits."""
+        """Reserve the cost of calls of a batch. Return False, and end the run, if they do not fit.
+
+        It never waits, since a batch releases no amount before it ends.
+        """
         if await self.fits_now(calls):
             return True
         self.over, self.needed = True, sum(calls.values())
         return False
 
     async def wait(self) -> None:
-        """Keep what is held, since the run waits for a batch."""
+        """Keep the reserved amounts, since the run waits for a batch."""
         self.waits = True
         if self.share:
             await self.share.keep(self.used)
 
     @property
     def limit(self) -> float:
-        """Of its own; 0: none."""
+        """Limit of the run's own budget; 0 if there is none."""
         return self._limit or 0.0
 
     @property
     def guessed(self) -> bool:
-        """Whether what is held for a call is the most that it can cost, for want of anything known; see `CallCosts`."""
+        """Return whether a call was reserved at its highest possible cost for lack of data; see `CallCosts`."""
         return self._costs.guessed
 
     async def covers(self, call: Hashable, price: float) -> bool:
-        """Whether a call of a unit that was started may be made: it is held for, or fits as any other does."""
+        """Return whether a call of a started unit may be made: its cost is reserved, or fits as usual."""
         return call in self._held or await self.fits({call: price})
 
     def settle(self, call: Hashable, dimension: str, price: float | None) -> None:
-        """Free what is held for a call that has ended; of an unknown price (None), what was held counts as spent."""
+        """Release the amount reserved for an ended call; it counts as spent if the price is unknown (None)."""
         held = self._held.pop(call, 0.0)
         self._one_by_one.discard(call)
         self.spent += held if price is None else price
-        if price:  # one that was refused costs nothing, and says nothing of the others
+        if price:  # a refused call costs nothing, and is no evidence about others
             self._costs.note(dimension, price)
         self._wake()
 

@@ -1,6 +1,6 @@
-"""Tokens, money and time that calls are expected to take, as ranges, estimated from earlier replies.
+"""Estimates of the tokens, money and time of calls, as ranges, from earlier replies.
 
-Input tokens are fitted to the length of questions and the size of pictures where both are known.
+Input tokens are fitted to the length of questions and the size of pictures, if both are available.
 """
 
 import math
@@ -19,31 +19,31 @@ from tasks.records import Judgment, PictureNote, Record, RunStart
 from tasks.spending.prices import Amounts, Tariff
 
 ENOUGH = 20
-"""Replies about a dimension that make a history of it."""
+"""Replies about a dimension that are enough to estimate from."""
 MOST = 400
-"""Replies about each dimension that are looked at, from the newest run on."""
+"""Replies about each dimension that are enough, from the newest run on; older runs are not read."""
 _SETTINGS = ("temperature", "effort", "extra", "max_output_tokens", "detail")
-"""Of a judge: what its tokens depend on, beside its name and its address."""
+"""Settings of a judge that its tokens depend on, beside its name and its address."""
 _NEVER_BILLED = ("rejected", "unavailable")
 
 
 class Call(NamedTuple):
-    """A call that is to be made."""
+    """A call to be made."""
 
     key: str
     subject: tuple[str, str, str]
-    """Sample, candidate, and which control it is."""
+    """Sample, candidate and kind of control."""
     dimension: str
     text_sha256: str
     letters: int
-    """Of the system message and the sample's texts."""
+    """Characters of the system message and the sample's texts."""
     pictures: int
     megapixels: float
-    """Of the pictures as they are sent."""
+    """Megapixels of the pictures as they are sent."""
 
 
 class Range(Record):
-    """An estimate, and the ends between which the figure lies in 95 of 100 cases."""
+    """An estimate, and the bounds between which the figure lies in 95 of 100 cases."""
 
     low: float
     middle: float
@@ -51,13 +51,13 @@ class Range(Record):
 
 
 class Seen(NamedTuple):
-    """A reply that there is."""
+    """Amounts and time of an earlier reply."""
 
     dimension: str
     amounts: Amounts
     seconds: float
     letters: int | None
-    """None: not known."""
+    """Characters of the question; None if unknown."""
     megapixels: float
 
 
@@ -65,7 +65,7 @@ Worth = Callable[[Amounts], float]
 
 
 def past_replies(store: Path, like: RunStart) -> list[Judgment]:
-    """Return replies of a run's judge to the same prompts, newest runs first; unreadable ledgers are skipped."""
+    """Return earlier replies of a run's judge to the same prompts, newest runs first; skip unreadable ledgers."""
     found: defaultdict[str, list[Judgment]] = defaultdict(list)
     for run in reversed(run_folders(store)):
         if all(len(found[dimension]) >= MOST for dimension in like.prompts):
@@ -79,7 +79,7 @@ def past_replies(store: Path, like: RunStart) -> list[Judgment]:
 
 
 def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
-    """Return what replies took, with the length of their questions where these calls have the same texts."""
+    """Return amounts and times of replies, with the length of their questions if these calls have the same texts."""
     letters = {(call.dimension, call.text_sha256): call.letters for call in calls}
     return [
         Seen(
@@ -95,7 +95,7 @@ def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
 
 
 def tries(rows: Iterable[Judgment]) -> float:
-    """Return the billed replies for each call: some are asked again because what came could not be used."""
+    """Return the mean number of billed replies per call: some are asked again because the reply was unusable."""
     calls = [
         (row.run_id, row.sample_id, row.candidate, row.control, row.dimension, row.order, row.vote)
         for row in rows
@@ -110,7 +110,7 @@ def megapixels(pictures: Mapping[str, PictureNote]) -> float:
 
 
 class Expected:
-    """Estimate of what calls take, by replies of the same judge to the same prompts; `tries`: replies for each call."""
+    """Estimates by replies of the same judge to the same prompts; `tries` is the number of replies per call."""
 
     def __init__(self, replies: Sequence[Seen], tries: float = 1.0) -> None:
         self._tries = tries
@@ -118,33 +118,33 @@ class Expected:
         self._fit = _Fit([each for each in replies if each.letters is not None])
 
     def replies(self, dimension: str) -> int:
-        """How many there are about a dimension."""
+        """Return the number of replies about a dimension."""
         return len(self._replies.get(dimension, ()))
 
     def amounts(self, call: Call) -> Amounts:
-        """What one call takes, by the size of its question."""
+        """Return the expected tokens of one call, by the size of its question."""
         sized = self._fit.tokens(call.letters, call.megapixels)
         return self._scaled(call.dimension, sized)
 
     def total(self, calls: Sequence[Call], worth: Worth) -> Range:
-        """What all these calls come to; each dimension must have replies."""
+        """Return the sum over all these calls; each dimension must have replies."""
         middle = self._tries * sum(worth(self.amounts(call)) for call in calls)
         count: defaultdict[str, int] = defaultdict(int)
         for call in calls:
             count[call.dimension] += 1
-        # The dimensions of one sample are long or short together, so that what they may be off by is added up.
+        # The dimensions of one sample are long or short together, so that their errors are added up.
         off = self._tries * sum(self._off(dimension, n, worth) for dimension, n in count.items())
         return Range(low=max(0.0, middle - off), middle=middle, high=middle + off)
 
     def percentile(self, dimension: str, tariff: Tariff, share: float = 0.95) -> float | None:
-        """What a call of a dimension costs at most in that share of cases; None where there are too few replies."""
+        """Return the highest cost of a call of a dimension in that share of cases; None with too few replies."""
         replies = self._replies.get(dimension, [])
         if len(replies) < ENOUGH:
             return None
         return float(np.quantile([tariff.price(each.amounts) for each in replies], share, method="higher"))
 
     def seconds(self, calls: Sequence[Call], in_flight: int) -> Range:
-        """How long they take with so many at once: as replies mostly do, and at the most where all are slow ones."""
+        """Return the time of calls with so many at once: by the mean reply, and at most with slow replies only."""
         taken = {name: [each.seconds for each in its] for name, its in self._replies.items()}
         means = sum(float(np.mean(taken[call.dimension])) for call in calls)
         slow = sum(float(np.quantile(taken[call.dimension], 0.95)) for call in calls)
@@ -163,7 +163,7 @@ class Expected:
         return Amounts(sent, mean.tokens_cached * share, mean.tokens_written * share, mean.tokens_out)
 
     def _off(self, dimension: str, calls: int, worth: Worth) -> float:
-        """What the sum over so many calls of a dimension may be off by, either way."""
+        """Return the error, either way, of the sum over so many calls of a dimension."""
         from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
         replies = self._replies[dimension]
@@ -179,14 +179,14 @@ class Expected:
 
 
 class _Fit:
-    """Input tokens by the letters and the pictures of a question: so many for each, and some whatever the question."""
+    """Fit of input tokens to a question: a constant, tokens per character, and tokens per megapixel."""
 
     def __init__(self, replies: Sequence[Seen]) -> None:
         self._weights: tuple[float, ...] = ()
         told = [each for each in replies if each.amounts.tokens_in]
         tokens = np.array([each.amounts.tokens_in for each in told], float)
         sizes = np.array([[1.0, each.letters or 0, each.megapixels] for each in told], float).reshape(-1, 3)
-        for kinds in ([0, 1, 2], [0, 1], [1]):  # fewer, where so few replies tell the kinds not apart
+        for kinds in ([0, 1, 2], [0, 1], [1]):  # fewer kinds if the replies are too few to separate them
             if len(told) > 2 * len(kinds):
                 found, _, rank, _ = np.linalg.lstsq(sizes[:, kinds], tokens, rcond=None)
                 if rank == len(kinds) and (found >= 0).all():
@@ -196,7 +196,7 @@ class _Fit:
                     return
 
     def tokens(self, letters: int, megapixels: float) -> float | None:
-        """None: nothing is known of the length of questions."""
+        """Return the fitted input tokens of a question; None if no fit was found."""
         if not self._weights:
             return None
         always, each_letter, each_megapixel = self._weights

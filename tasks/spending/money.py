@@ -8,7 +8,7 @@ UNKNOWN = "unknown"
 
 
 def money(amount: float | None) -> str:
-    """Return an amount with four decimals below 100, else two; `unknown` for None. No amount above 0 reads as 0."""
+    """Return an amount with four decimals below 100, else two; `unknown` for None. No amount above 0 is shown as 0."""
     if amount is None:
         return UNKNOWN
     if 0 < amount < 0.00005:
@@ -17,7 +17,7 @@ def money(amount: float | None) -> str:
 
 
 def place(price_source: str) -> str:
-    """The place that a price is from, without the model, the tier and the day."""
+    """Return the source of a price, without the model, the tier and the day."""
     return price_source.partition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""Month's budget that the runs of a store share: a sum over their ledgers, and a limit that each run sets itself.
+"""Budget of a month that the runs of a store share: a sum over their ledgers, and a limit that each run sets itself.
 
 `JURY_BUDGET_MONTH` on the worker is the budget of a store for a calendar month (UTC), in the currency of the prices.
 """
@@ -20,18 +20,18 @@ from tasks.records import Judgment, RunStart
 
 VARIABLE = "JURY_BUDGET_MONTH"
 OPEN_HOURS = 48.0
-"""The limit of a run that has not ended counts for so long: it may have been killed."""
+"""Hours for which the limit of a run that has not ended counts: the run may have been killed."""
 TOGETHER_SECONDS = 5.0
-"""A run that begins reads the sum anew for so long, since another may have begun at the same time."""
+"""Seconds for which a new run rereads the sum, since another may have begun at the same time."""
 
 
 class Spent(NamedTuple):
-    """What calls cost."""
+    """Cost of calls."""
 
     amount: float
-    """With what calls without a reply may have cost."""
+    """Cost, including the estimate for calls without a reply."""
     unknown: int
-    """Calls whose price is not known: they are not in the amount."""
+    """Calls with an unknown price, which is missing from the amount."""
 
 
 class Open(NamedTuple):
@@ -43,7 +43,7 @@ class Open(NamedTuple):
 
 @dataclass
 class Sum:
-    """What the ledgers of a store say of a month."""
+    """Spending of a store in one month, by its ledgers."""
 
     spent: float = 0.0
     unknown: int = 0
@@ -51,12 +51,12 @@ class Sum:
     open: dict[str, Open] = field(default_factory=dict[str, Open])
 
     def add(self, spent: Spent) -> None:
-        """Add what calls cost."""
+        """Add the cost of calls."""
         self.spent, self.unknown = self.spent + spent.amount, self.unknown + spent.unknown
 
 
 def month_budget() -> float | None:
-    """Return the budget of a month that the worker's environment sets; None: it sets none."""
+    """Return the budget of a month from the worker's environment; None if it sets none."""
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return None
@@ -70,16 +70,16 @@ def month_budget() -> float | None:
 
 
 def month_of(moment: datetime) -> str:
-    """Return the calendar month of a moment, UTC: `2026-11`."""
+    """Return the calendar month of a time, UTC: `2026-11`."""
     return f"{moment.astimezone(UTC):%Y-%m}"
 
 
 class Month:
-    """What the ledgers of a store leave of one month's budget. Every method reads files.
+    """Budget of one month, and spending by the ledgers of a store. Every method reads files.
 
     Args:
-        own: the run or passport that asks, whose own rows are left out; empty: none.
-        fetch: brings the ledgers of other machines here; called before they are read.
+        own: id of the run or passport that asks, whose own rows are left out; empty for none.
+        fetch: downloads the ledgers of other machines; called before they are read.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Month:
         self.month, self.budget = month, budget
         self._store, self._own, self._fetch = store, own, fetch
         self._read: dict[str, tuple[int, dict[str, Spent]]] = {}
-        """Run -> bytes of its rows, and what they cost by month: what has not grown is not read again."""
+        """Run -> bytes of its rows, and their cost by month. Rows that have not grown are not read again."""
 
     def sum(self) -> Sum:
-        """Read what has been spent, and what may be."""
+        """Return the spending so far, and the runs that may spend more."""
         self._fetch()
         found, since = Sum(), datetime.now(UTC) - timedelta(hours=OPEN_HOURS)
         for run in run_folders(self._store):
@@ -108,12 +108,12 @@ class Month:
         for run_id, amount in removed_costs(self._store, self.month).items():
             with suppress(InputError, OSError):
                 end = read_end(folder(self._store, run_id))
-                # An end that has costs keeps those of removed rows, too.
+                # An end with costs includes those of removed rows.
                 found.spent += 0.0 if end and end.cost else max(0.0, amount)
         return found
 
     def of_shards(self, evaluation_id: str, found: Sum) -> dict[int, float]:
-        """Return what of a sum the shards of an evaluation have spent."""
+        """Return the part of a sum that the shards of an evaluation have spent."""
         spent: defaultdict[int, float] = defaultdict(float)
         for run_id, amount in found.by_run.items():
             with suppress(InputError, OSError):
@@ -122,7 +122,7 @@ class Month:
         return dict(spent)
 
     def _costs(self, run: Path) -> dict[str, Spent]:
-        """What a run cost by month; nothing of a ledger that cannot be read, which `sync` reports."""
+        """Return the cost of a run by month; empty for an unreadable ledger, which `sync` reports."""
         rows = run / JUDGMENTS
         if not rows.exists() or month_of(datetime.fromtimestamp(rows.stat().st_mtime, UTC)) < self.month:
             return {}
@@ -133,7 +133,7 @@ class Month:
 
 
 def costs_of(run: Path) -> dict[str, Spent]:
-    """Return what the calls of a run cost by month, by its end, else by its rows; replies taken over cost nothing."""
+    """Return the cost of a run's calls by month, from its end, else from its rows; reused replies cost nothing."""
     with suppress(InputError, OSError):
         if (end := read_end(run)) and end.cost:
             return {month: Spent(amount, end.unpriced.get(month, 0)) for month, amount in end.cost.items()}
@@ -146,7 +146,7 @@ def costs_of(run: Path) -> dict[str, Spent]:
 
 
 def spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
-    """Return what these calls cost."""
+    """Return the cost of these calls."""
     amount, unknown = 0.0, 0
     for row in rows:
         amount += (row.price or 0.0) + (row.estimated or 0.0)
@@ -155,7 +155,7 @@ def spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
 
 
 def _open(run: Path, costs: dict[str, Spent], since: datetime) -> Open | None:
-    """The run, where it has a limit, has not ended and is young."""
+    """Return the run if it has a limit, has not ended and is young; else None."""
     if (run / END).exists() or not (run / RUN).exists():
         return None
     try:
@@ -168,11 +168,11 @@ def _open(run: Path, costs: dict[str, Spent], since: datetime) -> Open | None:
 
 
 class Limit:
-    """Limit of what one run may spend of the month. Its methods read and write files, so they belong in a thread.
+    """Limit of one run's spending in a month. Its methods read and write files, so they belong in a thread.
 
     Args:
-        start: the run; None: a passport, which announces no limit.
-        wanted: what it means to spend at most; None: as much as there is.
+        start: the run; None for a passport, which announces no limit.
+        wanted: most that it means to spend; None for all that is left.
     """
 
     def __init__(self, month: Month, start: RunStart | None, wanted: float | None) -> None:
@@ -181,15 +181,15 @@ class Limit:
         first = month.sum()
         self.unknown = first.unknown
         self._before = {*first.open}
-        """Runs that may spend more and were there before this one: they count whatever their ids."""
+        """Runs that may spend more and began before this one: they count regardless of their ids."""
         self._write: Callable[[float], None] | None = None
         self._settled = datetime.max.replace(tzinfo=UTC)
         self._set(first)
 
     def announce(self, write: Callable[[float], None]) -> None:
-        """Write the limit, for others to read, and from now on whenever it changes.
+        """Write the limit for others to read, now and whenever it changes.
 
-        Of two runs that begin together the later by its id gives way: it reads the sum until both have written.
+        Of two runs that begin together, the one with the later id gives way: it reads the sum until both have written.
         """
         self._write = write
         write(self.amount)
@@ -197,24 +197,24 @@ class Limit:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the sum need not be read again."""
+        """Return whether the sum needs no further reading."""
         return self._write is None or datetime.now(UTC) > self._settled
 
     def read_again(self) -> None:
-        """Lower the limit where others that count for this run have begun meanwhile."""
+        """Update the limit, because others that count for this run may have begun meanwhile."""
         before = self.amount
         self._set(self.month.sum())
         if self._write and self.amount != before:
             self._write(self.amount)
 
     def keep(self, amount: float) -> None:
-        """Announce so much in place of the limit: the run waits for a batch, and spends no more."""
+        """Announce this amount in place of the limit: the run waits for a batch, and spends no more."""
         self.amount = amount
         if self._write:
             self._write(amount)
 
     def release(self, spent: float) -> None:
-        """Leave to others what was not spent: the run ends."""
+        """Leave the unspent amount to others: the run ends."""
         if self._write and spent < self.amount:
             self._write(spent)
 
@@ -233,12 +233,15 @@ class Limit:
         return other.start.run_id < own.run_id and not self._follows(other)
 
     def _follows(self, other: Open) -> bool:
-        """Whether this run is the same shard of the same evaluation once more: the process of the other vanished."""
+        """Return whether this run repeats the other's shard of an evaluation, since the other's process vanished."""
         own = self._start
         return own is not None and own.shards > 1 and _shard(own) == _shard(other.start)
 
     def _of_shard(self, found: Sum, rest: float) -> float:
-        """An equal share of what there was before the shards of the evaluation began, for all processes of a shard."""
+        """Return the rest of the shard's equal share of the money from before the evaluation.
+
+        All processes of a shard use the same share.
+        """
         own = self._start
         if own is None or own.shards == 1:
             return rest

@@ -1,4 +1,4 @@
-"""Order in which a run with a budget judges, so that whatever it comes to is a random part of the samples.
+"""Random order for a run with a budget, so that the samples judged are a random part of all.
 
 A unit is judged whole: a sample with all its candidates, or all images of a prompt.
 """
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def in_random_order(samples: Sequence[Sample], seed: str) -> tuple[Sample, ...]:
-    """Return the samples unit by unit, in an order that the seed and the ids alone decide.
+    """Return the samples unit by unit, in an order that depends on the seed and the ids alone.
 
-    Samples that are added or left out change nothing for the others. The seed is the dataset's key, so that the same
-    command with more budget goes on where this one stops.
+    Added or removed samples change nothing for the others. The seed is the dataset's key, so that the same command with
+    more budget goes on where this one stops.
     """
     return tuple(sorted(samples, key=lambda sample: _place(f"{seed}\n{sample.subject}")))
 
@@ -27,7 +27,7 @@ def _place(name: str) -> bytes:
 
 
 def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[list[T]]:
-    """Yield what stands in such an order, unit by unit; a control belongs to its sample, an anchor to none."""
+    """Return the items of such an order, unit by unit; a control belongs to its sample's unit, an anchor to none."""
 
     def unit_of(one: T) -> tuple[bool, str]:
         sample = sample_of(one)
@@ -37,7 +37,7 @@ def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[li
 
 
 def chunks(ordered: Sequence[Sample], size: int, whole_units: bool) -> Iterator[Sequence[Sample]]:
-    """Yield samples in their order, so many at once; or a few more, where a unit is not to be parted."""
+    """Yield chunks of samples in their order: of `size` samples, or a few more to keep a unit whole."""
     if not whole_units:
         yield from (ordered[first : first + size] for first in range(0, len(ordered), size))
         return

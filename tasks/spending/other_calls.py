@@ -1,4 +1,4 @@
-"""Calls that judge no sample, priced and written down a few at a time: pilots, exams and first questions."""
+"""Calls without a sample, priced and stored a few at a time: pilots, exams and first questions."""
 
 import asyncio
 import secrets
@@ -19,7 +19,7 @@ TOGETHER = 8
 
 
 class OtherCalls:
-    """Calls for one purpose, of a run's flow or asked by a passport, if any."""
+    """Calls for one purpose, of a run's flow or a passport, if any."""
 
     def __init__(self, store: Path, judge: Judge, purpose: Purpose, flow: str = "", asked_by: str = "") -> None:
         self._store, self._judge, self._bill = store, judge, Bill(judge)
@@ -28,7 +28,7 @@ class OtherCalls:
         self._due: list[OtherCall] = []
 
     async def note(self, request: Request, reply: Reply) -> Charge:
-        """Take in a call that has ended; return what it cost. The embedded judge's calls are not written down."""
+        """Add a call that has ended; return its cost. Calls of the embedded judge are not stored."""
         charge = await self._bill.charge(request, reply, self._purpose)
         if self._judge.base_url != EMBEDDED:
             self._due.append(self._row(reply, charge))
@@ -37,7 +37,7 @@ class OtherCalls:
         return charge
 
     async def write_down(self) -> None:
-        """Write down the calls noted since the last time."""
+        """Store the calls added since the last time."""
         due, self._due = self._due, []
         if due:
             calls_id = _new_id(self._purpose)
@@ -63,7 +63,7 @@ class OtherCalls:
 
 
 async def note_first_questions(vlm: Vlm, store: Path, flow: str = "") -> None:
-    """Write down the first questions that a client asked since this was last called; a full disk stops no run."""
+    """Store the first questions that a client asked since the last call of this; a full disk stops no run."""
     asides = vlm.take_asides()
     if not asides:
         return
@@ -76,7 +76,7 @@ async def note_first_questions(vlm: Vlm, store: Path, flow: str = "") -> None:
 
 @asynccontextmanager
 async def first_questions_noted(vlm: Vlm, store: Path, flow: str = "") -> AsyncGenerator[None]:
-    """The same at the end of the context, however it ends."""
+    """Store the first questions at the end of the context, however it ends."""
     try:
         yield
     finally:

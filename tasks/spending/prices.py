@@ -1,6 +1,6 @@
-"""Prices of tokens, from the first place that knows: the judge's parameters, the worker's file, ours, genai-prices.
+"""Token prices from the first source that has them: the judge's parameters, the worker's file, ours, genai-prices.
 
-What no place knows is unknown, and never 0.
+A price that no source has is unknown, and never 0.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ PRICES = "JURY_PRICES"
 SHIPPED = Path(__file__).with_name("prices.toml")
 MILLION = 1e6
 SENT_SECONDS = 0.2
-"""From the first call on until the calls that can be in flight at once have been sent: to read the table meanwhile
-would hold them up, and models take longer to reply."""
+"""Seconds from the first call until all calls that fit in flight have been sent. Reading the table meanwhile would
+delay them, and models take longer to reply."""
 TIERS = get_args(Tier)
 BATCH = "batch"
 
 
 class Amounts(NamedTuple):
-    """Tokens of a call that is expected, in fractions; each kind as `endpoint.usage` tells it."""
+    """Expected tokens of a call, in fractions; the kinds are those of `endpoint.usage`."""
 
     tokens_in: float = 0
     tokens_cached: float = 0
@@ -53,31 +53,31 @@ class Rates(NamedTuple):
     written: float
     output: float
     above: float = -1
-    """Input tokens of a call above which these hold, for all of its tokens."""
+    """Number of input tokens of a call above which these prices hold, for all of its tokens."""
 
 
 class Tariff(NamedTuple):
-    """What a model costs in one tier at one time."""
+    """Prices of a model in one tier at one time."""
 
     rates: tuple[Rates, ...]
-    """From the shortest calls to the longest."""
+    """Rates from the shortest calls to the longest."""
     source: str
-    """Where it is from, for which model and tier, and of which day."""
+    """Source of the prices, with model, tier and day."""
 
     def price(self, usage: Tokens) -> float:
-        """Of one call, each kind of token at its own price."""
+        """Return the price of one call, each kind of token at its own rate."""
         rates = next(each for each in reversed(self.rates) if usage.tokens_in > each.above)
         plain = usage.tokens_in - usage.tokens_cached - usage.tokens_written
         sent = plain * rates.input + usage.tokens_cached * rates.cached + usage.tokens_written * rates.written
         return (sent + usage.tokens_out * rates.output) / MILLION
 
     def uncached(self, usage: Tokens) -> float:
-        """Of the same call with nothing read from a cache or written to it."""
+        """Return the price of the same call without any use of a cache."""
         return self.price(Amounts(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out))
 
 
 class Entry(Record):
-    """One price of a file of prices; `prices.toml` explains the fields."""
+    """One entry of a file of prices; `prices.toml` explains the fields."""
 
     name: str
     endpoint: str = Field(pattern=r"^([a-z][a-z0-9]*|https?://\S+)$")
@@ -104,20 +104,20 @@ class Entry(Record):
         return self
 
     def fits(self, base_url: str, model: str, tier: str, at: datetime) -> bool:
-        """Whether it is the price of a call to this address, of this model and tier, at this time (UTC)."""
+        """Return whether it is the price of a call to this address, of this model and tier, at this time (UTC)."""
         known = endpoints().get(self.endpoint)
         here = known.stands_at(base_url) if known else base_url.startswith(self.endpoint)
         return here and tier == self.tier and self.since <= at.date() and fnmatchcase(model.lower(), self.model)
 
 
 def check_price_files() -> None:
-    """Read the files of prices, so that mistakes in the worker's own are listed before the first call."""
+    """Read the files of prices, so that mistakes in the worker's own file are listed before the first call."""
     for file in _files():
         _entries(file, file.stat().st_mtime_ns)
 
 
 def _files() -> list[Path]:
-    """Return the files of prices, the one that counts first."""
+    """Return the files of prices in order of precedence."""
     named = os.environ.get(PRICES, "")
     if named and not Path(named).is_file():
         raise InputError(f"{PRICES} names {named!r}, which is no file: set it to a file of prices, or unset it")
@@ -134,12 +134,12 @@ FREE = Tariff((Rates(0.0, 0.0, 0.0, 0.0),), "the embedded judge costs nothing")
 
 
 def tariff(judge: Judge, model: str, tier: str, at: datetime) -> Tariff | None:
-    """Return the prices of a call; None: they are unknown.
+    """Return the prices of a call; None if they are unknown.
 
     Args:
-        model: that answered; empty: none did. The model asked for is looked up where this one is not known.
-        tier: as billed; empty: not told, which stands for the standard one.
-        at: when the call was answered, with a time zone.
+        model: model that answered; empty if none did. If it has no price, the model asked for is looked up.
+        tier: tier as billed; empty if not reported, which means the standard one.
+        at: time of the answer, with a time zone.
 
     Raises:
         InputError: a file of prices cannot be used.
@@ -155,13 +155,13 @@ def tariff(judge: Judge, model: str, tier: str, at: datetime) -> Tariff | None:
 
 
 def is_looked_up(judge: Judge) -> bool:
-    """Return whether the table of public prices may be asked for this judge's."""
+    """Return whether the table of public prices applies to this judge."""
     given = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
     return not given and not is_loopback(urlsplit(judge.base_url).hostname or "")
 
 
 class Prices:
-    """The prices of one run's judge, ready by the time that its first reply is in."""
+    """Prices of one run's judge, ready when its first reply arrives."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -169,13 +169,13 @@ class Prices:
         self._table: asyncio.Future[Tariff | None] | None = None
 
     def prepare(self) -> None:
-        """Have the table read once the calls that are about to be sent are out. To be called with each of them."""
+        """Schedule the reading of the table for the time after the first calls are sent. Call this before each call."""
         if not self._begun and is_looked_up(self._judge):
             self._begun = True
             asyncio.get_running_loop().call_later(SENT_SECONDS, self._read)
 
     async def tariff(self, model: str, tier: str, at: datetime) -> Tariff | None:
-        """As `prices.tariff`, once the table is there."""
+        """Return the result of `prices.tariff`, once the table is ready."""
         if is_looked_up(self._judge):
             await asyncio.shield(self._read())
         return tariff(self._judge, model, tier, at)
@@ -218,7 +218,7 @@ def _share(standard: Tariff, share: float, source: str) -> Tariff:
 
 @lru_cache(maxsize=256)
 def _listed(base_url: str, model: str, tier: str, at: datetime) -> Tariff | None:
-    """From the table of public prices."""
+    """Return the prices from the table of public prices."""
     if is_loopback(urlsplit(base_url).hostname or ""):
         return None
     import genai_prices  # a quarter of a second, which commands that show no prices do without
@@ -242,14 +242,14 @@ def _listed(base_url: str, model: str, tier: str, at: datetime) -> Tariff | None
 
 
 def _has_tier(found: Any, wanted: dict[str, str], at: datetime) -> bool:
-    """Whether the table knows the tier's price at that time; it would tell the standard one's in its place."""
+    """Return whether the table has the tier's own price at that time; without one, it returns the standard price."""
     own = any(model is found.model for model in found.provider.models)
     known = [each for each in found.model.price_variants or () if each.when == wanted]
     return own and any(each.constraint is None or each.constraint.active(at) for each in known)
 
 
 def _rates(listed: Any) -> tuple[Rates, ...]:
-    """Prices of the table, which may rise from some length of a call on; none where it knows not both directions."""
+    """Return the table's rates, which may depend on the length of a call; none without a price for input and output."""
     into, out = listed.input_mtok, listed.output_mtok
     if into is None or out is None:
         return ()
@@ -260,6 +260,6 @@ def _rates(listed: Any) -> tuple[Rates, ...]:
 
 
 def _at(price: Any, above: int) -> float:
-    """One kind's price for calls of more input tokens than that."""
+    """Return the price of one kind of token for calls with more than `above` input tokens."""
     reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
     return float(reached[-1] if reached else getattr(price, "base", price))

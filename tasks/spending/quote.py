@@ -1,4 +1,4 @@
-"""Quote of a run: its calls, tokens, price and time, estimated before it is made."""
+"""Quote of a run: its calls, tokens, price and time, estimated in advance."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,11 +10,11 @@ from tasks.spending.prices import BATCH, FREE, Tariff
 from tasks.text import duration
 
 BATCH_HOURS = 24
-"""Within which endpoints promise a batch."""
+"""Hours within which endpoints promise a batch."""
 
 
 class TierPrice(Record):
-    """What the calls cost in one tier."""
+    """Price of the calls in one tier."""
 
     tier: str
     price: Range
@@ -22,7 +22,7 @@ class TierPrice(Record):
 
 
 class Taken(Record):
-    """What calls are expected to take."""
+    """Expected tokens, prices and time of calls."""
 
     tokens_in: Range
     tokens_out: Range
@@ -32,33 +32,33 @@ class Taken(Record):
 
 
 class Quote(Record):
-    """What a run will take."""
+    """Expected calls, tokens, prices and time of a run."""
 
     flow: str
     model: str
     endpoint: str
     samples: int
-    """About which there are calls to be made, controls included."""
+    """Samples with calls to be made, including controls."""
     calls: int
     reused: int = 0
-    """Replies that there are already, which cost nothing."""
+    """Earlier replies that are reused and cost nothing."""
     pictures: int
-    """That the calls show, each as often as it is sent."""
+    """Pictures in the calls, each counted as often as it is sent."""
     in_flight: int
-    """Calls at once that the time is for."""
+    """Calls in flight, on which the time is based."""
     taken: Taken | None = None
-    """None: it is not known, for want of replies, or there are no calls to be made."""
+    """Estimate; None if there are no replies to estimate from, or no calls to be made."""
     pilot_samples: int = 0
-    """That were judged for it just now; 0: it is by the judge's history alone."""
+    """Samples judged just now for the quote; 0 if it uses the judge's history alone."""
     pilot_price: float | None = 0.0
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence."""
+        """Return the whole quote as one sentence."""
         return f"{'; '.join(self.lines())}."
 
     def lines(self) -> list[str]:
-        """For people to read."""
+        """Return the quote as lines for people to read."""
         there = f"{self.reused:,} replies are there already and cost nothing"
         if not self.calls:
             return [f"no calls to be made: {there}", *self._pilot()]
@@ -88,7 +88,7 @@ class Quote(Record):
 def quote_of(
     flow: str, judge: Judge, calls: Sequence[Call], expected: Expected, tariffs: Mapping[str, Tariff]
 ) -> Quote:
-    """Return the quote of calls that are to be made; `tariffs` has the prices of each tier where they are known."""
+    """Return the quote of calls to be made; `tariffs` has the prices of each tier, as far as they are available."""
     counted = Quote(
         flow=flow,
         model=judge.model,

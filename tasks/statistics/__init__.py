@@ -1,1 +1,1 @@
-"""What the rows of a run come to: scores, rates, intervals, tests."""
+"""Statistics over the rows of a run: scores, rates, intervals, tests."""

@@ -1,12 +1,12 @@
-"""Whether a judge moved, or the candidate, from nights on which frozen anchors were judged beside it.
+"""Cause of a change, judge or candidate, from nights on which frozen anchors were judged beside the candidate.
 
-What moves the anchors is the judge, for nothing else about them can; what moves the candidate beside them is the
-candidate.
+Only the judge can move the anchors, since nothing else about them can change. A move of the candidate beside them is
+its own.
 
 The anchors have an alarm of their own, in both directions. Its limit is above that of scores: six flows with anchors
-are twelve sums. An alarm, of the score or of the anchors, says since when; what moved since then is told by the mean of
-the nights since, whose noise falls with each of them, where a sum would begin anew. `tests/simulate_anchors.py` shows
-what comes of it.
+are twelve sums. An alarm, of the score or of the anchors, gives the first night of the change. The mean of the nights
+since then shows the cause: its noise falls with each night, while a sum would start again. `tests/simulate_anchors.py`
+measures the results.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from tasks.statistics.cusum import BASELINE, Night, watch
 from tasks.statistics.intervals import Floats
 
 LIMIT = 10.0
-"""Of the sum of anchors, in scales: a shift of 8 points is some 5 of them, and is found by the third night."""
+"""Limit of the sum of anchors, in scales: a shift of 8 points is some 5 of them, and is found by the third night."""
 CERTAIN = 3.0
-"""Standard errors that something must have moved by: more than usual, since the nights were chosen by an alarm."""
+"""Standard errors by which something must have moved: more than usual, since an alarm chose the nights."""
 
 _TWO_SIDED = 1.96
 
@@ -28,7 +28,7 @@ Moved = Literal["judge moved", "candidate moved", "both", "cannot tell"]
 
 
 class Shift(NamedTuple):
-    """How far something lies from its baseline, in points."""
+    """Distance from a baseline, in points."""
 
     change: float
     error: float
@@ -46,48 +46,48 @@ class Shift(NamedTuple):
 
     @property
     def certainty(self) -> float:
-        """In standard errors."""
+        """Size of the change in standard errors."""
         return abs(self.change) / self.error
 
     @property
     def moved(self) -> bool:
-        """Whether it is beyond chance."""
+        """True if the change is beyond chance."""
         return self.certainty > CERTAIN
 
 
 class Attribution(NamedTuple):
-    """What moved since a night."""
+    """Cause of a change since a night."""
 
     moved: Moved
     since: int
-    """Index of the first night that was looked at."""
+    """Index of the first night considered."""
     nights: int = 0
-    """With anchors, since then."""
+    """Number of nights with anchors since then."""
     judge: Shift | None = None
-    """Of the anchors; None where fewer than 14 nights with anchors lie before, so that there is no baseline."""
+    """Shift of the anchors; None if fewer than 14 nights with anchors came before, so that there is no baseline."""
     candidate: Shift | None = None
-    """Of the candidate beside the anchors."""
+    """Shift of the candidate beside the anchors."""
 
 
 class Series(NamedTuple):
     """Nights on which anchors were judged beside a candidate, each against its baseline."""
 
     drops: Sequence[Night]
-    """Of the anchors, against their baseline, with what lies below it added up."""
+    """Nights of the anchors against their baseline, with the sum of their distances below it."""
     rises: Sequence[Night]
-    """Of the anchors likewise, upside down."""
+    """The same upside down, with the sum of the distances above it."""
     candidate: Sequence[Night]
 
     def open_since(self, at: int) -> int | None:
-        """Night with which a shift of the anchors began that is open after a night; None: none is."""
+        """Return the first night of a shift of the anchors that is open after a night; None: there is none."""
         found = [each[at] for each in (self.drops, self.rises) if _is_open(each, at)]
         return min((night.since for night in found if night.since is not None), default=None)
 
     def attribution(self, since: int, at: int) -> Attribution:
-        """What moved from one night to another, both with it.
+        """Find the cause of a change from one night to another, both included.
 
-        The sum that raised the alarm may have begun with nights that were low by chance: of its nights those count from
-        the one on from which anchors or candidate lie the most certainly off their baselines.
+        The sum that raised the alarm may have begun with nights that were low by chance. So its nights count only from
+        the one that puts anchors or candidate off their baselines with the most certainty.
         """
         known = [night for night in range(since, at + 1) if self._both_known(night)]
         if not known or since < self._whole_from():
@@ -116,7 +116,7 @@ _MOVED: dict[tuple[bool, bool], Moved] = {
 
 
 def series(anchors: Floats, candidate: Floats, highest: float) -> Series:
-    """The nights of a series in their order.
+    """Return the nights of a series in their order.
 
     Args:
         anchors: nights x anchors, NaN where an anchor has no score.
@@ -128,7 +128,7 @@ def series(anchors: Floats, candidate: Floats, highest: float) -> Series:
 
 
 def _is_open(nights: Sequence[Night], at: int) -> bool:
-    """Whether there is an alarm of the sum; the anchors' few nights before their baseline is whole raise none."""
+    """Return whether an alarm of the sum is open; the anchors' nights before their baseline is whole raise none."""
     raised = nights[at].raised
     return raised is not None and raised >= _whole_from(nights)
 

@@ -1,7 +1,7 @@
-"""How far two raters agree: raw agreement, Cohen's kappa and Kendall's tau-b, with 95% intervals from 50 samples on.
+"""Agreement of two raters: raw agreement, Cohen's kappa and Kendall's tau-b, with 95% intervals from 50 samples on.
 
-All three are counted from how often each distinct pair of answers occurs, so that ten thousand resamples are a few
-matrix products. A rater with one answer agrees by habit: kappa and tau, 0 or 0/0 whatever the other said, are None.
+All three are computed from the counts of distinct pairs of answers, so that ten thousand resamples are a few matrix
+products. A rater with one answer agrees by habit: kappa and tau would be 0 or 0/0 for any other rater, and are None.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,16 +14,16 @@ from tasks.records import Record
 from tasks.statistics.intervals import RESAMPLES, SEED, Floats, interval
 
 FEWEST = 50
-"""Below so many samples no interval is given: tau-b's covers 73-92% at 8 to 20, and 92-97% from here on."""
+"""Fewest samples for an interval: tau-b's covers 73-92% at 8 to 20, and 92-97% from here on."""
 DEFINED = 0.95
-"""Where fewer of the resamples have a value, there is no interval."""
+"""Least share of resamples with a value for an interval."""
 
 _TAIL = 0.025
 _CELLS = 2_000_000
 """Most numbers held at once while resampling."""
 
 Measure = Callable[[Floats], Floats]
-"""Takes counts of the distinct pairs, a row a resample; gives a value a row, NaN where it is undefined."""
+"""Function from counts of the distinct pairs, a row a resample, to a value a row, NaN where it is undefined."""
 
 
 class Statistic(Record):
@@ -33,11 +33,11 @@ class Statistic(Record):
     ci_low: float | None = None
     ci_high: float | None = None
     why: str = ""
-    """Why there is no value, or no interval; empty when there are both."""
+    """Reason why there is no value, or no interval; empty when there are both."""
 
 
 class Concordance(NamedTuple):
-    """How far two raters agree on one question."""
+    """Agreement of two raters on one question."""
 
     agreement: Statistic
     """Share of answers that are equal, or as good as equal."""
@@ -52,7 +52,7 @@ class Pairs(NamedTuple):
     """The first rater's answer of each distinct pair, as a number."""
     second: Floats
     counts: Floats
-    """How often each distinct pair (column) occurs in each independent sample (row)."""
+    """Count of each distinct pair (column) in each independent sample (row)."""
 
 
 def paired(first: Sequence[float], second: Sequence[float], samples: Sequence[str]) -> Pairs:
@@ -66,7 +66,7 @@ def paired(first: Sequence[float], second: Sequence[float], samples: Sequence[st
 
 
 def raw_agreement(pairs: Pairs, within: float = 0.0) -> Statistic:
-    """Share of pairs whose answers are at most `within` apart, 0-1."""
+    """Compute the share of pairs whose answers are at most `within` apart, 0-1."""
     close = (np.abs(pairs.first - pairs.second) <= within).astype(np.float64)
 
     def measure(counts: Floats) -> Floats:
@@ -80,13 +80,13 @@ def raw_agreement(pairs: Pairs, within: float = 0.0) -> Statistic:
 
 
 def kappa(pairs: Pairs) -> Statistic:
-    """Cohen's kappa of categories, -1 to 1 (Cohen, 1960): answers that differ count the same, however they differ."""
+    """Compute Cohen's kappa of categories, -1 to 1 (Cohen, 1960): all answers that differ count the same."""
     cost = pairs.first[:, None] != pairs.second
     return _chance_corrected(pairs, cost.astype(np.float64))
 
 
 def quadratic_kappa(pairs: Pairs) -> Statistic:
-    """Kappa of scores, -1 to 1, that weighs how far apart they are by its square (Cohen, 1968); decimals are allowed.
+    """Compute kappa of scores, -1 to 1, weighted by their squared distance (Cohen, 1968); decimals are allowed.
 
     As a function of means and variances it is Lin's coefficient of concordance: no grid of categories is needed.
     """
@@ -94,7 +94,7 @@ def quadratic_kappa(pairs: Pairs) -> Statistic:
 
 
 def tau_b(pairs: Pairs) -> Statistic:
-    """Kendall's tau-b, -1 to 1: agreement on which of two samples is better, corrected for ties (Kendall, 1945)."""
+    """Compute Kendall's tau-b, -1 to 1: agreement on the better of two samples, corrected for ties (Kendall, 1945)."""
     ahead = np.sign(pairs.first[:, None] - pairs.first)
     behind = np.sign(pairs.second[:, None] - pairs.second)
 
@@ -106,7 +106,7 @@ def tau_b(pairs: Pairs) -> Statistic:
 
 
 def _chance_corrected(pairs: Pairs, cost: Floats) -> Statistic:
-    """Kappa where an answer `i` of the first rater against `j` of the second costs `cost[i, j]`."""
+    """Compute kappa, if an answer `i` of the first rater against `j` of the second costs `cost[i, j]`."""
     one, other = ((values[:, None] != values).astype(np.float64) for values in (pairs.first, pairs.second))
 
     def measure(counts: Floats) -> Floats:
@@ -118,7 +118,7 @@ def _chance_corrected(pairs: Pairs, cost: Floats) -> Statistic:
 
 
 def _sum(counts: Floats, matrix: Floats) -> Floats:
-    """Sum of the matrix over all pairs of pairs, for each row of counts."""
+    """Sum the matrix over all pairs of pairs, for each row of counts."""
     return ((counts @ matrix) * counts).sum(axis=1)
 
 
@@ -127,7 +127,7 @@ def _ratio(above: Floats, below: Floats) -> Floats:
 
 
 def _varied(measure: Measure, pairs: Pairs) -> Statistic:
-    """The estimate of a measure that is undefined where a rater has one answer for everything."""
+    """Estimate a measure that is undefined if a rater has one answer for everything."""
     sides = [side for side, values in (("A", pairs.first), ("B", pairs.second)) if len(set(values)) == 1]
     if sides:
         return Statistic(value=None, why=f"undefined: {' and '.join(sides)} always the same")
@@ -151,7 +151,7 @@ def _estimated(measure: Measure, pairs: Pairs) -> Statistic:
 
 
 def _resamples(counts: Floats) -> Iterator[Floats]:
-    """Counts of the distinct pairs in samples drawn with replacement, some resamples at a time."""
+    """Yield counts of the distinct pairs in samples drawn with replacement, some resamples at a time."""
     alike, times = np.unique(counts, axis=0, return_counts=True)
     draw = partial(np.random.default_rng(SEED).multinomial, len(counts), times / len(counts))
     at_once = max(1, _CELLS // max(alike.shape))

@@ -1,13 +1,13 @@
-"""Whether a series of nights has dropped: each night against a frozen baseline, and the sum of what it lies below.
+"""Drops in a series of nights: each night against a frozen baseline, and the sum of its distances below.
 
 A unit is a sample, or a prompt of generated images. A night is compared unit by unit with the mean of the baseline's
-nights, so that a missing unit shifts nothing, and what the same units have in common is no noise.
+nights: a missing unit shifts nothing, and lasting differences between units add no noise.
 
 The sum is that of Page (1954), with the allowance and the limit of the design. Two things are added, as the baseline is
 itself an estimate. Its nights are few: an outlier among them is pulled in, where mean and scatter would follow it. And
-its mean is off by an unknown amount that each night adds to the sum anew: the variance of a sum over n nights is not n
-but n + n²/m with m nights in the baseline, so the limit grows likewise from the third night on.
-`tests/simulate_alarm.py` shows what comes of it.
+its mean has an unknown error, which each night adds to the sum. With m nights in the baseline, the variance of a sum
+over n nights is n + n²/m in place of n. So the limit grows likewise from the third night on.
+`tests/simulate_alarm.py` measures the results.
 """
 
 from collections.abc import Sequence
@@ -18,60 +18,59 @@ import numpy as np
 from tasks.statistics.intervals import Floats
 
 ALLOWANCE = 0.5
-"""What a night may lie below the baseline, in scales, without adding to the sum."""
+"""Distance below the baseline, in scales, that adds nothing to the sum."""
 LIMIT = 6.0
-"""Of the sum, in scales, over up to three nights."""
+"""Limit of the sum, in scales, over up to three nights."""
 BASELINE = 14
 """Nights of a whole baseline."""
 BACK = 3
 """Nights in a row, none below the baseline by more than the allowance, that end a drop."""
 LOW = -1.96
-"""In scales: two nights in a row below this are a drop while the baseline is not whole."""
+"""Level in scales: two nights in a row below it are a drop while the baseline is not whole."""
 SCATTER_UNKNOWN = 1.3
-"""Nights may scatter so much more than their units explain, as long as there are too few nights to tell."""
+"""Factor by which nights may scatter more than their units explain, while there are too few nights to measure it."""
 LEAST_SCORED = 0.8
-"""Share of its units that a night must have scored to count."""
+"""Least share of its units that a night must have scored to count."""
 PULLED_IN = 3.0
-"""An outlier of the baseline counts as so many robust standard deviations from its median."""
+"""Robust standard deviations from the median to which an outlier of the baseline is pulled in."""
 _NORMAL_MAD = 1.4826
-"""Standard deviations in the median absolute deviation of normal values."""
+"""Ratio of the standard deviation of normal values to their median absolute deviation."""
 _FIRST_SUM = 3
-"""Nights from which the limit grows."""
+"""Number of nights from which on the limit grows."""
 _LEAST_DEGREES = 20
-"""Of freedom, below which the error within runs is too uncertain to raise an alarm by it."""
+"""Degrees of freedom below which the error within runs is too uncertain to raise an alarm by it."""
 
 Phase = Literal["baseline", "watched", "left out"]
 
 
 class Night(NamedTuple):
-    """What a night adds to what is known of its series."""
+    """State of a series after one of its nights."""
 
     phase: Phase
-    """baseline: one of the nights that all are measured by; watched: measured by them; left out: too little of it was
-    scored."""
+    """baseline: a night of the baseline; watched: compared with the baseline; left out: too little of it was scored."""
     baseline: float | None = None
     """Mean score of the baseline's nights so far; None where there is nothing to compare the night with."""
     change: float | None = None
-    """Of the night from the baseline, over the units that both have scored."""
+    """Change of the night from the baseline, over the units that both have scored."""
     scale: float | None = None
-    """Of the changes without any drop: the larger of the error within runs and the scatter of the nights."""
+    """Scale of the changes without any drop: the larger of the error within runs and the scatter of the nights."""
     sum: float = 0.0
-    """By how much the nights lie below the baseline, in scales, each less the allowance; 0 while it is not whole."""
+    """Sum of the nights' distances below the baseline, in scales, each less the allowance; 0 while it is not whole."""
     limit: float | None = None
-    """Of the sum; None while the baseline is not whole."""
+    """Limit of the sum; None while the baseline is not whole."""
     raised: int | None = None
-    """Index of the night that raised the drop which is open after this one; None: none is."""
+    """Index of the night that raised the drop that is open after this one; None: there is none."""
     since: int | None = None
-    """Index of the night with which that drop began."""
+    """Index of the first night of that drop."""
 
 
 def watch(scores: Floats, highest: float, limit: float = LIMIT) -> list[Night]:
-    """What is known after each night of a series.
+    """Return the state of a series after each of its nights.
 
     Args:
         scores: nights in their order x units, NaN where a unit has no score.
         highest: upper end of the scale, which begins at 0.
-        limit: of the sum, in scales, over up to three nights.
+        limit: limit of the sum, in scales, over up to three nights.
     """
     watched = _Watch(scores, highest, limit)
     return [watched.take(at) for at in range(len(scores))]
@@ -82,23 +81,23 @@ class _Baseline(NamedTuple):
     """Mean of each unit; NaN where no night of the baseline has scored it."""
     score: float
     centre: float
-    """Of the changes of the baseline's own nights, with outliers pulled in."""
+    """Mean change of the baseline's own nights, with outliers pulled in."""
     scale: float
 
     def change(self, night: Floats) -> tuple[float, float]:
-        """The change of a night, and its scale: a night with fewer units than the baseline is less sure."""
+        """Return the change of a night, and its scale: a night with fewer units than the baseline is less sure."""
         paired = night - self.units
         common, known = np.count_nonzero(~np.isnan(paired)), np.count_nonzero(~np.isnan(self.units))
         return float(np.nanmean(paired)) - self.centre, self.scale * max(1.0, known / common) ** 0.5
 
 
 class _Watch:
-    """A series while its nights are taken in."""
+    """A series while its nights are added."""
 
     def __init__(self, scores: Floats, highest: float, limit: float) -> None:
         self._scores, self._limit = scores, limit
         self._least_scale = highest / 2 / max(1, scores.shape[1])
-        """A change of half the scale in one unit: where a judge always repeats itself, nothing else is left."""
+        """Least scale: a change of half the range in one unit, since a judge that repeats itself has no other noise."""
         self._nights: list[int] = []
         """Indexes of the baseline's nights."""
         self._low: list[int] = []
@@ -110,7 +109,7 @@ class _Watch:
         self._back = 0
 
     def take(self, at: int) -> Night:
-        """Take in the next night."""
+        """Add the next night, and return the state after it."""
         if np.count_nonzero(~np.isnan(self._scores[at])) < LEAST_SCORED * max(1, self._scores.shape[1]):
             return self._known(Night("left out"))
         whole = self._whole_baseline()
@@ -139,7 +138,7 @@ class _Watch:
         return self._whole
 
     def _so_far(self, at: int) -> _Baseline | None:
-        """The baseline before a night; its first nights are too few to tell how they scatter."""
+        """Return the baseline before a night; its first nights are too few to estimate their scatter."""
         if not self._nights:
             return None
         error = _error_within(self._scores[[*self._nights, *self._low, at]])
@@ -154,7 +153,7 @@ class _Watch:
         return _Baseline(units, float(np.nanmean(units)) + centre, centre, scale)
 
     def _two_low(self, at: int, z: float) -> bool:
-        """Take in a night of a baseline that is not whole; whether it is kept out of it, as low."""
+        """Add a night while the baseline is not whole; return whether it is low, and so kept out of the baseline."""
         if z >= LOW:
             self._nights = [*self._nights, *self._low, at][:BASELINE]
             self._low = []
@@ -181,12 +180,12 @@ class _Watch:
 
 
 def limit_of(nights: int, limit: float = LIMIT) -> float:
-    """Of a sum over so many nights; see above."""
+    """Return the limit of a sum over so many nights; see above."""
     return limit * max(1.0, (BASELINE + nights) / (BASELINE + _FIRST_SUM)) ** 0.5
 
 
 def _means(rows: Floats) -> Floats:
-    """Mean of each unit over the nights that scored it; NaN where none did."""
+    """Return the mean of each unit over the nights that scored it; NaN where none did."""
     counts = np.count_nonzero(~np.isnan(rows), axis=0)
     return np.nansum(rows, axis=0) / np.where(counts, counts, np.nan)
 
@@ -196,9 +195,9 @@ def _changes(rows: Floats) -> Floats:
 
 
 def _error_within(rows: Floats) -> float | None:
-    """Standard error of a night by what its units vary from night to night; None where that is too uncertain.
+    """Estimate the standard error of a night from the variation of units between nights; None if too uncertain.
 
-    What all units of a night have in common is taken out: it is no error within the run, and may be a drop.
+    The common change of all units of a night is removed: it is no error within the run, and may be a drop.
     """
     residuals = rows - _means(rows)
     residuals = residuals - np.nanmean(residuals, axis=1, keepdims=True)
@@ -211,7 +210,7 @@ def _error_within(rows: Floats) -> float | None:
 
 
 def _without_outliers(changes: Sequence[float] | Floats) -> tuple[float, float]:
-    """Mean and standard deviation, with what lies far from the median pulled in."""
+    """Return mean and standard deviation, with values far from the median pulled in."""
     values = np.asarray(changes, dtype=np.float64)
     middle = np.median(values)
     reach = PULLED_IN * _NORMAL_MAD * float(np.median(np.abs(values - middle)))

@@ -1,7 +1,7 @@
-"""The numbers of a text-to-image run: means over prompts and over images, shares, intervals and coverage.
+"""Numbers of a text-to-image run: means over prompts and over images, shares, intervals and coverage.
 
-Images of one prompt are alike, so the mean over prompts is the score, and intervals resample prompts. No number here is
-a GenEval score: that is a detector's, these are a judge's.
+Images of one prompt are alike, so the mean over prompts is the score, and intervals resample prompts. A judge gives
+these scores; GenEval scores are a detector's.
 """
 
 from collections import defaultdict
@@ -21,23 +21,23 @@ class GradeRow(LevelRow):
     """One candidate on one tag by one measure."""
 
     decimals: ClassVar[int] = 2
-    """Of the score, where it is shown."""
+    """Decimals of the score, where it is shown."""
 
     dimension: str
-    """Of generated images the tag."""
+    """Of generated images: the tag."""
     measure: str
-    """Of generated images: score (the judge's overall score), aspect_mean, good (share of prompts with an image at or
-    above the threshold) or satisfied (share of images that show what was asked for)."""
+    """Of generated images: score (the judge's overall score) or aspect_mean. Also good (share of prompts with an image
+    at or above the threshold) and satisfied (share of images that meet their prompt)."""
     grouping: str = "all"
-    """Of generated images all, or aspect: the score of one aspect."""
+    """Of generated images: all, or aspect (the score of one aspect)."""
     group_name: str = ""
-    """Of generated images the aspect."""
+    """Of generated images: the aspect."""
     n: int
     """Of generated images: images."""
     scored: int
-    """Of generated images: those that the measure is known of."""
+    """Of generated images: images with a value of the measure."""
     prompts: int
-    """Text-to-image prompts that the measure is known of, by one image at least."""
+    """Text-to-image prompts with a value of the measure for at least one image."""
     score: float | None
     """Of generated images: mean over prompts of the means over their images, 0-10; of good and satisfied a share,
     0-1."""
@@ -46,12 +46,12 @@ class GradeRow(LevelRow):
 
     @property
     def inapplicable(self) -> bool:
-        """Whether this is an aspect that every judged image did without: only judged images have aspects."""
+        """True if this is an aspect that applied to no judged image; only judged images have aspects."""
         return self.grouping == "aspect" and not self.scored
 
 
 class Grades(NamedTuple):
-    """One candidate on one tag, its rows by measure."""
+    """Rows of one candidate on one tag, by measure."""
 
     score: GradeRow
     aspect_mean: GradeRow
@@ -67,7 +67,7 @@ class _Mark(NamedTuple):
 
 
 class GradeTally:
-    """The scores of a text-to-image run while its outcomes are read.
+    """Scores of a text-to-image run while its outcomes are read.
 
     Args:
         good_from: score from which an image counts as good.
@@ -79,17 +79,17 @@ class GradeTally:
         self._alike = Alike[tuple[str, str]]()
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the outcome of a real image."""
+        """Add the outcome of a real image."""
         mark = _Mark(outcome.prompt_id, self._alike(dict(_values(outcome, self._good_from))))
         self._marks[outcome.candidate, outcome.tag].append(mark)
 
     def rows(self) -> list[GradeRow]:
-        """Rows of every candidate and tag, in the order of first appearance."""
+        """Return the rows of every candidate and tag, in the order of first appearance."""
         return [row for place, found in self._marks.items() for row in _rows(*place, found)]
 
 
 def by_tag(rows: Iterable[GradeRow]) -> list[Grades]:
-    """The rows put together again, a candidate and tag each, in the order of first appearance."""
+    """Group the rows by candidate and tag, in the order of first appearance."""
     places: defaultdict[tuple[str, str], list[GradeRow]] = defaultdict(list)
     for row in rows:
         places[row.candidate, row.dimension].append(row)
@@ -116,7 +116,7 @@ def _values(outcome: Outcome, good_from: float) -> Iterator[tuple[tuple[str, str
 def _rows(candidate: str, tag: str, marks: list[_Mark]) -> Iterator[GradeRow]:
     aspects = dict.fromkeys(aspect for mark in marks for _, aspect in mark.values if aspect)
     for measure in ("score", "aspect_mean", "good", "satisfied"):
-        # Of a prompt with several images it asks whether any is good; the mean over images stands beside it.
+        # A prompt with several images is good if any of them is; `image_mean` has the mean over images.
         together = max if measure == "good" else fmean
         highest = HIGHEST if measure in ("score", "aspect_mean") else 1.0
         yield _row(candidate, tag, (measure, ""), marks, together, highest)
@@ -160,7 +160,7 @@ def _row(
 
 
 def _of_prompts(images: Iterable[tuple[str, float]], together: Callable[[Sequence[float]], float]) -> list[float]:
-    """The value of each prompt, of those of its images."""
+    """Return the value of each prompt, from the values of its images."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for prompt_id, value in images:
         found[prompt_id].append(value)

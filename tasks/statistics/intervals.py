@@ -1,7 +1,7 @@
-"""How sure a level is: 95% confidence intervals of means on a bounded scale, scores and rates.
+"""Certainty of a level: 95% confidence intervals of means on a bounded scale, scores and rates.
 
-`tests/simulate_intervals.py` measures what they cover. Differences have intervals of their own (`paired`): what stands
-here for values that were not met would hide every change.
+`tests/simulate_intervals.py` measures their coverage. Differences have intervals of their own (`paired`): the
+pseudo-observations here would hide every change.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ Method = Literal["none", "bayesian bootstrap", "student t", "binomial"]
 Floats = NDArray[np.float64]
 
 FEWEST = 8
-"""Below so many values no interval is given."""
+"""Fewest values for an interval."""
 PSEUDO = 0.5
 """Pseudo-observations at each end of the scale, where the values lie at its ends; half as many where they lie close
-together. Of a share, values 0 and 1, this is the posterior of Jeffreys."""
+together. For a share, values 0 and 1, this is the posterior of Jeffreys."""
 RESAMPLES = 10_000
 SEED = 20_260_101
-"""Any constant will do: the same values must give the same interval whenever the history is rebuilt."""
+"""Seed of the resampling. Any constant will do: the same values must give the same interval at every rebuild."""
 
 ENOUGH = 0.97
-"""Below this share of scored values worst-case bounds stand beside the interval: missing at random is not assumed."""
+"""Share of scored values below which the interval has worst-case bounds, too: missing at random is not assumed."""
 TAIL = 0.025
 """Share that a 95% interval leaves out at either end."""
 _CELLS = 2_000_000
@@ -35,19 +35,19 @@ class Interval(NamedTuple):
     """A mean and its 95% confidence interval, on the scale of the values."""
 
     value: float | None
-    """None: there was nothing to take a mean of."""
+    """None: there are no values."""
     ci_low: float | None
     ci_high: float | None
     method: Method
 
 
 def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 100.0) -> Interval:
-    """Mean of independent values on the scale from `low` to `high`, with a 95% interval that stays on it.
+    """Return the mean of independent values on the scale from `low` to `high`, with a 95% interval within it.
 
-    Fewer than 8 values: no interval. Else a Bayesian bootstrap (Rubin, 1981) with pseudo-observations at both ends of
-    the scale, stretched to contain the mean: a plain one takes values that were not met for impossible. Where all
-    values are equal, the exact binomial bound takes its place, as in the modified interval of Jeffreys (Brown, Cai and
-    DasGupta, 2001): the posterior is too narrow there (0 of 50, at a true share of 5%).
+    Fewer than 8 values have no interval. Else it is a Bayesian bootstrap (Rubin, 1981) with pseudo-observations at
+    both ends of the scale, stretched to contain the mean. A plain one treats values that did not occur as impossible.
+    If all values are equal, the exact binomial bound takes its place, as in the modified interval of Jeffreys (Brown,
+    Cai and DasGupta, 2001). The posterior is too narrow there (0 of 50, at a true share of 5%).
 
     Raises:
         ValueError: a value is off the scale or not a number.
@@ -67,22 +67,22 @@ def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 1
 
 
 class Bounds(NamedTuple):
-    """Between what the mean would lie, whatever the missing values were; None: not enough are missing to tell."""
+    """Bounds of the mean for all possible missing values; None: too few are missing, or there is no interval."""
 
     worst_low: float | None
     worst_high: float | None
 
 
 def worst_case(found: Interval, means: tuple[float, float], coverage: float, high: float = 100.0) -> Bounds:
-    """Bounds of a mean on the scale from 0 to `high` of which values are missing, widened by half its interval's width.
+    """Return bounds of a mean with missing values, on the scale from 0 to `high`, widened by half its interval's width.
 
-    Manski's bounds (1990) for values that may be missing for what they are. None from 97% coverage on, and without an
-    interval.
+    These are Manski's bounds (1990), for values that may be missing because of their size. None from 97% coverage on,
+    and without an interval.
 
     Args:
-        found: mean and interval of the values that are known.
-        means: of all, with every missing value at the lower end of the scale, and at the upper one.
-        coverage: share of the values that are known, 0-1.
+        found: mean and interval of the values present.
+        means: means of all values, with every missing one at the lower end of the scale, and at the upper one.
+        coverage: share of the values present, 0-1.
     """
     if coverage >= ENOUGH or found.ci_low is None or found.ci_high is None:
         return Bounds(None, None)
@@ -93,15 +93,15 @@ def worst_case(found: Interval, means: tuple[float, float], coverage: float, hig
 def full_run_interval(
     mean: float | None, ends: tuple[float | None, float | None], share: float
 ) -> tuple[float | None, float | None]:
-    """95% interval of the mean of all values, where those of a random share of them are known.
+    """Return the 95% interval of the mean of all values, from a random share of them.
 
     It is narrower than the ordinary one, by the correction for a finite population (Cochran, 1977, section 2.6).
-    `tests/simulate_budget.py` measures what it covers.
+    `tests/simulate_budget.py` measures its coverage.
 
     Args:
-        mean: of those that are known.
-        ends: of the ordinary interval of that mean; None: there is none, and none here.
-        share: 0-1.
+        mean: mean of the share.
+        ends: ends of the ordinary interval of that mean; None: there is none, and none here.
+        share: size of the share, 0-1.
     """
     low, high = ends
     if mean is None or low is None or high is None:
@@ -111,18 +111,18 @@ def full_run_interval(
 
 
 def of_equal_values(value: float, n: int, low: float, high: float, tail: float = TAIL) -> tuple[float, float]:
-    """The interval of a mean of `n` values that all are `value`, on the scale from `low` to `high`.
+    """Return the interval of a mean of `n` values that all are `value`, on the scale from `low` to `high`.
 
-    Clopper and Pearson (1934): none seen among n leaves room for this share of others, anywhere on the scale.
+    By Clopper and Pearson (1934), none seen among n leaves room for this share of others, anywhere on the scale.
     """
     others = 1 - tail ** (1 / n)
     return value - others * (value - low), value + others * (high - value)
 
 
 def proportion(count: float, n: int) -> Interval:
-    """Share of `count` among `n`, 0-1, with the exact 95% interval of Clopper and Pearson (1934); of none, nothing.
+    """Return the share of `count` among `n`, 0-1, with the exact 95% interval of Clopper and Pearson (1934).
 
-    For counts too few to resample: it holds for any n, and is wide rather than wrong.
+    It suits counts too few to resample: it holds for any n, and is wide rather than wrong. All is None for n = 0.
     """
     if n == 0:
         return Interval(None, None, None, "none")
@@ -150,9 +150,9 @@ def _posterior(sample: Floats, low: float, high: float) -> tuple[float, float]:
 
 
 def _spread_used(places: Floats, weights: Floats) -> float:
-    """Variance on the scale 0-1 as a share of what values at its two ends alone, with the same mean, would have.
+    """Return the variance on the scale 0-1 as a share of that of values at its two ends alone, with the same mean.
 
-    Values that lie close together do without some of the pseudo-observations: with all of them the interval of 20
+    Values that lie close together do without some of the pseudo-observations. With all of them the interval of 20
     prompts around 7.5 +- 1 would be 1.4 times as wide as Student's t, and cover 98-99%.
     """
     mean = np.average(places, weights=weights)

@@ -1,4 +1,4 @@
-"""How far one judge's scores lie from another's on the same samples, and what that allows."""
+"""Shift of one judge's scores from another's on the same samples, and the decision that it allows."""
 
 from collections.abc import Sequence
 from math import ceil, floor, log10
@@ -6,18 +6,18 @@ from math import ceil, floor, log10
 from tasks.records import Decision, Offset
 
 MARGIN = 3.0
-"""Points of a scale of 100 that a history may be off by where another judge goes on with it."""
+"""Points of a scale of 100 by which a history may be off if another judge continues it."""
 TAIL = 0.02
-"""What an interval is asked to leave out at either end. An offset stays in a history, so that its interval is to hold
-95% with any judges: asked for 96%, it holds 94-97% with all that are simulated (`tests/simulate_bridge.py`)."""
+"""Share that an interval leaves out at either end. An offset remains in a history, so its interval must hold 95% with
+any judges: set to 96%, it holds 94-97% with all simulated ones (`tests/simulate_bridge.py`)."""
 CONTINUED, WITH_OFFSET, CANNOT_TELL = "may be continued", "with an offset", "cannot tell"
 
 
 def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, margin: float = MARGIN) -> Offset:
-    """What two equally long rows of scores of the same samples, between 0 and `highest`, tell of their judges.
+    """Compare two judges by equally long rows of their scores of the same samples, between 0 and `highest`.
 
-    The interval is that of `paired.difference`; where so few pairs differ that it gives none, that of a level on the
-    scale of differences, which is wider.
+    The interval is that of `paired.difference`. If too few pairs differ for one, it is that of a level on the scale of
+    differences, which is wider.
 
     Args:
         margin: points of a scale of 100.
@@ -25,7 +25,7 @@ def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, m
     Raises:
         ValueError: the rows differ in length, or a score is off the scale.
     """
-    # They bring numpy, which whoever only reads a bridge does without.
+    # These load numpy, which readers of a bridge do without.
     from tasks.statistics.intervals import interval
     from tasks.statistics.paired import difference
 
@@ -49,7 +49,7 @@ def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, m
 
 
 def decide(low: float | None, high: float | None, margin: float) -> Decision:
-    """What a shift's interval allows; without one nothing can be told."""
+    """Return the decision that a shift's interval allows; without an interval, `CANNOT_TELL`."""
     if low is None or high is None:
         return CANNOT_TELL
     if -margin <= low and high <= margin:
@@ -58,9 +58,9 @@ def decide(low: float | None, high: float | None, margin: float) -> Decision:
 
 
 def samples_for(n: int, low: float | None, high: float | None, margin: float) -> int | None:
-    """How many samples would narrow an interval to the margin on either side, rounded up to two digits.
+    """Return how many samples would narrow an interval to the margin on either side, rounded up to two digits.
 
-    An interval narrows with the square root of their number.
+    An interval narrows with the square root of their number. None: it is narrow enough, or there is none.
     """
     if low is None or high is None or (high - low) / 2 <= margin:
         return None

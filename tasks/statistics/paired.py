@@ -1,7 +1,7 @@
-"""How two measurements of the same samples differ, and how sure that is.
+"""Difference of two measurements of the same samples, and its certainty.
 
-The mean difference with its interval, the test on wins, the correction for several tests, and the smallest difference
-that so many pairs could have shown.
+It has the mean difference with its interval, the test on wins, the correction for several tests, and the smallest
+difference that so many pairs could have shown.
 """
 
 from collections.abc import Sequence
@@ -14,28 +14,28 @@ from tasks.records import Record
 from tasks.statistics.intervals import FEWEST, TAIL, Floats, Method, of_equal_values
 
 POWER = 0.8
-"""How likely the smallest difference that is told would have been noticed."""
+"""Probability of noticing the smallest difference reported."""
 FEWEST_DIFFERING = 5
-"""Where fewer pairs differ no interval is given: their spread says nothing of the next ones, and no sign test of them
-could reach 5%."""
+"""Fewest differing pairs for an interval: the spread of fewer is no guide to the next ones, and their sign test could
+not reach 5%."""
 
 Decision = Literal["better", "worse", "no difference shown", "few differ", "too few"]
 NO_DIFFERENCE: Decision = "no difference shown"
-"""That two runs are equal is another claim."""
+"""Decision weaker than the claim that two runs are equal."""
 
 
 class Difference(Record):
-    """What became of the same samples (prompts, for generated images) from one measurement to another."""
+    """Change of the same samples (prompts, for generated images) from one measurement to another."""
 
     n: int
-    """Pairs."""
+    """Number of pairs."""
     before: float | None
-    """Mean of the pairs' first values; None, like all that follows, where there are no pairs."""
+    """Mean of the pairs' first values; None, like the values below, if there are no pairs."""
     after: float | None
     change: float | None
     """after - before."""
     ci_low: float | None
-    """Lower end of the change's interval; None below 8 pairs, and where fewer than 5 of them differ."""
+    """Lower end of the change's interval; None below 8 pairs, and if fewer than 5 of them differ."""
     ci_high: float | None
     method: Method
     higher: int
@@ -45,10 +45,10 @@ class Difference(Record):
     p: float | None
     """Exact two-sided sign test on the pairs that changed."""
     smallest: float | None
-    """Change, up or down, that this n shows with a probability of 80%; None without an interval and where all pairs
-    changed alike, which leaves nothing to reckon with."""
+    """Change, up or down, that this n shows with a probability of 80%; None without an interval, and if all pairs
+    changed alike, which leaves no spread."""
     decision: Decision
-    """Whether the interval excludes zero, and on which side; `no difference shown`: it does not. Without an interval:
+    """Side of zero on which the interval lies; `no difference shown`: it includes zero. Without an interval:
     `few differ`, fewer than 5 of the pairs, or `too few` pairs, fewer than 8."""
 
     @property
@@ -60,12 +60,12 @@ class Difference(Record):
 def difference(
     before: Sequence[float] | Floats, after: Sequence[float] | Floats, highest: float = 100.0, tail: float = TAIL
 ) -> Difference:
-    """The paired difference of two equally long rows of values between 0 and `highest`.
+    """Return the paired difference of two equally long rows of values between 0 and `highest`.
 
-    The interval is Student's t of the pairs' differences, at any n. Where that excludes zero it is moved for their
-    skewness, away from zero alone, so that it shows what Student's shows. It covers what it says wherever 5 of them
-    differ (`tests/simulate_intervals.py`). Where all differ by the same, the exact binomial bound takes its place. It
-    is of 95%, unless a smaller `tail` widens it.
+    The interval is Student's t of the pairs' differences, at any n. If it excludes zero, it is moved for their
+    skewness, but only away from zero, so that it excludes zero just when Student's does. It has its nominal coverage
+    wherever 5 of them differ (`tests/simulate_intervals.py`). If all differ by the same, the exact binomial bound
+    takes its place. It is a 95% interval, unless a smaller `tail` widens it.
 
     Raises:
         ValueError: the rows differ in length, or a value is off the scale.
@@ -102,7 +102,7 @@ def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | Non
         return *of_equal_values(mean, changes.size, -highest, highest, tail), "binomial"
     from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
-    quantile = float(stdtrit(changes.size - 1, 1 - tail))  # what scipy.stats.t.ppf calls, without its slow import
+    quantile = float(stdtrit(changes.size - 1, 1 - tail))  # as scipy.stats.t.ppf calls it, without its slow import
     error = float(changes.std(ddof=1)) / changes.size**0.5
     moved = error * _for_skewness(changes, quantile)
     middle = mean + moved if abs(mean) > quantile * error and moved * mean > 0 else mean
@@ -110,13 +110,15 @@ def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | Non
 
 
 def _for_skewness(changes: Floats, quantile: float) -> float:
-    """How far both ends of Student's interval are to be moved, in standard errors: the first term of its Edgeworth
-    expansion (Hall, 1992, The Bootstrap and Edgeworth Expansion), weighted by (d - 3) / d for d pairs that differ.
+    """Return the move of both ends of Student's interval, in standard errors.
 
-    Where few differ and nearly all in one direction, Student's interval reaches too far towards zero and too little
-    beyond the mean: it covers 99% of drops that some six pairs show, and 93% of those that fifteen show. The skewness
-    of few is known badly, hence the weight. Where no change is shown nothing is moved: there skewness is which
-    direction happened to have more, and moving would call 10% of quiet pairs of runs different.
+    It is the first term of the interval's Edgeworth expansion (Hall, 1992, The Bootstrap and Edgeworth Expansion). Its
+    weight is (d - 3) / d for d pairs that differ, since the skewness of few is a poor estimate.
+
+    If few differ and nearly all in one direction, Student's interval reaches too far towards zero and too little beyond
+    the mean. It covers 99% of drops that some six pairs show, and 93% of those that fifteen show. If no change is
+    shown, nothing is moved. Skewness is then a matter of which direction happened to have more, and moving would call
+    10% of quiet pairs of runs different.
     """
     apart = changes - changes.mean()
     skewness = float((apart**3).mean()) / float(changes.std()) ** 3
@@ -133,14 +135,14 @@ def _decision(low: float | None, high: float | None, n: int) -> Decision:
 
 
 def sign_test(higher: int, lower: int) -> float:
-    """Two-sided p of so many ups and downs where both are equally likely: the exact binomial test; 1 without any."""
+    """Return the two-sided p of so many ups and downs, both equally likely: the exact binomial test; 1 without any."""
     from scipy.special import bdtr  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
     return min(1.0, 2 * float(bdtr(min(higher, lower), higher + lower, 0.5)))
 
 
 def holm(found: Sequence[float]) -> list[float]:
-    """The p values of tests made together, adjusted so that any false alarm among them stays rare (Holm, 1979)."""
+    """Adjust the p values of tests made together, so that any false alarm among them remains rare (Holm, 1979)."""
     ranked = sorted(range(len(found)), key=found.__getitem__)
     stepped = (min(1.0, (len(found) - rank) * found[place]) for rank, place in enumerate(ranked))
     adjusted = dict(zip(ranked, accumulate(stepped, max), strict=True))
@@ -148,14 +150,14 @@ def holm(found: Sequence[float]) -> list[float]:
 
 
 def smallest_shown(spread: float, n: int, tail: float = TAIL, power: float = POWER) -> float | None:
-    """The smallest true difference whose interval excludes zero with the probability `power`.
+    """Return the smallest true difference whose interval excludes zero with the probability `power`.
 
-    The sample-size formula of the paired t test, solved for the difference (Chow, Shao and Wang, Sample Size
-    Calculations in Clinical Research, 2008, section 3.1), with Student's quantiles in place of the normal ones because
+    It solves the sample-size formula of the paired t test for the difference (Chow, Shao and Wang, Sample Size
+    Calculations in Clinical Research, 2008, section 3.1). Student's quantiles replace the normal ones, because
     `spread`, the standard deviation of the differences, is an estimate.
 
     Returns:
-        None below 8 pairs, where no interval is given, and without any spread.
+        None below 8 pairs, which have no interval, and without any spread.
     """
     if n < FEWEST or spread == 0:
         return None

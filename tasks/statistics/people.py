@@ -1,7 +1,7 @@
-"""What a score would be if people had judged every sample: the judge's score, corrected by those that people judged.
+"""Estimate of a score as if people had judged every sample: the judge's score, corrected by people's labels.
 
-Prediction-powered inference (PPI++; Angelopoulos, Duchi and Zrnic, 2023), for labels that are a random part of the
-samples that the judge judged; `tests/simulate_labels.py` measures what its intervals cover.
+The method is prediction-powered inference (PPI++; Angelopoulos, Duchi and Zrnic, 2023), for labels of a random part of
+the judged samples; `tests/simulate_labels.py` measures the coverage of its intervals.
 """
 
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ import numpy as np
 from tasks.statistics.intervals import TAIL, Floats, of_equal_values
 
 FEWEST = 15
-"""Below so many labels no score is corrected."""
+"""Fewest labels that correct a score."""
 FIXED = 0.5
-"""Weight of the judge below `TUNED_FROM` labels, chosen beforehand: with a weight that the labels themselves choose,
+"""Weight of the judge below `TUNED_FROM` labels, chosen beforehand. With a weight that the labels themselves choose,
 intervals of 30 cover 75-90% where nine of ten figures lose, and are hardly narrower elsewhere."""
 TUNED_FROM = 150
-"""From so many labels on the weight is the best for them, each label left out for its own."""
+"""Number of labels from which on the weight is the best for them, each label left out for its own."""
 PRIOR = 15.0
-"""Labels that the fixed weight counts for, where the weight is tuned."""
+"""Number of labels that the fixed weight counts for, where the weight is tuned."""
 
 
 class Corrected(NamedTuple):
@@ -29,23 +29,23 @@ class Corrected(NamedTuple):
     ci_low: float
     ci_high: float
     weight: float
-    """Of the judge, 0-1; 0: people alone count."""
+    """Weight of the judge, 0-1; 0: people alone count."""
 
 
 def corrected(
     judge: Sequence[float], judged: Sequence[float], people: Sequence[float], zeros: int = 0, highest: float = 100.0
 ) -> Corrected | None:
-    """The mean that people would have given, with a 95% interval; None below 15 labels.
+    """Estimate the mean that people would have given, with a 95% interval; None below 15 labels.
 
-    The variance is that of a difference estimator in two-phase sampling: that of the labels about what the judge makes
-    of them, for the labels are a sample of the judged, and that of people's scores over all, for the judged are a
-    sample themselves (Student's t).
+    The variance is that of a difference estimator in two-phase sampling, and has two parts. One is that of the labels
+    about the judge's scores, for the labels are a sample of the judged samples. The other is that of people's scores
+    over all samples, for the judged ones are a sample themselves (Student's t).
 
     Args:
         judge: the judge's scores of all samples (of images: prompts) that could have been drawn.
-        judged: its scores of those that were drawn.
-        people: people's scores of the same, in the same order.
-        zeros: samples that score 0 whoever judges: the candidate delivered nothing.
+        judged: the judge's scores of the samples that were drawn.
+        people: people's scores of the drawn samples, in the same order.
+        zeros: number of samples that score 0 with any judge: the candidate delivered nothing.
         highest: upper end of the scale, which begins at 0.
     """
     if len(people) < FEWEST:
@@ -59,7 +59,7 @@ def corrected(
 
 
 def _ends(told: Floats, y: Floats, judged: int, share: float, highest: float) -> tuple[float, float]:
-    """The ends of the interval of all samples, of which a share was judged and the others score 0."""
+    """Return the ends of the interval over all samples, if a share was judged and the others score 0."""
     n, value = len(y), float(np.clip(told.mean(), 0.0, highest))
     from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
@@ -74,7 +74,7 @@ def _ends(told: Floats, y: Floats, judged: int, share: float, highest: float) ->
 
 
 def _weights(f: Floats, y: Floats, judge: Floats) -> Floats:
-    """The weight of the judge for each label, by all other labels: the slope of people's scores on the judge's."""
+    """Return the weight of the judge for each label, by all others: the slope of people's scores on the judge's."""
     n, spread = len(f), float(judge.var())
     if n < TUNED_FROM or spread == 0:
         return np.full(n, FIXED)

@@ -1,4 +1,4 @@
-"""How far the judge agrees with itself, and what its outcomes depend on: rates of a run with their intervals."""
+"""Rates of a run with their intervals: the judge's agreement with itself, and verdicts that outcomes depend on."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ SHOWN_FIRST: dict[Order, str] = {"human_first": "Human", "model_first": "Model"}
 Answer = str | float
 """The verdict on a pair of figures, or the overall score of an image, 0-10."""
 Asked = Mapping[Order, Sequence[Answer]]
-"""Order -> the ok answers that one question got in it."""
+"""Order -> the ok answers to one question in that order."""
 
 Measure = Literal[
     "order_flip",
@@ -37,36 +37,36 @@ Measure = Literal[
 class RateRow(HistoryRecord):
     """One measure of one candidate on one dimension or tag.
 
-    Under `overall` the measures of orders and votes stand for all dimensions together: of each sample the mean.
+    The dimension `overall` has, for orders and votes, the measures of all dimensions together: of each sample the mean.
     """
 
     candidate: str
     """System whose figures or images were judged."""
     dimension: str
-    """A dimension or tag; overall: all dimensions together (of each sample the mean), and what is said of outcomes."""
+    """A dimension or tag; overall: all dimensions together (of each sample the mean), and measures of outcomes."""
     measure: Measure
-    """Of both orders: order_flip (share of questions on which they differ), reversal (Model in one, Human in the
-    other), first_position (share of the verdicts Model or Human that name the figure shown first, both orders alike;
-    0.5 is no bias). Of several votes: repeat_agreement (share of pairs in the same order that agree) and
-    chance_agreement (what that would be if each were drawn from all votes on the dimension in that order), of
-    generated images repeat_difference (mean distance of two scores of an image, 0-10) and chance_difference (what
-    that would be if each were drawn from all scores of the tag). Of outcomes: tier_1 (share that tier 1 decided),
-    pivotal (share that another verdict, alone, would have changed; of a dimension, another of its own), p_model,
-    p_tie and p_human (mean chances)."""
+    """Name of the measure. Of both orders: order_flip (share of questions on which they differ) and reversal (Model in
+    one, Human in the other). Also first_position: the share of the verdicts Model or Human that name the figure shown
+    first, both orders alike; 0.5 is no bias. Of several votes: repeat_agreement (share of pairs in the same order that
+    agree). If each vote were drawn from all votes on the dimension in that order, it would be chance_agreement. Of
+    votes on generated images: repeat_difference (mean distance of two scores of an image, 0-10). If each score were
+    drawn from all scores of the tag, it would be chance_difference. Of outcomes: tier_1 (share that tier 1 decided),
+    p_model, p_tie and p_human (mean chances). Also pivotal: the share that another verdict, alone, would have changed;
+    of a dimension, another verdict of its own."""
     n: int
-    """Samples (of generated images: prompts) that the measure is known of: what the interval resamples."""
+    """Samples (of generated images: prompts) with a value of the measure, which the interval resamples."""
     value: float | None
-    """Mean over those: a share, 0-1; of repeat_difference and chance_difference 0-10."""
+    """Mean over them: a share, 0-1; of repeat_difference and chance_difference 0-10."""
     ci_low: float | None
     """Lower end of the 95% interval; None below n = 8."""
     ci_high: float | None
     """Upper end of the 95% interval; None below n = 8."""
     method: str
-    """How the interval was made: bayesian bootstrap, binomial (all values equal) or none."""
+    """Method of the interval: bayesian bootstrap, binomial (all values equal) or none."""
 
 
 def repeated(start: RunStart) -> bool:
-    """Whether a run asks any question more than once, in both orders or with several votes."""
+    """Return whether a run asks any question more than once, in both orders or with several votes."""
     return start.parameters.get("orders") == "both" or start.parameters.get("votes", 1) != 1
 
 
@@ -78,38 +78,38 @@ _Found = Iterator[tuple[str, Measure, float]]
 
 @dataclass
 class RateTally:
-    """The rates of a run while its rows are read, outcomes and judgments in any turn."""
+    """Rates of a run while its rows are read, outcomes and judgments in any order."""
 
     _values: defaultdict[_Place, list[float]] = field(default_factory=lambda: defaultdict(list))
     _units: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """(Candidate, image) -> its prompt, resampled as a whole because its images are alike. Others are alone."""
+    """(Candidate, image) -> its prompt, resampled as a whole because its images are alike. Figures have none."""
     _said: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """(Candidate, sample) -> what the last attempt of each of its calls said."""
+    """(Candidate, sample) -> answer in the last attempt of each of its calls."""
 
     def decide(self, outcome: Outcome) -> None:
-        """Take in the outcome of a real sample."""
+        """Add the outcome of a real sample."""
         if outcome.prompt_id:
             self._units[outcome.candidate, outcome.sample_id] = outcome.prompt_id
         for dimension, measure, value in _decided(outcome):
             self._values[outcome.candidate, dimension, measure].append(value)
 
     def with_judgments(self, judgments: Iterable[Judgment]) -> "RateTally":
-        """A tally of the same outcomes with these judgments, in the order of the ledger."""
+        """Return a tally of the same outcomes with these judgments, in the order of the ledger."""
         other = replace(self, _said=defaultdict(dict))
         for judgment in judgments:
             other.hear(judgment)
         return other
 
     def hear(self, judgment: Judgment) -> None:
-        """Take in a judgment, unless it is of a control; a later attempt of the same call takes its place."""
+        """Add a judgment, unless it is about a control; a later attempt of the same call replaces it."""
         if not judgment.control:
             call = judgment.dimension, judgment.order, judgment.vote
             self._said[judgment.candidate, judgment.sample_id][call] = answer(judgment)
 
     def rows(self) -> list[RateRow]:
-        """A row for every rate that anything is known of."""
+        """Return a row for every rate with at least one value."""
         units: defaultdict[_Place, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for (candidate, sample_id), said in self._said.items():
             unit = self._units.get((candidate, sample_id), sample_id)
@@ -135,7 +135,7 @@ def _decided(outcome: Outcome) -> _Found:
     yield OVERALL, "pivotal", bool(outcome.pivotal)
     if outcome.tier != "either":
         yield OVERALL, "tier_1", outcome.tier == "tier 1"
-    # A verdict that is missing leaves the outcome, where it matters to none, but not the chances.
+    # A missing verdict that cannot change the outcome leaves the outcome, but not the chances.
     if outcome.p_model is not None and outcome.p_tie is not None and outcome.p_human is not None:
         yield OVERALL, "p_model", outcome.p_model
         yield OVERALL, "p_tie", outcome.p_tie
@@ -143,7 +143,7 @@ def _decided(outcome: Outcome) -> _Found:
 
 
 def _says_what_decided(outcome: Outcome) -> bool:
-    """Whether this is a decided pair, in a row that says what it depends on."""
+    """Return whether this is a decided pair, in a row that has the verdicts it depends on."""
     voted = any(each.published is not None for each in outcome.dimensions)
     return outcome.status == "complete" and (outcome.p_model is not None or bool(outcome.pivotal) or voted)
 
@@ -162,7 +162,7 @@ def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:
 def _by_chance(
     said: Mapping[tuple[str, str], Mapping[tuple[str, Order, int], Answer | None]], agreed: Mapping[_Place, int]
 ) -> Iterator[RateRow]:
-    """What would come of chance, where the agreement or the distance of votes is known: it is known without error."""
+    """Yield rates by chance, for each agreement or distance of votes; they have no error."""
     votes: defaultdict[tuple[str, str], defaultdict[Order, Counter[Answer]]] = defaultdict(lambda: defaultdict(Counter))
     for (candidate, _), answers in said.items():
         for (dimension, order, _), words in answers.items():
@@ -204,17 +204,17 @@ def _row(candidate: str, dimension: str, measure: Measure, values: list[float]) 
 
 
 def answer(judgment: Judgment) -> Answer | None:
-    """What a judgment says; None unless it is ok."""
+    """Return the answer of a judgment; None unless it is ok."""
     if judgment.status != "ok":
         return None
     return judgment.verdict or next(each.score for each in judgment.scores if each.aspect == OVERALL_SCORE)
 
 
 def first_position(asked: Asked) -> float | None:
-    """Share of the decisive verdicts, Model or Human, that name the figure shown first.
+    """Return the share of the decisive verdicts, Model or Human, that name the figure shown first.
 
-    Both orders count alike, so that the better figure favours neither: a judge that does not mind the order comes to
-    0.5 on average. None unless both orders were answered, and where no verdict is decisive.
+    Both orders count alike, so that the better figure favours neither: a judge that ignores the order has 0.5 on
+    average. None unless both orders were answered and some verdict is decisive.
     """
     shares = [
         fmean(verdict == SHOWN_FIRST[order] for verdict in decisive)
@@ -225,13 +225,13 @@ def first_position(asked: Asked) -> float | None:
 
 
 def agreement(asked: Asked) -> float | None:
-    """Share of the pairs of verdicts in the same order that agree; None where there is no pair."""
+    """Return the share of the pairs of verdicts in the same order that agree; None if there is no pair."""
     same = [one == other for order in SHOWN_FIRST for one, other in combinations(asked.get(order, ()), 2)]
     return fmean(same) if same else None
 
 
 def chance_agreement(votes: Mapping[Order, Counter[Answer]]) -> float:
-    """How often two votes in the same order would agree if each were drawn from all there are in that order.
+    """Return how often two votes in the same order would agree if each were drawn from all votes in that order.
 
     Args:
         votes: order -> answer -> how often it was given, at least once.
@@ -240,8 +240,7 @@ def chance_agreement(votes: Mapping[Order, Counter[Answer]]) -> float:
 
 
 def chance_difference(votes: Mapping[Order, Counter[Answer]]) -> float:
-    """How far two scores would be apart on average, 0-10, if each were drawn from all there are (Gini's mean
-    difference).
+    """Return the mean distance of two scores, 0-10, if each were drawn from all scores (Gini's mean difference).
 
     Args:
         votes: the only order of images -> score -> how often it was given, at least once.
@@ -254,7 +253,7 @@ def chance_difference(votes: Mapping[Order, Counter[Answer]]) -> float:
 
 
 def difference(asked: Asked) -> float | None:
-    """Mean absolute difference of the pairs of scores of one image, 0-10; None where there is no pair."""
+    """Return the mean absolute difference of the pairs of scores of one image, 0-10; None if there is no pair."""
     apart = [abs(float(one) - float(other)) for one, other in combinations(asked.get("single", ()), 2)]
     return fmean(apart) if apart else None
 
@@ -263,4 +262,4 @@ _CHANCE: Mapping[Measure, tuple[Measure, Callable[[Mapping[Order, Counter[Answer
     "repeat_agreement": ("chance_agreement", chance_agreement),
     "repeat_difference": ("chance_difference", chance_difference),
 }
-"""What votes are measured by -> what that is held against, and how it is found."""
+"""Measure of votes -> measure by chance that it is compared with, and the function that computes that."""

@@ -1,4 +1,4 @@
-"""The numbers of a run: counts, mean score, interval and coverage for every candidate, dimension and group."""
+"""Numbers of a run: counts, mean score, interval and coverage for every candidate, dimension and group."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -17,12 +17,12 @@ Measure = Literal["score", "published"]
 
 
 def verdict_score(verdict: str | None) -> float | None:
-    """Score of a verdict or an overall outcome: Model 100, neutral or Tie 50, Human 0; None when it is missing."""
+    """Return the score of a verdict or overall outcome: Model 100, neutral or Tie 50, Human 0; None if missing."""
     return None if verdict is None else SCORES.get(verdict, NEUTRAL_SCORE)
 
 
 class LevelRow(HistoryRecord):
-    """What is known of any score of a candidate: how sure it is, and how it lies beside others."""
+    """Facts about any score of a candidate: its certainty, and its difference from others."""
 
     candidate: str
     """System whose figures or images were judged."""
@@ -31,11 +31,11 @@ class LevelRow(HistoryRecord):
     ci_high: float | None
     """Upper end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
     method: str
-    """How the interval was made: bayesian bootstrap, binomial (all scores equal) or none."""
+    """Method of the interval: bayesian bootstrap, binomial (all scores equal) or none."""
     worst_low: float | None
-    """Below 97% coverage: lower end of the interval where every missing score is the lowest; else None."""
+    """Lower end of the interval where every missing score is the lowest; None from 97% coverage on."""
     worst_high: float | None
-    """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
+    """Upper end of the interval where every missing score is the highest; None from 97% coverage on."""
     coverage: float
     """scored / n."""
     vs_best: float | None = None
@@ -48,10 +48,10 @@ class LevelRow(HistoryRecord):
     vs_best_n: int | None = None
     """Pairs of that difference."""
     full_n: int | None = None
-    """Of a run that stopped at its budget: samples (of generated images: prompts) that it would have judged in all;
-    None for any other run, and for groups of samples."""
+    """Samples (of generated images: prompts) that a run stopped at its budget would have judged in all; None for any
+    other run, and for groups of samples."""
     full_low: float | None = None
-    """Lower end of the 95% interval of the score that this full run is expected to have, which is the score itself."""
+    """Lower end of the 95% interval of the score expected for this full run, which is the score itself."""
     full_high: float | None = None
     """Upper end of that interval."""
 
@@ -63,12 +63,12 @@ class ScoreRow(LevelRow):
     """
 
     decimals: ClassVar[int] = 1
-    """Of the score, where it is shown."""
+    """Decimals of the score, where it is shown."""
     inapplicable: ClassVar[bool] = False
-    """No score of a figure is one that cannot be."""
+    """False: every score of a figure applies."""
 
     dimension: str
-    """A dimension, or overall: what the tier rule makes of them."""
+    """A dimension, or overall: the result of the tier rule."""
     measure: Measure = "score"
     """score, or published where orders or votes were repeated: the score by the published protocol's verdicts alone,
     human first and first vote, from the same run."""
@@ -91,8 +91,8 @@ class ScoreRow(LevelRow):
     mixed: int
     """Votes or orders that disagree: a neutral."""
     mixed_votes: int
-    """Those of the mixed where the votes of one order have no majority, as even numbers of votes often have none; in
-    the others the orders disagree."""
+    """Mixed ones where the votes of one order have no majority, as is common with even numbers of votes; in the other
+    mixed ones the orders disagree."""
     ties: int
     """Overall outcomes Tie."""
     forfeits: int
@@ -104,7 +104,7 @@ class ScoreRow(LevelRow):
     """Mean of the scored samples: Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the
     plot flow faithfulness cannot exceed 50."""
     shift: float | None
-    """Of the measure published: its mean minus that of the score, over the samples that have both."""
+    """For the measure published: its mean minus that of the score, over the samples that have both."""
     shift_low: float | None
     """Lower end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
     shift_high: float | None
@@ -125,17 +125,17 @@ class _Mark(NamedTuple):
     forfeit: bool
     carried: bool
     level: bool = False
-    """The votes of an order have no majority."""
+    """True if the votes of an order have no majority."""
     beside: float | None = None
-    """Score of the same sample that this one, by the published protocol, is compared with."""
+    """Score of the same sample, with which this one by the published protocol is compared."""
 
 
 _mark = lru_cache(maxsize=256)(_Mark)
-"""Marks are kept by the hundred thousand and are few when equal ones are one."""
+"""Cached constructor: a tally keeps marks by the hundred thousand, and few of them are distinct."""
 
 
 class ScoreTally:
-    """The scores of a pairwise run while its outcomes are read."""
+    """Scores of a pairwise run while its outcomes are read."""
 
     def __init__(self, ceilings: Mapping[str, float] | None = None) -> None:
         """Begin a tally; `ceilings` maps a dimension to its highest score where that is not 100."""
@@ -143,26 +143,26 @@ class ScoreTally:
         self._ceilings = ceilings or {}
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the outcome of a real sample."""
+        """Add the outcome of a real sample."""
         for grouping, group_name in _groups(outcome):
             for dimension, mark in _marks(outcome):
                 self._marks[_Place(outcome.candidate, dimension, grouping, group_name)].append(mark)
 
     def rows(self) -> list[ScoreRow]:
-        """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+        """Return rows for all samples, each category and each difficulty, in the order of first appearance."""
         return [_row(place, found, self._ceilings) for place, found in self._marks.items()]
 
 
 class PublishedScoreTally(ScoreTally):
-    """The published protocol's scores of a run that asked for more, while its outcomes are read."""
+    """Scores by the published protocol, for a run that asked for more, while its outcomes are read."""
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the outcome of a real sample."""
+        """Add the outcome of a real sample."""
         for dimension, mark in _published(outcome):
             self._marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
 
     def rows(self) -> list[ScoreRow]:
-        """Rows over all samples; none of a dimension of which no verdict is known by that protocol alone."""
+        """Return rows over all samples, without dimensions that have no verdict by that protocol alone."""
         return [row for row in super().rows() if row.scored > row.forfeits]
 
 
@@ -192,7 +192,7 @@ def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
 def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> ScoreRow:
     values = [mark.score for mark in marks if mark.score is not None]
     verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
-    # Prompts of a team's own may allow more than the protocol: then a score says so.
+    # Prompts of a team's own may allow more than the protocol; then a score shows that.
     highest = max([ceilings.get(place.dimension, HIGHEST), *values])
     found, coverage, sure = interval(values, high=highest), len(values) / len(marks), sum(values) / len(marks)
     bounds = worst_case(found, (sure, sure + highest * (1 - coverage)), coverage, highest)
@@ -224,6 +224,6 @@ def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> Sc
 
 
 def ranking(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
-    """The overall row of each candidate over all samples, the best first and those without a score last."""
+    """Return the overall row of each candidate over all samples, the best first and those without a score last."""
     overall = [row for row in rows if row.dimension == OVERALL and row.grouping == "all"]
     return sorted(overall, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)
