@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tasks.endpoint.gate import LIMITED_IN_A_ROW, MOST_REFUSALS, REFUSED_GAP, TRY_SECONDS, Ticket, backoff
+from tasks.endpoint.gate import LIMITED_IN_A_ROW, REFUSED_GAP, TRY_SECONDS, Repeats, Ticket, backoff
 from tasks.endpoint.window import Window
 
 TRAVEL_SECONDS = 0.002
@@ -89,6 +89,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.window = Window(self.most)
+        self._repeats = Repeats()
         self._tickets = [Ticket(str(number // CALLS_A_SAMPLE)) for number in range(self.calls)]
         self._fresh, self._limited = deque(range(self.calls)), deque[int]()
         self._in_a_row = 0
@@ -124,6 +125,7 @@ class Run:
         self.judge.in_flight -= 1
         self.window.answered(now, started)
         self.answered.append(now)
+        self._repeats.answered(self._tickets[number])
         self._answered_at = now
         self._taken += 1
         self._own[number // CALLS_A_SAMPLE][0] += 1
@@ -134,7 +136,7 @@ class Run:
         ticket.refuse(now, (self._taken - own[0], self._refused - own[1]))
         self._refused += 1
         own[1] += 1
-        self.window.refused(now, started, ticket.odds if ticket.refusals <= MOST_REFUSALS else 0.0)
+        self.window.refused(now, started, self._repeats.weigh(ticket))
         if self._taken and now - max(self._answered_at, self._tried_at) >= TRY_SECONDS:
             self._try_small_question(now)
         if ticket.may_end(now, self.call_seconds, self._answered_at, False):

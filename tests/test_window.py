@@ -34,7 +34,7 @@ def test_a_bad_sample_ends_and_no_other_call_does(name: str, runs: int) -> None:
     assert least_share(made) >= 0.3
 
 
-@pytest.mark.parametrize("bad_samples", [1, 5])
+@pytest.mark.parametrize("bad_samples", [1, 5, 50])
 @pytest.mark.parametrize("most", [6, 16])
 @pytest.mark.parametrize("wait", [None, 1.0])
 def test_samples_that_are_always_refused_cost_a_bounded_time(bad_samples: int, most: int, wait: float | None) -> None:
@@ -92,3 +92,12 @@ def test_headers_space_the_calls_where_little_is_left(left: float, per_second: f
     window = Window(most=8)
     window.pace(10.0, left, per_second)
     assert window.may_start(10.0) == pytest.approx(at)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_refused_samples_do_not_hold_up_the_others_of_a_limited_judge(name: str) -> None:
+    """Half of the samples are always refused: the calls that are sent again show that they are the reason."""
+    [run] = simulate(0, Limits(**LIMITS[name]), 1, 400, bad_samples=50)
+    [without] = simulate(0, Limits(**LIMITS[name]), 1, 400, bad_samples=0)
+    assert run.ended.keys() == run.bad and requests_over_calls([run]) <= 1.3
+    assert max(run.answered) <= 3 * max(without.answered) + 90

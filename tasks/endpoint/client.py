@@ -194,7 +194,9 @@ class Vlm:
         """Return the reason why a refused call is not sent again."""
         if refusal.wait is not None and refusal.wait > self.judge.patience_seconds:
             return f"it asks to wait {duration(refusal.wait)}"
-        reason = "which load does not explain" if ticket.odds < IMPROBABLE else "for longer than judge.call_seconds"
+        reason = (
+            "which load does not explain" if ticket.evidence.odds < IMPROBABLE else "for longer than judge.call_seconds"
+        )
         return f"refused {ticket.refusals} times, {reason}"
 
     def _gives_way(self, manner: arguments.Manner, refusal: Refusal) -> bool:

@@ -54,6 +54,27 @@ class _Counts:
     """Calls that have not ended."""
 
 
+@dataclass
+class Evidence:
+    """Likelihood that load alone explains a series of refusals, from the other requests meanwhile."""
+
+    odds: float = 1.0
+    _others: tuple[int, int] | None = None
+    """Other requests, answered and refused, at the last refusal."""
+
+    def refuse(self, others: tuple[int, int]) -> None:
+        """Multiply `odds` by the share of other requests that were refused since the last refusal.
+
+        Args:
+            others: other requests, answered and refused so far.
+        """
+        if self._others:
+            answered, refused = others[0] - self._others[0], others[1] - self._others[1]
+            # This refusal counts, too: a single answer to others proves nothing.
+            self.odds *= (refused + 1) / (refused + answered + 1)
+        self._others = others
+
+
 @dataclass(eq=False)
 class Ticket:
     """One call until it ends: its place in the queue, and the results of its attempts."""
@@ -72,10 +93,8 @@ class Ticket:
     """Attempts without a whole reply in time; they may be billed."""
     refusals: int = 0
     """Refusals because the endpoint was busy."""
-    odds: float = 1.0
-    """Likelihood that load alone explains its refusals."""
-    _others: tuple[int, int] = (0, 0)
-    """Requests of other samples, answered and refused, at its last refusal."""
+    evidence: Evidence = field(default_factory=Evidence)
+    """Evidence of its refusals beside the requests of other samples."""
     _refused_at: float = 0.0
     """Time of the first refusal."""
     _waits_since: float | None = None
@@ -99,7 +118,7 @@ class Ticket:
         return waited
 
     def refuse(self, now: float, others: tuple[int, int]) -> None:
-        """Count a refusal, and multiply `odds` by the share of other samples' requests that were refused meanwhile.
+        """Count a refusal.
 
         Args:
             others: requests of other samples, answered and refused so far.
@@ -107,11 +126,7 @@ class Ticket:
         self.refusals += 1
         if self.refusals == 1:
             self._refused_at = now
-        else:
-            answered, refused = others[0] - self._others[0], others[1] - self._others[1]
-            # This refusal counts, too: a single answer to others proves nothing.
-            self.odds *= (refused + 1) / (refused + answered + 1)
-        self._others = others
+        self.evidence.refuse(others)
 
     def may_end(self, now: float, call_seconds: float, answered_at: float, alone: bool) -> bool:
         """Return whether the call itself, rather than load, is the likely reason of its refusals.
@@ -123,7 +138,39 @@ class Ticket:
         if self.refusals < MOST_REFUSALS:
             return False
         late = now - self._refused_at >= call_seconds
-        return self.odds < IMPROBABLE or (late and (alone or answered_at > self._refused_at))
+        return self.evidence.odds < IMPROBABLE or (late and (alone or answered_at > self._refused_at))
+
+
+class Repeats:
+    """Calls sent again after a refusal, beside first requests: under load alone, both are answered equally often.
+
+    If first requests are answered and no repeated one is, the refused calls are the reason. A window that shrinks with
+    them would slow down all others.
+    """
+
+    def __init__(self) -> None:
+        self._answered = self._refused = 0
+        """First requests, by their result."""
+        self._evidence = Evidence()
+        """Evidence of all refusals of repeated calls since one of them was answered."""
+
+    def answered(self, ticket: Ticket) -> None:
+        """Count an answer."""
+        if ticket.refusals:
+            self._evidence = Evidence()
+        else:
+            self._answered += 1
+
+    def weigh(self, ticket: Ticket) -> float:
+        """Count the refusal that a ticket has just counted; return the likelihood that load caused it, 0 to 1."""
+        if ticket.refusals > 1:
+            self._evidence.refuse((self._answered, self._refused))
+        else:
+            self._refused += 1
+        # After so many refusals, a call is no evidence of load any more.
+        if ticket.refusals > MOST_REFUSALS or self._evidence.odds < IMPROBABLE:
+            return 0.0
+        return ticket.evidence.odds
 
 
 _Line = deque[tuple[Ticket, "asyncio.Future[None]"]]
@@ -195,6 +242,7 @@ class Gate:
         self._in_flight: set[Ticket] = set()
         self._changed = asyncio.Event()
         self._run = _Counts()
+        self._repeats = Repeats()
         self._samples: dict[str, _Counts] = {}
         self._silences = 0
         """Calls without a reply since the last answer."""
@@ -274,6 +322,7 @@ class Gate:
         self._long_waits.clear()
         self._samples[ticket.sample].answered += 1
         self._run.answered += bool(ticket.sample)
+        self._repeats.answered(ticket)
         if self._asking:
             self._asking.cancel()
         self._window.answered(now, ticket.started)
@@ -295,8 +344,7 @@ class Gate:
         now = time.monotonic()
         self._waits += 1
         self._count_refusal(ticket, now)
-        # After so many refusals, a call is no evidence of load any more.
-        self._window.refused(now, ticket.started, ticket.odds if ticket.refusals <= MOST_REFUSALS else 0.0)
+        self._window.refused(now, ticket.started, self._repeats.weigh(ticket))
         self._end_turn(ticket)
         if wait is not None and wait > self._patience:
             ticket.waits += 1  # counted as a wait, or the retries of its chunk would send the call again
