@@ -126,6 +126,19 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
     assert jury("collect")[:2] == (0, "nothing waits\n")
 
 
+def test_a_run_that_ends_while_another_waits_is_shown_and_the_code_says_that_one_waits(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+) -> None:
+    twin.polls = 2
+    assert jury("run", "diagram", *dataset, *bought(twin), "--limit", 2)[0] == 3
+    assert jury("collect")[0] == 3
+    assert jury("run", "diagram", *dataset, *bought(twin), "--limit", 1)[0] == 3
+    ended, other = run_folders(tmp_path / "store")
+    code, out, err = jury("collect")
+    assert code == 3 and f"run {ended.name}" in out and f"{other.name}  waits: " in out, err
+    assert jury("collect")[0] == 0
+
+
 class Telltale(BatchTwin):
     """An endpoint that repeats the key in all that it says of its batches."""
 
@@ -482,7 +495,7 @@ def test_a_batch_perhaps_made_is_looked_for(tmp_path: Path, twin: BatchTwin, dat
     [
         ({"store": "s3://bucket/store"}, "the store is s3://bucket/store: one machine hands a batch in and takes"),
         ({"shards": 2}, "shards is 2: one machine hands a batch in and takes it in again. Give a folder as the store"),
-        ({"judge.base-url": "mistral"}, "Mistral is not known to have it; those that have are OpenAI, LiteLLM proxy"),
+        ({"judge.base-url": "mistral"}, "Mistral does not document it; it is available from OpenAI, LiteLLM proxy"),
     ],
 )
 def test_what_no_batch_is_for_is_refused_before_the_first_call(

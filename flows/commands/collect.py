@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @click.argument("run", default="", metavar="[RUN]")
-@click.option("--cancel", is_flag=True, help="Let the endpoint do no more of this run; what it did is taken in.")
+@click.option("--cancel", is_flag=True, help="Cancel the batches of this run; finished replies are taken in.")
 @json_option("Print scores and rates of the runs that ended as JSON.")
 @store_option
 def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
@@ -53,8 +53,12 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
     if cancel:
         asyncio.run(_cancel(folder, found[0]))
     ready, unasked = asyncio.run(_ready(folder, found, warn if as_json else say))
-    code = _collect(folder, ready, as_json) if ready else NOT_ALL_OK
-    return STOPPED if unasked else code
+    codes = _collect(folder, ready, as_json) if ready else []
+    if unasked:
+        codes.append(STOPPED)
+    if len(ready) + unasked < len(found):
+        codes.append(NOT_ALL_OK)
+    return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
 async def _cancel(store: Path, run_id: str) -> None:
@@ -93,13 +97,14 @@ async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> 
     return ready, unasked
 
 
-def _collect(folder: Path, ready: list[str], as_json: bool) -> int:
+def _collect(folder: Path, ready: list[str], as_json: bool) -> list[int]:
+    """End the runs, and show them; return the code of each."""
     prepare_prefect(folder)
     codes: list[int] = []
     with answered(), ended_by_sigterm():
         for run_id in ready:
             codes.append(_show(folder, run_async(_run(str(folder), run_id)), as_json))
-    return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
+    return codes
 
 
 async def _run(store: str, run_id: str) -> "State":
