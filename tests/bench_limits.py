@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -194,11 +195,14 @@ def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Tog
         # So many flows that begin at the same moment find Prefect's SQLite busy: they ask it again.
         own = {"env": {**os.environ, **settings, "PREFECT_CLIENT_MAX_RETRIES": "30"}, "stdout": subprocess.PIPE}
         started = [subprocess.Popen(command, **own) for command in commands]
+        before = None  # calls taken when the last run began to ask: Prefect lets some flows begin much later
         while all(run.poll() is None for run in started):
+            if before is None and len(judge.taken) == runs:
+                before = Counter(judge.taken)
             time.sleep(0.05)
-        taken = dict(judge.taken)
+        taken = judge.taken - (before or judge.taken)
         found = [json.loads(run.communicate()[0].splitlines()[-1]) for run in started]
-    share = min(taken.get(f"run-{n}", 0) for n in range(runs)) * runs / sum(taken.values())
+    share = min(taken[f"run-{n}"] for n in range(runs)) * runs / max(1, taken.total())
     good, ok = len(DIMENSIONS) * (pairs * runs - 1), sum(each["ok"] for each in found)
     requests, walls = judge.taken.total() + judge.refused, tuple(each["wall"] for each in found)
     return Together(name, runs, good, ok, requests, judge.bad_asked, share, walls)
