@@ -1,1 +1,1 @@
-"""What runs: one chain (`pipeline`), one thin module a flow, and the `jury` command."""
+"""Flows, a thin module each, their common chain (`pipeline`), and the `jury` command."""

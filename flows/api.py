@@ -1,13 +1,13 @@
-"""Image Jury from Python: judge samples that are objects, and take tables of the history as Polars frames.
+"""Python API of Image Jury: judge samples that are objects, and read tables of the history as Polars frames.
+
+A run does the same as `jury run`, in a subprocess, so that a notebook or a thread can start it. Its output goes to the
+logger `flows` at level INFO. Example:
 
     from flows.api import FigureSample, judge, table
 
     judged = judge("diagram", [FigureSample(id="1", context="…", caption="…", human_image="a.png", model_image=drawn)])
     judged.score().score, judged.outcomes[0].overall
     table("leaderboard")
-
-A run does what `jury run` does, in a process of its own, so that it can be started in a notebook or a thread. Its
-output goes to the logger `flows` at level INFO.
 """
 
 import asyncio
@@ -58,32 +58,32 @@ class Result(Record):
     run_id: str
     flow: str
     store: Path
-    """The local folder of the store."""
+    """Local folder of the store."""
     exit_code: int
-    """As of `jury run`: 0 when every call was answered in the end, 3 when any was not, a Human picture is bad, or the
-    budget stopped the run."""
+    """Exit code of `jury run`: 0 if every call was answered in the end; 3 if any was not, a Human picture is bad, or
+    the budget stopped the run."""
     scores: tuple[Scored, ...]
-    """Each candidate on each dimension or tag, in each group of samples: with interval and coverage; see `score`."""
+    """Score of each candidate on each dimension or tag, in each group of samples, with interval and coverage."""
     outcomes: tuple[Outcome, ...]
-    """Outcome of each sample, without controls and anchors. One that could not be judged has a status that says so, and
-    no score."""
+    """Outcomes of the samples, without controls and anchors. A sample that could not be judged has no score; its status
+    gives the reason."""
     statuses: dict[str, int]
-    """Status -> outcomes."""
+    """Status -> number of outcomes."""
     judgments_by_status: dict[str, int]
-    """Status -> judgments that count, of the samples."""
+    """Status -> number of judgments that count, without controls and anchors."""
     calls: int
-    """Calls that were made, attempts included."""
+    """Number of calls made, attempts included."""
     reused: int
-    """Replies that were taken from earlier runs."""
+    """Number of replies reused from earlier runs."""
     cost: float | None
-    """In the currency of the prices; None: some price is not known."""
+    """Cost in the currency of the prices; None: some price is unknown."""
     warnings: tuple[str, ...]
     """Sentences for the reader."""
     page: str
-    """Address or file of its page; empty: none was made."""
+    """Address or file of the run's page; empty: none was made."""
 
     def __repr__(self) -> str:
-        """One line: flow, each headline score with interval and number of samples, and the run's id."""
+        """Return one line: flow, each headline score with interval and number of samples, and the run's id."""
         whole = [row for row in self.scores if (row.measure, row.grouping) == ("score", "all")]
         first = [row for row in whole if row.dimension == OVERALL] or whole
         named = [f"{row.candidate} {row.dimension} {score_with_interval(row)}, {coverage_words(row)}" for row in first]
@@ -92,11 +92,11 @@ class Result(Record):
     __str__ = __repr__
 
     def score(self, dimension: str = "", candidate: str = "") -> Scored:
-        """The score over all samples.
+        """Return the score over all samples.
 
         Args:
-            dimension: or tag; empty: the first that tables show, of figures `overall`.
-            candidate: empty: the only one.
+            dimension: dimension or tag; empty: `overall` for figures, else the first one in tables.
+            candidate: name of a candidate; empty: the only one.
 
         Raises:
             KeyError: there is no such score, or there are several candidates and none is named.
@@ -110,25 +110,25 @@ class Result(Record):
         return found[0]
 
     def judgments(self) -> Iterator[Judgment]:
-        """Every reply of the run, controls and anchors among them, read one at a time from its ledger."""
+        """Return an iterator over all judgments of the run, read one at a time; they include controls and anchors."""
         return chain.from_iterable(map(read_judgments, read_evaluation(self.store, self.run_id).folders))
 
 
 def judge(
     flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
 ) -> Result:
-    """Run a flow to its end.
+    """Run a flow to its end, and return its result.
 
-    Ctrl-C stops the run; every reply until then is in the ledger, and the same call goes on from there.
+    Ctrl-C stops the run. All replies so far are in the ledger, and the same call continues from there.
 
     Args:
         flow: `diagram`, `plot`, `object`, `counting`, `colors` or `position`.
-        samples: None: those of `parameters.dataset`.
-        parameters: `PairwiseParameters` or `RubricParameters`, as the flow takes them.
-        name: of the dataset that the samples are, and of a candidate without a name.
+        samples: None: the samples of `parameters.dataset`.
+        parameters: `PairwiseParameters` or `RubricParameters`, as the flow requires.
+        name: name of the dataset of these samples, and of a candidate without a name.
 
     Raises:
-        InputError: a mistake in the input, or what stopped the run, as `jury run` tells it.
+        InputError: a mistake in the input, or the reason that stopped the run, in the words of `jury run`.
         RuntimeError: a fault of the program.
     """
     return _Run(flow, samples, parameters, name).result()
@@ -137,7 +137,7 @@ def judge(
 async def judge_async(
     flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
 ) -> Result:
-    """Do what `judge` does, while the event loop goes on; cancelled, stop the run and wait for its end."""
+    """Do the same as `judge` without blocking the event loop; when cancelled, stop the run and wait for its end."""
     run = _Run(flow, samples, parameters, name)
     work = asyncio.create_task(asyncio.to_thread(run.result))
     try:
@@ -150,19 +150,19 @@ async def judge_async(
 
 
 def table(question: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "polars.DataFrame":
-    """One table of the history; see `tables`."""
+    """Return one table of the history; see `tables`."""
     return tables(question, store=store, seconds=seconds)[question]
 
 
 def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "dict[str, polars.DataFrame]":
-    """Tables and views of the history by their names, or the answers to SQL, at one moment; it is closed afterwards.
+    """Return tables and views of the history by name, or answers to SQL, as of one moment; then close the history.
 
     Args:
-        questions: as `jury query` takes them; `jury query` alone lists the names.
-        seconds: longest time of an answer; 0: however long it takes.
+        questions: names or SQL, as in `jury query`; `jury query` alone lists the names.
+        seconds: longest time of an answer; 0: no limit.
 
     Raises:
-        InputError: there is no history or no such name, the SQL is refused, or an answer is too much.
+        InputError: there is no history or no such name, the SQL is refused, or an answer is too large.
     """
     import polars
 
@@ -174,7 +174,7 @@ def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> 
 
 
 class _Run:
-    """One run: its samples written, its process, and what it came to."""
+    """One run: its written samples, its process and its result."""
 
     def __init__(self, flow: str, samples: Sequence[Given] | None, parameters: Parameters | None, name: str) -> None:
         self._flow, self._samples, self._name = flow, samples, name
@@ -214,7 +214,7 @@ class _Run:
 
 
 def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters | None) -> Parameters:
-    """Return the parameters, if a program can wait for their result."""
+    """Return the parameters if a program can wait for their result; else raise InputError."""
     if flow not in FLOWS:
         raise InputError(f"flow is {flow!r}, allowed are {', '.join(FLOWS)}")
     asked = parameters or parameters_of(flow)()
@@ -231,7 +231,7 @@ def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters 
 
 
 def _as_parameter(path: Path) -> str:
-    """A path as the parameter that means just it: in one, braces stand for a date."""
+    """Return a path with doubled braces, because single braces in a parameter mark a date."""
     return str(path).replace("{", "{{").replace("}", "}}")
 
 

@@ -1,6 +1,6 @@
-"""The `jury` command: the list of its commands, and the one edge where errors become exit codes.
+"""`jury` command: the list of its commands, and the one place where errors become exit codes.
 
-A command's module is imported when that command is called, so that the help and the others answer at once.
+The module of a command is imported when it is called, so that the help and the other commands respond at once.
 """
 
 import atexit
@@ -54,24 +54,24 @@ COMMANDS = {
     },
 }
 ELSEWHERE = {"gate": "compare", "prepare": "up", "report": "pages", "samples": "demo"}
-"""Command -> module of another command, which holds it, too."""
+"""Command -> other command whose module also holds this one."""
 COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
 GOES_ON = ("run", "collect", "demo", "passport", "bridge")
-"""Commands that take up their work again where they were stopped."""
+"""Commands that continue where they were stopped."""
 
 
 class _Lazy(click.Command):
-    """A command in the list, until it is called."""
+    """Entry of the list for a command whose module is not imported yet."""
 
     heading = Command.heading
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Return the context of the command itself, whose module is imported here."""
+        """Import the module of the command, and return the context of the command itself."""
         name = str(self.name)
         module = import_module(f"flows.commands.{ELSEWHERE.get(name, name)}")
         command: click.Command = getattr(module, name if name in ELSEWHERE else "command")
@@ -80,13 +80,13 @@ class _Lazy(click.Command):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; by the words that the process was started with, it may end the process itself.
+    """Run one command. Without `arguments` it runs the command of this process, and may end the process.
 
     Returns:
-        0 when every judgment is ok, 3 when any is not or a Human picture is bad, and of `jury status` when history and
-        ledgers are not in step or there is no store; of `jury gate` 4 when a candidate fails and 5 when that cannot be
-        told; 2 when a mistake in the input or a refusal by the judge stopped the command, with the reason as one
-        message on standard error, 1 for a fault of the program.
+        0 if every judgment is ok. 3 if any is not, a Human picture is bad or a run waits; of `jury status` if history
+        and ledgers are not in step, a removal is unfinished or there is no store. 4 if a candidate fails `jury gate`, 5
+        if that is undecided. 2 if a mistake in the input or a refusal by the judge stopped the command; the reason is
+        one message on standard error. 1 for a fault of the program, 130 after Ctrl-C.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
     atexit.register(hush)
@@ -102,7 +102,7 @@ def _code(words: list[str]) -> int:
         code = _run(words, given)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of our output has gone (`jury query … | head`); there is nobody left to tell.
+        # The reader of the output is gone (`jury query … | head`), so nobody would see a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -115,7 +115,7 @@ def _code(words: list[str]) -> int:
 
 
 def _run(words: list[str], given: dict[str, Any]) -> int:
-    """Parse and run; what the command was given is put into `given`, for whoever has to tell of a failure."""
+    """Parse and run the command; put its arguments into `given`, for the report of a failure."""
     jury = _jury()
     if asked := os.environ.get(COMPLETE):
         return shell_complete(jury, {}, "jury", COMPLETE, asked)
@@ -138,13 +138,13 @@ def _jury() -> click.Group:
 
 
 def _keep_closest(error: click.UsageError) -> None:
-    """Suggest one word for a misspelt one: click finds up to three, the closest first, but lists them by name."""
+    """Keep one suggestion for a misspelt word: click finds up to three, the closest first, but lists them by name."""
     if isinstance(error, NoSuchCommand | NoSuchOption) and error.possibilities:
         del error.possibilities[1:]
 
 
 def _exit_code(error: Exception, given: Mapping[str, Any]) -> int:
-    """Tell what stopped the command, and whose failure it is."""
+    """Print the reason that stopped the command; return the exit code, which shows whose failure it is."""
     match error:
         case Exit():
             return error.exit_code

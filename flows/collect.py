@@ -1,4 +1,4 @@
-"""Take in what has come of runs that wait for their batches: on request, and by itself while any run waits."""
+"""Collect the replies of runs that wait for their batches: on request, and regularly while any run waits."""
 
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -13,5 +13,5 @@ DEFAULTS = Collect()
 
 @flow(name=NAME, validate_parameters=False)
 async def collect(parameters: Collect = DEFAULTS) -> State:
-    """Take in the replies of batches, and end the runs that have all of theirs."""
+    """Collect the replies of batches, and end the runs that have all of their replies."""
     return await collect_waiting(parameters, store_and_report)

@@ -10,7 +10,7 @@ NAME = "colors"
 DEFAULTS = RubricParameters()
 
 
-@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
+@flow(name=NAME, validate_parameters=False)  # `evaluate` validates, with the deployment's values
 async def colors(parameters: RubricParameters = DEFAULTS) -> State:
     """Judge whether images show objects in the colors of their prompts."""
     return await evaluate(NAME, parameters)

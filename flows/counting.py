@@ -10,7 +10,7 @@ NAME = "counting"
 DEFAULTS = RubricParameters()
 
 
-@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
+@flow(name=NAME, validate_parameters=False)  # `evaluate` validates, with the deployment's values
 async def counting(parameters: RubricParameters = DEFAULTS) -> State:
     """Judge whether images show as many objects as their prompts ask for."""
     return await evaluate(NAME, parameters)

@@ -10,7 +10,7 @@ NAME = "diagram"
 DEFAULTS = PairwiseParameters()
 
 
-@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
+@flow(name=NAME, validate_parameters=False)  # `evaluate` validates, with the deployment's values
 async def diagram(parameters: PairwiseParameters = DEFAULTS) -> State:
     """Judge Model diagrams against Human diagrams on four dimensions."""
     return await evaluate(NAME, parameters)

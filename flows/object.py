@@ -10,7 +10,7 @@ NAME = "object"
 DEFAULTS = RubricParameters()
 
 
-@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
+@flow(name=NAME, validate_parameters=False)  # `evaluate` validates, with the deployment's values
 async def object(parameters: RubricParameters = DEFAULTS) -> State:
     """Judge whether images show the one or two objects of their prompts, whole and easy to see."""
     return await evaluate(NAME, parameters)

@@ -1,4 +1,4 @@
-"""The chain, once: load, judge, aggregate, store, report. Every flow is one call of `evaluate`."""
+"""Chain of all flows: load, judge, aggregate, store, report. Every flow is one call of `evaluate`."""
 
 import asyncio
 import weakref
@@ -32,11 +32,11 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
     """Run one evaluation from its dataset to its report.
 
     Args:
-        parameters: raw where the run comes from a deployment, which then completes them; see `runtime.given`.
+        parameters: raw if the run comes from a deployment, which then completes them; see `runtime.given`.
 
     Returns:
         Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one
-        sentence, where the input or the judge makes any further call pointless. What was paid for is in the ledger. A
+        sentence, if the input or the judge makes any further call pointless. All paid replies are in the ledger. A
         scheduled run that finds the one before it unfinished is Completed as `Skipped`.
     """
     return await final_state(flow, parameters, _chain)
@@ -45,7 +45,7 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
 async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
     async with opened(flow, parameters, said) as session:
         dataset = await load(flow, session.parameters)
-        if isinstance(dataset, State):  # whoever cancels the run meanwhile cancels the step, which has no dataset then
+        if isinstance(dataset, State):  # the run was cancelled meanwhile, and its step with it: there is no dataset
             raise asyncio.CancelledError
         if session.parameters.quote:
             return await quoted(session, dataset, judge_chunk)
@@ -53,14 +53,14 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
             return await handed_in(session, dataset, store_and_report)
         async with session.judging(dataset) as chunks:
             await chunks.each(judge_chunk)
-        del dataset, chunks  # with the replies to reuse: what follows reads the ledger, and needs memory of its own
+        del dataset, chunks  # frees the replies to reuse, too: the next steps read the ledger, and need the memory
         return await store_and_report(session)
 
 
 async def judge_chunk(run: Run, chunk: Chunk) -> None:
-    """Judge the dimensions of a chunk of samples side by side, a task run each, then decide its samples.
+    """Judge the dimensions of a chunk of samples concurrently, in one task run each, then decide its samples.
 
-    A task run for each call would cost more than the call. A chunk whose replies were all taken over asks nothing.
+    A task run for each call would cost more than the call. A chunk with only reused replies makes no call.
     """
     async with asyncio.TaskGroup() as dimensions:
         for dimension in chunk.dimensions:
@@ -69,7 +69,7 @@ async def judge_chunk(run: Run, chunk: Chunk) -> None:
 
 
 async def _judge(run: Run, chunk: Chunk, dimension: str) -> None:
-    """Judge a dimension with the retries of this run; whoever cancels the run ends the step, too."""
+    """Judge a dimension with the retries of this run; cancelling the run ends the step, too."""
     retries, delay = run.parameters.retries, exponential_backoff(run.parameters.retry_delay_seconds)
     retrying = judge.with_options(retries=retries, retry_delay_seconds=delay)
     try:
@@ -80,7 +80,7 @@ async def _judge(run: Run, chunk: Chunk, dimension: str) -> None:
 
 
 def _lent(argument: T) -> T:
-    """Return an argument for a step that Prefect neither searches for futures nor keeps alive.
+    """Wrap an argument of a step, so that Prefect neither searches it for futures nor keeps it alive.
 
     Searching it would take seconds. Connections keep the context of the step that opened them, with its arguments.
     """
@@ -88,7 +88,7 @@ def _lent(argument: T) -> T:
 
 
 async def store_and_report(session: Session) -> State:
-    """Store a run that has ended, then report it; meanwhile its ledger is sent to a store on other machines."""
+    """Store a run that has ended, then report it; meanwhile its ledger is sent to a remote store."""
     session.begin_sending()
     unstored = await store_or_warn(session.store, session.run_id)
     await session.share_nights()

@@ -10,7 +10,7 @@ NAME = "plot"
 DEFAULTS = PairwiseParameters()
 
 
-@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
+@flow(name=NAME, validate_parameters=False)  # `evaluate` validates, with the deployment's values
 async def plot(parameters: PairwiseParameters = DEFAULTS) -> State:
     """Judge Model plots against Human plots on four dimensions."""
     return await evaluate(NAME, parameters)

@@ -10,7 +10,7 @@ NAME = "position"
 DEFAULTS = RubricParameters()
 
 
-@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
+@flow(name=NAME, validate_parameters=False)  # `evaluate` validates, with the deployment's values
 async def position(parameters: RubricParameters = DEFAULTS) -> State:
     """Judge whether images show objects where their prompts put them."""
     return await evaluate(NAME, parameters)

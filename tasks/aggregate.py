@@ -18,7 +18,7 @@ async def aggregate(run: Run, chunk: Chunk) -> dict[str, int]:
     """Decide the samples of a chunk whose calls are all settled.
 
     Args:
-        run: under Prefect's `quote`, like the chunk: Prefect then neither walks nor copies it.
+        run: wrapped in Prefect's `quote`, like the chunk: Prefect then neither searches nor copies it.
 
     Returns:
         Status -> number of outcomes.
@@ -26,7 +26,7 @@ async def aggregate(run: Run, chunk: Chunk) -> dict[str, int]:
     statuses = Counter[str]()
     for case in chunk.cases:
         statuses[aggregate_sample(run, case).status] += 1
-        await asyncio.sleep(0)  # samples with nothing to ask come by the thousand, and calls of others must not wait
+        await asyncio.sleep(0)  # samples without open calls come by the thousand, and calls of others must not wait
     return dict(statuses)
 
 
@@ -34,7 +34,7 @@ def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outc
     """Decide one sample, and write its outcome to ledger, results, tally and export.
 
     Args:
-        known: what an earlier process of the run decided, which is in the ledger.
+        known: decision of an earlier process of the run, which the ledger has already.
     """
     outcome = known or decided(run, case)
     case.decided = True
@@ -48,7 +48,7 @@ def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outc
 
 
 def decided(run: Run, case: Case) -> Outcome:
-    """The outcome of a sample from all that was said of it, or from what it lacks."""
+    """Return the outcome of a sample from all of its judgments, or from its lack."""
     sample, lack = case.sample, case.lack
     found = run.kind.decide(sample, case.judgments, run.rubric, asked_of(sample, run.parameters), lack)
     chances = found.chances

@@ -1,4 +1,4 @@
-"""Judge step: ask, and write every reply to the ledger before anything else happens to it."""
+"""Judge step: make the calls, and write every reply to the ledger before anything else uses it."""
 
 import asyncio
 from collections import Counter
@@ -41,10 +41,10 @@ async def judge(run: Run, chunk: Chunk, dimension: str) -> dict[str, int] | Stat
     """Judge one dimension of a chunk of samples; Prefect retries it while calls are unsettled.
 
     Args:
-        run: under Prefect's `quote`, like the chunk: Prefect then neither walks nor copies it.
+        run: wrapped in Prefect's `quote`, like the chunk: Prefect then neither searches nor copies it.
 
     Returns:
-        Status -> judgments recorded now; or Cancelled where the run ends first, which Prefect would call a crash.
+        Status -> judgments recorded now; or Cancelled if the run ends first, which Prefect would call a crash.
     """
     task_run = TaskRunContext.get()
     last = task_run is None or task_run.task_run.run_count > run.parameters.retries
@@ -55,7 +55,7 @@ async def judge(run: Run, chunk: Chunk, dimension: str) -> dict[str, int] | Stat
 
 
 def take_over(run: Run, case: Case) -> int:
-    """Record the replies of earlier runs to the calls of a sample; return how many. Anchors are asked afresh."""
+    """Reuse the replies of earlier runs to the calls of a sample; return their number. Anchors reuse none."""
     if case.sample.control == ANCHOR:
         return 0
     taken = 0
@@ -68,14 +68,14 @@ def take_over(run: Run, case: Case) -> int:
 
 
 async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last: bool) -> dict[str, int]:
-    """Ask everything still unsettled about one dimension of a chunk; return status -> judgments recorded now.
+    """Make all unsettled calls about one dimension of a chunk; return status -> judgments recorded now.
 
     Args:
-        last: nothing asks again after this; unsettled calls stay as recorded.
+        last: no retry follows; unsettled calls remain as recorded.
 
     Raises:
-        JudgeUnavailable, InvalidReply: asking again may settle what remains, and this was not the last time.
-        ExceptionGroup: holds a JudgeStopped: no call can succeed; the others of the chunk are cancelled.
+        JudgeUnavailable, InvalidReply: a retry may settle the remaining calls, and this was not the last one.
+        ExceptionGroup: holds a JudgeStopped: no call can succeed; the other calls of the chunk are cancelled.
     """
     async with asyncio.TaskGroup() as group:
         asked = [
@@ -84,7 +84,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
             for call in case.unsettled(dimension)
         ]
     rows = [row for each in asked if (row := each.result())]
-    counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # no money is left to ask again
+    counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # the budget forbids a retry
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
     if open_calls and not last:
         words = f"{open_calls} calls on {dimension} to be made again: {counted(counts)}"
@@ -93,11 +93,11 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | None:
-    """Make a call; None: the budget has no room for it, as it may have none for what is to be asked again."""
+    """Make a call and record its reply; return None if the budget has no room, which is possible for a retry."""
     budget = run.budget
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     question = run.question(case, prompt, call.order)
-    # What the budget has no room for has had its turn, too: nobody waits for it.
+    # A call that the budget has no room for takes its turn, too, so that no other call waits for it.
     async with _turn(run, case, call, question):
         if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
             return None
@@ -117,7 +117,7 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
 
 @asynccontextmanager
 async def _turn(run: Run, case: Case, call: Call, question: Request) -> AsyncGenerator[None]:
-    """The turn of a call: where it shares beginnings, once the calls have ended that write them."""
+    """Wait for the turn of a call. If it shares its beginning with others, the call that caches it goes first."""
     if not question.key:
         yield
         return
@@ -126,7 +126,7 @@ async def _turn(run: Run, case: Case, call: Call, question: Request) -> AsyncGen
 
 
 async def write_down(run: Run, case: Case, call: Call, answer: Reply) -> Judgment:
-    """Record the reply to a call that was not asked by `judge`: it is read, priced and kept as any other."""
+    """Record the reply to a call that `judge` did not make: read, price and store it as any other."""
     question = Request("", (), "", {})
     charge = await run.bill.charge(question, answer, call.dimension)
     row = _judgment(run, case, run.rubric.prompt(call.dimension), call, answer, charge)

@@ -1,4 +1,4 @@
-"""Load step: check the whole dataset before the first call; texts and pictures stay where they are."""
+"""Load step: check the whole dataset before the first call; texts and pictures are not kept in memory."""
 
 import asyncio
 
@@ -14,10 +14,10 @@ from tasks.parameters import Parameters
 
 @task(name="load", cache_policy=NO_CACHE)
 async def load(flow: str, parameters: Parameters) -> Dataset | State:
-    """Return all there is to judge, as the filters leave it; or Cancelled where the run ends first.
+    """Return all samples that the filters leave; or Cancelled if the run ends first.
 
     Raises:
-        InputError: everything that is wrong with the dataset, with file and row.
+        InputError: all problems of the dataset, by file and row.
     """
     try:
         return await asyncio.to_thread(dataset_of, flow, parameters)

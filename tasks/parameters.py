@@ -1,4 +1,4 @@
-"""Parameters of flows: one model is the command's options, the form and the deployment's parameters.
+"""Parameters of flows: each model defines the options of a command, the form and the parameters of a deployment.
 
 Forms cannot fill in unions and optional lists, and show no markup in descriptions.
 """
@@ -21,12 +21,12 @@ T2I = ("object", "counting", "colors", "position")
 FLOWS = (*PAIRWISE, *T2I)
 DEFAULT_STORE = "jury-store"
 ROOTS = "JURY_ROOTS"
-"""Environment variable that fences a worker: folders and URLs such as s3://bucket/prefix, with commas between them."""
+"""Environment variable that confines a worker to folders and URLs such as s3://bucket/prefix, separated by commas."""
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"
 Tier = Literal["standard", "flex", "batch"]
 FLEX_WAITS = {"timeout_seconds": 900.0, "call_seconds": 1800.0, "patience_seconds": 3600.0}
-"""What the waits of a judge are in the tier flex where they are left as they are: its calls stand in line."""
+"""Waits of a judge in the tier flex, in place of unchanged defaults: calls of that tier are queued."""
 OWN_ARGUMENTS = {
     *("model", "messages", "max_completion_tokens", "max_tokens", "temperature", "reasoning_effort", "seed"),
     *("response_format", "stream", "n"),
@@ -41,27 +41,27 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET = re.compile(r"[A-Za-z0-9_-]+")
 
 FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
-"""Fields that the form begins with, those that a person needs most; the others follow in the order of the model."""
+"""First fields of the form, which people need most; the others follow in the order of the model."""
 OF_SHARDS = ("shard", "evaluation_id")
-"""Fields that are no part of the form: the tags of a run hold them."""
+"""Fields that the form leaves out, because the tags of a run hold them."""
 
 
 def _positions(schema: dict[str, Any]) -> None:
-    """Number the fields for the UIs: PostgreSQL keeps no order of keys."""
+    """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
     fields = schema["properties"]
     order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
     schema["properties"] = {name: {**fields[name], "position": place} for place, name in enumerate(order)}
 
 
 def _form(schema: dict[str, Any]) -> None:
-    """Number the fields, and list their names, which a server quotes where it refuses a misspelled one."""
+    """Number the fields, and list their names, which a server quotes when it refuses a misspelled one."""
     _positions(schema)
     schema.pop("additionalProperties", None)
     schema["propertyNames"] = {"enum": [*schema["properties"]]}
 
 
 _LIKE_A_KEY = re.compile(r"(sk|gsk|xai|hf|pk|AIza)[-_]?\w[\w-]{15}|(?=\w*[a-z])(?=\w*\d)\w{32}")
-"""How providers' keys begin, and long mixtures of letters and digits; names of variables are in capitals."""
+"""Beginnings of providers' keys, and long mixtures of letters and digits; names of variables are in capitals."""
 
 
 class Judge(Record):
@@ -149,7 +149,7 @@ class Judge(Record):
     @field_validator("extra", "headers", mode="before")
     @classmethod
     def _read_json(cls, given: Any) -> Any:
-        """A command line has no other way to give an object."""
+        """Parse JSON text, since a command line has no other way to give an object."""
         try:
             found = json.loads(given) if isinstance(given, str) else given
         except (ValueError, RecursionError):
@@ -179,7 +179,7 @@ class Judge(Record):
                 raise InputError(
                     f"judge.headers holds {name!r}, which is no name of a header or one that the program sends itself"
                 )
-            if not _SECRET.fullmatch(secret):  # It is not quoted: it may be a key, put where its name belongs.
+            if not _SECRET.fullmatch(secret):  # It is not quoted: it may be a key in the place of its name.
                 raise InputError(
                     f"judge.headers: what stands for {name} is no name of an environment variable or Secret block, "
                     "which have letters, digits, _ and -; the value itself is never given here"
@@ -217,7 +217,7 @@ class Judge(Record):
                     "address, such as http://localhost:8000/v1"
                 )
             return self
-        if self.base_url.isalnum():  # a short name, which `endpoint.known` looks up where a run begins
+        if self.base_url.isalnum():  # a short name, which `endpoint.known` looks up when a run begins
             return self
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
@@ -237,7 +237,7 @@ class Judge(Record):
 
     @property
     def asked_besides(self) -> dict[str, str]:
-        """Settings of every call that not all judges need, where they are given; they are part of keys."""
+        """Return the given settings of every call that not all judges need; they are part of each call's key."""
         objects = {"extra": self.extra, "headers": self.headers}
         return {
             **({"effort": self.effort} if self.effort else {}),
@@ -373,16 +373,16 @@ class Parameters(Record):
 
     @property
     def to_be_split(self) -> bool:
-        """Whether this run only starts the shards and puts them together."""
+        """Return whether this run only starts the shards and combines their results."""
         return self.shards > 1 and not self.shard and not self.quote
 
     def order_list(self) -> tuple[Order, ...]:
-        """Orders in which the pictures of a sample are shown."""
+        """Return the orders in which the pictures of a sample are shown."""
         return ("single",)
 
     @property
     def shares_beginnings(self) -> bool:
-        """Whether the questions about a sample begin alike, for a cache to read."""
+        """Return whether the questions about a sample begin alike, so that a cache can serve the beginning."""
         return False
 
     def once(self) -> Self:
@@ -423,12 +423,12 @@ class PairwiseParameters(Parameters):
     )
 
     def order_list(self) -> tuple[Order, ...]:
-        """Orders asked, the published one first."""
+        """Return the orders that are asked, the published one first."""
         return ("human_first", "model_first") if self.orders == "both" else ("human_first",)
 
     @property
     def shares_beginnings(self) -> bool:
-        """Whether the questions about a sample begin alike, for a cache to read."""
+        """Return whether the questions about a sample begin alike, so that a cache can serve the beginning."""
         return self.layout == "shared"
 
     def once(self) -> Self:
@@ -458,20 +458,21 @@ P = TypeVar("P", bound=Parameters | Collect)
 
 
 def roots() -> list[str]:
-    """Return the folders and buckets that `JURY_ROOTS` lists; empty: the worker is not fenced."""
+    """Return the folders and buckets that `JURY_ROOTS` lists; empty: the worker is not confined."""
     return [root for each in os.environ.get(ROOTS, "").split(",") if (root := each.strip())]
 
 
 def default_store() -> str:
-    """Return the store where none is named: that of `JURY_STORE`, or `jury-store` here."""
+    """Return the default store: that of `JURY_STORE`, or `jury-store` in the current folder."""
     return os.environ.get("JURY_STORE") or DEFAULT_STORE
 
 
 def at_store(parameters: P) -> P:
-    """Return the parameters with the store that is meant on this machine.
+    """Return the parameters with the store of this machine in place of the default name.
 
     Raises:
-        InputError: the store is relative, in a process that Prefect started for one run: its folder may go with it.
+        InputError: the store is relative, in a process that Prefect started for one run: its folder may be removed
+            with it.
     """
     store = default_store() if parameters.store == DEFAULT_STORE else parameters.store
     if "PREFECT__FLOW_RUN_ID" in os.environ and "://" not in store and not Path(store).expanduser().is_absolute():

@@ -21,7 +21,7 @@ from tasks.presentation.markup import QUOTE, plain
 from tasks.records import RunStart
 
 ANSWER_SECONDS = 20.0
-"""Longest wait for the server to take in the artifacts, with all that Prefect's client asks again by itself."""
+"""Longest wait for the server to store the artifact, including all retries of Prefect's client."""
 
 PAGES_SECONDS = 120.0
 
@@ -30,23 +30,23 @@ _log = get_logger("image-jury")
 
 @task(name="report", cache_policy=NO_CACHE)
 async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
-    """Show the run as artifacts; return it in one sentence, or more if it is worse than the last.
+    """Show the run as an artifact and on the pages; return it in a sentence, with more for drops and page failures.
 
     Args:
-        store: as its user names it.
-        run_id: of a run, or of an evaluation in shards.
-        key: of its artifacts.
+        store: store as its user names it.
+        run_id: id of a run, or of an evaluation in shards.
+        key: key of the run's artifacts.
     """
     folder = local_cache(store)
     summary = await asyncio.to_thread(summarize, folder, run_id)
-    if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
+    if summary.start.run_id != summary.start.evaluation_id:  # a shard alone is no result
         return sentence(summary)
     past = await _past(folder, summary.start) if scheduled else None
     large = summary.start.samples > LARGE
     renewing = asyncio.create_task(asyncio.to_thread(renew_behind if large else renewed, store, run_id))
     try:
         await publish(summary, key, warnings, past)
-    finally:  # a drop is announced even where it cannot be shown
+    finally:  # a drop is announced even if it cannot be shown
         dropped = announce(folder, summary.start, past, key) if past else []
         unmade = await _waited_for(renewing) or []
     cost, page = "; ".join(cost_lines(summary)), where(page_of(summary.store, summary.start.run_id))
@@ -55,7 +55,7 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
 
 
 async def report_or_warn(store: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
-    """Report a run as `report` does; return a warning where that fails: no run fails for want of a report."""
+    """Report a run as `report` does; return a warning if that fails, because no run fails for lack of a report."""
     try:
         return await report(store, run_id, warnings, scheduled, key)
     except Exception as error:
@@ -64,7 +64,7 @@ async def report_or_warn(store: str, run_id: str, warnings: list[str], scheduled
 
 
 async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | None:
-    """What there is to say of the pages; a bucket that answers late, or has much that is new here, holds up no run."""
+    """Wait for the pages; return their warnings. A slow bucket, or one with much new data, must not hold up a run."""
     try:
         async with asyncio.timeout(PAGES_SECONDS):
             return await asyncio.shield(renewing)
@@ -73,19 +73,19 @@ async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | N
 
 
 def renewed(store: str, run_id: str) -> list[str]:
-    """Make the store's pages show a run, here and in its bucket; return a message where that fails."""
+    """Make the store's pages show a run, here and in its bucket; return a message if that fails."""
     from tasks.pages.sent_pages import renew_and_send  # DuckDB, which is not needed before the end of a run
 
     try:
         renew_and_send(store, [run_id])
-    except Exception as error:  # no run fails for want of a page
+    except Exception as error:  # no run fails for lack of a page
         _log.debug("The pages could not be made", exc_info=error)
         return [f"The store's pages do not show it yet: {error}; the next run or `jury sync` makes them."]
     return []
 
 
 async def _past(store: Path, start: RunStart) -> Past | None:
-    """What a run is shown beside; None where that cannot be found out, which is no reason to show nothing."""
+    """Return the earlier results shown beside a run; None if that fails, and the run is shown without them."""
     try:
         return await asyncio.to_thread(look_back, store, start)
     except Exception as error:
@@ -96,7 +96,7 @@ async def _past(store: Path, start: RunStart) -> Past | None:
 def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
     """Emit an event for every drop, and for every judge that moved; return a sentence for each open one.
 
-    An event is noted as told after it is sent: a run killed in between tells twice, which is better than never.
+    An alarm is recorded after its event is sent: a run killed in between reports it twice, which is better than never.
     """
     from tasks.comparing.alarms import note_told, payload_of, resource_of
 
@@ -114,7 +114,7 @@ def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
 
 
 async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:
-    """Create the artifact of this key."""
+    """Create the artifact with this key."""
     text = await asyncio.to_thread(markdown, summary, warnings, past)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):

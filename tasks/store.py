@@ -1,4 +1,4 @@
-"""Store step: land a run, and whatever else the history lacks, in the history."""
+"""Store step: land a run, and all others that the history lacks, in the history."""
 
 import asyncio
 from pathlib import Path
@@ -24,7 +24,7 @@ async def store(folder: str, run_id: str) -> None:
 
 
 async def store_or_warn(folder: str, run_id: str) -> list[str]:
-    """Land one run; return a warning where that fails, which costs nothing else: the ledger holds everything."""
+    """Land one run; return a warning if that fails. Nothing is lost, because the ledger has everything."""
     try:
         await store(folder, run_id)
     except (InputError, OSError) as error:

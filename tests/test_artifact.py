@@ -149,7 +149,7 @@ def test_an_image_is_shown_with_its_aspects_and_its_check(tmp_path: Path) -> Non
     keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
     text = markdown(summary(tmp_path, row, **asked))
     assert [title for title, *_ in pictures(text)] == ["Scores", "Image"]
-    assert cells(text, "position_accuracy") and "What was asked for is not there." in text
+    assert cells(text, "position_accuracy") and "Not all requirements are met." in text
 
 
 def test_a_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:

@@ -192,7 +192,7 @@ def test_the_command_has_anchors_chosen_anew(tmp_path: Path, capsys: pytest.Capt
     given = ["baseline", "restart", "diagram", "--anchors", "--store", str(tmp_path)]
     assert main([*given, "--candidate", "alpha"]) == 2
     assert main(given) == 0
-    assert "the next scheduled run of diagram chooses its anchors anew" in capsys.readouterr().out
+    assert "the next scheduled run of diagram chooses new anchors" in capsys.readouterr().out
     assert main(given) == 2
 
 

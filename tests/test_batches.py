@@ -132,11 +132,11 @@ def test_what_an_endpoint_says_is_told_without_its_key(monkeypatch: pytest.Monke
     with BatchTwin() as twin:
         monkeypatch.setenv("JURY_ENDPOINTS", f"{twin.place}=KEY")
         twin.refuses["ask batch"] = error(401, "Incorrect API key provided: sk-of-the-twin-0001")
-        words = r"does not tell of batch batch-1: 401: .* provided: \[key\]$"
+        words = r"does not report batch batch-1: 401: .* provided: \[key\]$"
         with pytest.raises(BatchesUnavailable, match=words) as told:
             asyncio.run(ask(twin.base_url))
     assert told.value.status == 401
-    with pytest.raises(BatchesUnavailable, match="does not tell of batch batch-1: ") as absent:
+    with pytest.raises(BatchesUnavailable, match="does not report batch batch-1: ") as absent:
         asyncio.run(ask(twin.base_url))
     assert absent.value.status == 0
 

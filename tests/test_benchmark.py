@@ -65,8 +65,8 @@ def test_a_folder_with_a_manifest_is_refused_with_the_file_to_name(tmp_path: Pat
         ({"results": "run.json", "images": "figures"}, "two sources of Model figures"),
         ({"results": "gone.json"}, "results .*/gone.json does not exist$"),
         ({"images": "figure"}, "images .*/figure does not exist$"),
-        ({"results": "figures"}, "figures is no file"),
-        ({"images": "run.json"}, "run.json is no folder"),
+        ({"results": "figures"}, "figures is not a file"),
+        ({"images": "run.json"}, "run.json is not a folder"),
         ({"images": "figures", "stage": ["vanilla"]}, "`stage` picks pictures of a result file"),
         ({"results": "run.json", "stage": ["final"]}, "stage 'final' does not exist"),
     ],
@@ -132,7 +132,7 @@ def test_problems_of_dataset_and_results_are_listed_together(bench: Path):
         loaded(bench, results=str(bench.parent / "run.json"))
     assert str(error.value).splitlines() == [
         "bench has 3 problems:",
-        "  test.json, record 2: id 'test_0' stands in test.json, record 1 before: give one of them another id",
+        "  test.json, record 2: id 'test_0' is already in test.json, record 1: give one of them another id",
         "  test.json, record 3: 'visual_intent' is null, must be text",
         "  run.json, record 2: id 'test_3' is not in the dataset",
     ]

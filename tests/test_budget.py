@@ -140,7 +140,7 @@ def test_where_not_even_one_call_fits_at_its_most_the_run_says_what_to_do() -> N
     money = budget(0.01)
     assert not done(money.starts(lambda: at_most(money, "a")))
     [warning] = money.warnings
-    assert "may cost 0.0150, which does not fit into what is left. Give it that much, set judge." in warning
+    assert "may cost 0.0150, which is more than the budget has left. Allow that much, lower judge." in warning
     known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, 0.003).get))
     assert not done(known.starts(lambda: at_most(known, "a"))) and not known.warnings
 

@@ -104,7 +104,7 @@ def test_a_small_budget_finds_out_what_calls_cost_by_its_first_sample(
     """Four calls at their most do not fit, one does."""
     longer = ("--judge.max-output-tokens", 3000)
     code, out, err = jury(*command(figures, loopback, budget=0.08), *longer)
-    assert code == 3 and "Nothing is known yet" not in err, err
+    assert code == 3 and "calls is still unknown" not in err, err
     [stopped] = [end["stopped"] for end in ends(tmp_path / "store")]
     asked = loopback.count - 1
     assert stopped["spent"] == pytest.approx(asked * CALL) and stopped["spent"] <= 0.08
@@ -112,8 +112,8 @@ def test_a_small_budget_finds_out_what_calls_cost_by_its_first_sample(
 
     code, out, err = jury(*command(figures, loopback, budget=0.02), *longer, "--judge.model", "other")
     assert code == 3 and loopback.count == asked + 1, "nothing is asked"
-    assert "Nothing is known yet of what calls of this judge cost, and one that replies at its longest" in err
-    assert "or ask for a quote first, without a budget" in err and " 0 of 14 samples judged" in " ".join(out.split())
+    assert "The cost of this judge's calls is still unknown. A call with the longest reply" in err
+    assert "or make a quote first, without a budget" in err and " 0 of 14 samples judged" in " ".join(out.split())
 
 
 def test_a_month_is_shared_by_all_runs_of_a_store(

@@ -326,7 +326,7 @@ def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Pat
     assert jury("compare", first, second)[0] == 0
     code, _, err = jury("compare", second, third)
     assert code == 2 and "prompt aesthetics: its text or front matter was changed" in err
-    assert "prompt faithfulness" not in err and 'say so: --across "prompt aesthetics"' in err
+    assert "prompt faithfulness" not in err and 'differences, add --across "prompt aesthetics"' in err
     code, out, _ = jury("compare", second, third, "--across", "prompt aesthetics")
     assert code == 0 and "Across: prompt aesthetics." in out
     trend = ask("SELECT run_id, comparable, break_reason FROM trend WHERE dimension = 'overall'")
@@ -449,7 +449,7 @@ def test_a_run_that_took_most_replies_over_is_not_compared(tmp_path: Path) -> No
     begun = start(run_id, started_at="2026-11-20T03:00:01+00:00")
     shown = markdown(summarize(tmp_path, run_id), (), look_back(tmp_path, begun))
     nothing = "Nothing was measured: 6 of 10 replies about samples were taken over from earlier runs."
-    nothing += " About these the judge was not asked again."
+    nothing += " The judge was not asked about these again."
     assert shown.startswith(f"**{nothing}**") and "so that nothing is compared" in shown
     assert nothing in sentence(summarize(tmp_path, run_id))
     assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)

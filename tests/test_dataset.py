@@ -286,7 +286,7 @@ def test_the_drawn_samples_are_not_judged_by_the_pictures_of_a_dataset_that_nobo
 
 # Filters
 
-AMONG = "is not among what this flow judges of the dataset:"
+AMONG = "is not in the part of the dataset that this flow judges:"
 
 
 @pytest.mark.parametrize(

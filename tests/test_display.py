@@ -82,7 +82,7 @@ def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> 
     found = IMAGES.shown(image(score=3, aspects=scored(a=1.5, b=None), satisfied=False, prompt="two cats"), {})
     assert [line[:2] for line in found.table.lines] == [["a", "1.50"], ["b", "–"]]
     assert found.above == (Quoted("Prompt (counting): ", "two cats"),)
-    assert found.outcome.after == " What was asked for is not there."
+    assert found.outcome.after == " Not all requirements are met."
 
 
 def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:

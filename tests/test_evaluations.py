@@ -153,7 +153,7 @@ def test_a_repeat_that_asked_a_few_failed_calls_again_measured_nothing(tmp_path:
     found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * 17, *[0] * 3)))
     assert (found, found.measured) == (Anew(20, 3), False)
     nothing = "Nothing was measured: 17 of 20 replies about samples were taken over from earlier runs."
-    assert found.words == f"{nothing} About these the judge was not asked again."
+    assert found.words == f"{nothing} The judge was not asked about these again."
 
 
 @pytest.mark.parametrize(("taken", "measured"), [(10, True), (11, False), (20, False), (0, True)])

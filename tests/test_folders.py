@@ -119,9 +119,9 @@ def test_what_is_no_file_is_no_picture(tmp_path: Path, name: str):
     [
         ("images\\a.png", r"path 'images\\\\a.png' has backslashes: write 'images/a.png'"),
         ("gone\\a.png", r"path 'gone\\\\a.png' has backslashes: write 'gone/a.png'"),
-        ("images/A.png", "path 'images/A.png' is there with other large and small letters: write 'images/a.png'"),
-        ("Images/a.PNG", "path 'Images/a.PNG' is there with other large and small letters: write 'images/a.png'"),
-        ("A.png", "path 'A.png' is there with other large and small letters: write 'images/a.png'"),
+        ("images/A.png", "path 'images/A.png' exists in another case: write 'images/a.png'"),
+        ("Images/a.PNG", "path 'Images/a.PNG' exists in another case: write 'images/a.png'"),
+        ("A.png", "path 'A.png' exists in another case: write 'images/a.png'"),
     ],
 )
 def test_a_name_in_another_notation_says_how_it_is_written(tmp_path: Path, asked: str, words: str):

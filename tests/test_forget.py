@@ -155,7 +155,7 @@ def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any)
     assert "8 replies and 2 outcomes were forgotten at a request" in page and "no missing output" in page
     end = read_end(folder(store, FIRST))
     assert end and (end.outcomes, end.judgments, end.calls) == ({"complete": 9}, {"ok": 36}, 36)
-    assert end.warnings[:2] == ("A warning is left out, for it may name what was forgotten.", "Fine.")
+    assert end.warnings[:2] == ("A warning was left out, because it may name forgotten data.", "Fine.")
 
 
 @pytest.mark.usefixtures("without_pages")
@@ -264,7 +264,7 @@ def test_status_names_what_was_stopped_and_sync_or_the_next_command_finishes_it(
     keep_plan(store, make_plan(store, "sample", SECRET, ""))
     assert told() == (3, [f"forgetting begun and not finished: `jury sync --store {store}` does the rest"])
     code, out, _ = jury(*given, "--store", store)
-    assert code == 0 and "what was" in out and places(store, SECRET) == [] and told() == (0, [])
+    assert code == 0 and "is complete" in out and places(store, SECRET) == [] and told() == (0, [])
     assert jury("sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
 
@@ -293,9 +293,9 @@ def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
         ((), "name one thing to be forgotten: --run RUN, --candidate NAME or --sample ID"),
         (("--run", "2026", "--sample", "s1"), "name one thing to be forgotten"),
         (("--run", "202611"), "--run 202611: 3 runs begin so: "),
-        (("--run", "1999"), f"nothing is known of the run '1999'; there is {FIRST}"),
-        (("--candidate", "nobody"), "nothing is known of the candidate 'nobody'; there is alpha"),
-        (("--sample", "s1", "--flow", "plot"), "nothing is known of the sample 's1'"),
+        (("--run", "1999"), f"has no run '1999'; there is {FIRST}"),
+        (("--candidate", "nobody"), "has no candidate 'nobody'; there is alpha"),
+        (("--sample", "s1", "--flow", "plot"), "has no sample 's1'"),
         (("--run", FIRST, "--flow", "diagram"), "--flow goes with --candidate and --sample"),
         (("--sample", SECRET), "nobody can be asked here: --yes forgets without asking"),
     ],

@@ -217,7 +217,7 @@ def test_a_folder_without_its_row_takes_that_of_the_list(tmp_path: Path):
     note = "a has no metadata.jsonl: the list's prompt is taken"
     assert [entry.sample.notes for entry in found.entries] == [(note,), (), (note,)]
     (root / LIST).unlink()
-    assert f"a/00002: has no metadata.jsonl, and there is no {LIST} to say what its prompt is" in complaint(root)
+    assert f"a/00002: has no metadata.jsonl, and there is no {LIST} with its prompt" in complaint(root)
 
 
 def test_a_picture_that_a_link_leads_out_of_the_dataset_is_refused(tmp_path: Path):

@@ -109,7 +109,7 @@ def test_a_full_disk_leaves_the_old_history_and_the_next_run_catches_up(tmp_path
     size = (tmp_path / HISTORY).stat().st_size
     with files_of(size - 1 + room), pytest.raises(InputError) as raised:
         land(tmp_path)
-    assert str(raised.value).startswith(f"{tmp_path / HISTORY} stays as it was, for it cannot be written: ")
+    assert str(raised.value).startswith(f"{tmp_path / HISTORY} is unchanged, because it cannot be written: ")
     assert "large" in str(raised.value) and "\n" not in str(raised.value)
     assert rows(tmp_path) == before
     assert land(tmp_path).left_out == ()

@@ -87,18 +87,18 @@ def test_what_only_asks_loads_no_statistics(module: str) -> None:
     ("table", "column", "said"),
     [
         ("judgments", "schema", "Version of the row."),
-        ("judgments", "price", "In the currency of the prices given; NULL: no price is known. 0 when reused."),
+        ("judgments", "price", "Price in the currency of the prices given; NULL: unknown. 0 if reused."),
         ("runs", "run_id", "Name of the run and of its ledger folder; ids sort by time."),
         (
             "runs",
             "control_calls",
-            "Those of the calls that were about control samples or anchors. NULL while unfinished.",
+            "Number of calls about control samples or anchors; `calls` includes them. NULL while unfinished.",
         ),
         ("scores", "candidate", "System whose figures or images were judged."),
         ("scores", "ties", "Overall outcomes Tie. NULL for generated images."),
         ("scores", "image_mean", "Mean over images, 0-10 or a share. NULL for figures."),
         ("scores", "n", "Samples of the group. Of generated images: images."),
-        ("aspect_scores", "score", "0-10; NULL where the aspect does not apply."),
+        ("aspect_scores", "score", "Score, 0-10; NULL if the aspect does not apply."),
         ("labels", "source_sha256", "SHA-256 of that file."),
     ],
 )

@@ -163,7 +163,7 @@ def test_a_summary_of_images_has_scores_and_notable_images(tmp_path: Path) -> No
     summary = summarize(tmp_path, keep(tmp_path, "counting", 0, found))
     grades = [each for each in summary.scores if isinstance(each, GradeRow)]
     assert grades == summary.scores and row(grades).scored == 3
-    told = {"Good, but not what was asked": "0/0", "Overall and aspects pull apart": "1/0", "Good": "2/0"}
+    told = {"Good, but not as asked": "0/0", "Overall and aspects pull apart": "1/0", "Good": "2/0"}
     assert {each.why: each.outcome.sample_id for each in summary.notable} == {**told, "Not scored": "3/none"}
     assert not summary.all_ok
 

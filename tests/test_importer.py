@@ -267,7 +267,9 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path):
     folder = import_prompts(source, str(tmp_path / "set")).folder
     shipped = load_rubric("diagram", "paper")
     for name in (str(folder), str(source), "paper"):
-        with pytest.raises(ValueError, match=r"(set|published.txt|sets/paper): exists; allowed: a name that is free"):
+        with pytest.raises(
+            ValueError, match=r"(set|published.txt|sets/paper): already exists; allowed: an unused name"
+        ):
             import_prompts(write(tmp_path, ONE), name)
     with pytest.raises(ValueError, match=r"published.txt/set: cannot be written: "):
         import_prompts(source, str(source / "set"))

@@ -157,7 +157,7 @@ def test_the_command_has_all_of_them_as_json(capsys: pytest.CaptureFixture[str])
     assert main(["endpoints", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [each.model_dump(mode="json") for each in endpoints().values()]
     assert main(["endpoints", "opnai"]) == 2
-    assert "no endpoint is known as 'opnai'; there are openai, " in capsys.readouterr().err
+    assert "there is no endpoint 'opnai'; known names: openai, " in capsys.readouterr().err
 
 
 # Tiers
@@ -178,9 +178,12 @@ def test_calls_in_flex_wait_longer_unless_somebody_set_how_long(name: str) -> No
 @pytest.mark.parametrize(
     ("base_url", "words"),
     [
-        ("mistral", "judge.service_tier is 'flex': Mistral is not known to have it; those that have are OpenAI, Azure"),
-        ("https://judge.example/v1", "nothing is known of the endpoint https://judge.example/v1; those that have are "),
-        (EMBEDDED, "nothing is known of the endpoint embedded; those that have are "),
+        ("mistral", "judge.service_tier is 'flex': Mistral does not document it; it is available from OpenAI, Azure"),
+        (
+            "https://judge.example/v1",
+            "the service tiers of the endpoint https://judge.example/v1 are unknown; it is available from ",
+        ),
+        (EMBEDDED, "the service tiers of the endpoint embedded are unknown; it is available from "),
     ],
 )
 def test_a_tier_that_an_endpoint_is_not_known_to_have_is_refused_by_name(base_url: str, words: str) -> None:

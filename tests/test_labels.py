@@ -223,7 +223,7 @@ def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> No
         import_labels(tmp_path, written(tmp_path / f"{name}.jsonl", verdict()), "diagram")
     (folder(tmp_path, "one") / LABELS).write_bytes(b"")
     done = land(tmp_path)
-    assert done.labels == ("two",) and "damaged: found 0 rows, label.json tells of 1" in done.left_out[0]
+    assert done.labels == ("two",) and "damaged: found 0 rows, label.json counts 1" in done.left_out[0]
     (folder(tmp_path, "two") / ABOUT).write_text('{"schema": 7, "name": 2}')
     with pytest.raises(InputError, match=r"label\.json, line 1: damaged: name: Input should be a valid string"):
         read_label_set(folder(tmp_path, "two"))

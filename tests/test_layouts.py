@@ -118,7 +118,7 @@ def test_what_stands_beside_scores_of_the_shared_layout_and_not_of_the_published
         f"layout shared: `jury compare RUN {SHARED} --across layout`, RUN in the published layout, shows how far both "
         "layouts agree"
     )
-    silent = "layout shared: the judge told of none of 12,000 input tokens that it read from a cache"
+    silent = "layout shared: the judge reported none of 12,000 input tokens as read from a cache"
     assert layout_lines(shared, SHARED, 12_000, 0) == [silent, compared]
     at_home = {**shared, "endpoint": "http://localhost:8000/v1"}
     assert "(vLLM: by itself, in blocks of 16 tokens" in layout_lines(at_home, SHARED, 12_000, 0)[0]

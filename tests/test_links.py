@@ -62,7 +62,7 @@ def test_an_empty_name_of_a_folder_is_none(tmp_path: Path, monkeypatch: pytest.M
 def test_a_hugging_face_cache_is_read_once_its_blobs_are_named(tmp_path: Path):
     manifest, blobs = hugging_face_cache(tmp_path)
     words = told("diagram", manifest)
-    assert f"path 'h.png' leaves the dataset folder {manifest.parent}, for a link leads to {blobs}/sha1" in words
+    assert f"path 'h.png' leaves the dataset folder {manifest.parent}, since a link leads to {blobs}/sha1" in words
     assert f"give --follow-links {blobs} if links may lead there" in words
     dataset = load("diagram", manifest, follow_links=[str(blobs)])
     assert pictures(dataset, "human") == [png(9), png(9)]

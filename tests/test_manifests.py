@@ -117,13 +117,13 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "link": ("linked.png", "m.csv, row 1: path 'linked.png' leaves the dataset folder"),
     "URL": ("https://example.org/1.png", "m.csv, row 1: 'https://example.org/1.png' is a URL, and no URL is fetched"),
     "typo": ("otu/1.png", "data: no file named in 'otu' is there, such as 'otu/1.png'; there is no such folder"),
-    "case": ("OUT/1.png", "m.csv, row 1: path 'OUT/1.png' is there with other large and small letters: write 'out/1"),
+    "case": ("OUT/1.png", "m.csv, row 1: path 'OUT/1.png' exists in another case: write 'out/1"),
     "backslash": ("out\\1.png", r"m.csv, row 1: path 'out\\1.png' has backslashes: write 'out/1.png'"),
     "base64": (inline(9), "m.csv, row 1: key 'model_image' holds a picture in base64 without its kind: write data:im"),
     "EPS": ("f.eps", "m.csv, row 1: f.eps is not a picture that can be judged: found PostScript (EPS): convert it"),
 }
 """What a user does wrong -> the cell, and how it is told."""
-TWICE = "stands in m.jsonl, line 1 before: give one of them another id"
+TWICE = "is already in m.jsonl, line 1: give one of them another id"
 
 
 @pytest.mark.parametrize("what", MISTAKES)

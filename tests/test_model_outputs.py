@@ -92,7 +92,7 @@ def test_a_sample_without_a_record_says_so(tmp_path: Path):
         (
             [result(0), result(1), result(0)],
             (),
-            "run.json, record 3: id 'test_0' stands in run.json, record 1 before: keep one of them",
+            "run.json, record 3: id 'test_0' is already in run.json, record 1: keep one of them",
         ),
         ([result(0, id=None)], (), "run.json, record 1: id is null, must be text"),
         ([result(0, **{KEY: 5})], (), f"run.json, record 1: '{KEY}' is a number, must be text or null"),
@@ -169,7 +169,7 @@ def test_a_picture_of_another_case_or_a_format_without_a_reader_is_told_with_its
     assert str(error.value).splitlines()[1:] == [
         "  figures: b.eps is not a picture that can be judged: found PostScript (EPS): convert it to PDF, PNG or JPEG; "
         "allowed are PNG, JPEG, WebP, GIF, AVIF, TIFF, BMP, and PDF and SVG by the extra `vector`",
-        "  figures: A.png has other letters than sample 'a', large or small: rename it",
+        "  figures: A.png differs from sample 'a' only in case: rename it",
     ]
 
 

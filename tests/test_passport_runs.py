@@ -136,7 +136,7 @@ def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, ju
 def test_a_line_that_no_flow_needs_fails_and_the_command_does_not(key: Key, jury: Jury) -> None:
     with LoopbackJudge(CountsNoPictures(key)) as loopback:
         code, out, _ = jury("passport", *judged_by(loopback)[:4])
-    assert code == 0 and "tells its tokens: pictures are not counted (✗ FAILED)" in out
+    assert code == 0 and "reports its tokens: pictures are not counted (✗ FAILED)" in out
 
 
 def test_the_embedded_judge_fails_what_pixels_do_not_tell(jury: Jury, ask: Ask) -> None:

@@ -103,7 +103,11 @@ def test_a_file_of_that_very_name_is_no_pattern(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [("a\0*", "holds a NUL character"), ("{date:\0}", "holds a NUL character"), ("~no-such-user/x", "home directory")],
+    [
+        ("a\0*", "contains a NUL character"),
+        ("{date:\0}", "contains a NUL character"),
+        ("~no-such-user/x", "home directory"),
+    ],
 )
 def test_a_path_that_cannot_be_one_is_the_users_mistake(path: str, words: str) -> None:
     with pytest.raises(InputError, match=f"dataset: .*{words}"):

@@ -191,7 +191,7 @@ class TestDrawn:
     def test_time_is_bounded(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(rare_formats, "SECONDS", 1)
         data = svg(SLOW + 200 * '<rect width="60" height="40" filter="url(#f)"/>')
-        assert refusal(data) == "SVG that takes more than 1 s to be shown, which is the most allowed"
+        assert refusal(data) == "SVG that takes more than 1 s to be shown, the most allowed"
 
 
 @pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])
@@ -229,7 +229,7 @@ def test_a_package_that_is_broken_is_named_and_never_the_picture(
         import_fault.cache_clear()
     assert str(told.value).startswith(
         f"figure is {name}, which is drawn by the package {package}, and that is installed but broken ({words}): "
-        f"install it anew (pip install --force-reinstall {package}), or convert the file ("
+        f"reinstall it (pip install --force-reinstall {package}), or convert the file ("
     )
 
 

@@ -181,7 +181,9 @@ def test_a_schedule_that_people_deleted_stays_deleted(house: House) -> None:
     house.delete_schedule("nightly")
     for schedules in ([NIGHTLY, WEEKLY], [{**NIGHTLY, "cron": "0 9 * * *"}, WEEKLY]):
         told = house.up(schedules=schedules)
-        assert told.said == ["schedule nightly was deleted here, and stays so; `jury up --reset` takes the list's"]
+        assert told.said == [
+            "schedule nightly was deleted here and is not made again; `jury up --reset` takes the list's"
+        ]
         assert told.schedules == ["0 4 * * 0 UTC"]
 
 
@@ -214,8 +216,8 @@ def test_a_deployment_that_was_deleted_stays_so_and_each_start_tells_how_to_get_
         told = house.up()
         assert (told.id, told.schedules) == (None, [])
         assert told.said == [
-            f"was deleted in the UI, and stays so; delete the variable {variable_name(title)} there, too, to get it "
-            "back at the next start"
+            f"was deleted in the UI and is not made again; delete the variable {variable_name(title)} there, too, to "
+            "get it back at the next start"
         ]
     house.client._client.delete(f"/variables/name/{variable_name(title)}").raise_for_status()
     assert house.up().said == [] and house.form == FORM

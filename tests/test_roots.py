@@ -71,7 +71,7 @@ OUTSIDE = [
 @pytest.mark.parametrize("field", FENCED)
 @pytest.mark.usefixtures("root")
 def test_no_parameter_leads_outside(field: str, place: str) -> None:
-    with pytest.raises(InputError, match=r"leads outside of .*, which is what JURY_ROOTS allows here"):
+    with pytest.raises(InputError, match=r"leads outside of .*, the places that JURY_ROOTS allows here"):
         check_place(field, place)
 
 

@@ -308,7 +308,7 @@ def test_an_empty_array_holds_no_record():
         ('["text", {}]', "after record 0: found other text where"),
         ("[{},]", "after record 1: found ','"),
         ("[{}}", "after record 1: found '}'"),
-        ("[{}] []", r"found '\[\]' behind the end of the array"),
+        ("[{}] []", r"found '\[\]' after the end of the array"),
     ],
 )
 def test_a_broken_array_is_refused_with_the_record_before_the_break(text: str, words: str):

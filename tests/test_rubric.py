@@ -23,7 +23,7 @@ BODY = "Compare Left Picture and Right Picture under their Words."
 
 ALL = "Model, Human, Both are good, Both are bad"
 BOTH, EACH = '["Model", "Human"]', f"at least one of {ALL}, each once"
-TABLE = "a table of context, caption, human and model, each with a label that is text and not empty"
+TABLE = "a table of context, caption, human and model, each with a label that is non-empty text"
 
 
 def write(folder: Path, name: str = "diagram/readability", front: str = FRONT, body: str = BODY) -> Path:

@@ -94,7 +94,7 @@ def test_all_that_is_wrong_with_samples_is_told_at_once(tmp_path: Path) -> None:
     first, *others = str(told.value).splitlines()
     assert first == "the list of samples has 3 problems:"
     assert [line.strip().partition(":")[0] for line in others] == ["sample 1 ('1')", "sample 2 ('2')", "sample 3"]
-    assert "model_image leads to no file: no/such.png; where nothing was delivered, give None" in others[0]
+    assert "model_image does not lead to a file: no/such.png; if nothing was delivered, give None" in others[0]
     assert "is of type ImageSample, flow diagram takes FigureSample" in others[2]
 
 

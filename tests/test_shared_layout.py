@@ -168,7 +168,7 @@ def test_a_judge_without_a_cache_is_refused_by_name() -> None:
 def test_of_a_judge_whose_cache_is_not_known_the_run_says_so() -> None:
     assert words("https://api.openai.com/v1") == []
     [unknown], [silent] = words("https://judge.example/v1"), words("http://localhost:11434/v1")
-    assert "not known whether https://judge.example/v1 reads" in unknown and "whether Ollama reads" in silent
+    assert "https://judge.example/v1 may or may not cache" in unknown and "Ollama may or may not cache" in silent
 
 
 def test_of_a_batch_the_run_says_that_no_call_goes_first() -> None:

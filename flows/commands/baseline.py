@@ -35,8 +35,8 @@ def command() -> None:
 @click.option(
     "--anchors",
     is_flag=True,
-    help="Have the anchors of the flow chosen anew by its next scheduled run; the baselines of its scores stay, and an "
-    "alarm of the present anchors ends.",
+    help="Let the next scheduled run of the flow choose new anchors. The baselines of its scores stay; an alarm of the "
+    "present anchors ends.",
 )
 @click.option("--candidate", default="", help="Only of this candidate (default: of all that the flow judges).")
 @store_option
@@ -78,7 +78,7 @@ def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
         raise InputError(f"{store}: there are no anchors of {flow}; its next scheduled run with anchors chooses some")
     if remote:
         remote.send_folder(sets)
-    print(f"the next scheduled run of {flow} chooses its anchors anew; what the present ones told stays in the history")
+    print(f"the next scheduled run of {flow} chooses new anchors; the results of the present ones stay in the history")
     _tell_ended(ended)
     return 0
 

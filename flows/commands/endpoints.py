@@ -20,7 +20,7 @@ from tasks.text import listed
 def command(name: str, as_json: bool) -> int:
     """Print all endpoints, or the documented facts about one."""
     if name and name not in endpoints():
-        raise InputError(f"no endpoint is known as {name!r}; there are {listed(endpoints())}")
+        raise InputError(f"there is no endpoint {name!r}; known names: {listed(endpoints())}")
     shown = [each for each in endpoints().values() if name in ("", each.name)]
     if as_json:
         print(json.dumps([each.model_dump(mode="json") for each in shown], indent=1, ensure_ascii=False))
@@ -29,7 +29,7 @@ def command(name: str, as_json: bool) -> int:
     else:
         rows = [(each.name, each.title, each.address, each.key) for each in shown]
         print("\n".join(aligned([("name", "what", "address", "key"), *rows])))
-        print("\n`jury endpoints NAME` tells what its documentation says.")
+        print("\n`jury endpoints NAME` prints the documented facts about one.")
     return 0
 
 

@@ -56,11 +56,11 @@ def command(run: str, candidate: str, sample: str, flow: str | None, dry_run: bo
         check_idle(folder)
     if plan_of(folder) and not dry_run:
         finish_forgetting(folder, remote)
-        print("what was begun before is forgotten now")
+        print("an unfinished removal from before is complete now")
     asked = _asked(folder, run, candidate, sample, flow or "")
     plan = make_plan(folder, *asked)
     if not plan.runs:
-        raise InputError(f"{store}: nothing is known of the {asked.kind} {asked.name!r}{_known(folder, asked)}")
+        raise InputError(f"{store} has no {asked.kind} {asked.name!r}{_known(folder, asked)}")
     _list(folder, plan)
     if dry_run or not (yes or _is_meant()):
         print("nothing was changed")
@@ -123,7 +123,7 @@ def _list(folder: Path, plan: Plan) -> None:
         say(f"  {name}")
     say(f"  in all {rows[JUDGMENTS]:,} replies and {number_of(rows[OUTCOMES], 'outcome')}")
     say(f"  {number_of(len(plan.pictures), 'picture')} that nothing else shows")
-    say("  all pages, of which those of the newest evaluations of each flow are made anew, and the history likewise")
+    say("  all pages and the history; the history and the pages of each flow's newest evaluations are rebuilt")
 
 
 def _in_prefect(folder: Path, plan: Plan) -> list[str]:

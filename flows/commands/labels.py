@@ -29,18 +29,18 @@ def command() -> None:
 @click.argument(
     "file",
     metavar="FILE",
-    help="What a page of `jury label` saved; or JSON Lines, JSON, CSV or Parquet: README.md lists the columns.",
+    help="File saved by a page of `jury label`, or JSON Lines, JSON, CSV or Parquet: README.md lists the columns.",
     shell_complete=files,
 )
 @click.option(
     "--flow", type=click.Choice(FLOWS), default=None, help="Flow whose samples a table is about; a page tells it."
 )
-@click.option("--name", default="", help="What the labels are called (default: the file's name).")
+@click.option("--name", default="", help="Name of the labels (default: the file's name).")
 @store_option
 def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     """Store the labels of a file; warn if the history or the remote store cannot be reached now."""
     folder = writable_folder(store)
-    with left_to_sync("pages that were made elsewhere are not known now"):
+    with left_to_sync("pages made on other machines are missing for now"):
         if remote := remote_of(store):
             remote.fetch_folder(FOLDER)
     before = {place.name for place in label_folders(folder)}
@@ -78,7 +78,7 @@ def list_all(store: str) -> int:
 
 
 @command.command("remove", cls=Command, help="Remove labels from the store and the history, for good.")
-@click.argument("name", metavar="NAME", help="What they are called; `jury labels list` tells.")
+@click.argument("name", metavar="NAME", help="Name of the labels; `jury labels list` prints all.")
 @store_option
 def remove(name: str, store: str) -> int:
     """Remove labels, also from the bucket of a remote store; other machines drop them with their next sync."""

@@ -36,7 +36,7 @@ def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> in
     folder = local_cache(store)
     wanted = [find(folder, run).run_id for run in runs] or all_evaluations(folder, last)
     if not wanted:
-        raise InputError(f"{store} holds no finished evaluation; `jury status` shows what there is")
+        raise InputError(f"{store} holds no finished evaluation; `jury status` lists its runs")
     made = renew(folder, wanted, with_pictures=not no_pictures)
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
     say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")

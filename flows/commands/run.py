@@ -219,7 +219,7 @@ def _print_summary(summary: Summary) -> None:
     if asked.reused:
         console.print(
             f"{asked.reused:,} replies were taken from earlier runs, {asked.calls:,} calls were made "
-            "(--reuse-hours 0 asks anew)",
+            "(--reuse-hours 0 reuses none)",
             soft_wrap=True,
         )
     if summary.unmeasured:

@@ -29,7 +29,7 @@ from tasks.pictures.thumbnails import make_waiting
 
 
 @click.command(cls=Command)
-@click.option("--rebuild", is_flag=True, help="Make the history anew from all ledgers.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the history from all ledgers.")
 @store_option
 def command(rebuild: bool, store: str) -> int:
     """Load missing ledgers (of a remote store: of all machines) and print changes; return 2 if a ledger is left out."""
@@ -44,7 +44,7 @@ def command(rebuild: bool, store: str) -> int:
     cleaned = plan_of(folder) is not None
     if cleaned:
         finish_forgetting(folder, remote)
-        print("what was asked to be forgotten is removed, and the history made anew")
+        print("the requested removal is complete, and the history is rebuilt")
     once = (BRIDGES.folders, OTHER_CALLS.folders)
     kept = (run_folders, label_folders, passport_folders, *once)
     if not cleaned and not any(found(folder) for found in kept):

@@ -1,4 +1,4 @@
-"""The money of a run: where its budget comes from, which samples it starts, and where it stopped."""
+"""Budget of a run: its source, the samples that it starts, and the place where the run stopped."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -26,21 +26,25 @@ from tasks.spending.order import units
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 
 ASKED_AGAIN = 1.25
-"""Times what all calls cost in 95 of 100 cases: some are made again, since what came could not be used."""
+"""Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
 OPEN = timedelta(hours=OPEN_HOURS)
 
 
 def tariff_of(asked: Parameters) -> Tariff | None:
-    """The prices that the budget of a run is counted in; None: it has no budget, or its judge costs nothing.
+    """Return the prices for the budget of a run; None if it has no budget, or its judge costs nothing.
 
     Raises:
-        InputError: it has one, and no price of its judge is known.
+        InputError: it has a budget, and its judge has no known price; or the month's budget is no valid amount.
     """
     return judge_tariff(asked.judge, asked.budget) if asked.budget or month_budget() else None
 
 
 def judge_tariff(judge: Judge, budget: float) -> Tariff | None:
-    """The same for a judge under a run's own budget; 0: under that of the month."""
+    """Return the prices of a judge for a run's own budget, or for the month's if that is 0; None if it costs nothing.
+
+    Raises:
+        InputError: the judge has no known price.
+    """
     found = tariff(judge, judge.model, judge.service_tier, datetime.now(UTC))
     if found is None:
         which = f"budget is {budget:g}" if budget else f"{VARIABLE} is set"
@@ -60,11 +64,11 @@ async def budget_of(
     remote: Remote | None,
     start: RunStart,
 ) -> AsyncGenerator[Budget | None]:
-    """The budget of a run, its own, the month's or both, for as long as the context lasts; None: it has none.
+    """Yield the budget of a run (its own, the month's or both), or None; then release the unspent rest of the month's.
 
     Raises:
-        InputError: the store cannot keep a month's budget.
-        OSError: the month's budget cannot be read.
+        InputError: the month's budget is no valid amount, or the store cannot be used.
+        OSError: the spending of the month cannot be read.
     """
     if tariff is None:
         yield None
@@ -89,7 +93,7 @@ async def budget_of(
 
 
 def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | None:
-    """Highest likely cost of all calls of a run; None: the cost of its judge's calls is unknown."""
+    """Return the highest likely cost of all calls of a run; None if the cost of its judge's calls is unknown."""
     known = [costs.known(dimension) for dimension in start.dimensions]
     if None in known:
         return None
@@ -102,12 +106,12 @@ def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | N
 async def budget_of_passport(
     judge: Judge, store: Path, remote: Remote | None, passport_id: str, questions: int
 ) -> AsyncGenerator[Budget | None]:
-    """The rest of the month's budget, for a passport, for as long as the context lasts; None: there is no such budget.
+    """Yield the rest of the month's budget, for a passport; None if there is no such budget or the judge costs nothing.
 
     Raises:
-        InputError: what the passport is expected to cost does not fit into it, no price of the judge is known, or the
-            store cannot keep such a budget.
-        OSError: the month's budget cannot be read.
+        InputError: the expected cost of the passport does not fit into the rest, the judge has no known price, the
+            month's budget is no valid amount, or the store cannot be used.
+        OSError: the spending of the month cannot be read.
     """
     amount = month_budget()
     tariff = await asyncio.to_thread(judge_tariff, judge, 0.0) if amount else None
@@ -127,9 +131,9 @@ async def budget_of_passport(
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
-    """Cost of calls of each dimension in earlier runs of this judge, in 95 of 100 cases.
+    """Return the highest cost of a call of each dimension in 95 of 100 cases, by earlier runs of this judge.
 
-    Of a batch nothing is billed before all of it is bought, so that a few earlier replies tell more than none.
+    No call of a batch is billed before all of it is bought, so a few earlier replies are better than none.
     """
     replies = seen(past_replies(store, start), ())
     expected = Expected(replies)
@@ -142,7 +146,7 @@ def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) ->
 
 
 def month_of_store(store: Path, remote: Remote | None, amount: float, own: str) -> Month:
-    """This month of a store, for one of its runs or passports."""
+    """Return the current month's budget of a store, for one of its runs or passports."""
     now = datetime.now(UTC)
     young = now - OPEN
     since = min(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), young)
@@ -153,19 +157,19 @@ def month_of_store(store: Path, remote: Remote | None, amount: float, own: str) 
             remote.fetch(since)
             remote.fetch_starts(young)
             remote.fetch_folder(OTHER_CALLS.folder)
-            since = young  # nothing is added to what is older
+            since = young  # older ledgers do not grow any more
 
     return Month(store, month_of(now), amount, own, fetch)
 
 
 class Shared:
-    """Part of the month's budget that one run may spend, asked for in a thread.
+    """Part of the month's budget that one run may spend; its files are read and written in a thread.
 
-    The limit is written down when the first call is to be made: a run that is refused before leaves no ledger.
+    The limit is written when the first call is due, so that a run that is refused before leaves no ledger.
     """
 
     announce: Callable[[float], None] | None = None
-    """Lets others know of the limit, before the first call."""
+    """Function that announces the limit to other runs, before the first call."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit, self.month, self.budget = limit, limit.month.month, limit.month.budget
@@ -184,13 +188,13 @@ class Shared:
         await in_daemon_thread(lambda: self.limit.keep(total))
 
     async def release(self, spent: float) -> None:
-        """Leave to others what was not spent."""
-        with suppress(OSError):  # it counts for two days, and no longer
+        """Release the unspent amount to other runs."""
+        with suppress(OSError):  # the limit counts for two days at most
             await in_daemon_thread(lambda: self.limit.release(spent))
 
 
 def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> None:
-    """Let a run write the limit of its budget into its ledger, and send it, before its first call."""
+    """Make a run write the limit of its budget into its ledger, and send it, before its first call."""
 
     def write(amount: float) -> None:
         run.ledger.set_limit(amount)
@@ -202,9 +206,9 @@ def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> No
 
 
 async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
-    """Samples that may be started, in their order and as soon as they may; the others are let go.
+    """Yield the samples that may start, in their order and as soon as they may; release the others.
 
-    Where several units fit at once, they come together. Without a budget all of them do.
+    Units that fit at the same time come together. Without a budget, all do.
     """
     budget = run.budget
     if budget is None:
@@ -217,7 +221,7 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
             await budget.fits_or_ends(prices())
         elif not budget.over and not await budget.fits_now(prices()):
             if together:
-                yield together  # what is held for them comes free only when they are judged
+                yield together  # their reserved amounts are released only when they are judged
                 together = []
             await budget.starts(prices)
         if budget.over:
@@ -230,10 +234,10 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
 
 
 def where_stopped(run: Run, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
-    """Place at which the run stopped at its budget; None: it did not.
+    """Return the place at which the run stopped at its budget; None if it did not.
 
     Args:
-        judged: how many samples it came to.
+        judged: number of samples that the run judged or submitted.
     """
     budget = run.budget
     if not budget or not budget.over:
@@ -251,7 +255,7 @@ def where_stopped(run: Run, samples: Sequence[Sample], judged: int) -> BudgetSto
 
 
 def _numbers(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
-    """Candidate -> tag -> units that there are."""
+    """Return candidate -> tag -> number of units."""
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for candidate, tag, _ in {(each.candidate, each.tag, each.subject) for each in samples}:
         found[candidate][tag] += 1

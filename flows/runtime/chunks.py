@@ -1,4 +1,4 @@
-"""Chunks of samples: how many are in memory at once, and what becomes of one before and after its steps."""
+"""Chunks of samples: the number in memory at once, and the work before and after the steps on each chunk."""
 
 import asyncio
 import math
@@ -24,26 +24,26 @@ from tasks.spending.order import chunks
 from tasks.spending.other_calls import note_first_questions
 
 MOST_TAKEN_OVER = 16
-"""Tasks of a run that aggregate samples whose replies were all taken over: each costs the server 30 ms."""
+"""Most tasks of a run that aggregate samples with only reused replies: each costs the server 30 ms."""
 
 READERS = 2
-"""Threads that read a chunk together: one alone waits for Python's lock, which the calls hold, as long as it works;
-more would only take the processor from the calls."""
+"""Threads that read a chunk together. One alone would mostly wait for Python's lock, which the calls hold; more would
+only take the processor from the calls."""
 
 FIRST_PORTION = 16
-"""Samples of a run that are read at first, before it is known how large their pictures are."""
+"""Samples of a run that are read first, while the size of their pictures is unknown."""
 
 PORTION_BYTES = 48_000_000
-"""Of pictures as they are sent: after so many, the judge is asked about what was read of a chunk, by tasks of its own,
-while the rest is read. Few chunks have more: 64 images of 1.5 MB are three portions."""
+"""Bytes of pictures, as they are sent, in one portion of a chunk. The judge is asked about a portion, in tasks of its
+own, while the rest of the chunk is read. Few chunks have more: 64 images of 1.5 MB are three portions."""
 
 
 Work = Callable[[Run, Chunk], Awaitable[None]]
-"""The steps on one chunk of a run."""
+"""Steps on one chunk of a run."""
 
 
 class Chunks:
-    """The samples of one run, chunk after chunk."""
+    """Samples of one run, in chunks."""
 
     def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress, sending: Sending) -> None:
         self.run = run
@@ -53,19 +53,19 @@ class Chunks:
         self._sending = sending
         self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
-        """Samples with nothing to ask, until there are enough of them to be aggregated together."""
+        """Samples without a call to be made, collected until there are enough to aggregate together."""
         self._at_work: list[Chunk] = []
         self._begun = self._aggregated = 0
         self._portion = FIRST_PORTION
-        """Samples that have as many bytes as a portion may have, if they are like those read last."""
+        """Number of samples in a portion, if their pictures are as large as the last ones read."""
         self._probe = probe_request(len(run.kind.display.sides), run.parameters.shares_beginnings)
 
     async def each(self, work: Work) -> None:
-        """Do the work on every chunk, with as many in hand as keep the judge busy and no more.
+        """Do the work on every chunk, with just enough chunks in memory to keep the judge busy.
 
         Raises:
-            JudgeStopped: no further call can succeed, or the judge was waited for in vain; the sentence says what is
-                missing. What is complete by then is decided.
+            JudgeStopped: no further call can succeed, or the wait for the judge was in vain. The message counts the
+                missing samples; those whose calls have all ended are decided.
         """
         try:
             await self._all(work)
@@ -75,7 +75,7 @@ class Chunks:
             raise type(first)(f"{first}. {self._missing()}") from stopped
 
     def _decide_complete(self) -> None:
-        """Decide the samples in hand whose calls have all ended; their chunks never came to the aggregate step."""
+        """Decide the samples in memory whose calls have all ended; their chunks never reached the aggregate step."""
         for case in chain(self._taken_over, *(chunk.cases for chunk in self._at_work)):
             if case.settled and not case.decided:
                 aggregate_sample(self.run, case)
@@ -90,13 +90,13 @@ class Chunks:
 
     async def _all(self, work: Work) -> None:
         run = self.run
-        # Samples with earlier replies come by a stream of their own: thousands of them would keep the first call back.
-        # With a budget all keep their order, by which it is decided what the budget covers.
+        # Samples with earlier replies have a stream of their own: thousands of them would delay the first call.
+        # With a budget all samples keep their order, because it decides which of them the budget covers.
         known = [] if run.budget else [each for each in self._samples if run.replies.have(each)]
         others = self._samples if not known else [each for each in self._samples if not run.replies.have(each)]
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies):
-                # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
+                # No reply can be reused, so the judge is needed: ask it a first question while the first chunk is read.
                 group.create_task(run.vlm.probe(self._probe))
             group.create_task(self._stream(others, work))
             group.create_task(self._stream(known, work))
@@ -119,9 +119,9 @@ class Chunks:
     def _most_in_hand(self, size: int) -> int:
         parameters = self.run.parameters
         calls = size * len(parameters.order_list())
-        if not parameters.shares_beginnings:  # where they do, only one of them is asked at first
+        if not parameters.shares_beginnings:  # if they do, only one of them is asked at first
             calls *= len(self.run.rubric.prompts) * parameters.votes
-        # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
+        # More than fill the judge: one is being read, and if two end together, a third must keep the judge busy.
         return math.ceil(parameters.judge.concurrency / calls) + 3
 
     async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
@@ -185,16 +185,18 @@ class Chunks:
         self._sending.wake()
 
     async def _warm_up(self) -> None:
-        """Get the end of the run ready once hardly anything is left to read and only the judge is waited for."""
+        """Prepare the end of the run once little is left to read and the run only waits for the judge."""
         async with self._reading:
             await asyncio.to_thread(_get_end_ready, Path(self.run.parameters.store))
 
 
 def _get_end_ready(store: Path) -> None:
-    """Start what draws the chart, import what loads the history (DuckDB, numpy and scipy take half a second), and make
-    an empty one in a new store, which takes a quarter."""
+    """Start the process that draws the chart, import the modules of the history, and make an empty one in a new store.
+
+    The imports (DuckDB, numpy and scipy) take half a second, the empty history a quarter.
+    """
     warm_up()
     import_module("tasks.history.rows")
     landing = import_module("tasks.history.landing")
-    with suppress(InputError):  # the store step tells
+    with suppress(InputError):  # the store step reports it
         landing.prepare(store)

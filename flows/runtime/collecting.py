@@ -1,7 +1,7 @@
-"""Runs whose calls are bought as batches: put down as any run is read, sent, and taken as far as they get.
+"""Runs whose calls are bought as batches: submit them, advance them as far as possible, and end them.
 
-Every step can be broken off and done again: the ledger gets no row twice. Only one process at a time is at work on a
-run, and memory does not grow with the files.
+Every step can be interrupted and repeated: the ledger gets no row twice. Only one process at a time works on a run, and
+memory does not grow with the files.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from tasks.store import store_or_warn
 from tasks.text import printable
 
 Finish = Callable[[Session], Awaitable[State]]
-"""The steps on a run that has ended: store and report."""
+"""Steps on a run that has ended: store and report."""
 DEPLOYMENT = "collect/collect"
 EVERY = timedelta(minutes=10)
 _UNKNOWN = (
@@ -50,16 +50,16 @@ _UNKNOWN = (
 
 
 def waiting(run_id: str, words: str) -> State:
-    """The state of a run that waits."""
+    """Return the state of a run that waits."""
     told = f"Run {run_id} waits for its replies: {words}. `jury collect` takes them in."
     return Completed(name=WAITING, message=told, data={"run_id": run_id, "warnings": [], "waits": told})
 
 
 async def collected(store: str, run_id: str, finish: Finish) -> State:
-    """Take a waiting run as far as it gets; return its state, `Waiting` or as that of any run that has ended.
+    """Advance a waiting run as far as possible; return its state: `Waiting`, or that of any run that has ended.
 
     Raises:
-        InputError: its endpoint refuses or cannot be reached, or it cannot be read any more; it goes on waiting.
+        InputError: its endpoint refuses or cannot be reached, or the run cannot be read any more; it still waits.
     """
     try:
         with locked(Path(store), run_id) as log:
@@ -71,7 +71,7 @@ async def collected(store: str, run_id: str, finish: Finish) -> State:
 
 
 async def _taken_further(log: Log, finish: Finish) -> State:
-    if not log.prepared:  # a kill while it was put down: nothing of it was sent
+    if not log.prepared:  # killed during its submission: nothing of it was sent
         remove(log)
         return Completed(message=f"Run {log.run_id} was never handed in.", data={"run_id": "", "warnings": []})
     state = None
@@ -84,7 +84,7 @@ async def _taken_further(log: Log, finish: Finish) -> State:
 
 
 async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
-    """The state of a run that has ended, its files forgotten where the endpoint is there."""
+    """Return the state of a run that has ended; delete its files, or add a warning if the endpoint is unavailable."""
     message = f"Run {log.run_id} has ended."
     state = state or Completed(message=message, data={"run_id": log.run_id, "warnings": []})
     try:
@@ -96,7 +96,7 @@ async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
 
 
 async def _taken_in(log: Log, asked: Parameters, finish: Finish) -> State:
-    """Take in the replies, and end the run; the flow run that handed it in shows it, too."""
+    """Record the replies, and end the run; the flow run that submitted it shows the end, too."""
     start, told = read_start(log.run), log.prepared
     assert told
     async with opened(start.flow, asked, []) as session:
@@ -108,7 +108,7 @@ async def _taken_in(log: Log, asked: Parameters, finish: Finish) -> State:
 
 
 async def handed_in(session: Session, dataset: Dataset, finish: Finish) -> State:
-    """Hand a run in, and take it as far as it gets at once: as a rule to where it waits."""
+    """Submit a run, and advance it as far as possible at once: usually until it waits for its batches."""
     run_id, unstored = await _hand_in(session, dataset)
     try:
         state = await collected(session.place, run_id, finish)
@@ -124,14 +124,14 @@ async def handed_in(session: Session, dataset: Dataset, finish: Finish) -> State
 
 
 async def _hand_in(session: Session, dataset: Dataset) -> tuple[str, list[str]]:
-    """Put down the samples, all or those that the budget has room for, and what is to be asked about them.
+    """Write the samples, all or those that the budget covers, and the requests about them.
 
     Returns:
-        The run that waits: this one, or one that waits already and asks the very same, and nothing of this one stays.
-        And why the history does not show it; empty: it does.
+        Id of the run that waits: this one, or one that waits already with the same calls; then nothing of this one
+        remains. And a warning if the history does not show it; empty: it does.
 
     Raises:
-        InputError: the budget has no room for all of them, since nothing is known of what calls of this judge cost.
+        InputError: the budget does not cover all samples, and the cost of this judge's calls is unknown.
     """
     waits = await _put_down(session, dataset)
     await session.finish_thumbnails()
@@ -139,13 +139,13 @@ async def _hand_in(session: Session, dataset: Dataset) -> tuple[str, list[str]]:
 
 
 async def _put_down(session: Session, dataset: Dataset) -> str:
-    """Return the id of the run that waits."""
+    """Write the samples and their requests; return the id of the run that waits."""
     session.waits = True
     async with session.judging(dataset, Withheld) as chunks:
         run, store, turn = chunks.run, Path(session.store), asyncio.Lock()
         begin(store, session.run_id)
         with locked(store, session.run_id) as log:
-            assert log  # nobody else knows of the run
+            assert log  # the run is new: no other process has locked it
             handing_in = HandingIn(run, log)
 
             async def put_down(_: Run, chunk: Chunk) -> None:
@@ -173,16 +173,16 @@ async def _put_down(session: Session, dataset: Dataset) -> str:
 
 
 def _absolute(store: str) -> str:
-    """The store, for a process that works in another folder."""
+    """Return the absolute path of the store, for a process that works in another folder."""
     return str(Path(store).expanduser().absolute())
 
 
 async def collect_waiting(parameters: Collect | Mapping[str, Any], finish: Finish) -> State:
-    """Take all runs of a store that wait as far as they get, one after another.
+    """Advance all waiting runs of a store as far as possible, one after another.
 
     Returns:
-        Completed, as `Waiting` where any still waits, with `{"runs", "waits", "warnings"}` as its result: the ids of
-        those that have ended, and a sentence for each that waits. Failed where one could not be asked for or taken in.
+        Completed, as `Waiting` if any run still waits, with `{"runs", "waits", "warnings"}` as its result: the ids of
+        the ended runs, and a sentence for each waiting one. Failed if a run could not be checked or ended.
     """
     tell_in_sentences()
     try:
@@ -194,7 +194,7 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any], finish: Finis
     except (ValueError, OSError) as error:
         return Failed(message=printable(str(error)))
     if waiting_now:
-        await arranged(store)  # before it begins: where it is killed, the next one goes on
+        await arranged(store)  # first: if this run is killed, the next one continues
     runs, waits, failed, warnings = list[str](), list[str](), list[str](), list[str]()
     for run_id in (each for each in waiting_now if each.startswith(asked.run)):
         try:
@@ -214,13 +214,14 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any], finish: Finis
 
 
 async def arranged(store: str) -> bool:
-    """Arrange the next look at what waits, a run of the deployment `collect`; whether the server has that.
+    """Arrange the next run of the deployment `collect`; return whether the server has the deployment.
 
-    A schedule would start 144 runs a day where nothing ever waits. So each run that finds or leaves something waiting
-    arranges the next look before anything else, lest a kill ends them all; the last look arranges none.
+    A schedule would start 144 runs a day even if no run ever waits. So each run that finds or leaves a waiting run
+    arranges the next look. It does so before anything else, so that a kill does not end the looks. The last look
+    arranges none.
 
     Args:
-        store: absolute, since the run that looks may work in another folder.
+        store: absolute path, since the run that looks may work in another folder.
     """
     due = datetime.now(UTC) + EVERY
     once = f"{store} {int(due.timestamp() // EVERY.total_seconds())}"
@@ -231,18 +232,18 @@ async def arranged(store: str) -> bool:
                 deployment.id,
                 parameters={"parameters": {"store": store}},
                 state=Scheduled(scheduled_time=due),
-                idempotency_key=once,  # several runs that wait are looked after by one
+                idempotency_key=once,  # one look serves all waiting runs
             )
     except ObjectNotFound:
         return False
-    except Exception as error:  # that nothing looks by itself is told; the replies are safe where they are
+    except Exception as error:  # a warning is enough: the replies are safe at the endpoint
         get_logger("image-jury").warning("No run could be arranged that collects: %s", error)
         return False
     return True
 
 
 async def taken_in(log: Log, run: Run) -> None:
-    """Take in all replies, and decide the samples.
+    """Record all replies, and decide the samples.
 
     Raises:
         InputError: the ledger of the run is damaged.
@@ -263,7 +264,7 @@ async def taken_in(log: Log, run: Run) -> None:
 
 
 def _take_over(run: Run, case: Case, recorded: Sequence[Judgment]) -> None:
-    """Replies of earlier runs, written down now if they are not, and the run's own."""
+    """Append reused replies to the ledger unless it has them, and add the run's recorded judgments to the case."""
     known = {(row.dimension, row.order, row.vote) for row in recorded}
     for row in case.judgments:
         if (row.dimension, row.order, row.vote) not in known:
@@ -273,5 +274,5 @@ def _take_over(run: Run, case: Case, recorded: Sequence[Judgment]) -> None:
 
 
 def _unasked(case: Case) -> Iterator[Call]:
-    """Calls of which nothing is written down yet."""
+    """Return the calls without a recorded reply."""
     return (call for call in case.calls if not case.attempts(call))

@@ -1,6 +1,6 @@
-"""A quote instead of a run: what it would take, from the judge's history or from a pilot of a few samples.
+"""Quote instead of a run: an estimate from the judge's history or from a pilot of a few samples.
 
-A pilot is no result: its ledger never ends, and the run that follows takes its replies over.
+A pilot is no result: its ledger never ends, and the run that follows reuses its replies.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from tasks.spending.prices import TIERS, Tariff, tariff
 from tasks.spending.quote import Quote, quote_of
 
 PILOT = 5
-"""Samples of a pilot."""
+"""Number of samples in a pilot."""
 ANSWER_SECONDS = 20.0
-"""Longest wait for the server to take in the artifact."""
+"""Longest wait for the server to store the artifact."""
 
 
 async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
-    """The run that is asked for as a quote.
+    """Make the quote of a run, with a pilot if that was requested and is needed.
 
     Returns:
         Completed, with the quote in its message and `{"run_id": "", "warnings", "quote"}` as its result.
@@ -66,7 +66,7 @@ def _stopped(run: Run, wanted: int, judged: int) -> list[str]:
 
 
 def _pilot(plan: Plan, rows: Sequence[Judgment]) -> list[Sample]:
-    """The samples to be asked about; none where the judge's history tells enough."""
+    """Return the samples of a pilot; none if the judge's history has enough replies."""
     known = Expected(seen(rows, ()))
     if all(known.replies(call.dimension) >= ENOUGH for call in plan.open):
         return []
@@ -84,7 +84,7 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
 
 
 def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
-    """Tier -> its prices, where they are known; those that a judge was given hold in whatever tier it is asked."""
+    """Return tier -> its known prices. Prices given for a judge apply in any tier, so only its own is listed."""
     judge, now = run.parameters.judge, datetime.now(UTC)
     one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
     tiers = [judge.service_tier] if one_price else TIERS
@@ -98,7 +98,7 @@ def _price_of(rows: Sequence[Judgment]) -> float | None:
 
 
 async def _publish(found: Quote, key: str) -> None:
-    """Show the quote as an artifact. It is told without one, too."""
+    """Show the quote as an artifact; a failure is only logged, because the run's message has the quote, too."""
     text = f"# What {plain(found.flow)} will take\n\n{bullets(found.lines())}"
     try:
         async with asyncio.timeout(ANSWER_SECONDS):

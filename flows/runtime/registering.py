@@ -80,7 +80,7 @@ async def register(deployed: Deployed, reset: bool) -> Registered:
             await _create(deployed)
         else:
             cure = f"delete the variable {variable_name(deployed.title)} there, too, to get it back at the next start"
-            return Registered(None, [], [f"was deleted in the UI, and stays so; {cure}"])
+            return Registered(None, [], [f"was deleted in the UI and is not made again; {cure}"])
         await _remember(client, deployed)
         served = await client.read_deployment_by_name(deployed.title)
     words = [f"{when(each)}{'' if each.active else ' (off)'}" for each in served.schedules]
@@ -236,7 +236,7 @@ async def _update_schedules(
         elif mine and (reset or place not in registered):
             await client.create_deployment_schedules(known.id, [mine])
         elif mine:
-            said.append(f"{place} was deleted here, and stays so; {CURE}")
+            said.append(f"{place} was deleted here and is not made again; {CURE}")
         elif theirs and (reset or digests(_of_schedule(theirs)).items() <= last.items()):
             await client.delete_deployment_schedule(known.id, theirs.id)
         elif theirs:

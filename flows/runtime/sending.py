@@ -69,7 +69,7 @@ async def share_nights(remote: Remote | None) -> tuple[str, ...]:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await in_daemon_thread(lambda: (_fetch(remote), remote.share_folder(ALARMS)))
     except (InputError, OSError, TimeoutError) as error:
-        return (f"Nights of other machines could not be fetched, so that a drop may not be told: {error}.",)
+        return (f"Nights of other machines could not be fetched, so that a drop may go unreported: {error}.",)
     return ()
 
 

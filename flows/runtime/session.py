@@ -1,4 +1,4 @@
-"""One run from its judge's client to its last warning: opened, closed, and which failures of a step cost a warning."""
+"""Session of one run, from its judge's client to its last warning; failures of some steps cost only a warning."""
 
 import asyncio
 import time
@@ -51,13 +51,13 @@ from tasks.spending.prices import BATCH, check_price_files
 from tasks.store import store_or_warn
 
 STOPPED = "Stopped at the budget"
-"""Name of the state of a run that judged as many samples as its budget allowed."""
+"""State name of a run that judged as many samples as its budget allowed."""
 _MADE_FOR: ContextVar[MadeFor] = ContextVar("made for", default="")
 
 
 @contextmanager
 def runs_made_for(purpose: MadeFor) -> Generator[None]:
-    """Note in the ledgers of runs that begin within the context what they are made for; the bill shows it."""
+    """Record a purpose in the ledgers of runs that begin within the context; the bill shows it."""
     token = _MADE_FOR.set(purpose)
     try:
         yield
@@ -67,12 +67,12 @@ def runs_made_for(purpose: MadeFor) -> Generator[None]:
 
 @asynccontextmanager
 async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerator["Session"]:
-    """A session with its judge's client, for as long as the context lasts.
+    """Yield a session with its judge's client, which is open inside the context.
 
     Args:
-        said: what the reader of the run should know of what it is asked for, a sentence each.
+        said: sentences about the parameters, for the reader of the run.
     """
-    made = client_of(asked.judge)  # ahead, and closed by whoever made it
+    made = client_of(asked.judge)  # made ahead, and closed by its maker
     async with (
         nullcontext(made) if made else Vlm(asked.judge, secret_block) as vlm,
         first_questions_noted(vlm, local_cache(asked.store), flow),
@@ -82,42 +82,42 @@ async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerato
 
 
 class Session:
-    """One run. `judging` makes its ledger; what is said of the run stands only after that."""
+    """One run. Its id, key and warnings are set by `judging`, `going_on` or `trying`, and missing before."""
 
     run_id: str
     shown_as: str
-    """Key of its artifacts."""
+    """Key of the run's artifacts."""
     warnings: list[str]
     """Sentences for the reader of the run."""
     waits: bool = False
-    """The run does not end now: its replies come by batches."""
+    """True if the run does not end now, because its replies come by batches."""
     _stopped: BudgetStop | None = None
-    """Place at which it stopped at its budget; None: it did not."""
+    """Place at which the run stopped at its budget; None: it did not stop."""
     _sent: asyncio.Task[tuple[str, ...]]
-    """What there is to warn of once the whole ledger is sent."""
+    """Task that sends the rest of the ledger, and returns warnings."""
     _unfetched: tuple[str, ...] = ()
-    """What there is to warn of after nights were exchanged."""
+    """Warnings of the exchange of nights."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
         self._began = time.monotonic()
-        keep_days()  # what it says wrongly is told before anything is asked
+        keep_days()  # an invalid value is reported before the first call
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
         self.said = [*said, *shared_layout.check(asked, self._rubric)]
-        """Warnings that are known before the first call."""
+        """Warnings from before the first call."""
         self.store, self.place = str(writable_folder(asked.store)), asked.store
-        """Folder of the store; a run on a remote one works on a local copy of it. And the store as it is named."""
+        """Folder of the store, which is the local cache of a remote one; and the store as its user names it."""
         self.parameters = asked.model_copy(update={"store": self.store})
         self._thumbnails = stack.enter_context(Thumbnails(Path(self.store)))
         self.remote = remote_of(asked.store)
-        """None: the store is a folder."""
+        """Remote store; None: the store is a folder."""
         self.scheduled = is_scheduled()
 
     @asynccontextmanager
     async def judging(self, dataset: Dataset, ledger: type[Ledger] = Ledger) -> AsyncGenerator[Chunks]:
-        """The chunks of the dataset; when all are done, the run is ended in its ledger, unless it waits.
+        """Yield the chunks of the dataset; afterwards, end the run in its ledger, unless it waits.
 
-        A run that is stopped stays unfinished there, and is stored so: what was paid for until then is to be seen.
+        A stopped run remains unfinished there, and is stored unfinished: the paid replies must be visible.
         """
         tariff = await asyncio.to_thread(tariff_of, self._asked)
         if tariff:  # a budget may end the run before its last sample
@@ -138,7 +138,7 @@ class Session:
                 ):
                     group.create_task(name_run(start))
                     shown = await asyncio.to_thread(self._with_controls, dataset, bool(budget))
-                    # With a budget the anchors come first: a night without them could not tell a judge that moved.
+                    # With a budget the anchors come first: a night without them could not detect a judge that moved.
                     samples = [*anchors.samples, *shown] if budget else [*shown, *anchors.samples]
                     yield Chunks(run, samples, progress, self._sending)
                 self._stopped = where_stopped(run, dataset.samples, sum(run.tally.outcomes.values()))
@@ -155,7 +155,7 @@ class Session:
 
     @asynccontextmanager
     async def going_on(self, start: RunStart, told: Event) -> AsyncGenerator[Run]:
-        """A run that waited, as it was begun; afterwards it is ended in its ledger.
+        """Yield a run that waited, as it was begun; afterwards, end it in its ledger.
 
         Raises:
             InputError: its prompts have changed since it was begun.
@@ -187,17 +187,17 @@ class Session:
         if self.waits:
             return
         run.ledger.end(run_end(run, tuple(self.warnings), seconds, self._stopped))
-        if run.start.shards == 1:  # of an evaluation in shards, the last to finish knows all scores
-            # Not before the end is written: it tells whether scores are those of a whole run.
-            with suppress(Exception):  # the report step draws it then, or tells why it cannot
+        if run.start.shards == 1:  # in an evaluation in shards, only the last to finish has all scores
+            # Only after the end is written: it shows whether the scores are those of a whole run.
+            with suppress(Exception):  # the report step draws it then, or reports the reason
                 await asyncio.to_thread(begin_chart, run.start, run.results)
 
     @asynccontextmanager
     async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, list[Sample]]]:
-        """The run as it would begin, and all that it would judge, for a quote.
+        """Yield the run as it would begin, and all samples that it would judge, for a quote.
 
-        What is asked in it is kept, sent and stored, but it never ends in its ledger: it is no result. Where calls go
-        as a batch, it is asked live, for a batch takes hours.
+        Its replies are kept, sent and stored, but it never ends in its ledger: it is no result. If the calls of the run
+        would go as a batch, this one makes them live, because a batch takes hours.
         """
         self.parameters = _live(self.parameters)
         asks = self._asked.quote != "history"
@@ -220,12 +220,12 @@ class Session:
 
     @asynccontextmanager
     async def asking(self, run: Run, samples: Sequence[Sample]) -> AsyncGenerator[Chunks]:
-        """Some of the samples, to be judged now for a quote."""
+        """Yield chunks of some samples, to be judged now for a quote."""
         async with self._progress(self._flow, len(samples), f"{self.shown_as}-quote", run) as progress:
             yield Chunks(run, samples, progress, self._sending)
 
     async def _begin(self, dataset: Dataset) -> tuple[RunStart, float, Anchors]:
-        """Return the run's first record, the age of replies that it may reuse, and its anchors."""
+        """Return the run's first record, the age in hours up to which it may reuse replies, and its anchors."""
         reuse_hours, unfetched = await fetch_replies(self.remote, self._asked.reuse_hours)
         anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self.remote, self.scheduled)
         record = own_run()
@@ -274,22 +274,22 @@ class Session:
         ]
 
     async def _untested(self, judge: Judge) -> list[str]:
-        """Why it is not known that the judge sees what the flow needs; nothing where it is, or cannot be found out."""
+        """Return a warning if the judge has no good passport for this flow; none if the passports cannot be fetched."""
         if judge.base_url == EMBEDDED or not await fetch_passports(self.remote):
             return []
         words = await asyncio.to_thread(passport_warning, Path(self.store), self._flow, judge, self._asked.store)
         return [words] if words else []
 
     async def finish_thumbnails(self) -> None:
-        """Make the thumbnails that wait, where there are too few for a process."""
+        """Make the waiting thumbnails here, if they are too few for a process of their own."""
         await asyncio.to_thread(self._thumbnails.finish_few)
 
     def begin_sending(self) -> None:
-        """Send what is left of the ledger, the end included, to a store on other machines; `completed` waits for it."""
+        """Start to send the rest of the ledger, including its end, to a remote store; `completed` waits for it."""
         self._sent = asyncio.create_task(self._sending.finish())
 
     async def share_nights(self) -> None:
-        """Exchange nights with other machines, of which alarms are computed; only runs by a schedule need them."""
+        """Exchange nights with other machines, for the alarms; only scheduled runs need them."""
         self._unfetched = await share_nights(self._shared)
 
     @property
@@ -299,10 +299,10 @@ class Session:
     async def completed(self, reported: str, unstored: list[str]) -> State:
         """Wait for the rest of a run that was stored and reported; return its state in Prefect."""
         unsent, _ = await asyncio.gather(self._sent, self.finish_thumbnails())
-        if not self.remote:  # of a remote store a sync removes it, which knows what other machines judged
-            with suppress(OSError, InputError):  # the next run does it; what is refused, `jury sync` reports
+        if not self.remote:  # for a remote store, a sync does it: only that has the judgments of other machines
+            with suppress(OSError, InputError):  # the next run does it; `jury sync` reports refusals
                 await asyncio.to_thread(remove_old, Path(self.store))
-        unfetched = self._unfetched or await share_nights(self._shared)  # an alarm that was announced travels, too
+        unfetched = self._unfetched or await share_nights(self._shared)  # an announced alarm is shared, too
         said = [*unstored, *unsent, *unfetched]
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
@@ -316,7 +316,7 @@ def _left_by_batch(run: Run) -> list[str]:
 
 
 def _ending_sentences(judge: Judge) -> list[str]:
-    """Warning where the judge ends soon, or has ended."""
+    """Return a warning if the judge ends soon, or has ended."""
     day = today()
     found = ending(judge.model, judge.base_url, day)
     cure = "`jury status` lists what it judges, `jury bridge` tells whether its history may be continued with another"
@@ -324,7 +324,7 @@ def _ending_sentences(judge: Judge) -> list[str]:
 
 
 def _live(parameters: Parameters) -> Parameters:
-    """The same with calls that are answered at once."""
+    """Return the parameters with live calls in place of a batch."""
     if parameters.judge.service_tier != BATCH:
         return parameters
     return parameters.model_copy(update={"judge": parameters.judge.model_copy(update={"service_tier": STANDARD})})
@@ -333,13 +333,13 @@ def _live(parameters: Parameters) -> Parameters:
 async def anchors_of_run(
     flow: str, parameters: Parameters, samples: Sequence[Sample], remote: Remote | None, scheduled: bool
 ) -> Anchors:
-    """Choose the anchors of a scheduled run, or fetch and send them; that there are none costs no run.
+    """Return the anchors of a scheduled run, fetched or newly chosen, and send new ones; a failure is only a warning.
 
-    A run by hand judges none: the series is that of the schedule. Of shards the first judges them all.
+    A run by hand judges none, because the series is that of the schedule. The first of several shards judges them all.
 
     Args:
-        parameters: with the folder of the store, or of the local cache of a remote one.
-        samples: of the run, all of the dataset or a shard of it.
+        parameters: their `store` is a folder: the store, or the local cache of a remote one.
+        samples: samples of the run, the whole dataset or a shard of it.
     """
     if not parameters.anchors or parameters.shard > 1 or not scheduled:
         return Anchors()

@@ -1,4 +1,4 @@
-"""From an evaluation to the state that Prefect shows: skipped, failed with a sentence, completed with counts."""
+"""State that Prefect shows for an evaluation: skipped, failed with a sentence, or completed with counts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,14 +23,14 @@ from tasks.parameters import Parameters, at_store
 from tasks.text import printable
 
 IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
-"""Modules that Prefect imports when a flow is called: a third of a second, which a run need not wait for."""
+"""Modules that Prefect would import when a flow is called: imported early, they save a run a third of a second."""
 BEGIN_WITHIN = timedelta(minutes=15)
-"""How long a run may be about to begin: time for a container's image to be fetched. What was to begin it has ended
-after that. Such a run tells nothing, so nothing marks it as crashed, and it would stop its schedule for good."""
+"""Longest time that a run may be pending, for example while a container's image is fetched. After that, its process
+must be gone. Such a run reports nothing, so it is never marked as crashed, and would block its schedule for good."""
 _UNFINISHED = {"state": {"type": {"any_": ["PENDING", "RUNNING", "PAUSED", "CANCELLING"]}}}
 
 Chain = Callable[[str, Parameters, list[str]], Awaitable[State]]
-"""Chain of a flow: takes its name, its parameters, and sentences about these."""
+"""Chain of a flow. Its arguments are the flow's name, its parameters, and sentences about them."""
 
 for _name in IMPORTED_IN_RUNS:
     import_module(_name)
@@ -40,9 +40,9 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
     """Run the chain, here or as the shards of a deployment.
 
     Returns:
-        What the chain returns; `Skipped` where the scheduled run before this one is unfinished; Failed with one
-        sentence where a mistake in the input, the judge or the machine stops the run. Any other exception is a fault
-        of the program, and is raised.
+        The state that the chain returns; `Skipped` if the scheduled run before this one is unfinished. Failed with one
+        sentence if a mistake in the input, the judge or the machine stops the run. Any other exception is a fault of
+        the program, and is raised.
     """
     tell_in_sentences()
     return await noting_end(_state(flow, parameters, chain))
@@ -70,10 +70,10 @@ async def _state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State
 
 
 async def unfinished_before() -> str:
-    """Return why this run should end itself: an earlier scheduled run of its deployment is unfinished; else empty.
+    """Return the reason to skip this run: an earlier scheduled run of its deployment is unfinished; else empty.
 
-    A concurrency limit on the deployment would do that, too, and cancel runs that people start: those never stand back,
-    and nobody stands back for them.
+    A concurrency limit on the deployment would also cancel runs that people start. Those are never skipped, and cause
+    no other run to be skipped.
     """
     own = own_run()
     if not own or not own.auto_scheduled or not own.deployment_id:
@@ -83,7 +83,7 @@ async def unfinished_before() -> str:
             flow_run_filter=FlowRunFilter.model_validate(_UNFINISHED),
             deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [own.deployment_id]}}),
         )
-    # Of two that start together the one that was due first goes on.
+    # If two start together, the one that was due first goes on.
     earlier = [other for other in others if other.auto_scheduled and _due(other) < _due(own) and not _given_up(other)]
     if not earlier:
         return ""

@@ -79,7 +79,7 @@ async def looked_after(log: Log, secret: Secret) -> str:
         again = "`jury collect` tries again, `jury collect --cancel` gives the rest of it up"
         raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
     progress = progress_of(log.work)
-    return progress.words if progress else "nothing is known of its batches"
+    return progress.words if progress else "the state of its batches is unknown"
 
 
 async def fetch(log: Log, batches: Batches) -> bool:

@@ -22,7 +22,7 @@ from tasks.statistics.paired import Difference
 from tasks.text import listed, number_words
 
 Decision = Literal["passes", "fails", "cannot tell"]
-CAVEAT = "Intervals are of 95% and tell of chance alone: a bias of the judge itself is in no interval."
+CAVEAT = "Intervals are 95% intervals and cover chance alone: they include no bias of the judge itself."
 
 
 class Found(Record):
@@ -246,7 +246,7 @@ def _rule(gate: Gate, bound: str) -> str:
 def _marked(gate: Gate) -> Iterator[str]:
     yield from (f"**{plain(words)}**" for words in gate.warnings)
     if gate.unsure:
-        yield "It cannot be told:"
+        yield "Reasons for no decision:"
         yield bullets(line for words in gate.unsure for line in words.splitlines())
 
 

@@ -172,7 +172,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
         raise NotAlike(
             f"{first.run_id} and {second.run_id} were not measured alike, so their scores do not compare:\n"
             + "\n".join(lines)
-            + f"\nIf that is what you want to compare, say so: {allow}"
+            + f"\nTo compare them across these differences, add {allow}"
         )
     return names
 
@@ -181,7 +181,7 @@ def _check_names(across: Collection[str], names: Collection[str]) -> None:
     unknown = [given for given in across if not any(_is_meant(name, given) for name in names)]
     if unknown:
         raise InputError(
-            f"--across {listed(map(repr, unknown))}: no difference is called so; allowed are these or their first "
+            f"--across {listed(map(repr, unknown))}: no difference has this name; allowed are these or their first "
             f"words: {', '.join(sorted(names))}"
         )
 

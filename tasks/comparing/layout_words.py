@@ -27,11 +27,11 @@ def layout_lines(protocol: Mapping[str, str], run_id: str, tokens_in: int, token
 def cached_words(tokens_in: int, tokens_cached: int, endpoint: str) -> str:
     """Describe the share of the input that the judge read from its cache; for none, add the endpoint's rule."""
     if not tokens_in:
-        return "no input tokens were told"
+        return "no input tokens were reported"
     if not tokens_cached:
         known = known_at(endpoint)
         rule = f" ({known.title}: {known.caching})" if known and known.caching else ""
-        return f"the judge told of none of {tokens_in:,} input tokens that it read from a cache{rule}"
+        return f"the judge reported none of {tokens_in:,} input tokens as read from a cache{rule}"
     share = tokens_cached / tokens_in
     return f"{share:.0%} of {tokens_in:,} input tokens were read from the judge's cache"
 

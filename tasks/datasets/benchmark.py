@@ -103,9 +103,9 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
     if not given[0].exists():
         raise InputError(f"{'images' if parameters.images else 'results'} {given[0]} does not exist")
     if parameters.images and not given[0].is_dir():
-        raise InputError(f"images {given[0]} is no folder")
+        raise InputError(f"images {given[0]} is not a folder")
     if not parameters.images and not given[0].is_file():
-        raise InputError(f"results {given[0]} is no file")
+        raise InputError(f"results {given[0]} is not a file")
     if parameters.images and parameters.stage:
         raise InputError("`stage` picks pictures of a result file: it cannot be given with `images`")
     return given[0]
@@ -123,7 +123,7 @@ def _read_list(
         entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
         sample_id = str(row.values.get("id"))
         if sample_id in ids:
-            problems.add(row.where, f"id {sample_id!r} stands in {ids[sample_id]} before: give one of them another id")
+            problems.add(row.where, f"id {sample_id!r} is already in {ids[sample_id]}: give one of them another id")
         elif entry:
             entries.append(entry)
         ids.setdefault(sample_id, row.where)

@@ -189,7 +189,7 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
     sets = {name: set(values) for name, values in wanted.items()}
     left = [entry for entry in entries if _passes(entry.sample, sets)]
     if not left:
-        raise InputError("no sample is left: each filter matches some, but none matches all of them")
+        raise InputError("no sample is left: each filter matches some samples, but no sample matches all filters")
     counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
     kept = set(list(dict.fromkeys(counted))[: parameters.limit or None])
     return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
@@ -202,7 +202,7 @@ def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> 
         known = listed(filter(None, there))
         for value in values:
             if value not in there:
-                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
+                problems.add(name, f"{value!r} is not in the part of the dataset that this flow judges: {known}")
     problems.stop("the filter")
 
 

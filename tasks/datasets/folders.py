@@ -102,7 +102,7 @@ class _Notations:
         if plain != name and os.sep == "/":
             raise Habitual(f"path {quoted(name)} has backslashes: write {quoted(plain)}", "backslashes in paths")
         if other := self._in_other_case(wanted):
-            what = f"path {quoted(name)} is there with other large and small letters: write {other!r}"
+            what = f"path {quoted(name)} exists in another case: write {other!r}"
             raise Habitual(what, "other large and small letters")
 
     def _in_other_case(self, wanted: str) -> str:
@@ -164,7 +164,7 @@ class Links:
         if not link or not Path(os.path.normpath(path)).is_relative_to(self.root):
             return f"{words}: put the file into it, and name it from there"
         target = link.resolve()
-        return f"{words}, for a link leads to {target}: give --follow-links {_place(target)} if links may lead there"
+        return f"{words}, since a link leads to {target}: give --follow-links {_place(target)} if links may lead there"
 
     def check_end(self, path: Path) -> None:
         """Raise InputError, with the fix, for a link without a target: the file was removed, or has not arrived yet."""

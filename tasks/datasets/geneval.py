@@ -22,7 +22,7 @@ LIST = "evaluation_metadata.jsonl"
 OWN = "metadata.jsonl"
 """File with the row of a prompt, in its own folder."""
 SAMPLES = "samples"
-NO_LIST = f"no {LIST} in the dataset or beside it: a prompt without any folder is not missed"
+NO_LIST = f"no {LIST} in the dataset or beside it: a prompt without any folder goes unnoticed"
 
 
 class _PromptFolder(NamedTuple):
@@ -92,7 +92,7 @@ def _list_path(source: Path, metadata: str) -> Path | None:
         if not path.exists():
             raise InputError(f"metadata {path} does not exist; it is GenEval's {LIST}")
         if not path.is_file():
-            raise InputError(f"metadata {path} is no file; it is GenEval's {LIST}")
+            raise InputError(f"metadata {path} is not a file; it must be GenEval's {LIST}")
         return path
     folders = [folder for folder in (source, source.parent) if folder == source or is_allowed(str(folder))]
     return next((folder / LIST for folder in folders if (folder / LIST).is_file()), None)
@@ -144,7 +144,7 @@ def _own_prompt(folder: _PromptFolder, optional: bool, dataset: Folder, problems
     path, where = folder.path / OWN, f"{folder.where}/{OWN}"
     if not path.is_file():
         if not optional:
-            problems.add(folder.where, f"has no {OWN}, and there is no {LIST} to say what its prompt is")
+            problems.add(folder.where, f"has no {OWN}, and there is no {LIST} with its prompt")
         return None
     try:
         dataset.check(path)

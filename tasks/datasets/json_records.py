@@ -96,7 +96,7 @@ def json_object(raw: bytes) -> dict[str, object]:
     except ValueError as error:
         raise InputError("found a number of thousands of digits") from error
     except RecursionError as error:
-        raise InputError("found brackets within brackets, too deep to be read") from error
+        raise InputError("found brackets nested too deeply") from error
     if not isinstance(value, dict):
         raise InputError(f"found {kind(value)}")
     return cast(dict[str, object], value)
@@ -123,7 +123,7 @@ def array_spans(file: BinaryIO) -> Iterator[Span]:
         closing = span.raw in (b"]", b"}")
         if between != (b"," if number and not closing else b"") or span.raw == b"}":
             found = _marks(between or span.raw)
-            raise InputError(f"after record {number}: found {found} where a comma and an object must stand")
+            raise InputError(f"after record {number}: found {found} where a comma and an object must be")
         if closing:
             return _check_nothing_follows(file, span.start + 1)
         yield span
@@ -162,7 +162,7 @@ def _check_nothing_follows(file: BinaryIO, end: int) -> None:
     file.seek(end)
     while block := file.read(BLOCK):
         if text := block.strip()[:40]:
-            raise InputError(f"found {_marks(text)} behind the end of the array")
+            raise InputError(f"found {_marks(text)} after the end of the array")
 
 
 def _marks(found: bytes) -> str:

@@ -159,6 +159,6 @@ def _candidate_and_picture(
 def _met_before(candidate: str, sample_id: str, where: str) -> str:
     """Describe the problem of a manifest row whose id is already in the row at `where`."""
     return (
-        f"id {quoted(sample_id)} of {quoted(candidate)} stands in {where} before: give one of them another id, or, "
-        "where they are of two systems, name these in the column candidate"
+        f"id {quoted(sample_id)} of {quoted(candidate)} is already in {where}: give one of them another id or, "
+        "if they are from two systems, name these in the column candidate"
     )

@@ -138,7 +138,7 @@ def _result_id(row: Row, ids: Collection[str], met: dict[str, str], problems: Pr
     if not fault and sample_id not in ids:
         fault = InputError(f"id {quoted(str(sample_id))} is not in the dataset")
     elif not fault and met.setdefault(str(sample_id), row.where) != row.where:
-        fault = InputError(f"id {sample_id!r} stands in {met[str(sample_id)]} before: keep one of them")
+        fault = InputError(f"id {sample_id!r} is already in {met[str(sample_id)]}: keep one of them")
     if fault:
         problems.add(row.where, fault)
     return "" if fault else str(sample_id)
@@ -220,7 +220,7 @@ def _check_cases(ids: Collection[str], named: _Named, folder: Folder, problems: 
         other = unknown.get(plain_name(one).casefold())
         if other and plain_name(one) not in named:
             path = named[other][0][1].relative_to(folder.root)
-            problems.add(folder.root.name, f"{path} has other letters than sample {one!r}, large or small: rename it")
+            problems.add(folder.root.name, f"{path} differs from sample {one!r} only in case: rename it")
 
 
 def stage_key(stage: str, flow: str) -> str:

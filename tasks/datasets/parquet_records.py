@@ -317,8 +317,8 @@ def _values(header: "_Reader", encoding: int, column: str) -> int:
             values = header.integer()
         elif number == encoding and header.integer() == _SHARED_PREFIXES:
             raise InputError(
-                f"has column {quoted(column)} in the encoding DELTA_BYTE_ARRAY, whose size nothing tells before it is "
-                "read: write it without, as Polars, pandas and DuckDB do unless they are told otherwise"
+                f"has column {quoted(column)} in the encoding DELTA_BYTE_ARRAY, whose size is unknown before it is "
+                "read: write it in another encoding, as Polars, pandas and DuckDB do by default"
             )
         elif number != encoding:
             header.skip(kind)

@@ -100,11 +100,11 @@ def check_no_url(field: str, path: str) -> None:
 
 def _dated(path: str, now: datetime) -> str:
     if "\0" in path:
-        raise InputError(f"{path!r} holds a NUL character, which no path can")
+        raise InputError(f"{path!r} contains a NUL character, which no path may")
     try:
         pieces = list(Formatter().parse(path))
     except ValueError:  # from the library, for any fault in the braces
-        raise InputError(f"{path!r} has a brace without its other half; {ALLOWED}") from None
+        raise InputError(f"{path!r} has an unmatched brace; {ALLOWED}") from None
     if any(name not in (None, "date") or kind or "{" in (form or "") for _, name, form, kind in pieces):
         raise InputError(f"{path!r} holds other braces; {ALLOWED}")
     return "".join(text + (now.strftime(form or DATE) if name else "") for text, name, form, _ in pieces)
@@ -142,7 +142,7 @@ def check_place(field: str, place: str) -> None:
     """
     if place and place not in _own(field) and not is_allowed(place):
         allowed = ",".join(roots())
-        raise InputError(f"{one_line(place)!r} leads outside of {allowed}, which is what {ROOTS} allows here")
+        raise InputError(f"{one_line(place)!r} leads outside of {allowed}, the places that {ROOTS} allows here")
 
 
 def is_allowed(place: str) -> bool:

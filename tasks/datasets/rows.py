@@ -127,7 +127,7 @@ def find_rows(path: Path, problems: Problems, within: tuple[str, ...] = ()) -> I
         problems.add(path.name, f"ends in {path.suffix!r}, allowed are {', '.join(_FINDERS)}")
         return
     if path.exists() and not path.is_file():
-        problems.add(path.name, "is no file of rows: a pipe, a device or a folder")
+        problems.add(path.name, "is not a file of rows but a pipe, a device or a folder")
         return
     before, some = problems.number, False
     try:

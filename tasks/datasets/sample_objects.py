@@ -80,7 +80,7 @@ def write_samples(folder: Path, flow: str, samples: Sequence[Given], name: str) 
     if not samples:
         raise InputError("there is nothing to judge: the list of samples is empty")
     if not name or name != Path(name).name or name.startswith("."):
-        raise InputError(f"the dataset's name is {name!r}, allowed is what may be the name of a file")
+        raise InputError(f"the dataset's name is {name!r}, allowed is any valid file name")
     wanted = FigureSample if flow in PAIRWISE else ImageSample
     problems = Problems()
     lines: list[str] = []
@@ -111,7 +111,7 @@ def _line(folder: Path, flow: str, number: int, sample: Given, where: str, probl
     try:
         return json.dumps(row, allow_nan=False) + "\n"
     except (ValueError, TypeError, RecursionError) as error:
-        problems.add(where, f"holds what no JSON does: {error}")
+        problems.add(where, f"has a value that JSON cannot represent: {error}")
         return ""
 
 
@@ -126,7 +126,7 @@ def _written(picture: Picture, place: Path) -> Path:
         return place
     source = Path(picture).expanduser().resolve()
     if not source.is_file():
-        raise InputError(f"leads to no file: {picture}; where nothing was delivered, give None")
+        raise InputError(f"does not lead to a file: {picture}; if nothing was delivered, give None")
     target = place.with_suffix(source.suffix)
     try:
         os.link(source, target)

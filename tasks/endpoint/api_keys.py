@@ -161,7 +161,7 @@ def _check_may_go(judge: Judge, name: str, what: str) -> None:
         allowed = f"listed for it: {', '.join(sorted(listed))}" if listed else "no key is listed for it"
         raise JudgeStopped(
             f"The {what} may not go to {place}: {allowed}. "
-            f"Whoever runs the worker allows it with {_with(f'{place}={name}')}"
+            f"The operator of the worker allows it with {_with(f'{place}={name}')}"
         )
     if not judge.base_url.startswith("https:") and not is_loopback(place.host):
         raise JudgeStopped(
@@ -176,7 +176,7 @@ def _check_fence(judge: Judge) -> None:
         place = _place_of(judge)
         raise JudgeStopped(
             f"The judge at {judge.base_url} may not be asked: {ROOTS} is set, so that a judge is embedded, a known "
-            f"endpoint or a listed host, and {place} is none of these. Whoever runs the worker allows it with "
+            f"endpoint or a listed host, and {place} is none of these. The operator of the worker allows it with "
             f"{_with(str(place))}, or with its key {place}=KEY_NAME"
         )
 

@@ -92,7 +92,7 @@ class Batches:
 
     async def state(self, batch_id: str) -> BatchState:
         """Return the state of a batch."""
-        with self._asking(f"does not tell of batch {batch_id}"):
+        with self._asking(f"does not report batch {batch_id}"):
             return _state(await self._client.batches.retrieve(batch_id))
 
     async def find(self, marks: Mapping[str, str], since: float) -> str:

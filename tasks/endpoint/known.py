@@ -148,9 +148,13 @@ def in_its_tier(judge: Judge) -> Judge:
 
 def _without_tier(judge: Judge, known: Endpoint | None) -> str:
     """Return a message: why the tier is missing, which endpoints have it, and what to do."""
-    here = f"{known.title} is not known to have it" if known else f"nothing is known of the endpoint {judge.base_url}"
+    here = (
+        f"{known.title} does not document it"
+        if known
+        else f"the service tiers of the endpoint {judge.base_url} are unknown"
+    )
     having = [each.title for each in endpoints().values() if judge.service_tier in each.tiers]
-    return f"{here}; those that have are {', '.join(having)}. Leave judge.service_tier out, which is the standard price"
+    return f"{here}; it is available from {', '.join(having)}. Leave judge.service_tier out for the standard price"
 
 
 def usual_keys() -> dict[str, set[str]]:

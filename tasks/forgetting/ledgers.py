@@ -16,7 +16,7 @@ from tasks.store_files import remove_file, rewrite_file, write_file
 
 UNNAMED = "forgotten"
 """Replacement for a name in the parameters of a run."""
-UNTOLD = "A warning is left out, for it may name what was forgotten."
+UNTOLD = "A warning was left out, because it may name forgotten data."
 
 
 def is_written(run: Path) -> bool:

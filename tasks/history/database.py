@@ -31,7 +31,7 @@ from tasks.files import alone, keep_private, private_folder
 
 HISTORY = "history.duckdb"
 FOLDER = ".history"
-REBUILD = "`jury sync --rebuild` makes it anew from the ledgers"
+REBUILD = "`jury sync --rebuild` rebuilds it from the ledgers"
 
 FRESH = "fresh.duckdb"
 """File for a new master, beside the old one; the next writer removes the file of a killed one."""
@@ -96,7 +96,7 @@ def _opened(history: Path, config: Config) -> Connection:
 
 def _refuse_link(place: Path) -> None:
     if place.is_symlink():
-        raise InputError(f"{place} is a link, and no history of Image Jury is: remove it; {REBUILD}")
+        raise InputError(f"{place} is a link, and the history of Image Jury is never a link: remove it; {REBUILD}")
 
 
 @contextmanager
@@ -281,9 +281,9 @@ def _refusal(error: duckdb.Error) -> str:
     if isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):
         return "this SQL is not understood"
     if isinstance(error, duckdb.InterruptException):
-        return "this SQL took longer than it may, which --seconds says"
+        return "this SQL took longer than the limit of --seconds"
     if isinstance(error, duckdb.OutOfMemoryException):
-        return "this SQL needs more memory, or more room for what does not fit into it, than it may have"
+        return "this SQL needs more memory, or more disk space for temporary data, than the limits allow"
     if "read-only" in str(error):
         return "the history is only read"
     if isinstance(error, duckdb.PermissionException) or "locked" in str(error):

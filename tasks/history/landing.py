@@ -167,7 +167,7 @@ def _writing(store: Path) -> Generator[Path]:
     except (duckdb.OperationalError, duckdb.FatalException, OSError) as error:
         words = str(error).partition("\n")[0]
         raise InputError(
-            f"{store / HISTORY} stays as it was, for it cannot be written: {words}; the next run or `jury sync` loads "
+            f"{store / HISTORY} is unchanged, because it cannot be written: {words}; the next run or `jury sync` loads "
             "what it lacks"
         ) from error
 

@@ -170,7 +170,7 @@ def _all_told(rows: Iterable[dict[str, Any]], end: RunEnd | None, file: Path) ->
         missing -= 1
         yield row
     if missing > 0:
-        raise InputError(f"{file}: damaged: {missing:,} of the {told:,} rows that {ledger.END} tells of are missing")
+        raise InputError(f"{file}: damaged: {missing:,} of the {told:,} rows that {ledger.END} counts are missing")
 
 
 def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Calls ahead: those that a run would make, for a quote, and what they may cost at most, for a budget."""
+"""Calls that a run would make, for a quote, and their highest expected cost, for a budget."""
 
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
@@ -11,53 +11,53 @@ from tasks.spending import expected as estimates
 from tasks.spending.budget import Budget
 
 FORMAT_TOKENS = 2_000
-"""Most that the words and the schema of a reply's format take."""
+"""Most tokens of the words and the schema of a reply's format."""
 PICTURE_TOKENS = (1_600, 16_384)
-"""Between what the tokens of a picture lie, whatever its size: of OpenAI, Anthropic, Gemini and Qwen on vLLM."""
+"""Least and most tokens of a picture of any size: for OpenAI, Anthropic, Gemini and Qwen on vLLM."""
 PIXELS_A_TOKEN = 750
-"""Of a picture in between: Anthropic's, which is the most of these."""
+"""Pixels a token for a picture in between: Anthropic's number, which gives the most tokens of these."""
 
 
 class Plan(NamedTuple):
-    """Calls that a run has before it."""
+    """Calls that a run would make."""
 
     calls: list[estimates.Call]
-    """All that it asks for."""
+    """All calls of the run."""
     there: set[str]
-    """Keys of those whose replies there are already."""
+    """Keys of the calls that have replies already."""
     samples: list[Sample]
-    """About which calls are to be made, in the order of the run; controls and anchors are samples of their own."""
+    """Samples with calls to be made, in the order of the run; controls and anchors are samples of their own."""
 
     @property
     def open(self) -> list[estimates.Call]:
-        """The calls to be made."""
+        """Return the calls to be made."""
         return [call for call in self.calls if call.key not in self.there]
 
 
 def prices_of(run: Run, budget: Budget, cases: Iterable[Case]) -> dict[Hashable, float]:
-    """Return each call about these samples that is to be paid for, with its expected cost at most."""
+    """Return each call about these samples that must be paid for, with its highest expected cost."""
     return {
         name_of(case, call): expected(run, budget, case, call)
         for case in cases
         for call in case.calls
-        # Not only looked up: a reply that turns out to be damaged is to be asked for, and paid.
+        # Read, not only looked up: a damaged reply must be requested again, and paid for.
         if case.sample.control == ANCHOR or run.replies.find(call.key) is None
     }
 
 
 def name_of(case: Case, call: Call) -> Hashable:
-    """Return the name by which the budget knows a call of this run."""
+    """Return the name of a call of this run in the budget."""
     sample = case.sample
     return (sample.candidate, sample.sample_id, sample.control, call.dimension, call.order, call.vote)
 
 
 def expected(run: Run, budget: Budget, case: Case, call: Call) -> float:
-    """Return the expected cost of a call at most."""
+    """Return the highest expected cost of a call."""
     return budget.expected(call.dimension, _most_tokens(run, case, run.rubric.prompt(call.dimension)))
 
 
 def _most_tokens(run: Run, case: Case, prompt: Prompt) -> int:
-    """Return the tokens of a question at most: no text takes more than it has bytes."""
+    """Return the most tokens of a question: no text has more tokens than bytes."""
     texts = sum(len(case.texts[name].encode()) for name in prompt.inputs if name in case.texts)
     return (
         FORMAT_TOKENS
@@ -73,7 +73,7 @@ def _picture_tokens(note: PictureNote) -> int:
 
 
 def plan_of(run: Run, samples: Iterable[Sample]) -> Plan:
-    """Return the calls that the run would make; reads all pictures, so it belongs in a thread."""
+    """Return the calls that the run would make. It reads all pictures, so it belongs in a thread."""
     plan = Plan([], set(), [])
     for sample in samples:
         case = load_case(sample, run.rubric, run.parameters, run.policy, None)

@@ -1,7 +1,7 @@
-"""Sample in hand: its texts and pictures, the plan of its calls, and the judgments so far.
+"""Sample in memory: its texts and pictures, the plan of its calls, and the judgments so far.
 
-Calls that begin alike wait until the first has ended, whose beginning a cache then holds: calls that start together
-would each write what one of them writes. A waiting call holds no place in the line.
+Calls that begin alike wait for the end of the first one, which writes the beginning to a cache. If they started
+together, each would write it. A waiting call takes no place in the queue.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 
 INVALID_ATTEMPTS = 3
-"""Replies to one call that may be invalid before it is left so; the chunk's retries (two by default) reach as far."""
+"""Most invalid replies to one call; then it remains invalid. The chunk's retries (two by default) allow as many."""
 
 C = TypeVar("C")
 
@@ -47,7 +47,7 @@ class _Leader(NamedTuple, Generic[C]):
 
 
 class Leading(Generic[C]):
-    """The leaders of one sample, one for each group of calls that begin alike."""
+    """Leaders of one sample, one for each group of calls that begin alike."""
 
     def __init__(self) -> None:
         self._leaders: dict[str, _Leader[C]] = {}
@@ -55,10 +55,10 @@ class Leading(Generic[C]):
 
     @asynccontextmanager
     async def turn(self, group: str, call: C, candidates: Sequence[C]) -> AsyncGenerator[None]:
-        """Wait for the turn of a call: the leader of its group goes at once, the others when that has ended.
+        """Wait for the turn of a call: the leader of its group goes at once, the others when it has ended.
 
         Args:
-            candidates: calls of the group that are to be made, this one among them; the first one leads.
+            candidates: calls of the group to be made, including this one; the first that is not given up leads.
         """
         leader = self._leaders.get(group)
         if leader is None:
@@ -74,7 +74,7 @@ class Leading(Generic[C]):
             leader.ended.set()
 
     def give_up(self, which: Callable[[C], bool]) -> None:
-        """These calls are not made any more by whoever should have: nobody waits for them."""
+        """Give up these calls: their step makes them no more, so no call waits for them."""
         self._given_up.append(which)
         for leader in self._leaders.values():
             if which(leader.call):
@@ -82,7 +82,7 @@ class Leading(Generic[C]):
 
 
 class FirstCalls:
-    """The first call with each key in a run, which writes what all others with that key begin with."""
+    """First call with each key in a run; it writes the common beginning of all calls with that key to the cache."""
 
     def __init__(self) -> None:
         self._ended: dict[str, asyncio.Event] = {}
@@ -91,7 +91,8 @@ class FirstCalls:
     async def turn(self, key: str) -> AsyncGenerator[None]:
         """Wait for the turn of a call: the first with its key goes at once, others when all first calls have ended.
 
-        All, since others would come in clumps of one key, and a provider serves only so many a minute of one key.
+        They wait for all of these: otherwise they would come in clumps of one key, and a provider serves only so many
+        calls a minute with one key.
         """
         if key in self._ended:
             for ended in [*self._ended.values()]:
@@ -107,60 +108,60 @@ class FirstCalls:
 
 @dataclass
 class Case:
-    """A sample in hand: its texts and pictures while they are needed, and what was said so far."""
+    """Sample in memory: its texts and pictures while they are needed, and the judgments so far."""
 
     sample: Sample
     texts: dict[str, str]
     pictures: dict[str, Picture]
     lack: Lack | None = None
-    """Why the sample cannot be judged; None when it can."""
+    """Reason why the sample cannot be judged; None if it can."""
     calls: tuple[Call, ...] = ()
     judgments: list[Judgment] = field(default_factory=list[Judgment])
     leading: Leading[Call] = field(default_factory=Leading[Call])
     number: int = field(default_factory=count().__next__)
-    """Of the samples read by this process."""
+    """Number among the samples read by this process."""
 
     decided: bool = False
 
     def unsettled(self, dimension: str) -> list[Call]:
-        """Return the calls still to be made: never made, ended at the first try, or invalid fewer than three times."""
+        """Return the calls to be made: new, unavailable at the first try, or invalid fewer than three times."""
         return [call for call in self.calls if call.dimension == dimension and self._open(call)]
 
     def turn(self, call: Call) -> AbstractAsyncContextManager[None]:
-        """The turn of a call where the calls of one order begin alike: the first of them goes ahead."""
+        """Return a context that waits for a call's turn: calls of one order begin alike, and the first goes ahead."""
         alike = [each for each in self.calls if each.order == call.order and self._open(each)]
         return self.leading.turn(call.order, call, alike)
 
     def attempts(self, call: Call) -> list[Judgment]:
-        """What was recorded for a call, in order."""
+        """Return the judgments recorded for a call, in order."""
         return [row for row in self.judgments if (row.dimension, row.order, row.vote) == call[:3]]
 
     @cached_property
     def digests(self) -> dict[str, str]:
-        """Input of the prompts -> SHA-256 of its text, or of its picture as sent."""
+        """Return input of the prompts -> SHA-256 of its text, or of its picture as sent."""
         texts = {name: sha256(text.encode()).hexdigest() for name, text in self.texts.items()}
         return {**texts, **{role: picture.note.sent_sha256 for role, picture in self.pictures.items()}}
 
     def text_sha256(self, prompt: Prompt) -> str:
-        """SHA-256 over the texts that a prompt is sent with."""
+        """Return the SHA-256 over the texts that a prompt is sent with."""
         return sha256("".join(self.digests[name] for name in prompt.inputs if name in self.texts).encode()).hexdigest()
 
     def notes(self) -> dict[str, PictureNote]:
-        """Role -> what its picture was and what is sent of it."""
+        """Return role -> note on its picture as delivered and as sent."""
         return {role: picture.note for role, picture in self.pictures.items()}
 
     @property
     def picture_bytes(self) -> int:
-        """Of its pictures as they are sent: nearly all that a sample in hand takes of the memory."""
+        """Return the bytes of its pictures as they are sent: nearly all of the sample's memory."""
         return sum(len(picture.data_url) for picture in self.pictures.values())
 
     @property
     def settled(self) -> bool:
-        """Nothing is left to ask."""
+        """Return whether no call is left to be made."""
         return not any(map(self._open, self.calls))
 
     def free_pictures(self) -> None:
-        """Let the bytes of the pictures go, once nothing is left to ask."""
+        """Release the bytes of the pictures, once no call is left."""
         self.pictures = {role: picture._replace(data_url=b"") for role, picture in self.pictures.items()}
 
     def _open(self, call: Call) -> bool:
@@ -174,16 +175,16 @@ class Case:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Samples in hand that are judged together: as many as the run's `chunk_size`, or a portion of these."""
+    """Samples in memory that are judged together: as many as the run's `chunk_size`, or a portion of them."""
 
     name: str
     """Places of its samples in the run, for the names of its task runs: `0-31`."""
     dimensions: tuple[str, ...]
-    """Dimensions with anything left to ask."""
+    """Dimensions with calls to be made."""
     cases: tuple[Case, ...]
 
     def give_up(self, dimension: str) -> None:
-        """Let nobody wait for calls on a dimension: its judge step has ended."""
+        """Give up the calls on a dimension, because its judge step has ended: no call waits for them."""
         for case in self.cases:
             case.leading.give_up(lambda call: call.dimension == dimension)
 
@@ -191,8 +192,8 @@ class Chunk:
 def load_case(
     sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy, thumbnails: Thumbnails | None
 ) -> Case:
-    """Read texts and pictures of a sample, make thumbnails, and plan its calls: none where a picture cannot be read."""
-    kind, kept = kind_of(rubric.flow), None if sample.control else thumbnails
+    """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
+    kind, kept = kind_of(rubric.flow), None if sample.control else thumbnails  # controls have no thumbnails
     case = Case(sample, sample_texts(sample, kind), {})
     problems = {role: problem for role in sample.pictures if (problem := _take(case, role, kind, policy, kept))}
     if problems:
@@ -203,12 +204,12 @@ def load_case(
 
 
 def sample_texts(sample: Sample, kind: Kind) -> dict[str, str]:
-    """Texts of the sample's record, and those that its kind adds."""
+    """Return the texts of the sample's record, with those that its kind adds."""
     return {**read_texts(sample), **kind.texts_of(sample)}
 
 
 def _take(case: Case, role: str, kind: Kind, policy: Policy, thumbnails: Thumbnails | None) -> str:
-    """Read one picture into the case; returns why it cannot be, or nothing. Of controls no thumbnail is kept."""
+    """Read one picture into the case; return the problem, empty if there is none."""
     source = case.sample.pictures[role]
     if source.problem:
         return source.problem
@@ -221,7 +222,7 @@ def _take(case: Case, role: str, kind: Kind, policy: Policy, thumbnails: Thumbna
 
 
 def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]:
-    """All calls that the protocol wants for a sample, with their keys."""
+    """Return all calls that the protocol requires for a sample, with their keys."""
     asked = asked_of(case.sample, parameters)
     is_anchor = case.sample.control == ANCHOR
     layout = shared_layout.identity(rubric) if asked.shares_beginnings else questions.LAYOUT
@@ -235,5 +236,5 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]
 
 
 def asked_of(sample: Sample, parameters: Parameters) -> Parameters:
-    """Return the parameters by which a sample is judged: an anchor is asked once, so that its series stays the same."""
+    """Return the parameters by which a sample is judged: anchors always get one vote, for comparable series."""
     return parameters.once() if sample.control == ANCHOR else parameters

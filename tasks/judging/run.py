@@ -1,4 +1,4 @@
-"""One run in memory: its equipment, which no call changes, the samples in hand, and its counts."""
+"""Run in memory: its equipment, which no call changes, its samples in memory, and its counts."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -31,16 +31,16 @@ from tasks.spending.budget import Budget
 from tasks.text import counted, cut, well_formed
 
 MOST_PICTURE_BYTES = 96_000_000
-"""While the pictures in memory, as they are sent, are more, no further samples are read: 64 photographs have more,
-and a judge that takes 64 calls at once is busy with them."""
+"""Bytes of pictures in memory, as they are sent, above which no further samples are read. 64 photographs have more, and
+keep a judge busy that takes 64 calls at once."""
 
 
 @dataclass
 class Unread:
-    """Samples decided by a picture that was found when the dataset was loaded, and could not be read later."""
+    """Samples decided by a picture that was present when the dataset was loaded, but could not be read later."""
 
     about: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict[str, dict[str, str]](dict))
-    """Sort of problem -> sample -> the sample with its file and its problem."""
+    """Kind of problem -> sample -> the sample with its file and its problem."""
 
     def add(self, case: Case, outcome: Outcome) -> None:
         """Count a decided sample, if a picture of it turned out to be unreadable."""
@@ -57,13 +57,13 @@ class Unread:
         self.about[f"unreadable {whose}: {came}"][sample.sample_id] = f"{sample.sample_id} ({words})"
 
     def warnings(self) -> list[str]:
-        """Return a sentence for each sort of problem, with the number of samples and the first of them."""
+        """Return a sentence for each kind of problem, with the number of samples and the first of them."""
         return [cut(well_formed(in_samples(what, where))) for what, where in self.about.items()]
 
 
 @dataclass
 class RunCounts:
-    """Counts of the run so far; small, whatever the number of samples."""
+    """Counts of the run so far; their size does not grow with the number of samples."""
 
     calls: int = 0
     control_calls: int = 0
@@ -74,12 +74,12 @@ class RunCounts:
     rungs: set[str] = field(default_factory=set[str])
     not_sent: set[str] = field(default_factory=set[str])
     tiers: Counter[str] = field(default_factory=Counter[str])
-    """Tier as billed, empty where it is not told -> calls of this run that a model answered."""
+    """Tier as billed, empty if not reported -> calls of this run that a model answered."""
     comparability: Comparability = field(default_factory=Comparability)
     unread: Unread = field(default_factory=Unread)
 
     def add(self, case: Case, counting: Iterable[Judgment], outcome: Outcome) -> None:
-        """Count a decided sample; of a control its calls alone, which say nothing of the candidates."""
+        """Count a decided sample; of a control only its calls, because it is no result of a candidate."""
         for row in case.judgments:
             self.calls += not row.reused_from
             self.control_calls += bool(row.control and not row.reused_from)
@@ -112,7 +112,7 @@ class RunCounts:
 
 
 class InHand:
-    """The samples whose pictures are in memory, and how many bytes those are."""
+    """Account of the pictures in memory, in bytes."""
 
     def __init__(self) -> None:
         self._bytes = 0
@@ -125,11 +125,11 @@ class InHand:
             await self._fewer.wait()
 
     def add(self, cases: Iterable[Case]) -> None:
-        """These samples have been read."""
+        """Add samples that have been read."""
         self._bytes += sum(case.picture_bytes for case in cases)
 
     def free(self, case: Case) -> None:
-        """Nothing more is asked about this sample, or it is asked no more."""
+        """Release the pictures of a sample that needs no further call, or gets none."""
         self._bytes -= case.picture_bytes
         case.free_pictures()
         self._fewer.set()
@@ -137,7 +137,7 @@ class InHand:
 
 @dataclass(frozen=True)
 class Run:
-    """The equipment of one run, the samples now in hand, and the tally that every decided sample adds to."""
+    """Equipment of one run, its samples in memory, and the tally that every decided sample is added to."""
 
     start: RunStart
     rubric: Rubric
@@ -149,9 +149,9 @@ class Run:
     results: Results
     export: Export | None = None
     thumbnails: Thumbnails | None = None
-    """None: none are kept."""
+    """Store of thumbnails; None: none are kept."""
     budget: Budget | None = None
-    """None: it may cost what it does."""
+    """Budget of the run; None: its cost has no limit."""
     tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: InHand = field(default_factory=InHand)
@@ -159,25 +159,25 @@ class Run:
 
     @cached_property
     def layout(self) -> Layout:
-        """How its questions are laid out."""
+        """Return the layout of the run's questions."""
         return layout_of(self.parameters, self.rubric, self.start.samples * self.start.shards)
 
     def question(self, case: Case, prompt: Prompt, order: Order) -> Request:
-        """A question as it is sent."""
+        """Return a question as it is sent."""
         return self.layout.request(prompt, case.texts, case.pictures, order)._replace(key=self.layout.key(case.number))
 
     @property
     def kind(self) -> Kind:
-        """How its flow judges."""
+        """Return the kind of judging of the run's flow."""
         return kind_of(self.start.flow)
 
     @cached_property
     def bill(self) -> Bill:
-        """What its calls cost."""
+        """Return the bill of the run's calls."""
         return Bill(self.parameters.judge)
 
     def close(self) -> None:
-        """Release the files; what was not ended stays unfinished."""
+        """Close the files; a run without an end remains unfinished."""
         self.ledger.close()
         self.replies.close()
         if self.export:

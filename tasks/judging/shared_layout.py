@@ -28,8 +28,8 @@ OPENING = (
 LAST = ("caption", "context")
 """Texts in the order in which they follow the pictures: first the one for all dimensions, then that for some."""
 IN_A_BATCH = (
-    "layout shared: in a batch no call about a sample goes before the others, so that each may write what one of them "
-    "writes; where writing to a cache costs more, the published layout may cost less"
+    "layout shared: in a batch no call about a sample goes before the others, so each of them may write the same text "
+    "to the cache. If cache writes cost extra, the published layout may cost less"
 )
 KEY_LENGTH = 32
 """Characters of a request's key; OpenAI accepts 64."""
@@ -154,6 +154,6 @@ def _check_judge(judge: Judge) -> list[str]:
         return []
     where = known.title if known else judge.base_url
     return [
-        f"layout shared: it is not known whether {where} reads the beginning of a question from a cache; the run tells "
-        "how many of the input tokens it did"
+        f"layout shared: {where} may or may not cache the beginning of a question; the run reports the number of "
+        "cached input tokens"
     ]

@@ -29,7 +29,7 @@ from tasks.text import bounded, number_words, one_line
 SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
 MEANS = "By image: the mean over images. Aspects: their mean."
 
-_CHECKED = {True: " What was asked for is there.", False: " What was asked for is not there.", None: ""}
+_CHECKED = {True: " All requirements are met.", False: " Not all requirements are met.", None: ""}
 MOST_NAMED = 4
 """Most candidates whose number of images is shown."""
 

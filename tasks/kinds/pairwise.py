@@ -70,8 +70,7 @@ _SAME = Choice("3", "tie", "No difference")
 _NEUTRAL = (Choice("3", "good", "Both are good"), Choice("4", "bad", "Both are bad"))
 _NEUTRAL_VERDICTS = {"tie": TIE, "good": "Both are good", "bad": "Both are bad"}
 _HINTS = {
-    OVERALL: "What it shows of the method or data, and how easily it is read, count first; where these tie, how "
-    "concise and how good-looking it is.",
+    OVERALL: "Faithfulness to the method or data and readability count first; if these tie, conciseness and looks.",
     "faithfulness": "Which one shows what the text says, with nothing wrong and nothing that matters left out?",
     "conciseness": "Which one shows what matters and leaves out what does not?",
     "readability": "Which one is easier to follow: order, lines, size and contrast of texts?",

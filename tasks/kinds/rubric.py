@@ -169,7 +169,7 @@ class RubricKind(Kind):
             return
         good = outcome.score >= good_from
         if outcome.satisfied is not None and outcome.satisfied != good:
-            yield "Good, but not what was asked" if good else "What was asked, but not good"
+            yield "Good, but not as asked" if good else "As asked, but not good"
         if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
             yield "Overall and aspects pull apart"
         yield "Good" if good else "Not good"

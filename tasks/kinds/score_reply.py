@@ -131,7 +131,7 @@ def _score(key: str, values: list[Any], may_be_none: bool, notes: list[str], pro
     # Values other than scores are compared by their text, because two different texts may differ in meaning.
     read = {number if (number := _number(score, notes)) is not None else shown(score): score for _, score in told}
     if len(read) != 1:
-        problems.append(f"`{key}` is told with {len(read)} different scores" if read else f"`{key}` is missing")
+        problems.append(f"`{key}` has {len(read)} different scores" if read else f"`{key}` is missing")
         return None
     (number, score), explanation = read.popitem(), told[0][0]
     if score is None and may_be_none:
@@ -167,7 +167,7 @@ def _said_otherwise(text: str, scores: Sequence[AspectScore]) -> Iterator[str]:
         key = key if key in told else OVERALL_SCORE
         if number not in ([told.get(key, number)] if name else told.values()):
             problem = f"`{key}`" if name else "a score"
-            yield f"{problem} is told again as {number:g} after the JSON"
+            yield f"{problem} is repeated as {number:g} after the JSON"
 
 
 @cache

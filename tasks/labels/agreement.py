@@ -171,7 +171,7 @@ def _with_candidate(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], ra
     known = candidates(theirs) or candidates(ours)
     if len(known) > 1 and any(not key.candidate for key in ours):
         raise InputError(
-            f"{rater.name} does not tell whose samples it is about, and there are several candidates: "
+            f"{rater.name} does not name the candidate of its samples, and there are several candidates: "
             f"{listed(known)}; import it with a column `candidate`"
         )
     only = known[0] if known else ""

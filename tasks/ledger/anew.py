@@ -44,14 +44,14 @@ def unmeasured_words(replies: int, anew: int, run_id: str = "") -> str:
     """Return the sentence about an evaluation with too few new replies; `run_id` names it among several."""
     which = f" in {run_id}" if run_id else ""
     taken = f"{replies - anew:,} of {replies:,} replies about samples were taken over from earlier runs"
-    why = "About these the judge was not asked again"
+    why = "The judge was not asked about these again"
     return f"Nothing was measured{which}: {taken}. {why}."
 
 
 def shared_words(shared: int, replies: int, one: str, other: str) -> str:
     """Return a sentence if the runs `one` and `other` share replies; otherwise an empty text."""
     told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself"
-    why = "they were used again, and the judge was not asked twice, so that these cannot differ"
+    why = "they were reused without asking the judge again, so they cannot differ"
     return f"{told}: {why}." if shared else ""
 
 

@@ -163,7 +163,7 @@ def history_rows(place: Path) -> Iterator[dict[str, Any]]:
     about = read_label_set(place)
     rows = list(ledger.read_rows(place / LABELS))
     if len(rows) != about.labels:
-        raise InputError(f"{place / LABELS}: damaged: found {len(rows)} rows, {ABOUT} tells of {about.labels}")
+        raise InputError(f"{place / LABELS}: damaged: found {len(rows)} rows, {ABOUT} counts {about.labels}")
     origin = about.model_dump(mode="json", include=_ORIGIN)
     return ({**row, **origin} for row in rows)
 

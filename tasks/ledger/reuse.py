@@ -126,7 +126,7 @@ class Replies:
         path = self._files[file]
         end = read_end(path.parent)
         if end and (missing := end.ledger_rows.get(JUDGMENTS, 0) - rows) > 0:
-            self._leave_out(f"{path}: {missing:,} of the rows that {END} tells of are missing", missing)
+            self._leave_out(f"{path}: {missing:,} of the rows that {END} counts are missing", missing)
 
     def _leave_out(self, words: str, rows: int = 1) -> None:
         self.unreadable += rows

@@ -114,7 +114,7 @@ def _change(place: Place) -> str:
     if line.stopped:
         return "stopped at the budget"
     if not line.measured:
-        return "nothing was measured anew"
+        return "it measured nothing new"
     if change:
         return f"since {change.since.started_at:%Y-%m-%d %H:%M}: {in_brief(change.found, line.flow)}"
     differs = f"; the last one differs in {one_line(place.otherwise, LONGEST_REASON)}" if place.otherwise else ""

@@ -61,7 +61,7 @@ def _lines(row: Row) -> Iterable[str]:
     else:
         yield f"{whose}: not corrected by people: {row['why']}"
     if told := agreement_words(row):
-        yield f"  {'; '.join(told)} (95% intervals: what so few leave open; kappa has none below {FEWEST} samples)"
+        yield f"  {'; '.join(told)} (95% intervals; kappa has none below {FEWEST} samples)"
 
 
 def agreement_words(row: Row) -> list[str]:

@@ -61,7 +61,7 @@ FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
 SELECT judge, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds FROM cost
 WHERE run_id = $run;
 
--- statuses: What came of calls and samples
+-- statuses: Statuses of calls and samples
 SELECT 'judgments' AS kind, status, count(*) AS n
 FROM judgments JOIN shard_runs USING (run_id)
 WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = '' GROUP BY ALL
@@ -118,14 +118,14 @@ SELECT run_id, flow, candidate, dimension, measure, "grouping", group_name, n, s
 FROM by_group WHERE "grouping" = 'all' AND started_at >= $since
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension), dimension;
 
--- index_controls: What their control samples came to
+-- index_controls: Results of their control samples
 SELECT run_id, measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE started_at >= $since;
 
--- index_cost: What they cost
+-- index_cost: Their cost
 SELECT run_id, sum(calls)::BIGINT AS calls, CASE WHEN count(price) = count(*) THEN sum(price) END AS price
 FROM cost WHERE started_at >= $since GROUP BY run_id;
 
--- index_people: What people's labels make of their scores
+-- index_people: Their scores as corrected by people
 SELECT run_id, flow, candidate, dimension, score, corrected, corrected_low, corrected_high, labels, people, cannot_tell,
        agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared, people_agreed, people_agreed_low,
        people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why

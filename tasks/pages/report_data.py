@@ -272,7 +272,7 @@ def choose(store: Path, run: str = "", flow: str = "") -> str:
     found = history.query(store, newest, values=(flow,)).rows
     if not found:
         what = f"finished {flow} evaluation" if flow else "finished evaluation"
-        raise InputError(f"{store} holds no {what}; `jury status` shows what there is")
+        raise InputError(f"{store} holds no {what}; `jury status` lists the runs")
     return str(found[0][0])
 
 

@@ -140,7 +140,8 @@ def _usage(came: Sequence[PassportReply]) -> _Found:
         return _Found("not measured", "no reply")
     if not all(row.tokens_in for row in came):
         return _Found(
-            "failed", "tokens are not always told" if any(row.tokens_in for row in came) else "no tokens are told"
+            "failed",
+            "tokens are not always reported" if any(row.tokens_in for row in came) else "no tokens are reported",
         )
     one, two = ([row.tokens_in for row in came if row.line == line] for line in (lines.BLANK, lines.TWO))
     if not (one and two):

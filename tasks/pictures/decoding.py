@@ -152,7 +152,7 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
     except (BadPicture, MemoryError):
         raise
     except Image.DecompressionBombError as error:
-        raise BadPicture(f"more than {MAX_MEGAPIXELS} megapixels, which is the most allowed") from error
+        raise BadPicture(f"more than {MAX_MEGAPIXELS} megapixels, the most allowed") from error
     except Exception as error:  # On hostile bytes the decoders raise nearly anything.
         reason = str(error) or "a part of it is missing"
         raise BadPicture(f"{name} file is damaged or cut short: {reason}") from error
@@ -185,7 +185,7 @@ def _check_parts(name: str, data: bytes) -> None:
     if frames > MAX_FRAMES:
         raise BadPicture(f"GIF of about {frames:,} frames, allowed are {MAX_FRAMES:,}")
     if name == "PNG" and _has_too_many_chunks(data):
-        raise BadPicture(f"PNG of more than {MAX_CHUNKS:,} chunks, which is the most allowed")
+        raise BadPicture(f"PNG of more than {MAX_CHUNKS:,} chunks, the most allowed")
 
 
 def _has_too_many_chunks(data: bytes) -> bool:

@@ -44,8 +44,8 @@ def require_reader(name: str) -> None:
         )
     if fault := import_fault(package):
         raise NoReader(
-            f"{name}, which is drawn by the package {package}, and that is installed but broken ({fault}): install it "
-            f"anew (pip install --force-reinstall {package}), or convert the file ({CONVERSIONS[name]})"
+            f"{name}, which is drawn by the package {package}, and that is installed but broken ({fault}): "
+            f"reinstall it (pip install --force-reinstall {package}), or convert the file ({CONVERSIONS[name]})"
         )
 
 
@@ -87,7 +87,7 @@ def _error(name: str, code: int, words: str) -> Exception:
     if code in (BAD, UNSHOWABLE):
         return (NoReader if code == UNSHOWABLE else BadPicture)(words)
     if code == -getattr(signal, "SIGXCPU", 0):
-        return BadPicture(f"{name} that takes more than {SECONDS} s to be shown, which is the most allowed")
+        return BadPicture(f"{name} that takes more than {SECONDS} s to be shown, the most allowed")
     if code == FAILED or -code in _BY_ITSELF:
         return BadPicture(f"{name} that its reader fails on, or that takes more than {MEMORY >> 30} GB of memory")
     return RuntimeError(f"the process that reads {name} was ended from outside (exit code {code}): {words}")

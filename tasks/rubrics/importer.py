@@ -72,7 +72,7 @@ def import_prompts(source: Path, name: str) -> Imported:
     """
     folder = _folder(name)
     if folder.exists():
-        raise InputError(f"{folder}: exists; allowed: a name that is free")
+        raise InputError(f"{folder}: already exists; allowed: an unused name")
     quoted, rest = _read(source)
     defaults = _prompts(DEFAULT_SET, holdings())
     problems = Problems()
@@ -207,7 +207,7 @@ def _json(source: Path, text: str) -> tuple[list[Quoted], list[str]]:
     except json.JSONDecodeError as error:
         raise InputError(f"{source}, {json_fault(error)}; allowed: {FORMS}") from None
     except RecursionError:
-        raise InputError(f"{source}: found JSON too deep to be read; allowed: {FORMS}") from None
+        raise InputError(f"{source}: found JSON nested too deeply; allowed: {FORMS}") from None
     if twice := [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]:
         raise InputError(f"{source}, key {twice[0]!r}: found it more than once; allowed: each key once")
     texts = [Quoted(tuple(key.split("/")), value, f"key {key!r}") for key, value in pairs if isinstance(value, str)]

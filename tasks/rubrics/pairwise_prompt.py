@@ -25,7 +25,7 @@ class PairwiseFrontMatter(FrontMatter):
     verdicts: tuple[Verdict, ...] = Field(description=f"an array of at least one of {', '.join(VERDICTS)}")
     default: str = Field("", description="one of the verdicts of this file, or no such key")
     inputs: dict[Literal["context", "caption", "human", "model"], Label] = Field(
-        description="a table of context, caption, human and model, each with a label that is text and not empty"
+        description="a table of context, caption, human and model, each with a label that is non-empty text"
     )
     """Inputs in the order of the request."""
 

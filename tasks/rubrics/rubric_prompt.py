@@ -21,8 +21,8 @@ AspectKey = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 class Aspect(Record):
     """One line of a rubric, scored from 0 to 10."""
 
-    zero: Label = Field(description="what a score of 0 means, a text that is not empty")
-    ten: Label = Field(description="what a score of 10 means, a text that is not empty")
+    zero: Label = Field(description="non-empty text with the meaning of a score of 0")
+    ten: Label = Field(description="non-empty text with the meaning of a score of 10")
     not_applicable: str = Field("", description="when the aspect does not apply and its score is null, or no such key")
 
 
@@ -36,8 +36,8 @@ class RubricFrontMatter(FrontMatter):
     )
     """Aspects in the order of the reply."""
     inputs: dict[Literal["prompt", "image", "objects", "relation"], Label] = Field(
-        description="a table of prompt and image, and objects and relation for a check, each with a label that is text "
-        "and not empty"
+        description="a table of prompt and image, and objects and relation for a check, each with a label that is "
+        "non-empty text"
     )
     """Inputs in the order of the request."""
 

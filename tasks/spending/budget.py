@@ -204,10 +204,10 @@ class Budget:
             return True
         if are_unknown:
             self.warnings.append(
-                "Nothing is known yet of what calls of this judge cost, and one that replies at its longest "
-                f"(judge.max_output_tokens) may cost {money(dearest)}, which does not fit into what is left. Give it "
-                "that much, set judge.max_output_tokens lower, or ask for a quote first, without a budget: the run "
-                "goes by what that finds, and takes its replies over"
+                "The cost of this judge's calls is still unknown. A call with the longest reply "
+                f"(judge.max_output_tokens) may cost {money(dearest)}, which is more than the budget has left. Allow "
+                "that much, lower judge.max_output_tokens, or make a quote first, without a budget: the run uses the "
+                "quote's prices and replies"
             )
         self._end(sum(calls.values()))
         return False
