@@ -164,7 +164,9 @@ def test_the_figures_of_two_systems_count_together_as_in_the_papers_check(store:
 
 def test_labels_without_a_candidate_need_a_single_one(store: Path) -> None:
     rows = [*figures("MH", candidate="vanilla"), *figures("HM", candidate="banana")]
-    with pytest.raises(ValueError, match=r"people does not name the candidate.* several candidates: banana, vanilla; imp"):
+    with pytest.raises(
+        ValueError, match=r"people does not name the candidate.* several candidates: banana, vanilla; imp"
+    ):
         with_people(store, rows, *said("MH"))
 
 
