@@ -28,7 +28,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "TRY_SECONDS", 1.0)  # a busy machine answers late
 
 
-async def judge_all(base_url: str, number: int = FIGURES, **settings: float) -> tuple[dict[str, Counter[str]], float]:
+async def judge_all(base_url: str, **settings: float) -> tuple[dict[str, Counter[str]], float]:
     """Figure -> statuses of its calls, and the seconds that the judge was away."""
     given = {"timeout_seconds": 0.5, "call_seconds": 1.0, "patience_seconds": 20.0, "concurrency": 6, **settings}
     judge = Judge(model="m", base_url=base_url, **given)  # pyright: ignore
@@ -39,7 +39,7 @@ async def judge_all(base_url: str, number: int = FIGURES, **settings: float) -> 
 
     async with Vlm(judge) as vlm:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(number) for each in DIMENSIONS]
+            asked = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(FIGURES) for each in DIMENSIONS]
         found = vlm.gate.found()
     statuses: dict[str, Counter[str]] = {}
     for each in asked:
@@ -66,17 +66,13 @@ def test_figures_that_always_fail_end_and_cost_no_other(name: str, bad: frozense
     assert name in BUSY or max(faulty.asked.values()) <= most[name]
 
 
-@pytest.mark.parametrize(("number", "share"), [(5, 0.3), (25, 0.6)])
-def test_the_last_figures_end_within_a_short_patience(
-    number: int, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All constants are a share of what they are with a patience of 30 s, and calls that are asked for 8 s."""
-    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.5 * share, 4.0 * share))
-    monkeypatch.setattr(gate, "TRY_SECONDS", 15.0 * share)
-    bad = figures(range(FIGURES, FIGURES + number))
-    settings = {"patience_seconds": 30.0 * share, "call_seconds": 8.0 * share}
+def test_the_last_figures_end_within_a_short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All constants are three tenths of what they are: a patience of 30 s, and calls that are asked for 8 s."""
+    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.15, 1.2))
+    monkeypatch.setattr(gate, "TRY_SECONDS", 4.5)
+    bad = figures(range(FIGURES - 5, FIGURES))
     with LoopbackJudge(Faulty(FAULTS["429"], bad, seconds=0.05), keep_requests=False) as judge:
-        statuses, _ = asyncio.run(judge_all(judge.base_url, FIGURES + number, **settings))
+        statuses, _ = asyncio.run(judge_all(judge.base_url, patience_seconds=9.0, call_seconds=2.4))
     assert [statuses[figure] for figure in bad] == [{"unavailable": len(DIMENSIONS)}] * len(bad)
 
 
@@ -92,7 +88,7 @@ def test_a_single_call_that_always_fails_ends_alone() -> None:
 def test_half_of_the_figures_may_fail(name: str) -> None:
     bad = figures(range(0, FIGURES, 2))
     with LoopbackJudge(Faulty(FAULTS[name], bad), keep_requests=False) as judge:
-        statuses, away = asyncio.run(judge_all(judge.base_url, timeout_seconds=0.2, concurrency=16))
+        statuses, away = asyncio.run(judge_all(judge.base_url, concurrency=16))
     assert all(found == {"ok": 4} for figure, found in statuses.items() if figure not in bad) and not away
     assert not any("ok" in statuses[figure] for figure in bad)
 

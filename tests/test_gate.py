@@ -167,6 +167,19 @@ def test_a_judge_is_not_away_while_any_call_in_flight_may_still_be_answered() ->
     asyncio.run(scene())
 
 
+@pytest.mark.parametrize("calls", [20, 200])
+def test_after_a_small_question_all_open_calls_come_to_their_refusals_in_half_of_patience(calls: int) -> None:
+    async def scene() -> float:
+        async with opened(4, "answered") as (door, tickets):
+            for number in range(len(tickets), calls):
+                door.join(f"Figure {number}")
+            await door._try_small_question()
+            return door._window._longest_gap
+
+    patience = 60
+    assert asyncio.run(scene()) * gate.MOST_REFUSALS * calls <= patience / 2
+
+
 def test_silent_calls_hold_at_most_half_of_the_places_while_others_wait() -> None:
     async def scene() -> None:
         async with opened(6, "answered") as (door, silent):
