@@ -89,8 +89,12 @@ def _lent(argument: T) -> T:
 
 async def store_and_report(session: Session) -> State:
     """Store a run that has ended, then report it; meanwhile its ledger is sent to a remote store."""
-    session.begin_sending()
+    sending = asyncio.create_task(session.send_rest())
     unstored = await store_or_warn(session.store, session.run_id)
-    await session.share_nights()
+    unfetched = await session.share_nights()
+    thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
-    return await session.completed(await report_or_warn(session.place, *about), unstored)
+    reported = await report_or_warn(session.place, *about)
+    unsent, _ = await asyncio.gather(sending, thumbnails)
+    unfetched = unfetched or await session.share_nights()  # an announced alarm is shared, too
+    return await session.completed(reported, [*unstored, *unsent, *unfetched])

@@ -93,10 +93,6 @@ class Session:
     """True if the run does not end now, because its replies come by batches."""
     _stopped: BudgetStop | None = None
     """Place at which the run stopped at its budget; None: it did not stop."""
-    _sent: asyncio.Task[tuple[str, ...]]
-    """Task that sends the rest of the ledger, and returns warnings."""
-    _unfetched: tuple[str, ...] = ()
-    """Warnings of the exchange of nights."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
@@ -284,26 +280,23 @@ class Session:
         """Make the waiting thumbnails here, if they are too few for a process of their own."""
         await asyncio.to_thread(self._thumbnails.finish_few)
 
-    def begin_sending(self) -> None:
-        """Start to send the rest of the ledger, including its end, to a remote store; `completed` waits for it."""
-        self._sent = asyncio.create_task(self._sending.finish())
+    async def send_rest(self) -> tuple[str, ...]:
+        """Send the rest of the ledger, including its end, to a remote store; return warnings."""
+        return await self._sending.finish()
 
-    async def share_nights(self) -> None:
-        """Exchange nights with other machines, for the alarms; only scheduled runs need them."""
-        self._unfetched = await share_nights(self._shared)
+    async def share_nights(self) -> tuple[str, ...]:
+        """Exchange nights with other machines, for the alarms of scheduled runs; return warnings."""
+        return await share_nights(self.remote if self.scheduled else None)
 
-    @property
-    def _shared(self) -> Remote | None:
-        return self.remote if self.scheduled else None
+    async def completed(self, reported: str, said: list[str]) -> State:
+        """Remove what is older than `JURY_KEEP_DAYS`; return the state in Prefect of a run that was reported.
 
-    async def completed(self, reported: str, unstored: list[str]) -> State:
-        """Wait for the rest of a run that was stored and reported; return its state in Prefect."""
-        unsent, _ = await asyncio.gather(self._sent, self.finish_thumbnails())
+        Args:
+            said: warnings since the run was judged.
+        """
         if not self.remote:  # for a remote store, a sync does it: only that has the judgments of other machines
             with suppress(OSError, InputError):  # the next run does it; `jury sync` reports refusals
                 await asyncio.to_thread(remove_old, Path(self.store))
-        unfetched = self._unfetched or await share_nights(self._shared)  # an announced alarm is shared, too
-        said = [*unstored, *unsent, *unfetched]
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
 
