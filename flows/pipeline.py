@@ -10,9 +10,7 @@ from prefect.exceptions import CancelledRun
 from prefect.tasks import exponential_backoff
 from prefect.utilities.annotations import quote
 
-from flows.runtime.collecting import handed_in
 from flows.runtime.given import Raw
-from flows.runtime.quoting import quoted
 from flows.runtime.session import Session, opened
 from flows.runtime.states import final_state
 from tasks.aggregate import aggregate
@@ -48,8 +46,12 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
         if isinstance(dataset, State):  # the run was cancelled meanwhile, and its step with it: there is no dataset
             raise asyncio.CancelledError
         if session.parameters.quote:
+            from flows.runtime.quoting import quoted
+
             return await quoted(session, dataset, judge_chunk)
         if parameters.judge.service_tier == BATCH:
+            from flows.runtime.collecting import handed_in
+
             return await handed_in(session, dataset, store_and_report)
         async with session.judging(dataset) as chunks:
             await chunks.each(judge_chunk)
@@ -88,13 +90,12 @@ def _lent(argument: T) -> T:
 
 
 async def store_and_report(session: Session) -> State:
-    """Store a run that has ended, then report it; meanwhile its ledger is sent to a remote store."""
-    sending = asyncio.create_task(session.send_rest())
-    unstored = await store_or_warn(session.store, session.run_id)
-    unfetched = await session.share_nights()
+    """Store a run that has ended, then report it."""
+    ending = asyncio.create_task(session.after_end())
+    said = await store_or_warn(session.store, session.run_id)
+    unfetched = await session.before_report()
     thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
     reported = await report_or_warn(session.place, *about)
-    unsent, _ = await asyncio.gather(sending, thumbnails)
-    unfetched = unfetched or await session.share_nights()  # an announced alarm is shared, too
-    return await session.completed(reported, [*unstored, *unsent, *unfetched])
+    unsent, _ = await asyncio.gather(ending, thumbnails)
+    return session.completed(reported, [*said, *unsent, *unfetched, *await session.after_report()])

@@ -31,7 +31,7 @@ async def aggregate(run: Run, chunk: Chunk) -> dict[str, int]:
 
 
 def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outcome:
-    """Decide one sample, and write its outcome to ledger, results, tally and export.
+    """Decide one sample, and write its outcome to ledger, results and tally.
 
     Args:
         known: decision of an earlier process of the run, which the ledger has already.
@@ -42,8 +42,8 @@ def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outc
         run.ledger.append(outcome)
     run.results.add(outcome)
     run.tally.add(case, last_attempts(case.judgments).values(), outcome)
-    if run.export and not outcome.control:
-        run.export.add(outcome, case.sample)
+    for each in run.extensions:
+        each.after_outcome(case.sample, outcome)
     return outcome
 
 

@@ -16,13 +16,12 @@ from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Request
 from tasks.endpoint.usage import Usage
 from tasks.errors import InvalidReply, JudgeUnavailable
-from tasks.judging.affording import expected, name_of
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.run import Run
 from tasks.kinds.values import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
-from tasks.spending.bill import Charge, billed
+from tasks.spending.bill import Charge
 from tasks.text import counted
 
 
@@ -84,7 +83,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
             for call in case.unsettled(dimension)
         ]
     rows = [row for each in asked if (row := each.result())]
-    counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # the budget forbids a retry
+    counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # the limit forbids a retry
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
     if open_calls and not last:
         words = f"{open_calls} calls on {dimension} to be made again: {counted(counts)}"
@@ -93,13 +92,13 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | None:
-    """Make a call and record its reply; return None if the budget has no room, which is possible for a retry."""
-    budget = run.budget
+    """Make a call and record its reply; return None if the run's limit has no room, which is possible for a retry."""
+    limit = run.limit
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     question = run.question(case, prompt, call.order)
-    # A call that the budget has no room for takes its turn, too, so that no other call waits for it.
+    # A call that the limit has no room for takes its turn, too, so that no other call waits for it.
     async with _turn(run, case, call, question):
-        if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
+        if limit and not await limit.before_call(case, call):
             return None
         run.bill.prepare()
         question = question._replace(turn=call.vote - 1 + invalid * run.parameters.votes)
@@ -108,8 +107,8 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
     charge = await run.bill.charge(question, answer, call.dimension)
     row = _judgment(run, case, prompt, call, answer, charge)
     _record(run, case, row)
-    if budget:
-        budget.settle(name_of(case, call), call.dimension, billed(row))
+    if limit:
+        limit.after_call(case, call, row)
     if case.settled:
         run.in_hand.free(case)
     return row

@@ -19,9 +19,13 @@ from PIL import Image
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
+from tasks.extensions.budget import RunLimit
+from tasks.extensions.shared_layout import layout_of
 from tasks.judge import judge_dimension
-from tasks.judging.case import Case, load_case, plan
+from tasks.judging.case import PUBLISHED, Case, load_case, plan
+from tasks.judging.extension import Extension, Limit, Opening
 from tasks.judging.protocol import picture_policy
+from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.judging.run import Run
 from tasks.kinds.loading import load_dataset
@@ -30,7 +34,8 @@ from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.records import Judgment, Place, RunStart, Sample
-from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric import Rubric, load_rubric
+from tasks.spending.budget import Budget
 
 POLICY = Policy(max_bytes=1_000_000, max_side=2000, normalize=False)
 METHOD = "The encoder reads tokens and hands its states to the decoder. "
@@ -38,14 +43,43 @@ RUBRIC = load_rubric("diagram")
 DIMENSIONS = [prompt.dimension for prompt in RUBRIC.prompts]
 
 
+def layout(parameters: PairwiseParameters, rubric: Rubric = RUBRIC, samples: int = 1) -> Layout:
+    return layout_of(parameters, rubric, samples) if parameters.shares_beginnings else PUBLISHED
+
+
+class Given(Extension):
+    """Layout of a run by its parameters, and the limit that a test gives it."""
+
+    def __init__(self, parameters: PairwiseParameters, rubric: Rubric, limit: Limit | None) -> None:
+        super().__init__(Opening("diagram", parameters, parameters, rubric, None, scheduled=False))
+        self.given = limit
+
+    def layout(self, start: RunStart) -> Layout:
+        return layout(self.opening.asked, self.opening.rubric, start.samples)  # pyright: ignore
+
+    def limit(self) -> Limit | None:
+        return self.given
+
+
 @asynccontextmanager
-async def run_of(parameters: PairwiseParameters, begun: RunStart | None = None, **parts: Any) -> AsyncIterator[Run]:
+async def run_of(
+    parameters: PairwiseParameters,
+    begun: RunStart | None = None,
+    rubric: Rubric = RUBRIC,
+    limit: Budget | Limit | None = None,
+    **parts: Any,
+) -> AsyncIterator[Run]:
     """A run with its judge and its ledger, and without replies of earlier runs; `parts` are other parts of it."""
     begun = begun or start()
-    usual = {"rubric": RUBRIC, "replies": Replies({}), "results": Results(begun, [])}
+    usual = {"replies": Replies({}), "results": Results(begun, [])}
+    given = Given(parameters, rubric, limit if isinstance(limit, Limit) else None)
     async with Vlm(parameters.judge) as vlm:
         with closing(Ledger(Path(parameters.store), begun)) as ledger:
-            yield Run(begun, parameters=parameters, policy=POLICY, vlm=vlm, ledger=ledger, **{**usual, **parts})
+            fixed = {"policy": POLICY, "vlm": vlm, "ledger": ledger, "extensions": (given,)}
+            run = Run(begun, rubric, parameters, **fixed, **{**usual, **parts})
+            if isinstance(limit, Budget):
+                given.given = RunLimit(run, limit)
+            yield run
 
 
 def case_of(sample_id: str, context: str, caption: str, pictures: dict[str, Picture]) -> Case:
@@ -75,17 +109,17 @@ class Scene:
         self.parameters = PairwiseParameters(store=str(store / layout), judge=asked, layout=layout, **changes)  # pyright: ignore
         self.rubric = RUBRIC
         self.cases = [case()]
-        self.budget: Any = None
+        self.limit: Limit | None = None
 
     def judge(self) -> list[Judgment]:
         return asyncio.run(self._judge())
 
     async def _judge(self) -> list[Judgment]:
         begun = start(samples=len(self.cases))
-        async with run_of(self.parameters, begun, rubric=self.rubric, budget=self.budget) as run:
+        async with run_of(self.parameters, begun, self.rubric, self.limit) as run:
             await run.vlm.probe(probe_request(2, self.parameters.shares_beginnings))
             for each in self.cases:
-                each.calls = plan(each, self.rubric, self.parameters)
+                each.calls = plan(each, self.rubric, self.parameters, run.layout)
             last = (judge_dimension(run, name, self.cases, last=True) for name in reversed(DIMENSIONS))
             await asyncio.gather(*last)
         return [row for each in self.cases for row in each.judgments]

@@ -19,10 +19,10 @@ from written_history import ask
 
 from flows.cli import main
 from flows.runtime.automations import NAME, notify_of_regressions
-from flows.runtime.sending import share_nights
 from tasks.comparing.alarms import EVENT, Alarm, Place, alarms, note_told, watched
 from tasks.comparing.attribution import JUDGE_MOVED
 from tasks.comparing.earlier_runs import look_back
+from tasks.extensions.bucket import share_nights
 from tasks.history.landing import Landed, land, rebuild
 from tasks.ledger.alarm_records import FOLDER, restart_baseline, restart_files
 from tasks.ledger.remote import Remote

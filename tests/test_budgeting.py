@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 from factories import DIMENSIONS, NOON, end, judgment, start, write_run
 
-from flows.runtime.budgeting import Shared, announce_limit, budget_of, tariff_of
 from tasks.errors import InputError
+from tasks.extensions.budget import Shared, announce_limit, budget_of, tariff_of
 from tasks.ledger.reading import read_start
 from tasks.ledger.remote import Remote
 from tasks.ledger.writing import Ledger

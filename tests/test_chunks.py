@@ -13,7 +13,6 @@ from loopback_judge import LoopbackJudge
 from flows.runtime import chunks as module
 from flows.runtime.chunks import Chunks
 from flows.runtime.progress import Progress
-from flows.runtime.sending import Sending
 from tasks.endpoint.client import Vlm
 from tasks.judging.case import Case, Chunk
 from tasks.judging.protocol import picture_policy
@@ -45,7 +44,7 @@ async def worked_on(place: Path, base_url: str, replies: Replies) -> list[tuple[
             parts = begun, load_rubric("diagram"), asked, picture_policy(asked), vlm, ledger, replies
             run = Run(*parts, Results(begun, []))
             progress = Progress("diagram", PAIRS, StringIO())
-            await Chunks(run, samples, progress, Sending(None, begun.run_id)).each(work)
+            await Chunks(run, samples, progress).each(work)
     assert sorted(name for _, names in done for name in names) == [f"s{n}" for n in range(PAIRS)]
     return done
 

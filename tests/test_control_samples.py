@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
-from tasks.controls.samples import FEWEST, altered, with_controls
+from tasks.extensions.controls import FEWEST, altered, with_controls
 from tasks.kinds import kind_of
 from tasks.pictures.bad_picture import BadPicture
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample

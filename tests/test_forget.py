@@ -13,9 +13,9 @@ from test_bridge import told as bridge_told
 from written_datasets import inline, record, result, write_benchmark, write_json
 from written_history import keep_thumbnails, pair
 
-from tasks.anchors.frozen import Anchors, anchors_of
-from tasks.anchors.frozen import folder as anchor_folder
 from tasks.errors import InputError
+from tasks.extensions.anchors import Anchors, anchors_of
+from tasks.extensions.anchors import folder as anchor_folder
 from tasks.forgetting import doing
 from tasks.forgetting.doing import carry_out, check_idle
 from tasks.forgetting.plan import keep_plan, make_plan

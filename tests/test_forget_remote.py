@@ -11,7 +11,7 @@ from factories import end, judgment, outcome, start, write_run
 from test_forget import CANDIDATE, FIRST, IMAGES, SECOND, SECRET, hashes, places, spent, write_store
 
 from flows.commands.forget import share_store
-from flows.runtime.sending import fetch_replies
+from tasks.extensions.bucket import fetch_replies
 from tasks.forgetting.doing import carry_out
 from tasks.forgetting.plan import keep_plan, make_plan
 from tasks.history.asking import query

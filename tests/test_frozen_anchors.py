@@ -12,11 +12,21 @@ import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
-from flows.runtime.session import anchors_of_run
-from tasks.anchors.frozen import MANIFEST, PICTURES, Anchors, anchors_of, folder, in_turn, retire
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
+from tasks.extensions import extensions_of
+from tasks.extensions.anchors import (
+    MANIFEST,
+    PICTURES,
+    Anchors,
+    FrozenAnchors,
+    anchors_of,
+    folder,
+    in_turn,
+    retire,
+)
 from tasks.judging.case import load_case
+from tasks.judging.extension import Opening
 from tasks.judging.protocol import picture_policy
 from tasks.kinds.loading import load_dataset
 from tasks.ledger.remote import Remote
@@ -45,6 +55,16 @@ def write_others(root: Path) -> None:
 
 def frozen(parameters: Parameters, flow: str = "diagram") -> Anchors:
     return anchors_of(flow, parameters, lambda: load_dataset(flow, parameters).samples, picture_policy(parameters))
+
+
+def judged(parameters: Parameters, remote: Remote | None = None) -> Anchors:
+    """The anchors of a scheduled run of `diagram`."""
+    opening = Opening("diagram", parameters, parameters, load_rubric("diagram"), remote, scheduled=True)
+    found = [each for each in extensions_of(opening) if isinstance(each, FrozenAnchors)]
+    for each in found:
+        asyncio.run(each.prepare(load_dataset("diagram", parameters)))
+        assert opening.anchors == each.anchors.key and opening.said == [*each.anchors.warnings]
+    return found[0].anchors if found else Anchors()
 
 
 def whole(samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
@@ -116,7 +136,7 @@ def test_a_changed_set_is_refused_and_a_changed_picture_left_out(tmp_path: Path,
     manifest.write_text(manifest.read_text().replace("method", "nethod", 1))
     with pytest.raises(InputError, match="damaged: its hash is not the one in the name of its folder"):
         frozen(figures)
-    told = asyncio.run(anchors_of_run("diagram", figures, [], None, scheduled=True))
+    told = judged(figures)
     assert told.samples == () and told.warnings[0].startswith("No anchors were judged: ")
 
 
@@ -139,10 +159,7 @@ def test_of_generated_images_one_of_each_prompt_is_frozen_with_what_it_asks_for(
 def test_the_first_of_the_shards_judges_anchors_of_the_whole_dataset(figures: PairwiseParameters) -> None:
     given = {"anchors": 6, "shards": 2, "evaluation_id": "e1"}
     parts = [figures.model_copy(update={**given, "shard": shard}) for shard in (1, 2)]
-    first, second = (
-        asyncio.run(anchors_of_run("diagram", part, load_dataset("diagram", part).samples, None, scheduled=True))
-        for part in parts
-    )
+    first, second = map(judged, parts)
     assert len(first.samples) == 6 and not first.warnings
     assert second == Anchors()
 
@@ -152,9 +169,7 @@ def test_machines_that_share_a_remote_store_share_the_anchors(tmp_path: Path, fi
 
     def judged_by(machine: str, at: str = url) -> Anchors:
         cache = tmp_path / machine
-        own = figures.model_copy(update={"store": str(cache)})
-        samples = load_dataset("diagram", own).samples
-        return asyncio.run(anchors_of_run("diagram", own, samples, Remote(at, cache), scheduled=True))
+        return judged(figures.model_copy(update={"store": str(cache)}), Remote(at, cache))
 
     first = judged_by("one")
     shown = whole(first.samples)

@@ -11,7 +11,7 @@ import pytest
 from geneval_rows import sample
 from own_data import each_list
 
-from tasks.kinds.geneval_export import Export, open_export
+from tasks.extensions.geneval_export import Export, open_export
 from tasks.parameters import RubricParameters
 from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
 from tasks.rubrics.rubric import load_rubric

@@ -66,7 +66,7 @@ class Scene:
     async def _judge(self, last: bool, times: int, reuse: bool) -> dict[str, int]:
         replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies({})
         with closing(replies):
-            async with run_of(self.parameters, self.start, replies=replies, budget=self.budget) as run:
+            async with run_of(self.parameters, self.start, limit=self.budget, replies=replies) as run:
                 return await self._asked(run, last, times)
 
     async def _asked(self, run: Run, last: bool, times: int) -> dict[str, int]:

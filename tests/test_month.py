@@ -16,7 +16,7 @@ from tasks.ledger.removed import tombstone_of
 from tasks.ledger.writing import Ledger
 from tasks.records import Judgment, RunStart
 from tasks.spending import month as months
-from tasks.spending.month import Limit, Month, costs_of, month_of
+from tasks.spending.month import Month, MonthLimit, costs_of, month_of
 
 NOW = datetime.now(UTC)
 THIS = month_of(NOW)
@@ -53,7 +53,7 @@ class Asking:
     def __init__(self, store: Path, run_id: str, wanted: float | None = None, **changes: Any) -> None:
         self.start: RunStart = start(run_id, started_at=NOW.isoformat(), **changes)
         self.ledger = Ledger(store, self.start)
-        self.limit = Limit(Month(store, THIS, 10.0, run_id), self.start, wanted)
+        self.limit = MonthLimit(Month(store, THIS, 10.0, run_id), self.start, wanted)
         MADE.append(self.ledger)
 
     def announce(self) -> None:
@@ -100,7 +100,7 @@ def test_calls_that_judge_no_sample_count_and_those_of_a_passport_not_for_itself
     OTHER_CALLS.keep(tmp_path, [other_call("29990101T14-unknown", price=None, **at)])
     found = Month(tmp_path, THIS, 10.0).sum()
     assert found.spent == pytest.approx(3.0 + 0.001 * (THIS == "2026-11")) and found.unknown == 1
-    assert Limit(Month(tmp_path, THIS, 10.0, "p"), None, None).amount == pytest.approx(12.0 - found.spent)
+    assert MonthLimit(Month(tmp_path, THIS, 10.0, "p"), None, None).amount == pytest.approx(12.0 - found.spent)
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,12 @@ from s3_server import S3Server
 from written_images import prompt_row, write_geneval
 
 from flows.cli import main
-from flows.runtime import sending
-from flows.runtime.sending import Sending, fetch_replies, in_daemon_thread
 from tasks.errors import InputError
+from tasks.extensions import bucket
+from tasks.extensions.bucket import Sending, fetch_replies
 from tasks.ledger.bucket_parts import SENT
 from tasks.ledger.reading import END, OUTCOMES, folder
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.ledger.remote import Remote, in_daemon_thread, is_remote, local_cache
 
 RUN_ID = "20261120T120000000-diagram-000001"
 
@@ -87,9 +87,9 @@ def test_a_run_that_cannot_be_sent_is_told_whatever_the_error(remote: Remote) ->
 
 
 def test_the_sending_goes_on_after_any_error(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "EVERY_SECONDS", 0.05)
+    monkeypatch.setattr(bucket, "EVERY_SECONDS", 0.05)
     tried: list[str] = []
-    monkeypatch.setattr(sending._log, "warning", lambda words, *_: tried.append(words))
+    monkeypatch.setattr(bucket._log, "warning", lambda words, *_: tried.append(words))
 
     async def run() -> None:
         async with Sending(remote, RUN_ID):
@@ -103,7 +103,7 @@ def test_the_sending_goes_on_after_any_error(remote: Remote, monkeypatch: pytest
 @pytest.mark.parametrize("awake", [False, True], ids=["at the end", "since before the end"])
 def test_a_run_whose_sending_hangs_ends_in_time(remote: Remote, awake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The turn is part of the wait: what was sent before may hang, too."""
-    monkeypatch.setattr(sending, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(bucket, "PATIENCE_SECONDS", 0.3)
 
     async def run() -> tuple[str, ...]:
         async with Sending(remote, RUN_ID) as ledger:
@@ -122,13 +122,13 @@ def test_a_run_whose_sending_hangs_ends_in_time(remote: Remote, awake: bool, mon
 HANG = f"""
 import asyncio, sys
 from pathlib import Path
-from flows.runtime import sending
-from tasks.ledger.remote import Remote
+from tasks.extensions import bucket
+from tasks.ledger.remote import Remote, in_daemon_thread, in_daemon_thread
 
-sending.PATIENCE_SECONDS = 0.3
+bucket.PATIENCE_SECONDS = 0.3
 
 async def run():
-    async with sending.Sending(Remote(sys.argv[1], Path(sys.argv[2])), "{RUN_ID}") as ledger:
+    async with bucket.Sending(Remote(sys.argv[1], Path(sys.argv[2])), "{RUN_ID}") as ledger:
         print(*await ledger.finish())
 
 asyncio.run(run())
@@ -155,7 +155,6 @@ def test_where_the_bucket_does_not_answer_no_reply_is_reused(tmp_path: Path, ser
     with server.failing(refuses=lambda _: True):
         hours, [warning] = asyncio.run(fetch_replies(one, 20.0))
     assert hours == 0 and "could not be fetched, so that no earlier reply is reused: " in warning
-    assert asyncio.run(fetch_replies(None, 20.0)) == (20.0, []), "a folder is asked nothing"
 
 
 def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:
@@ -269,7 +268,7 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
         import sys
         from pathlib import Path
         sys.modules["s3fs"] = None
-        from tasks.ledger.remote import Remote, is_remote, local_cache
+        from tasks.ledger.remote import Remote, in_daemon_thread, is_remote, local_cache
         print(is_remote("s3://b/x"), local_cache("store"), local_cache("s3://b/x").name[:4], "fsspec" in sys.modules)
         try:
             Remote("s3://b/x", Path("."))

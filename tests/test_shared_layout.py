@@ -12,18 +12,20 @@ import pytest
 from billing_twins import RULES, BillingTwin
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
-from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, long_case, many, run_of
+from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, layout, long_case, many, run_of
 from prefect.exceptions import CancelledRun
 
 from flows import pipeline
 from tasks.endpoint import client
 from tasks.errors import InputError
-from tasks.judging import questions, shared_layout
-from tasks.judging.case import Chunk, FirstCalls, Leading, plan
+from tasks.extensions.shared_layout import SharedLayout, check, keys_of, layout_of
+from tasks.judging import questions
+from tasks.judging.case import Call, Case, Chunk, FirstCalls, Leading, plan
+from tasks.judging.extension import Limit
 from tasks.judging.protocol import asked_protocol
-from tasks.judging.shared_layout import LAYOUT, SharedLayout, check, keys_of
 from tasks.ledger.protocol_keys import protocol_key
 from tasks.parameters import Judge, PairwiseParameters
+from tasks.records import Judgment
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 FLOWS = {flow: load_rubric(flow) for flow in ("diagram", "plot")}
@@ -106,7 +108,7 @@ def test_keys_are_no_part_of_what_a_call_or_a_protocol_is_known_by() -> None:
     rubric, made = FLOWS["diagram"], case()
     given = {"model": "m", "base_url": "https://api.openai.com/v1"}
     few, many = (PairwiseParameters(layout="shared", judge=Judge(**given, concurrency=most)) for most in (1, 64))
-    assert plan(made, rubric, few) == plan(case(), rubric, many)
+    assert plan(made, rubric, few, layout_of(few, rubric)) == plan(case(), rubric, many, layout_of(many, rubric))
     assert protocol_key(asked_protocol(few, rubric)) == protocol_key(asked_protocol(many, rubric))
 
 
@@ -116,9 +118,10 @@ def test_another_prompt_of_one_dimension_makes_other_questions_of_all() -> None:
     body = f"{last.body} More."
     changed = last.model_copy(update={"body": body, "sha256": sha256(body.encode()).hexdigest()})
     moved = rubric.model_copy(update={"prompts": (*others, changed)})
-    one, other = ({call.key for call in plan(case(), each, shared)} for each in (rubric, moved))
+    layouts = ((each, layout_of(shared, each)) for each in (rubric, moved))
+    one, other = ({call.key for call in plan(case(), each, shared, own)} for each, own in layouts)
     assert one.isdisjoint(other)
-    assert shared_layout.identity(rubric).startswith(f"{LAYOUT} ")
+    assert SharedLayout(rubric).identity.startswith(f"{questions.SHARED} ")
 
 
 def test_without_a_caption_the_first_breakpoint_is_behind_the_pictures() -> None:
@@ -131,9 +134,10 @@ def test_without_a_caption_the_first_breakpoint_is_behind_the_pictures() -> None
 def test_the_layout_is_in_the_keys_of_a_run_only_where_it_is_asked_for() -> None:
     rubric, made = FLOWS["diagram"], case()
     published, shared = PairwiseParameters(), PairwiseParameters(layout="shared")
-    assert "layout" not in asked_protocol(published, rubric) and asked_protocol(shared, rubric)["layout"] == LAYOUT
+    assert "layout" not in asked_protocol(published, rubric)
+    assert asked_protocol(shared, rubric)["layout"] == questions.SHARED
     assert protocol_key(asked_protocol(published, rubric)) != protocol_key(asked_protocol(shared, rubric))
-    one, other = (plan(made, rubric, parameters)[0] for parameters in (published, shared))
+    one, other = (plan(made, rubric, parameters, layout(parameters))[0] for parameters in (published, shared))
     assert one[:3] == other[:3] and one.key != other.key
     assert one.key == questions.call_key(rubric.prompts[0], made.digests, "human_first", 1, published.judge)
 
@@ -151,10 +155,10 @@ def test_a_verdict_of_the_schema_but_not_of_the_dimension_is_invalid(scene: Scen
 # Which runs may have it
 
 
-def words(base_url: str, rubric: Rubric = FLOWS["diagram"], layout: str = "shared") -> list[str]:
+def words(base_url: str, rubric: Rubric = FLOWS["diagram"]) -> list[str]:
     model = {} if base_url == "embedded" else {"model": "m"}
     judge = Judge(base_url=base_url, **model)
-    return check(PairwiseParameters(judge=judge, layout=layout), rubric)  # pyright: ignore
+    return check(PairwiseParameters(judge=judge, layout="shared"), rubric)  # pyright: ignore
 
 
 def test_a_judge_without_a_cache_is_refused_by_name() -> None:
@@ -162,7 +166,6 @@ def test_a_judge_without_a_cache_is_refused_by_name() -> None:
         words("embedded")
     with pytest.raises(InputError, match=r"saves nothing at Anthropic, OpenAI layer: none .* OpenRouter and LiteLLM"):
         words("https://api.anthropic.com/v1")
-    assert words("embedded", layout="published") == []
 
 
 def test_of_a_judge_whose_cache_is_not_known_the_run_says_so() -> None:
@@ -390,7 +393,7 @@ def test_nobody_waits_for_a_dimension_whose_step_never_began(
     monkeypatch.setattr(pipeline, "judge", Cancelled())
     monkeypatch.setattr(pipeline, "aggregate", decided)
     made = case()
-    made.calls = plan(made, FLOWS["diagram"], PairwiseParameters(layout="shared"))
+    made.calls = plan(made, FLOWS["diagram"], PairwiseParameters(layout="shared"), SharedLayout(FLOWS["diagram"]))
 
     async def others() -> None:
         waiting = asyncio.create_task(made.turn(made.calls[1]).__aenter__())
@@ -402,22 +405,19 @@ def test_nobody_waits_for_a_dimension_whose_step_never_began(
     asyncio.run(others())
 
 
-class Spent:
-    """A budget without room for one dimension."""
+class Spent(Limit):
+    """A limit without room for one dimension."""
 
-    def expected(self, _dimension: str, _tokens: int) -> float:
-        return 1.0
+    async def before_call(self, case: Case, call: Call) -> bool:
+        return call.dimension != "faithfulness"
 
-    async def covers(self, call: Any, _price: float) -> bool:
-        return "faithfulness" not in call
-
-    def settle(self, *_: object) -> None:
+    def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         pass
 
 
 def test_a_leader_that_the_budget_has_no_room_for_lets_the_others_go(scene: Scenes, loopback: LoopbackJudge) -> None:
     made = scene(loopback)
-    made.budget = Spent()
+    made.limit = Spent()
     assert sorted(row.dimension for row in made.judge()) == sorted(set(DIMENSIONS) - {"faithfulness"})
 
 

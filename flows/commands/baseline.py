@@ -9,10 +9,11 @@ import click
 from flows.commands.messages import left_to_sync, number_of, say
 from flows.commands.options import store_option
 from flows.commands.sections import Command, Group
-from tasks.anchors import frozen
 from tasks.comparing.alarms import Alarm, alarms, candidates_watched
 from tasks.comparing.attribution import MovedJudge, moved_judges
 from tasks.errors import InputError
+from tasks.extensions.anchors import folder as anchors_folder
+from tasks.extensions.anchors import retire
 from tasks.history.landing import land
 from tasks.ledger.alarm_records import FOLDER as ALARMS
 from tasks.ledger.alarm_records import restart_baseline
@@ -69,12 +70,12 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
 def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
     if candidate:
         raise InputError("--anchors and --candidate do not go together: the anchors are those of the whole flow")
-    sets = frozen.folder(folder, flow).relative_to(folder).as_posix()
+    sets = anchors_folder(folder, flow).relative_to(folder).as_posix()
     remote = remote_of(store)
     if remote:
         remote.fetch_folder(sets)
     ended = _moved(folder, flow)
-    if not frozen.retire(folder, flow):
+    if not retire(folder, flow):
         raise InputError(f"{store}: there are no anchors of {flow}; its next scheduled run with anchors chooses some")
     if remote:
         remote.send_folder(sets)

@@ -54,7 +54,7 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
 
 
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
-    from flows.runtime.budgeting import budget_of_passport  # Prefect, which `--help` does not need
+    from tasks.extensions.budget import budget_of_passport  # Prefect, which `--help` does not need
 
     questions, passport_id = calls_of(seed), new_passport_id()
     async with budget_of_passport(judge, folder, remote, passport_id, questions) as budget:

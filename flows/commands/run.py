@@ -20,10 +20,11 @@ from tasks.controls.status import red_words, status_lines
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError
+from tasks.extensions import extensions_of
 from tasks.files import private_folder
-from tasks.judging import shared_layout
+from tasks.judging.extension import Opening
 from tasks.kinds.loading import load_ahead
-from tasks.ledger.remote import local_cache, writable_folder
+from tasks.ledger.remote import local_cache, remote_of, writable_folder
 from tasks.pages.behind import LARGE
 from tasks.pages.page_names import page_of, where
 from tasks.pages.people_words import people_lines_of
@@ -161,7 +162,9 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
     check_batch(wanted)
     asked = wanted.model_copy(update={"store": str(store)})
     if not asked.to_be_split:
-        shared_layout.check(asked, load_rubric(flow, asked.prompt_set))
+        rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(wanted.store)
+        for each in extensions_of(Opening(flow, wanted, asked, rubric, remote, scheduled=False)):
+            each.check()
         try:
             load_ahead(flow, asked)
         except OSError as error:

@@ -8,14 +8,13 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
-from flows.runtime.budgeting import affordable
 from flows.runtime.progress import Progress
-from flows.runtime.sending import Sending
 from tasks.aggregate import aggregate_sample
 from tasks.endpoint.requests import probe_request
 from tasks.errors import InputError, JudgeStopped, first_of
 from tasks.judge import take_over
-from tasks.judging.case import Case, Chunk, load_case
+from tasks.judging.case import Case, Chunk
+from tasks.judging.extension import Limit
 from tasks.judging.run import Run
 from tasks.kinds.values import last_attempts
 from tasks.presentation.drawing import warm_up
@@ -45,12 +44,11 @@ Work = Callable[[Run, Chunk], Awaitable[None]]
 class Chunks:
     """Samples of one run, in chunks."""
 
-    def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress, sending: Sending) -> None:
+    def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress) -> None:
         self.run = run
         self._samples = samples
-        run.bill.expect(len(samples), run.budget.limit if run.budget else 0.0)
+        run.bill.expect(len(samples))
         self._progress = progress
-        self._sending = sending
         self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
         """Samples without a call to be made, collected until there are enough to aggregate together."""
@@ -72,7 +70,7 @@ class Chunks:
         except* JudgeStopped as stopped:
             self._decide_complete()
             first = first_of(stopped)
-            raise type(first)(f"{first}. {self._missing()}") from stopped
+            raise type(first)(f"{str(first).removesuffix('.')}. {self._missing()}") from stopped
 
     def _decide_complete(self) -> None:
         """Decide the samples in memory whose calls have all ended; their chunks never reached the aggregate step."""
@@ -91,8 +89,8 @@ class Chunks:
     async def _all(self, work: Work) -> None:
         run = self.run
         # Samples with earlier replies have a stream of their own: thousands of them would delay the first call.
-        # With a budget all samples keep their order, because it decides which of them the budget covers.
-        known = [] if run.budget else [each for each in self._samples if run.replies.have(each)]
+        # Under a limit all samples keep their order, because it decides which of them the limit covers.
+        known = [] if run.limit else [each for each in self._samples if run.replies.have(each)]
         others = self._samples if not known else [each for each in self._samples if not run.replies.have(each)]
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies):
@@ -106,9 +104,9 @@ class Chunks:
         run, size = self.run, self.run.parameters.chunk_size
         room = asyncio.Semaphore(self._most_in_hand(size))
         async with asyncio.TaskGroup() as group:
-            for some in chunks(samples, size, whole_units=run.budget is not None):
+            for some in chunks(samples, size, whole_units=run.limit is not None):
                 await room.acquire()
-                if run.budget and run.budget.over:
+                if run.limit and run.limit.over:
                     break
                 done = group.create_task(self._one(self._begun, some, work))
                 self._begun += len(some)
@@ -127,11 +125,11 @@ class Chunks:
     async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
         run = self.run
         async with asyncio.TaskGroup() as parts, self._reading:
-            for portion in chunks(samples, self._portion, whole_units=run.budget is not None):
+            for portion in chunks(samples, self._portion, whole_units=run.limit is not None):
                 await run.in_hand.few_bytes()
                 cases = await self._read(portion)
                 run.in_hand.add(cases)
-                async for part in affordable(run, cases):
+                async for part in (run.limit or Limit()).admit(cases):
                     parts.create_task(self._judge(first, part, work))
                     first += len(part)
 
@@ -159,8 +157,7 @@ class Chunks:
         return cases
 
     def _load(self, samples: Sequence[Sample]) -> list[Case]:
-        run = self.run
-        return [load_case(sample, run.rubric, run.parameters, run.policy, run.thumbnails) for sample in samples]
+        return [self.run.read(sample, self.run.thumbnails) for sample in samples]
 
     async def _aggregate_taken_over(self, work: Work) -> None:
         cases, self._taken_over = self._taken_over, []
@@ -182,7 +179,8 @@ class Chunks:
             if not case.sample.control:
                 self._progress.advance(last_attempts(case.judgments).values())
         await note_first_questions(run.vlm, Path(run.parameters.store), run.start.flow)
-        self._sending.wake()
+        for each in run.extensions:
+            each.after_chunk()
 
     async def _warm_up(self) -> None:
         """Prepare the end of the run once little is left to read and the run only waits for the judge."""

@@ -6,6 +6,7 @@ memory does not grow with the files.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,6 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_logger
 from prefect.states import Completed, Failed, Scheduled
 
-from flows.runtime.budgeting import where_stopped
 from flows.runtime.prefect_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
 from flows.runtime.secrets import secret_block
 from flows.runtime.session import Session, opened
@@ -43,10 +43,6 @@ Finish = Callable[[Session], Awaitable[State]]
 """Steps on a run that has ended: store and report."""
 DEPLOYMENT = "collect/collect"
 EVERY = timedelta(minutes=10)
-_UNKNOWN = (
-    "nothing is known of what calls of this judge cost, and by the most that they can cost they do not fit into the "
-    "budget. Ask about five samples first: the same command with --quote. The run then reuses their replies"
-)
 
 
 def waiting(run_id: str, words: str) -> State:
@@ -153,16 +149,13 @@ async def _put_down(session: Session, dataset: Dataset) -> str:
                     await asyncio.to_thread(handing_in.add, chunk.cases)
 
             try:
-                await chunks.each(put_down)
-                handing_in.close()
-                budget = run.budget
-                if budget and budget.over and budget.guessed:
-                    raise InputError(_UNKNOWN)
+                with closing(handing_in):
+                    await chunks.each(put_down)
                 waits = await asyncio.to_thread(handing_in.earlier) or log.run_id
                 if waits == log.run_id:
-                    stopped = where_stopped(run, dataset.samples, handing_in.samples)
-                    if budget:
-                        await budget.wait()
+                    stopped = run.limit.stopped(dataset.samples, handing_in.samples) if run.limit else None
+                    if run.limit:
+                        await run.limit.wait()
                     handing_in.finish(shown_as=session.shown_as, said=tuple(session.said), stopped=stopped)
             except BaseException:
                 remove(log)  # nothing of it was sent

@@ -15,8 +15,8 @@ from prefect.states import Completed
 
 from flows.runtime.chunks import Work
 from flows.runtime.session import Session
-from tasks.anchors.frozen import in_turn
 from tasks.datasets.dataset import Dataset
+from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_judgments
@@ -51,18 +51,19 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())
     found = found.model_copy(update={"pilot_samples": judged, "pilot_price": _price_of(asked)})
-    session.warnings += _stopped(run, len(pilot), judged)
+    session.warnings += await _stopped(run, pilot, judged)
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
     return Completed(message=found.sentence, data=data)
 
 
-def _stopped(run: Run, wanted: int, judged: int) -> list[str]:
-    budget = run.budget
-    if not budget or not budget.over:
+async def _stopped(run: Run, pilot: Sequence[Sample], judged: int) -> list[str]:
+    stopped = run.limit.stopped(pilot, judged) if run.limit else None
+    if not stopped:
         return []
-    which = f"{VARIABLE} leaves" if budget.exhausted else f"A budget of {budget.limit:g} has"
-    return [f"{which} room for {judged} of the {wanted} samples of the pilot", *budget.warnings]
+    which = f"{VARIABLE} leaves" if stopped.month else f"A budget of {stopped.budget:g} has"
+    found = [sentence for each in run.extensions for sentence in await each.finish()]
+    return [f"{which} room for {judged} of the {len(pilot)} samples of the pilot", *found]
 
 
 def _pilot(plan: Plan, rows: Sequence[Judgment]) -> list[Sample]:

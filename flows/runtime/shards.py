@@ -17,13 +17,12 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.runtime.prefect_run import SCHEDULED, is_scheduled, own_run
-from flows.runtime.sending import share_nights
 from flows.runtime.server import is_alone
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.remote import local_cache, remote_of
+from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.parameters import OF_SHARDS, Parameters
 from tasks.report import report
 
@@ -150,12 +149,20 @@ async def put_together(evaluation: str, store: str, began: datetime, said: list[
         await asyncio.to_thread(land, folder)
         end = read_evaluation(folder, evaluation).end
         shared = remote if scheduled else None
-        warnings = [*said, *(end.warnings if end else ()), *await share_nights(shared)]
+        warnings = [*said, *(end.warnings if end else ()), *await _share_nights(shared)]
         message = await report(store, evaluation, warnings, scheduled, shown_as)
-        await share_nights(shared)  # records of the alarms just reported, too
+        await _share_nights(shared)  # records of the alarms just reported, too
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
         advice = f"{message}. `jury sync` where their store can be reached does it."
         return Completed(message=message, data={"run_id": "", "warnings": [advice]})
     return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})
+
+
+async def _share_nights(remote: Remote | None) -> tuple[str, ...]:
+    if remote is None:
+        return ()
+    from tasks.extensions.bucket import share_nights  # an extension, for stores in a bucket alone
+
+    return await share_nights(remote)

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
 
-from tasks.judging.case import Call, Case, load_case
+from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.records import ANCHOR, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt
@@ -76,7 +76,7 @@ def plan_of(run: Run, samples: Iterable[Sample]) -> Plan:
     """Return the calls that the run would make. It reads all pictures, so it belongs in a thread."""
     plan = Plan([], set(), [])
     for sample in samples:
-        case = load_case(sample, run.rubric, run.parameters, run.policy, None)
+        case = run.read(sample, None)
         there = {call.key for call in case.calls if sample.control != ANCHOR and run.replies.find(call.key)}
         plan.calls.extend(_sized(run, case, call) for call in case.calls)
         plan.there.update(there)

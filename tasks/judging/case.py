@@ -13,10 +13,9 @@ from hashlib import sha256
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-from tasks.controls.samples import altered
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
-from tasks.judging import questions, shared_layout
+from tasks.judging.questions import Layout, call_key
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.kinds.values import Lack
@@ -29,7 +28,14 @@ from tasks.rubrics.rubric import Prompt, Rubric
 INVALID_ATTEMPTS = 3
 """Most invalid replies to one call; then it remains invalid. The chunk's retries (two by default) allow as many."""
 
+PUBLISHED = Layout()
+Shown = Callable[[Sample, str, bytes], bytes]
+"""Function that returns the file to be shown for a sample's picture, given its role and its own file."""
 C = TypeVar("C")
+
+
+def _unchanged(_sample: Sample, _role: str, data: bytes) -> bytes:
+    return data
 
 
 class Call(NamedTuple):
@@ -190,16 +196,22 @@ class Chunk:
 
 
 def load_case(
-    sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy, thumbnails: Thumbnails | None
+    sample: Sample,
+    rubric: Rubric,
+    parameters: Parameters,
+    policy: Policy,
+    thumbnails: Thumbnails | None = None,
+    layout: Layout = PUBLISHED,
+    shown: Shown = _unchanged,
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
     kind, kept = kind_of(rubric.flow), None if sample.control else thumbnails  # controls have no thumbnails
     case = Case(sample, sample_texts(sample, kind), {})
-    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, kind, policy, kept))}
+    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
     if problems:
         case.lack = kind.lack(problems)
     else:
-        case.calls = plan(case, rubric, parameters)
+        case.calls = plan(case, rubric, parameters, layout)
     return case
 
 
@@ -208,30 +220,29 @@ def sample_texts(sample: Sample, kind: Kind) -> dict[str, str]:
     return {**read_texts(sample), **kind.texts_of(sample)}
 
 
-def _take(case: Case, role: str, kind: Kind, policy: Policy, thumbnails: Thumbnails | None) -> str:
+def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, shown: Shown) -> str:
     """Read one picture into the case; return the problem, empty if there is none."""
     source = case.sample.pictures[role]
     if source.problem:
         return source.problem
     try:
-        data = altered(case.sample, role, read_picture(source), kind)
+        data = shown(case.sample, role, read_picture(source))
         case.pictures[role] = prepare(data, policy, thumbnails)
     except InputError as error:
         return str(error)
     return ""
 
 
-def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]:
+def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PUBLISHED) -> tuple[Call, ...]:
     """Return all calls that the protocol requires for a sample, with their keys."""
     asked = asked_of(case.sample, parameters)
     is_anchor = case.sample.control == ANCHOR
-    layout = shared_layout.identity(rubric) if asked.shares_beginnings else questions.LAYOUT
     return tuple(
         Call(prompt.dimension, order, vote, key)
         for prompt in rubric.asked_of(case.sample)
         for order in asked.order_list()
         for vote in range(1, asked.votes + 1)
-        for key in [questions.call_key(prompt, case.digests, order, vote, asked.judge, is_anchor, layout)]
+        for key in [call_key(prompt, case.digests, order, vote, asked.judge, is_anchor, layout.identity)]
     )
 
 

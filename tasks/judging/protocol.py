@@ -8,7 +8,7 @@ from importlib.metadata import version
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import uncut
 from tasks.errors import InputError
-from tasks.judging import questions, shared_layout
+from tasks.judging import questions
 from tasks.judging.run import Run
 from tasks.kinds.tier_rule import AGGREGATION
 from tasks.kinds.values import REPLY_SCHEMA
@@ -129,7 +129,7 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         **settings.asked_besides,
         "orders": ", ".join(parameters.order_list()),
         "votes": str(parameters.votes),
-        **({"layout": shared_layout.LAYOUT} if parameters.shares_beginnings else {}),
+        **({"layout": questions.SHARED} if parameters.shares_beginnings else {}),
         **({"texts": "uncut"} if uncut(parameters) else {}),
         "pictures": picture_policy(parameters).model_dump_json(),
         "request layout": questions.LAYOUT,

@@ -11,12 +11,11 @@ from tasks.datasets.dataset import in_samples
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.input_tokens import InputTokens
 from tasks.endpoint.requests import Request
-from tasks.judging.case import Case, FirstCalls
+from tasks.judging.case import PUBLISHED, Case, FirstCalls, load_case
+from tasks.judging.extension import Extension, Limit
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
-from tasks.judging.shared_layout import layout_of
 from tasks.kinds import kind_of
-from tasks.kinds.geneval_export import Export
 from tasks.kinds.kind import Kind
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
@@ -24,10 +23,10 @@ from tasks.parameters import Parameters
 from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import Judgment, Order, Outcome, RunStart
+from tasks.records import Judgment, Order, Outcome, RunStart, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.spending.bill import Bill
-from tasks.spending.budget import Budget
+from tasks.spending.prices import BATCH
 from tasks.text import counted, cut, well_formed
 
 MOST_PICTURE_BYTES = 96_000_000
@@ -147,11 +146,9 @@ class Run:
     ledger: Ledger
     replies: Replies
     results: Results
-    export: Export | None = None
     thumbnails: Thumbnails | None = None
     """Store of thumbnails; None: none are kept."""
-    budget: Budget | None = None
-    """Budget of the run; None: its cost has no limit."""
+    extensions: tuple[Extension, ...] = ()
     tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: InHand = field(default_factory=InHand)
@@ -160,7 +157,22 @@ class Run:
     @cached_property
     def layout(self) -> Layout:
         """Return the layout of the run's questions."""
-        return layout_of(self.parameters, self.rubric, self.start.samples * self.start.shards)
+        return next((own for each in self.extensions if (own := each.layout(self.start))), PUBLISHED)
+
+    @property
+    def limit(self) -> Limit | None:
+        """Return the limit on what the run may ask; None: it may ask everything."""
+        return next((own for each in self.extensions if (own := each.limit())), None)
+
+    def read(self, sample: Sample, thumbnails: Thumbnails | None) -> Case:
+        """Read texts and pictures of a sample, make thumbnails of these if there is a store, and plan its calls."""
+        how = self.rubric, self.parameters, self.policy, thumbnails, self.layout, self._shown
+        return load_case(sample, *how)
+
+    def _shown(self, sample: Sample, role: str, data: bytes) -> bytes:
+        for each in self.extensions:
+            data = each.picture(sample, role, data)
+        return data
 
     def question(self, case: Case, prompt: Prompt, order: Order) -> Request:
         """Return a question as it is sent."""
@@ -176,9 +188,26 @@ class Run:
         """Return the bill of the run's calls."""
         return Bill(self.parameters.judge)
 
+    def warnings(self) -> list[str]:
+        """Return sentences for the reader about the replies of the run."""
+        replies, judge = self.replies, self.parameters.judge
+        unused = f"{replies.unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"
+        return [
+            *([f"{unused}. The first: {replies.first_unreadable}"] if replies.unreadable else []),
+            *self.input_tokens.warnings(judge.base_url),
+            *self.tally.billed_otherwise(judge.service_tier),
+            *self._left_by_batch(),
+            *self.tally.unread.warnings(),
+            *self.tally.comparability.warnings(),
+        ]
+
+    def _left_by_batch(self) -> list[str]:
+        left = sum(self.tally.judgments[status] for status in ("unavailable", "invalid"))
+        if self.parameters.judge.service_tier != BATCH or not left:
+            return []
+        return [f"The batch left {left:,} calls without a reply that can be used: the same command asks for them"]
+
     def close(self) -> None:
         """Close the files; a run without an end remains unfinished."""
         self.ledger.close()
         self.replies.close()
-        if self.export:
-            self.export.discard()

@@ -11,10 +11,9 @@ from tasks.datasets.rows import Columns
 from tasks.demo.labels import CLEAN_SCENE, SCENE_KINDS
 from tasks.errors import InputError
 from tasks.kinds import score_reply
-from tasks.kinds.geneval_export import entries
 from tasks.kinds.image_display import ImageDisplay
 from tasks.kinds.kind import MISSING_OUTPUT, Kind, Tally, checked
-from tasks.kinds.requirements_check import objects_text, relation_text, satisfied
+from tasks.kinds.requirements_check import entries, objects_text, relation_text, satisfied
 from tasks.kinds.values import (
     CANNOT_TELL,
     NOT_APPLICABLE,

@@ -58,7 +58,9 @@ class Bill:
         self._means: dict[str, _Mean] = {}
         self.spent: float | None = 0.0
         """Sum of the prices of all calls so far, without estimates; None if one of them is unknown."""
-        self._decided, self._cases, self._of_decided, self._most = 0, 0, 0.0, math.inf
+        self.most = math.inf
+        """Most that the run may spend."""
+        self._decided, self._cases, self._of_decided = 0, 0, 0.0
 
     def prepare(self) -> None:
         """Begin to read the table of prices, because a call is about to be sent."""
@@ -78,9 +80,9 @@ class Bill:
         self._spend(charge, reply)
         return charge
 
-    def expect(self, cases: int, most: float = 0.0) -> None:
-        """Set the number of samples in all, and the run's budget; 0 if it has none."""
-        self._cases, self._most = cases, most or math.inf
+    def expect(self, cases: int) -> None:
+        """Set the number of samples in all."""
+        self._cases = cases
 
     def decide(self, rows: Iterable[Judgment]) -> None:
         """Add the rows of a decided sample."""
@@ -92,7 +94,7 @@ class Bill:
         if not self.spent:
             return ""
         at_end = self._of_decided / self._decided * self._cases if self._decided else None
-        ends = max(min(at_end or 0.0, self._most), self.spent)
+        ends = max(min(at_end or 0.0, self.most), self.spent)
         expected = f", about {money(ends)} expected at the end" if at_end else ""
         return f"{money(self.spent)} spent{expected}"
 

@@ -167,8 +167,8 @@ def _open(run: Path, costs: dict[str, Spent], since: datetime) -> Open | None:
     return Open(start, max(0.0, start.spending_limit - sum(each.amount for each in costs.values())))
 
 
-class Limit:
-    """Limit of one run's spending in a month. Its methods read and write files, so they belong in a thread.
+class MonthLimit:
+    """MonthLimit of one run's spending in a month. Its methods read and write files, so they belong in a thread.
 
     Args:
         start: the run; None for a passport, which announces no limit.

@@ -7,8 +7,11 @@ from secrets import token_hex
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
+from tasks.judging.extension import Extension
+from tasks.judging.run import Run
+from tasks.kinds.requirements_check import entries
 from tasks.parameters import Parameters, RubricParameters
-from tasks.records import Outcome, Requirement, Sample
+from tasks.records import Outcome, Sample
 from tasks.rubrics.rubric import Rubric
 
 ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -139,16 +142,6 @@ def _metadata(outcome: Outcome, sample: Sample) -> dict[str, Any]:
     return {"tag": outcome.tag, "include": entries(sample.required), **exclude, "prompt": outcome.prompt}
 
 
-def entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
-    """Return requirements as entries of GenEval's `include` or `exclude`."""
-    return [
-        {"class": each.name, "count": each.count}
-        | ({"color": each.color} if each.color else {})
-        | ({"position": [each.relation, each.target]} if each.relation else {})
-        for each in requirements
-    ]
-
-
 def _details(outcome: Outcome, judged: _Judged, threshold: float) -> dict[str, Any]:
     return {
         "candidate": outcome.candidate,
@@ -159,3 +152,31 @@ def _details(outcome: Outcome, judged: _Judged, threshold: float) -> dict[str, A
         "aspect_mean": outcome.aspect_mean,
         "satisfied": outcome.satisfied,
     }
+
+
+class GenevalExport(Extension):
+    """Extension for a run that exports its results."""
+
+    _export: Export | None = None
+
+    async def begin(self, run: Run) -> None:
+        """See `Extension.begin`."""
+        self._export = open_export(run.parameters, run.start.candidates, run.rubric)
+
+    def after_outcome(self, sample: Sample, outcome: Outcome) -> None:
+        """See `Extension.after_outcome`: controls and anchors are no results."""
+        if self._export and not outcome.control:
+            self._export.add(outcome, sample)
+
+    async def finish(self) -> Sequence[str]:
+        """See `Extension.finish`."""
+        left_out = self._export.close().left_out if self._export else 0
+        if not left_out:
+            return ()
+        unclear = f"{left_out} images without a score, or of which it is not clear whether they are as asked"
+        return [f"{unclear}, are not in the export"]
+
+    async def close(self) -> None:
+        """See `Extension.close`: an export that is not finished leaves no file."""
+        if self._export:
+            self._export.discard()

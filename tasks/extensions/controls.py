@@ -9,6 +9,8 @@ from math import ceil
 
 from PIL import Image, ImageDraw, ImageFont
 
+from tasks.judging.extension import Extension
+from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.pictures.bad_picture import BadPicture
 from tasks.pictures.prepare import as_shown
@@ -110,3 +112,17 @@ def _file(image: Image.Image, name: str) -> bytes:
     except OSError as error:  # A JPEG has at most 65,500 pixels a side.
         raise BadPicture(f"{image.width}x{image.height} cannot be written as {name}: {error}") from error
     return buffer.getvalue()
+
+
+class Controls(Extension):
+    """Extension for a run with controls."""
+
+    def samples(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        """See `Extension.samples`."""
+        opening = self.opening
+        asked = opening.asked
+        return with_controls(samples, asked.controls, kind_of(opening.flow), asked.shards, opening.may_stop)
+
+    def picture(self, sample: Sample, role: str, data: bytes) -> bytes:
+        """See `Extension.picture`."""
+        return altered(sample, role, data, kind_of(self.opening.flow))

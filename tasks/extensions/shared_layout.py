@@ -4,22 +4,21 @@ The prompts of all dimensions come first, as they are the longest part; then pic
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from tasks.endpoint.known import known_at
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
-from tasks.judging.questions import GUARD, Layout, delimited, ordered_inputs
+from tasks.judging.extension import Extension
+from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
 from tasks.kinds import kind_of
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.pictures.prepare import Picture
-from tasks.records import Order
+from tasks.records import Order, RunStart
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.text import listed
 
-LAYOUT = "shared 2"
-"""Version of this layout; part of the protocol and of the keys of its calls."""
 OPENING = (
     "You compare two figures of a scientific paper. Below are instructions for several dimensions, each under a line "
     "with its name; then come the figures and their texts. The last words name one dimension: only the instructions "
@@ -38,10 +37,8 @@ CALLS_A_MINUTE, MOST_A_KEY = 6, 15
 According to OpenAI's guide on prompt caching, further ones go to other machines, which have not seen the beginning."""
 
 
-def layout_of(parameters: Parameters, rubric: Rubric, samples: int) -> Layout:
+def layout_of(parameters: Parameters, rubric: Rubric, samples: int = 1) -> "SharedLayout":
     """Return the layout of a run's questions; `samples` is the number of samples in the whole evaluation."""
-    if not parameters.shares_beginnings:
-        return Layout()
     calls = samples * len(rubric.prompts) * len(parameters.order_list()) * parameters.votes
     return SharedLayout(rubric, keys_of(parameters.judge, calls))
 
@@ -57,16 +54,16 @@ def keys_of(judge: Judge, calls: int) -> int:
     return max(1, math.ceil(min(judge.concurrency * CALLS_A_MINUTE, calls) / MOST_A_KEY))
 
 
-def identity(rubric: Rubric) -> str:
-    """Return the version of this layout with the hash of all prompts, each of which is in every question."""
-    return f"{LAYOUT} {sha256(_system(rubric).encode()).hexdigest()}"
-
-
 class SharedLayout(Layout):
     """Questions of one run in this layout, its samples spread over `keys` cache keys."""
 
     def __init__(self, rubric: Rubric, keys: int = 1) -> None:
         self._system, self._keys = _system(rubric), keys
+
+    @property
+    def identity(self) -> str:
+        """Version of this layout with the hash of all prompts, each of which is in every question."""
+        return f"{SHARED} {sha256(self._system.encode()).hexdigest()}"
 
     def instructions(self, prompt: Prompt) -> str:
         """Return the same system message for all prompts."""
@@ -116,13 +113,11 @@ def _section(prompt: Prompt) -> str:
 
 
 def check(parameters: Parameters, rubric: Rubric) -> list[str]:
-    """Return warnings about a run in this layout; none if the run asks in another layout.
+    """Return warnings about a run in this layout.
 
     Raises:
         InputError: the judge has no cache that could read a beginning again, or the prompts do not begin alike.
     """
-    if not parameters.shares_beginnings:
-        return []
     _check_labels(rubric)
     return [*_check_judge(parameters.judge), *[IN_A_BATCH] * (parameters.judge.service_tier == "batch")]
 
@@ -157,3 +152,15 @@ def _check_judge(judge: Judge) -> list[str]:
         f"layout shared: {where} may or may not cache the beginning of a question; the run reports the number of "
         "cached input tokens"
     ]
+
+
+class SharedBeginnings(Extension):
+    """Extension for a run in the layout `shared`."""
+
+    def check(self) -> Sequence[str]:
+        """See `Extension.check`."""
+        return check(self.opening.asked, self.opening.rubric)
+
+    def layout(self, start: RunStart) -> Layout:
+        """See `Extension.layout`."""
+        return layout_of(self.opening.parameters, self.opening.rubric, start.samples * start.shards)

@@ -3,6 +3,7 @@
 The name of a set is its time and the hash of its manifest. The newest set counts; an empty one asks for a new choice.
 """
 
+import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -14,10 +15,15 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from tasks.datasets.contents import picture_sha256, read_picture
+from tasks.datasets.dataset import Dataset
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
 from tasks.files import alone, private_folder, read_regular, write_whole
+from tasks.judging.extension import Extension, Opening
+from tasks.judging.protocol import picture_policy
 from tasks.kinds import kind_of
+from tasks.kinds.loading import load_dataset
+from tasks.ledger.remote import in_daemon_thread
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy, prepare
 from tasks.records import ANCHOR, Sample
@@ -186,3 +192,44 @@ def _warnings(flow: str, frozen: int, whole: int, asked: int) -> list[str]:
 def renew(flow: str) -> str:
     """Return instructions for choosing new anchors."""
     return f"`jury baseline restart {flow} --anchors` lets the next scheduled run choose new ones"
+
+
+class FrozenAnchors(Extension):
+    """Extension for a scheduled run with anchors."""
+
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening)
+        self.anchors = Anchors()
+
+    async def prepare(self, dataset: Dataset) -> Dataset:
+        """See `Extension.prepare`: fetch or choose the anchors, and send new ones; a failure is only a warning."""
+        opening = self.opening
+        sets = folder(opening.store, opening.flow).relative_to(opening.store).as_posix()
+        try:
+            if remote := opening.remote:
+                await in_daemon_thread(lambda: remote.fetch_folder(sets))
+            self.anchors = await asyncio.to_thread(self._find, dataset)
+            if remote:
+                await in_daemon_thread(lambda: remote.send_folder(sets))
+        except (InputError, OSError) as error:
+            self.anchors = Anchors(warnings=(f"No anchors were judged: {error}.",))
+        opening.anchors = self.anchors.key
+        opening.said += self.anchors.warnings
+        return dataset
+
+    def _find(self, dataset: Dataset) -> Anchors:
+        """Return the anchors; those of a shard are chosen from the whole dataset."""
+        flow, parameters = self.opening.flow, self.opening.parameters
+
+        def choosable() -> Sequence[Sample]:
+            if not parameters.shard:
+                return dataset.samples
+            whole = {"shards": 1, "shard": 0, "evaluation_id": ""}
+            return load_dataset(flow, parameters.model_copy(update=whole)).samples
+
+        return anchors_of(flow, parameters, choosable, picture_policy(parameters))
+
+    def samples(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        """See `Extension.samples`: first where the run may stop, since a night without them detects no moved judge."""
+        own = self.anchors.samples
+        return [*own, *samples] if self.opening.may_stop else [*samples, *own]

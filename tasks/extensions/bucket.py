@@ -1,25 +1,24 @@
-"""Ledgers and a remote store: other machines' ledgers are fetched before a run, its own is sent every few seconds.
+"""Runs on a bucket: other machines' ledgers are fetched before a run, its own is sent every few seconds.
 
 A failure to send costs a warning: the data is in the local cache on this machine, and the next sync sends it.
 """
 
 import asyncio
-import contextlib
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
+import logging
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
-from prefect.logging import get_logger
-
+from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
 from tasks.forgetting.doing import settle
+from tasks.judging.extension import Extension, Opening
+from tasks.judging.run import Run
 from tasks.ledger.alarm_records import FOLDER as ALARMS
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.passports import exchange_passports
-from tasks.ledger.remote import Remote
+from tasks.ledger.remote import Remote, in_daemon_thread
 
 EVERY_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0
@@ -28,16 +27,16 @@ PATIENCE_SECONDS = 120.0
 LONGEST_RUN = timedelta(days=2)
 """Longest run: a reply that is young enough to be reused may be in a run that began so long before."""
 
-_log = get_logger("image-jury")
-T = TypeVar("T")
+_log = logging.getLogger("prefect.image-jury")
+"""Logger of the program below Prefect's, whose settings apply to it."""
 
 
-async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[float, list[str]]:
+async def fetch_replies(remote: Remote, reuse_hours: float) -> tuple[float, list[str]]:
     """Fetch the runs whose replies may be reused into the local cache; return the hours, and warnings.
 
     If the bucket does not answer, no reply is reused: the cache may still have runs that another machine has removed.
     """
-    if remote is None or not reuse_hours:
+    if not reuse_hours:
         return reuse_hours, []
     since = datetime.now(UTC) - timedelta(hours=reuse_hours) - LONGEST_RUN
     try:
@@ -48,23 +47,8 @@ async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[floa
     return reuse_hours, []
 
 
-async def fetch_passports(remote: Remote | None) -> bool:
-    """Fetch the passports of other machines into the local cache; return False if that fails.
-
-    The failure needs no warning of its own: the run's ledger cannot be sent then, either, and that causes one.
-    """
-    try:
-        if remote:
-            await in_daemon_thread(lambda: exchange_passports(remote.bucket, remote.folder))
-    except OSError:
-        return False
-    return True
-
-
-async def share_nights(remote: Remote | None) -> tuple[str, ...]:
+async def share_nights(remote: Remote) -> tuple[str, ...]:
     """Fetch the runs of other machines, for alarms, and share the records of alarms; return warnings."""
-    if remote is None:
-        return ()
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             await in_daemon_thread(lambda: (_fetch(remote), remote.share_folder(ALARMS)))
@@ -80,26 +64,23 @@ def _fetch(remote: Remote, since: datetime | None = None) -> None:
 
 
 class Sending:
-    """Sending of one run, from entering the context to leaving it. Without a remote store it does nothing."""
+    """Sending of one run, from entering the context to leaving it."""
 
-    def __init__(self, remote: Remote | None, run_id: str) -> None:
+    def __init__(self, remote: Remote, run_id: str) -> None:
         self._remote, self._run_id = remote, run_id
         self._due = asyncio.Event()
-        self._loop: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        if self._remote:
-            self._loop = asyncio.create_task(self._keep_sending(self._remote))
+        self._loop = asyncio.create_task(self._keep_sending())
         return self
 
     async def __aexit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        if self._loop:
-            self._loop.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._loop
+        self._loop.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._loop
 
     def wake(self) -> None:
         """Report that there is new data to send."""
@@ -107,12 +88,10 @@ class Sending:
 
     async def finish(self) -> tuple[str, ...]:
         """Send the remaining data, the end included, within `PATIENCE_SECONDS`; return warnings."""
-        if not (remote := self._remote):
-            return ()
-        patience = asyncio.timeout(PATIENCE_SECONDS)
+        remote, patience = self._remote, asyncio.timeout(PATIENCE_SECONDS)
         try:
             async with patience:
-                await self._send(remote)
+                await self._send()
                 if OTHER_CALLS.folders(remote.folder):
                     await in_daemon_thread(lambda: remote.send_folder(OTHER_CALLS.folder))
         except Exception as error:  # none may stop the run: its replies are paid for, and stored here
@@ -122,34 +101,60 @@ class Sending:
             )
         return ()
 
-    async def _send(self, remote: Remote) -> None:
+    async def _send(self) -> None:
         async with self._turn:
-            await in_daemon_thread(lambda: remote.send(self._run_id))
+            await in_daemon_thread(lambda: self._remote.send(self._run_id))
 
-    async def _keep_sending(self, remote: Remote) -> None:
+    async def _keep_sending(self) -> None:
         while True:
-            with contextlib.suppress(TimeoutError):
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), EVERY_SECONDS)
             self._due.clear()
             try:
-                await self._send(remote)
+                await self._send()
             except Exception as error:  # `finish` reports it, too, if it lasts
                 _log.warning("The ledger could not be sent, trying again: %s", error)
 
 
-async def in_daemon_thread(work: Callable[[], T]) -> T:
-    """Return the result of work in a thread that the end of the process does not wait for, unlike one of `to_thread`.
+class BucketStore(Extension):
+    """Extension for a run whose store is a bucket: other machines' runs are fetched, its own is sent."""
 
-    A thread cannot be stopped half-way. If this call is cancelled, the thread continues, and its result is lost.
-    """
-    done: Future[T] = Future()
+    def __init__(self, opening: Opening) -> None:
+        super().__init__(opening)
+        assert opening.remote
+        self._remote, self._open, self._unfetched = opening.remote, AsyncExitStack(), tuple[str, ...]()
 
-    def run() -> None:
-        done.set_running_or_notify_cancel()
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
+    async def prepare(self, dataset: Dataset) -> Dataset:
+        """See `Extension.prepare`: fetch the runs whose replies may be reused."""
+        opening = self.opening
+        opening.reuse_hours, unfetched = await fetch_replies(self._remote, opening.reuse_hours)
+        opening.said += unfetched
+        return dataset
 
-    threading.Thread(target=run, name="image-jury", daemon=True).start()
-    return await asyncio.wrap_future(done)
+    async def begin(self, run: Run) -> None:
+        """See `Extension.begin`."""
+        self._sending = await self._open.enter_async_context(Sending(self._remote, run.start.run_id))
+
+    def after_chunk(self) -> None:
+        """See `Extension.after_chunk`."""
+        self._sending.wake()
+
+    async def after_end(self) -> Sequence[str]:
+        """See `Extension.after_end`: send the rest of the ledger, including its end."""
+        return await self._sending.finish()
+
+    async def before_report(self) -> Sequence[str]:
+        """See `Extension.before_report`: a scheduled run exchanges nights with other machines, for its alarms."""
+        if self.opening.scheduled:
+            self._unfetched = await share_nights(self._remote)
+        return self._unfetched
+
+    async def after_report(self) -> Sequence[str]:
+        """See `Extension.after_report`: an announced alarm is shared, too."""
+        if not self.opening.scheduled or self._unfetched:
+            return ()
+        return await share_nights(self._remote)
+
+    async def close(self) -> None:
+        """See `Extension.close`: stop sending."""
+        await self._open.aclose()

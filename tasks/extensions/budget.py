@@ -1,33 +1,39 @@
-"""Budget of a run: its source, the samples that it starts, and the place where the run stopped."""
+"""Budget of a run, its own or the month's: the samples that it starts, and the place where the run stopped."""
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from flows.runtime.sending import in_daemon_thread
+from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
-from tasks.judging.affording import prices_of
-from tasks.judging.case import Case
+from tasks.judging.affording import expected, name_of, prices_of
+from tasks.judging.case import Call, Case
+from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.remote import Remote
+from tasks.ledger.remote import Remote, in_daemon_thread
 from tasks.parameters import Judge, PairwiseParameters, Parameters
 from tasks.passport.costs import expected_price
-from tasks.records import BudgetStop, RunStart, Sample
+from tasks.records import BudgetStop, Judgment, RunStart, Sample
+from tasks.spending.bill import billed
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.expected import Expected, past_replies, seen
 from tasks.spending.money import money
-from tasks.spending.month import OPEN_HOURS, VARIABLE, Limit, Month, month_budget, month_of
-from tasks.spending.order import units
+from tasks.spending.month import OPEN_HOURS, VARIABLE, Month, MonthLimit, month_budget, month_of
+from tasks.spending.order import in_random_order, units
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
 OPEN = timedelta(hours=OPEN_HOURS)
+_UNKNOWN = (
+    "nothing is known of what calls of this judge cost, and by the most that they can cost they do not fit into the "
+    "budget. Ask about five samples first: the same command with --quote. The run then reuses their replies"
+)
 
 
 def tariff_of(asked: Parameters) -> Tariff | None:
@@ -80,7 +86,7 @@ async def budget_of(
         return
     month = month_of_store(store, remote, amount, start.run_id)
     wanted = own or _estimate(asked, start, costs)
-    share = Shared(await in_daemon_thread(lambda: Limit(month, start, wanted)))
+    share = Shared(await in_daemon_thread(lambda: MonthLimit(month, start, wanted)))
     budget = Budget(own, costs, share)
     if share.limit.unknown:
         calls = f"{share.limit.unknown:,} calls of {month.month} in this store"
@@ -119,7 +125,7 @@ async def budget_of_passport(
         yield None
         return
     month = month_of_store(store, remote, amount, passport_id)
-    limit = await in_daemon_thread(lambda: Limit(month, None, None))
+    limit = await in_daemon_thread(lambda: MonthLimit(month, None, None))
     expected = expected_price(store, judge, tariff, questions)
     if expected.amount > limit.amount:
         raise InputError(
@@ -171,7 +177,7 @@ class Shared:
     announce: Callable[[float], None] | None = None
     """Function that announces the limit to other runs, before the first call."""
 
-    def __init__(self, limit: Limit) -> None:
+    def __init__(self, limit: MonthLimit) -> None:
         self.limit, self.month, self.budget = limit, limit.month.month, limit.month.budget
 
     async def has_room(self, total: float) -> bool:
@@ -205,53 +211,112 @@ def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> No
         budget.share.announce = write
 
 
-async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
-    """Yield the samples that may start, in their order and as soon as they may; release the others.
+class BudgetLimit(Extension):
+    """Extension for a run with a budget."""
 
-    Units that fit at the same time come together. Without a budget, all do.
-    """
-    budget = run.budget
-    if budget is None:
-        yield cases
-        return
-    together: list[Case] = []
-    for unit in units(cases, lambda case: case.sample):
-        prices = partial(prices_of, run, budget, unit)
-        if run.parameters.judge.service_tier == BATCH and not budget.over:
-            await budget.fits_or_ends(prices())
-        elif not budget.over and not await budget.fits_now(prices()):
-            if together:
-                yield together  # their reserved amounts are released only when they are judged
-                together = []
-            await budget.starts(prices)
-        if budget.over:
-            for case in unit:
-                run.in_hand.free(case)
-        else:
-            together += unit
-    if together:
-        yield together
+    _tariff: Tariff | None = None
+    _limit: "RunLimit | None" = None
+    _held: AsyncExitStack | None = None
+
+    async def prepare(self, dataset: Dataset) -> Dataset:
+        """See `Extension.prepare`: put the samples in random order, because the run may end before the last of them."""
+        asked = self.opening.asked
+        self._tariff = await asyncio.to_thread(tariff_of, asked)
+        if not self._tariff or asked.quote:
+            return dataset
+        self.opening.may_stop = True
+        return dataset.model_copy(update={"samples": in_random_order(dataset.samples, dataset.key)})
+
+    async def begin(self, run: Run) -> None:
+        """See `Extension.begin`."""
+        self._held = AsyncExitStack()
+        opening = self.opening
+        money = budget_of(opening.asked, self._tariff, opening.store, opening.remote, run.start)
+        budget = await self._held.enter_async_context(money)
+        if budget:
+            announce_limit(budget, run, opening.remote)
+            run.bill.most = budget.limit or run.bill.most
+            self._limit = RunLimit(run, budget)
+
+    def limit(self) -> Limit | None:
+        """See `Extension.limit`."""
+        return self._limit
+
+    async def finish(self) -> Sequence[str]:
+        """See `Extension.finish`."""
+        return self._limit.budget.warnings if self._limit else ()
+
+    async def close(self) -> None:
+        """See `Extension.close`: release the unspent rest of the month's budget."""
+        if self._held:
+            await self._held.aclose()
 
 
-def where_stopped(run: Run, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
-    """Return the place at which the run stopped at its budget; None if it did not.
+class RunLimit(Limit):
+    """Budget of one run as the limit on its calls."""
 
-    Args:
-        judged: number of samples that the run judged or submitted.
-    """
-    budget = run.budget
-    if not budget or not budget.over:
-        return None
-    month = budget.exhausted
-    return BudgetStop(
-        budget=month.budget if month else run.parameters.budget,
-        month=month.month if month else "",
-        spent=budget.spent,
-        needed=budget.needed,
-        judged=judged,
-        samples=len(samples),
-        whole=_numbers(samples) if run.start.shards == 1 and judged < len(samples) else {},
-    )
+    def __init__(self, run: Run, budget: Budget) -> None:
+        self._run, self.budget = run, budget
+
+    @property
+    def over(self) -> bool:
+        """See `Limit.over`."""
+        return self.budget.over
+
+    async def admit(self, cases: list[Case]) -> AsyncGenerator[list[Case]]:
+        """See `Limit.admit`. Units that fit at the same time come together.
+
+        Raises:
+            InputError: the calls go as a batch, do not fit at the highest price that they can have, and no other price
+                is known.
+        """
+        run, budget = self._run, self.budget
+        together: list[Case] = []
+        for unit in units(cases, lambda case: case.sample):
+            prices = partial(prices_of, run, budget, unit)
+            if run.parameters.judge.service_tier == BATCH and not budget.over:
+                if not await budget.fits_or_ends(prices()) and budget.guessed:
+                    raise InputError(_UNKNOWN)
+            elif not budget.over and not await budget.fits_now(prices()):
+                if together:
+                    yield together  # their reserved amounts are released only when they are judged
+                    together = []
+                await budget.starts(prices)
+            if budget.over:
+                for case in unit:
+                    run.in_hand.free(case)
+            else:
+                together += unit
+        if together:
+            yield together
+
+    async def before_call(self, case: Case, call: Call) -> bool:
+        """See `Limit.before_call`: the budget may have no room for a retry."""
+        return await self.budget.covers(name_of(case, call), expected(self._run, self.budget, case, call))
+
+    def after_call(self, case: Case, call: Call, row: Judgment) -> None:
+        """See `Limit.after_call`."""
+        self.budget.settle(name_of(case, call), call.dimension, billed(row))
+
+    def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
+        """See `Limit.stopped`."""
+        run, budget = self._run, self.budget
+        if not budget.over:
+            return None
+        month = budget.exhausted
+        return BudgetStop(
+            budget=month.budget if month else run.parameters.budget,
+            month=month.month if month else "",
+            spent=budget.spent,
+            needed=budget.needed,
+            judged=judged,
+            samples=len(samples),
+            whole=_numbers(samples) if run.start.shards == 1 and judged < len(samples) else {},
+        )
+
+    async def wait(self) -> None:
+        """See `Limit.wait`."""
+        await self.budget.wait()
 
 
 def _numbers(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:

@@ -1,0 +1,151 @@
+"""Interface of extensions: optional parts of a run that the core calls at fixed places and does not know."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks.datasets.dataset import Dataset
+from tasks.judging.case import Call, Case
+from tasks.judging.questions import Layout
+from tasks.ledger.remote import Remote
+from tasks.parameters import Parameters
+from tasks.records import BudgetStop, Judgment, Outcome, RunStart, Sample
+from tasks.rubrics.rubric import Rubric
+
+if TYPE_CHECKING:
+    from tasks.judging.run import Run
+
+
+@dataclass
+class Opening:
+    """Run before its first record: what it is asked for, and what extensions may change."""
+
+    flow: str
+    asked: Parameters
+    """Parameters with the store as its user names it."""
+    parameters: Parameters
+    """Parameters with the folder of the store, which is the local cache of a remote one."""
+    rubric: Rubric
+    remote: Remote | None
+    """Remote store; None: the store is a folder."""
+    scheduled: bool
+    said: list[str] = field(default_factory=list[str])
+    """Warnings from before the first call."""
+    reuse_hours: float = 0.0
+    """Age up to which earlier replies are reused."""
+    anchors: str = ""
+    """Hash of the frozen anchors that the run judges; empty: none."""
+    may_stop: bool = False
+    """True if the run may end before its last sample, which then are in random order."""
+
+    @property
+    def store(self) -> Path:
+        """Folder of the store."""
+        return Path(self.parameters.store)
+
+
+class Extension:
+    """Optional part of one run, with the hooks in the order of their calls. Each hook does nothing by default."""
+
+    def __init__(self, opening: Opening) -> None:
+        self.opening = opening
+
+    def check(self) -> Sequence[str]:
+        """Check the parameters before the dataset is read; return warnings.
+
+        Raises:
+            InputError: the run cannot be made as asked.
+        """
+        return ()
+
+    async def prepare(self, dataset: Dataset) -> Dataset:
+        """Prepare the run before its first record; return the dataset as it is judged. It may change the opening.
+
+        Raises:
+            InputError, OSError: the run cannot be made as asked.
+        """
+        return dataset
+
+    def layout(self, start: RunStart) -> Layout | None:
+        """Return another layout for the questions; None: the published one."""
+        return None
+
+    async def begin(self, run: "Run") -> None:
+        """Begin the work on a run, before its first call.
+
+        Raises:
+            InputError, OSError: the run cannot be made as asked.
+        """
+
+    def samples(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        """Return all samples that are judged, in their order."""
+        return samples
+
+    def picture(self, sample: Sample, role: str, data: bytes) -> bytes:
+        """Return the file that is shown for a picture of a sample.
+
+        Raises:
+            InputError: the file cannot be made.
+        """
+        return data
+
+    def limit(self) -> "Limit | None":
+        """Return the limit on what the run may ask; None: it may ask everything."""
+        return None
+
+    def after_outcome(self, sample: Sample, outcome: Outcome) -> None:
+        """Note that a sample was decided."""
+
+    def after_chunk(self) -> None:
+        """Note that a chunk was decided and is in the ledger."""
+
+    async def finish(self) -> Sequence[str]:
+        """Finish the work on a run whose samples are decided, before its end is recorded; return warnings."""
+        return ()
+
+    async def after_end(self) -> Sequence[str]:
+        """Work on a run whose end is recorded, while it is stored and reported; return warnings."""
+        return ()
+
+    async def before_report(self) -> Sequence[str]:
+        """Work between the store step and the report step; return warnings."""
+        return ()
+
+    async def after_report(self) -> Sequence[str]:
+        """Work after the report step; return warnings."""
+        return ()
+
+    async def close(self) -> None:
+        """Release what the extension holds, however the run ended."""
+
+
+class Limit:
+    """Limit on what a run may ask. Samples under a limit keep their order, and the units of them stay together."""
+
+    @property
+    def over(self) -> bool:
+        """Return whether a unit of samples did not fit: then no further unit starts."""
+        return False
+
+    async def admit(self, cases: list[Case]) -> AsyncGenerator[list[Case]]:
+        """Yield the samples that may start, in their order and as soon as they may; release the others."""
+        yield cases
+
+    async def before_call(self, case: Case, call: Call) -> bool:
+        """Return whether a call about an admitted sample may be made."""
+        return True
+
+    def after_call(self, case: Case, call: Call, row: Judgment) -> None:
+        """Note the reply to a call."""
+
+    def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
+        """Return the place at which the run stopped; None if it did not.
+
+        Args:
+            judged: number of samples that the run judged or submitted.
+        """
+        return None
+
+    async def wait(self) -> None:
+        """Keep what is reserved: the run goes on in another process."""

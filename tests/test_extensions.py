@@ -1,0 +1,77 @@
+"""Which extensions take part in a run, and that no other one is imported."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import environment
+from written_images import prompt_row, write_geneval
+
+from tasks.extensions import extensions_of
+from tasks.judging.extension import Opening
+from tasks.ledger.remote import Remote
+from tasks.parameters import Judge, PairwiseParameters, Parameters, RubricParameters
+from tasks.rubrics.rubric import load_rubric
+
+MODEL = Judge(model="m", base_url="http://127.0.0.1:1/v1")  # pyright: ignore
+
+
+def named(asked: Parameters, flow: str = "diagram", remote: Remote | None = None, scheduled: bool = False) -> list[str]:
+    opening = Opening(flow, asked, asked, load_rubric(flow), remote, scheduled)
+    return [type(each).__name__ for each in extensions_of(opening)]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, []),
+        ({"controls": 0.1}, ["Controls"]),
+        ({"budget": 1.0}, ["BudgetLimit"]),
+        ({"budget": 1.0, "controls": 0.1}, ["BudgetLimit", "Controls"]),
+        ({"anchors": 4}, []),
+        ({"judge": MODEL}, ["JudgeNotices"]),
+        ({"judge": MODEL, "layout": "shared"}, ["SharedBeginnings", "JudgeNotices"]),
+        ({"judge": MODEL, "quote": "pilot"}, []),
+    ],
+    ids=str,
+)
+def test_a_parameter_asks_for_an_extension(given: dict[str, Any], expected: list[str]) -> None:
+    assert named(PairwiseParameters(**given)) == expected
+
+
+def test_the_schedule_the_environment_and_the_store_ask_for_extensions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = PairwiseParameters(anchors=4)
+    assert named(asked, scheduled=True) == ["FrozenAnchors"]
+    first, second = (asked.model_copy(update={"shards": 2, "shard": shard}) for shard in (1, 2))
+    assert (named(first, scheduled=True), named(second, scheduled=True)) == (["FrozenAnchors"], [])
+    monkeypatch.setenv("JURY_KEEP_DAYS", "30")
+    monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
+    url = (tmp_path / "bucket").as_uri()
+    in_a_bucket = named(PairwiseParameters(store=url), remote=Remote(url, tmp_path / "cache"))
+    assert in_a_bucket == ["Retention", "BudgetLimit", "BucketStore"]
+
+
+def test_an_export_is_an_extension_of_a_run_and_not_of_its_quote() -> None:
+    asked = RubricParameters(export="results.jsonl")
+    assert named(asked, "counting") == ["GenevalExport"]
+    assert named(asked.model_copy(update={"quote": "history"}), "counting") == []
+
+
+def test_a_run_without_options_imports_no_extension(tmp_path: Path) -> None:
+    root = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
+    command = ["run", "counting", "--dataset", str(root), "--store", str(tmp_path / "store")]
+    code = (
+        "import json, sys\n"
+        "from flows.cli import main\n"
+        f"code = main({command!r})\n"
+        "found = [name for name in sys.modules if name.startswith('tasks.extensions.')]\n"
+        "print(json.dumps([code, found]))\n"
+    )
+    run = [sys.executable, "-c", code]
+    done = subprocess.run(run, capture_output=True, text=True, env=environment(), timeout=120)
+    assert json.loads(done.stdout.splitlines()[-1]) == [0, []], done.stderr
