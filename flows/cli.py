@@ -1,4 +1,4 @@
-"""`jury` command: the list of its commands, and the one place where errors become exit codes.
+"""`jury` command: the tree of its commands, and the one place where errors become exit codes.
 
 The module of a command is imported when it is called, so that the help and the other commands respond at once.
 """
@@ -8,73 +8,131 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
-from flows.commands.faults import is_users, tell_fault
-from flows.commands.messages import warn
+from flows.commands.messages import is_users, tell_fault, warn
 from flows.commands.sections import GIVEN, Command, Group
 from flows.runtime.process import end_without_the_rest, hush
 from tasks.errors import InputError
 
-COMMANDS = {
+
+class Entry(NamedTuple):
+    """A command in the list, or a group of commands."""
+
+    help: str
+    place: str = ""
+    """Module of `flows.commands` and function of the command; empty: a group, whose commands are entries, too."""
+
+
+COMMANDS: dict[str, dict[str, Entry]] = {
     "Judging": {
-        "demo": "Draw samples with known defects and judge them, with no key and no network.",
-        "run": "Judge a dataset.",
-        "collect": "Take in the replies of runs that wait for their batches.",
-        "probe": "Ask the judge one cheap question.",
-        "passport": "Test what a judge can see and keeps to, on drawn pictures with known answers.",
-        "endpoints": "List the endpoints that are known by a short name, with what their documentation says.",
-        "prompts": "List, show, check or import prompts.",
-        "samples": "Draw figures and images with known defects into a folder.",
+        "run": Entry("Judge a dataset.", "run.run"),
+        "demo": Entry(
+            "Draw samples with known defects and judge them, with no key and no network; or only draw them.",
+            "demo.demo",
+        ),
+        "batch": Entry("Take in the replies of runs that wait for their batches, or cancel those."),
+        "batch collect": Entry("Take in the replies of runs that wait for their batches.", "batch.collect_runs"),
+        "batch cancel": Entry("Cancel the batches of a run; finished replies are taken in.", "batch.cancel_run"),
+        "judge": Entry("Ask a judge a question, test what it can see, or compare it with the judge before it."),
+        "judge ping": Entry("Ask the judge one cheap question.", "judge.ping"),
+        "judge exam": Entry(
+            "Test what a judge can see and keeps to, on drawn pictures with known answers.", "exam.exam"
+        ),
+        "judge endpoints": Entry(
+            "List the endpoints that are known by a short name, with what their documentation says.",
+            "judge.list_endpoints",
+        ),
+        "judge bridge": Entry(
+            "Tell whether a history may be continued with another judge, and with what offset.", "bridge.bridge_judges"
+        ),
+        "prompts": Entry("List, show, check or import prompts."),
+        "prompts list": Entry(
+            "List the prompt sets with the flows and dimensions that they hold.", "prompts.list_prompts"
+        ),
+        "prompts show": Entry("Show a prompt as it is sent with a drawn sample.", "prompts.show_prompt"),
+        "prompts check": Entry("Check that every prompt of a set can be used.", "prompts.check_prompts"),
+        "prompts import": Entry(
+            "Make a prompt set of a published document, word for word.", "prompts.import_prompt_set"
+        ),
     },
     "Schedules": {
-        "up": "Serve the deployments: a Prefect server with its UI, schedules, and runs on request.",
-        "prepare": "Make on the server of PREFECT_API_URL what runs of a work pool need; once a server.",
-        "baseline": "Begin the baseline of nightly alarms anew.",
-        "status": "Show what is up, what runs, failed, is paused or comes next, and what ran last.",
+        "up": Entry("Serve the deployments: a Prefect server with its UI, schedules, and runs on request.", "up.up"),
+        "deploy": Entry(
+            "Make on the server of PREFECT_API_URL what runs of a work pool need, once a server; or write a list of "
+            "your own deployments to begin with.",
+            "deploy.deploy",
+        ),
+        "alarms": Entry("Begin the baseline of nightly alarms anew."),
+        "alarms restart": Entry(
+            "Let the next scheduled run be the first night of a new baseline, and end the alarms that are open.",
+            "alarms.restart",
+        ),
+        "status": Entry(
+            "Show what is up, what runs, failed, is paused or comes next, and what ran last.", "status.status"
+        ),
     },
     "Results": {
-        "query": "Show a table or view of the history, or the answer to an SQL query.",
-        "report": "Write an evaluation with its pictures into one HTML file.",
-        "pages": "Make the store's pages anew: the index of all evaluations, and a page each.",
-        "compare": "Show what changed from one run, or one candidate, to another.",
-        "gate": "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
-        "bridge": "Tell whether a history may be continued with another judge, and with what offset.",
-        "sync": "Load what the ledgers hold and the history lacks.",
-        "forget": "Remove a run, a candidate or a sample from the store for good.",
+        "query": Entry("Show a table or view of the history, or the answer to an SQL query.", "query.query"),
+        "report": Entry("Write an evaluation with its pictures into one HTML file.", "pages.report"),
+        "compare": Entry("Show what changed from one run, or one candidate, to another.", "compare.compare_runs"),
+        "gate": Entry(
+            "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
+            "gate.gate",
+        ),
+        "store": Entry("Bring history, pages and bucket in step with the ledgers, or remove data for good."),
+        "store sync": Entry("Load what the ledgers hold and the history lacks.", "store.sync"),
+        "store rebuild": Entry("Rebuild the history from all ledgers.", "store.rebuild"),
+        "store push": Entry("Send the pages that the bucket of a remote store lacks, and its index.", "pages.push"),
+        "store pages": Entry(
+            "Make the store's pages anew: the index of all evaluations, and a page each.", "pages.make_pages"
+        ),
+        "store forget": Entry("Remove a run, a candidate or a sample from the store for good.", "forget.forget"),
     },
     "People": {
-        "label": "Write a page on which people judge samples of a run, without knowing whose they are.",
-        "labels": "Bring in what people say of samples, to compare a judge with; list them, or remove them.",
-        "agreement": "How far two judges, or a judge and people, agree on samples.",
+        "labels": Entry("Let people judge samples, and compare a judge with them."),
+        "labels page": Entry(
+            "Write a page on which people judge samples of a run, without knowing whose they are.",
+            "labels.write_pages",
+        ),
+        "labels import": Entry(
+            "Keep the labels of a file, load them into the history, send them to a remote store.", "labels.import_file"
+        ),
+        "labels list": Entry("List the labels of the store, and what each file is about.", "labels.list_labels"),
+        "labels remove": Entry("Remove labels from the store and the history, for good.", "labels.remove"),
+        "labels agreement": Entry(
+            "Print how far two judges, or a judge and people, agree on samples.", "agreement.compare_raters"
+        ),
     },
 }
-ELSEWHERE = {"gate": "compare", "prepare": "up", "report": "pages", "samples": "demo"}
-"""Command -> other command whose module also holds this one."""
+"""Heading -> the words after `jury` -> command. A group comes before its commands."""
 COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-GOES_ON = ("run", "collect", "demo", "passport", "bridge")
+GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam", "judge bridge")
 """Commands that continue where they were stopped."""
 
 
 class _Lazy(click.Command):
-    """Entry of the list for a command whose module is not imported yet."""
+    """Command of the list whose module is not imported yet."""
 
     heading = Command.heading
+
+    def __init__(self, name: str, entry: Entry) -> None:
+        super().__init__(name, help=entry.help)
+        self._place = entry.place
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Import the module of the command, and return the context of the command itself."""
-        name = str(self.name)
-        module = import_module(f"flows.commands.{ELSEWHERE.get(name, name)}")
-        command: click.Command = getattr(module, name if name in ELSEWHERE else "command")
+        module, _, function = self._place.partition(".")
+        command: click.Command = getattr(import_module(f"flows.commands.{module}"), function)
         command.help = self.help
         return command.make_context(info_name, args, parent, **extra)
 
@@ -107,11 +165,17 @@ def _code(words: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         goes_on = "; every reply so far is in the ledger, and the same command goes on from there"
-        warn("stopped" + (goes_on if words[:1] and words[0] in GOES_ON else ""))
+        warn("stopped" + (goes_on if _judges(words, given) else ""))
         return 130
     except Exception as error:
         return _exit_code(error, given)
     return code
+
+
+def _judges(words: list[str], given: Mapping[str, Any]) -> bool:
+    """Return whether a command keeps replies: all of these do, except a demo that only draws samples."""
+    named = (words[0], " ".join(words[:2])) if words else ()
+    return any(each in GOES_ON for each in named) and not given.get("folder")
 
 
 def _run(words: list[str], given: dict[str, Any]) -> int:
@@ -129,11 +193,16 @@ def _run(words: list[str], given: dict[str, Any]) -> int:
 def _jury() -> click.Group:
     jury = Group("jury", help="Evaluations with a vision-language model as the judge.")
     click.version_option(package_name="image-jury", message="%(prog)s %(version)s")(jury)
-    for heading, commands in COMMANDS.items():
-        for name, words in commands.items():
-            command = _Lazy(name, help=words)
-            command.heading = heading
-            jury.add_command(command)
+    groups: dict[str, click.Group] = {"": jury}
+    for heading, entries in COMMANDS.items():
+        for path, entry in entries.items():
+            above, _, name = path.rpartition(" ")
+            command = _Lazy(name, entry) if entry.place else Group(name, help=entry.help)
+            if not above:
+                command.heading = heading
+            if isinstance(command, Group):
+                groups[path] = command
+            groups[above].add_command(command)
     return jury
 
 

@@ -74,8 +74,8 @@ class Judge(Record):
     )
     base_url: str = Field(
         default=EMBEDDED,
-        description='Address of the API, or a short name such as openai ("jury endpoints" lists them). "embedded": '
-        "the pixel judge, which needs no key and no network, and is no model.",
+        description='Address of the API, or a short name such as openai ("jury judge endpoints" lists them). '
+        '"embedded": the pixel judge, which needs no key and no network, and is no model.',
     )
     api_key_env: str = Field(
         default="",
@@ -213,7 +213,7 @@ class Judge(Record):
             if self.model != EMBEDDED_MODEL:
                 raise InputError(
                     f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
-                    "set judge.base_url to a short name, such as openai (`jury endpoints` lists them), or to an "
+                    "set judge.base_url to a short name, such as openai (`jury judge endpoints` lists them), or to an "
                     "address, such as http://localhost:8000/v1"
                 )
             return self
@@ -247,7 +247,7 @@ class Judge(Record):
 
 
 class Probe(Record):
-    """Parameters of `jury probe`."""
+    """Parameters of `jury judge ping`."""
 
     judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
 

@@ -69,7 +69,9 @@ async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | N
         async with asyncio.timeout(PAGES_SECONDS):
             return await asyncio.shield(renewing)
     except TimeoutError:
-        return [f"The store's pages took longer than {PAGES_SECONDS:g} seconds: `jury sync` makes what is missing."]
+        return [
+            f"The store's pages took longer than {PAGES_SECONDS:g} seconds: `jury store sync` makes what is missing."
+        ]
 
 
 def renewed(store: str, run_id: str) -> list[str]:
@@ -80,7 +82,7 @@ def renewed(store: str, run_id: str) -> list[str]:
         renew_and_send(store, [run_id])
     except Exception as error:  # no run fails for lack of a page
         _log.debug("The pages could not be made", exc_info=error)
-        return [f"The store's pages do not show it yet: {error}; the next run or `jury sync` makes them."]
+        return [f"The store's pages do not show it yet: {error}; the next run or `jury store sync` makes them."]
     return []
 
 

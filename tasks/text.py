@@ -74,6 +74,11 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found if n) or "none"
 
 
+def number_of(count: int, thing: str) -> str:
+    """Return a count with its noun: `1 run`, `2,000 runs`."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+
+
 def natural(name: str) -> list[tuple[int, str]]:
     """Return a key that sorts names with the numbers in them as numbers: `test_2` before `test_10`."""
     parts = re.split("([0-9]+)", name)

@@ -42,7 +42,7 @@ def images_store(store: Path) -> Path:
 def made_page(store: Path, target: Path, *options: str, run: str = RUN) -> LabelPage:
     """The page that the command writes, as the store keeps it."""
     before = {*(store / FOLDER).glob("*.json")}
-    assert main(["label", run, *options, "-o", str(target), "--store", str(store)]) == 0
+    assert main(["labels", "page", run, *options, "-o", str(target), "--store", str(store)]) == 0
     [new] = {*(store / FOLDER).glob("*.json")} - before
     return read_page(store, new.stem)
 

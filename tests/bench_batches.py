@@ -63,7 +63,7 @@ def put_down(store: Path, samples: int) -> Log:
 
 
 async def take_in(log: Log) -> None:
-    """All of it, as `jury collect` does."""
+    """All of it, as `jury batch collect` does."""
     parameters, begun = PairwiseParameters(store=str(log.store), judge=SETTINGS), start()
     async with run_of(parameters, begun, results=Results(begun, [log.run])) as run:
         run.ledger.go_on()

@@ -124,7 +124,7 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
     That they make them anew is tested with `site`, `bridge` and `forget`.
     """
-    for name in ("labels", "bridge", "sync", "forget"):
+    for name in ("labels", "bridge", "store", "forget"):
         monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
 
 

@@ -77,8 +77,8 @@ def write_pages(store: Path) -> dict[str, Path]:
     at = ["--store", str(store)]
     later, counting = renew(store, [LATER, COUNTING]).pages
     assert main(["compare", EARLIER, LATER, "--page", *at]) == 0
-    assert main(["label", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
-    assert main(["label", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
+    assert main(["labels", "page", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
+    assert main(["labels", "page", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
     [comparison] = (store / "pages").glob("compare-*.html")
     return {
         "index": renew(store).place, "run": later, "run of images": counting,

@@ -18,7 +18,7 @@ SENDING = {"make file": 2, "make batch": 1, "ask batch": 2, "content file": 2}
 with it has done so when it is killed. The run is uploaded, created, waiting or downloaded then, and of the second file
 that is not on record."""
 SECONDS = 120
-IMPORTED = ["flows.cli", "flows.commands.run", "flows.commands.collect", "flows.collect", "flows.diagram"]
+IMPORTED = ["flows.cli", "flows.commands.run", "flows.commands.batch", "flows.collect", "flows.diagram"]
 
 
 def in_a_process(twin: BatchTwin, *words: object, requests: int, rows: int = 0) -> ForkServerProcess:

@@ -38,7 +38,7 @@ def command(*arguments: object) -> None:
 
 def draw(dataset: Path, mended: int) -> None:
     """The drawn samples with all their defects, but for the first ones: their Model figures are the Human ones."""
-    command("samples", dataset, "--count", SAMPLES)
+    command("demo", "--samples", dataset, "--count", SAMPLES)
     results = dataset / "results" / "diagram.json"
     records: list[dict[str, Any]] = json.loads(results.read_bytes())
     for record in records[:mended]:
@@ -56,10 +56,10 @@ def prepare(store: Path, place: Path) -> None:
         command("run", "diagram", "--dataset", place / "drawn", *named, *judged)
     command("run", "counting", "--dataset", place / "drawn" / GENERATED, *judged)
     command("compare", "--flow", "diagram", "--last", 2, "--page", "--store", store)
-    command("pages", "--store", store)
+    command("store", "pages", "--store", store)
     command("report", "--flow", "diagram", "-o", place / "report.html", "--store", store)
     newest = max((store / "ledger").glob("*-diagram-*")).name
-    command("label", newest, "-n", 30, "-o", place / "label.html", "--store", store)
+    command("labels", "page", newest, "-n", 30, "-o", place / "label.html", "--store", store)
 
 
 def opened(browser: Any, address: str, scheme: str = "light", height: int = 1240) -> Any:

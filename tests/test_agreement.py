@@ -77,7 +77,7 @@ def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jur
     judged(store, ONE, figures("MMMMHHTTHH"))
     judged(store, TWO, figures("MMMHHHTHHM"))
     land(store)
-    code, out, err = jury("agreement", "20261120", "20261121", "--json")
+    code, out, err = jury("labels", "agreement", "20261120", "20261121", "--json")
     assert (code, err) == (0, "")
     found = Agreement.model_validate_json(out)
     assert (found.a.name, found.b.name) == (ONE, TWO)
@@ -213,7 +213,7 @@ def test_labels_without_tags_take_those_of_the_run(store: Path) -> None:
 def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MMMMHHTTHH"))
     people(store, *said("MMMHHHTHH"), *said("MMMMMMMMM", "readability"))
-    code, out, _ = jury("agreement", ONE, "people")
+    code, out, _ = jury("labels", "agreement", ONE, "people")
     assert code == 0 and "B: people, labels of diagram: 18 labels of people, people.jsonl" in out
     table = out.partition("\n\n")[2]
     assert all(len(line) <= 80 for line in table.splitlines()), table
@@ -238,7 +238,7 @@ def test_what_cannot_be_compared_is_told(store: Path, jury: Any) -> None:
     ):
         with pytest.raises(ValueError, match=expected):
             agreement(store, a, b)
-    assert jury("agreement", "nobody", ONE)[0] == 2
+    assert jury("labels", "agreement", "nobody", ONE)[0] == 2
 
 
 # Numbers against published tables and scipy, their intervals, and what is left undefined

@@ -227,7 +227,7 @@ def test_generated_images_are_watched_by_the_mean_over_their_prompts(tmp_path: P
 
 def test_a_restarted_baseline_ends_the_drop_and_the_next_night_is_its_first(whole: Path, jury: Any) -> None:
     assert told(whole, night(whole, DROPPED, WORSE))
-    code, out, _ = jury("baseline", "restart", "diagram")
+    code, out, _ = jury("alarms", "restart", "diagram")
     assert code == 0 and "1 open alarm ended: alpha has dropped since 2026-09-15" in out
     assert [each.state for each in alarms(whole)] == ["restarted"]
     begun = night(whole, (datetime.now(UTC) - FIRST).days + 3, WORSE)
@@ -241,16 +241,16 @@ def test_each_candidate_of_a_run_has_its_own_series_and_its_own_restart(tmp_path
     store, both = tmp_path / "store", ("alpha", "beta")
     nights(store, *range(1, BASELINE + 1), candidates=both)
     assert len(told(store, night(store, DROPPED, WORSE, candidates=both))) == 2
-    assert jury("baseline", "restart", "diagram", "--candidate", "beta")[0] == 0
+    assert jury("alarms", "restart", "diagram", "--candidate", "beta")[0] == 0
     assert {each.candidate: each.state for each in alarms(store)} == {"alpha": "open", "beta": "restarted"}
 
 
 def test_a_candidate_that_has_no_baseline_is_refused_with_those_that_have(tmp_path: Path, jury: Any) -> None:
     nights(tmp_path / "store", 1, 2)
     land(tmp_path / "store")
-    code, _, err = jury("baseline", "restart", "diagram", "--candidate", "gamma")
+    code, _, err = jury("alarms", "restart", "diagram", "--candidate", "gamma")
     assert code == 2 and "'gamma' has no baseline in diagram; those that have: alpha" in err
-    code, _, err = jury("baseline", "restart", "plot")
+    code, _, err = jury("alarms", "restart", "plot")
     assert code == 2 and "no scheduled run of plot has measured anything yet" in err
     assert restart_files(tmp_path / "store") == []
 
@@ -362,7 +362,7 @@ def test_one_automation_is_made_by_a_block_that_can_notify(loopback: LoopbackJud
         ("team", "expected the type and the name"),
         ("secret/quiet", "sends no notifications"),
     ):
-        assert main(["prepare", "--notify", given]) == 2
+        assert main(["deploy", "--notify", given]) == 2
         err = capsys.readouterr().err
         assert f"--notify '{given}': " in err and words in err
     for _ in range(2):

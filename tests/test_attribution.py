@@ -126,7 +126,7 @@ def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(store: Path)
     told = [judge_news(store, night(store, BASELINE + 3 + day, judge=-20)) for day in range(4)]
     [moved] = (each for news in told for each in news)
     assert moved.short.startswith("the judge gpt-x has moved since 2026-09-17: the anchors changed by +3")
-    assert "`jury baseline restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
+    assert "`jury alarms restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
     rebuild(store)
     newest = night(store, BASELINE + 7, judge=-20)
     assert judge_news(store, newest) == []
@@ -169,27 +169,27 @@ def test_status_tells_a_judge_that_moved_until_either_begins_anew(store: Path, c
         return capsys.readouterr().out
 
     alarm = "alarm      diagram: the judge gpt-x has moved since 2026-09-17: the anchors changed by +3"
-    assert alarm in said("status") and "`jury baseline restart diagram` begins" in said("status")
+    assert alarm in said("status") and "`jury alarms restart diagram` begins" in said("status")
     [moved] = moved_judges(store)
     frozen = store / "anchors" / "diagram" / f"20260901T030000000000-{moved.anchors_key[:16]}"
     frozen.mkdir(parents=True)
     (frozen / "anchors.jsonl").write_text("{}\n")
     assert alarm in said("status")
-    assert "1 open alarm ended: the judge gpt-x" in said("baseline", "restart", "diagram", "--anchors")
+    assert "1 open alarm ended: the judge gpt-x" in said("alarms", "restart", "diagram", "--anchors")
     assert alarm not in said("status")
     frozen.parent.rename(store / "elsewhere")
     assert alarm in said("status")
-    assert "1 open alarm ended: the judge gpt-x" in said("baseline", "restart", "diagram")
+    assert "1 open alarm ended: the judge gpt-x" in said("alarms", "restart", "diagram")
     assert alarm not in said("status")
 
 
 def test_the_command_has_anchors_chosen_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["baseline", "restart", "diagram", "--anchors", "--store", str(tmp_path)]) == 2
+    assert main(["alarms", "restart", "diagram", "--anchors", "--store", str(tmp_path)]) == 2
     assert "there are no anchors of diagram" in capsys.readouterr().err
     kept = tmp_path / "anchors" / "diagram" / "20260901T030000000000-0000000000000000"
     kept.mkdir(parents=True)
     (kept / "anchors.jsonl").write_text("{}\n")
-    given = ["baseline", "restart", "diagram", "--anchors", "--store", str(tmp_path)]
+    given = ["alarms", "restart", "diagram", "--anchors", "--store", str(tmp_path)]
     assert main([*given, "--candidate", "alpha"]) == 2
     assert main(given) == 0
     assert "the next scheduled run of diagram chooses new anchors" in capsys.readouterr().out

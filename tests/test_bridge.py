@@ -139,7 +139,7 @@ def test_a_mistake_is_told_before_any_call(tmp_path: Path, jury: Any, arguments:
     embedded = {"votes": 1, "judge": {"model": "pixel-baseline", "base_url": "embedded"}}
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40), parameters=embedded)
     keep(tmp_path, NEW, "gpt-b", figures(*[TIED] * 40))
-    code, _, err = jury("bridge", *arguments, "--store", tmp_path)
+    code, _, err = jury("judge", "bridge", *arguments, "--store", tmp_path)
     assert code == 2 and words in err
     assert BRIDGES.folders(tmp_path) == []
 
@@ -155,7 +155,7 @@ def test_replies_that_have_not_come_are_waited_for(tmp_path: Path, jury: Any, mo
         return 0
 
     monkeypatch.setattr(run, "run_flow", waits)
-    code, _, err = jury("bridge", "--old", OLD, "--new", "gpt-b", "--flow", "diagram", "--store", tmp_path)
+    code, _, err = jury("judge", "bridge", "--old", OLD, "--new", "gpt-b", "--flow", "diagram", "--store", tmp_path)
     assert code == 2 and "the judges are compared once that run has ended" in err
     assert BRIDGES.folders(tmp_path) == []
 
@@ -202,7 +202,7 @@ def test_the_three_sentences_of_judges_that_are_asked(
     assert jury("run", "counting", "--dataset", clocks, *judged_by(loopback, **{"judge.model": "old"}))[0] == 0
     for number, (name, (score, words)) in enumerate(JUDGES.items(), 1):
         loopback.answer, before = rated(score), loopback.by_name["counting_counting"]
-        code, out, err = jury("bridge", "--old", "old", "--new", name, "--flow", "counting")
+        code, out, err = jury("judge", "bridge", "--old", "old", "--new", name, "--flow", "counting")
         assert code == (3 if words.startswith("cannot") else 0), err
         assert f"counting, a: {words}" in out.replace("\n", " "), out
         assert loopback.by_name["counting_counting"] - before == 140, "the old judge's replies are in the store"
@@ -211,13 +211,13 @@ def test_the_three_sentences_of_judges_that_are_asked(
     assert [(row["purpose"], row["calls"]) for row in purposes] == [("bridge", 3 * 140), ("probe", 4), ("run", 140)]
     # Replies that are there spare all calls, and a judge that is gone is asked nothing.
     before = loopback.count
-    code, out, _ = jury("bridge", "--old", "old", "--new", "kinder", "--flow", "counting", "--json")
+    code, out, _ = jury("judge", "bridge", "--old", "old", "--new", "kinder", "--flow", "counting", "--json")
     assert code == 0 and loopback.count == before
     [row] = json.loads(out)
     assert (row["decision"], row["shift"], row["n"]) == (WITH_OFFSET, 1.0, 140)
     kept = [each for place in BRIDGES.folders(tmp_path / "store") for each in BRIDGES.read(place)]
     assert [each.decision for each in kept] == [CONTINUED, WITH_OFFSET, CANNOT_TELL, WITH_OFFSET]
-    assert jury("sync", "--rebuild")[0] == 0 and len(ask("bridges")) == 4
+    assert jury("store", "rebuild")[0] == 0 and len(ask("bridges")) == 4
 
 
 @pytest.mark.usefixtures("prefect_server", "without_pages")
@@ -228,7 +228,7 @@ def test_some_samples_are_always_the_same_ones_and_settings_go_to_the_new_judge(
     jury("run", "counting", "--dataset", clocks, *judged_by(loopback, **{"judge.model": "old"}))
     with LoopbackJudge(rated(base)) as other:
         given = ("--judge.base-url", other.base_url, "--judge.effort", "low")
-        command = ("bridge", "--old", "old", "--new", "new", "--flow", "counting", "-n", 40, *given)
+        command = ("judge", "bridge", "--old", "old", "--new", "new", "--flow", "counting", "-n", 40, *given)
         assert jury(*command)[0] == 3 and other.by_name["counting_counting"] == 40
         asked = {request.body.get("reasoning_effort") for request in other.requests}
         assert asked <= {"low", None} and "low" in asked and loopback.by_name["counting_counting"] == 140

@@ -1,12 +1,13 @@
-"""The `jury` command as a whole: help, misspelt words, completion, what is imported, and the edge of its errors."""
+"""The `jury` command as a whole: help, names, misspelt words, completion, imports, and the edge of its errors."""
 
+import ast
 import hashlib
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,14 +21,24 @@ from png_files import png
 from served import environment
 
 from flows.cli import COMMANDS, main
-from flows.commands import query, sync
-from flows.commands.faults import LOG
-from flows.commands.messages import command_line
+from flows.commands import query
+from flows.commands import store as store_commands
+from flows.commands.messages import LOG, command_line
 from flows.runtime import states
 from tasks.ledger.bucket import RemoteUnavailable
+from tasks.parameters import FLOWS
 from tasks.pictures.thumbnails import Thumbnails
 
-NAMES = [name for commands in COMMANDS.values() for name in commands]
+ROOT = Path(__file__).parents[1]
+ENTRIES = {path: entry for entries in COMMANDS.values() for path, entry in entries.items()}
+BELOW = {"run": {*FLOWS}, "deploy": {"init"}}
+"""Command -> its commands, where its own module lists them."""
+GROUPS = [path for path, entry in ENTRIES.items() if not entry.place]
+for _path in ENTRIES:
+    _above, _, _name = _path.rpartition(" ")
+    BELOW.setdefault(_above, set()).add(_name)
+NAMED = re.compile(r"(?<![\w:/.=-])(?<!--pool )jury(?: +|(?<=`jury)\s+)([a-z]+)(?:\s+([a-z]+))?")
+"""Words after `jury`, as texts name a command; a line may end between them."""
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 
 
@@ -44,17 +55,17 @@ def raising(error: BaseException) -> Any:
 def test_the_help_lists_every_command_with_its_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    for heading, commands in COMMANDS.items():
-        assert f"{heading}: " in words and all(f"{name} {sentence}" in words for name, sentence in commands.items())
+    for heading, entries in COMMANDS.items():
+        own = {path: entry for path, entry in entries.items() if " " not in path}
+        assert f"{heading}: " in words and all(f"{name} {entry.help}" in words for name, entry in own.items())
 
 
 @pytest.mark.parametrize(
     "words",
     [
-        *([name] for name in NAMES),
-        *(["run", flow] for flow in ("diagram", "plot", "object", "counting", "colors", "position")),
-        *(["prompts", what] for what in ("list", "show", "check", "import")),
-        ["labels", "import"],
+        *(path.split() for path in ENTRIES),
+        *(["run", flow] for flow in FLOWS),
+        ["deploy", "init"],
     ],
     ids=" ".join,
 )
@@ -70,11 +81,15 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
     ("words", "said"),
     [
         (["qeury"], "No such command 'qeury'. Did you mean 'query'?\nTry `jury --help`."),
+        (["store", "snyc"], "No such command 'snyc'. Did you mean 'sync'?\nTry `jury store --help`."),
         (["run", "diagrm"], "No such command 'diagrm'. Did you mean 'diagram'?\nTry `jury run --help`."),
         (["query", "--jsn"], "No such option '--jsn'. Did you mean '--json'?\nTry `jury query --help`."),
         (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. Did you mean '--judge.model'?\n"),
         (["run", "diagram", "--datset", "d"], "No such option '--datset'. Did you mean '--dataset'?\n"),
-        (["pages", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer range.\nTry `jury"),
+        (
+            ["store", "pages", "--last", "two"],
+            "Invalid value for '--last': 'two' is not a valid integer range.\nTry `jury",
+        ),
         (["gate", "--candidate", "alpha"], "Missing option '--flow'."),
         (["up", "--port", "99999"], "Invalid value for '--port': 99999 is not in the range 1<=x<=65535."),
     ],
@@ -85,9 +100,47 @@ def test_a_mistake_is_told_with_what_was_meant(words: list[str], said: str, caps
     assert out == "" and err.startswith(f"jury: {said}")
 
 
-@pytest.mark.parametrize("words", [[], ["run"], ["prompts"], ["labels"]], ids=" ".join)
+@pytest.mark.parametrize("words", [[], ["run"], *([path] for path in GROUPS)], ids=" ".join)
 def test_without_a_command_there_is_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2 and capsys.readouterr().err.startswith("Usage: jury")
+    assert main(words) == 2
+    err = " ".join(capsys.readouterr().err.split())
+    assert err.startswith("Usage: jury")
+    below = {path: entry for path, entry in ENTRIES.items() if words and path.startswith(f"{words[0]} ")}
+    assert all(f"{path.partition(' ')[2]} {entry.help}" in err for path, entry in below.items())
+
+
+def names_no_command(text: str) -> list[str]:
+    """Words after `jury` in a text that are no command of the tree."""
+    found: list[str] = []
+    for first, second in NAMED.findall(text):
+        if first not in BELOW[""] or (first in (*GROUPS, "run") and second and second not in BELOW[first]):
+            found.append(f"{first} {second}".strip())
+    return found
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Files that people read or that print, each with its texts: of a program its strings, joined as they are shown."""
+    for folder in ("flows", "tasks", "deployments", "prompts"):
+        for file in sorted(each for each in (ROOT / folder).rglob("*") if each.is_file()):
+            if file.suffix in (".pyc", ".lock"):
+                continue
+            text = file.read_text(encoding="utf-8")
+            yield str(file.relative_to(ROOT)), text
+            if file.suffix == ".py":
+                strings = [each.value for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Constant)]
+                yield str(file.relative_to(ROOT)), "\0".join(each for each in strings if isinstance(each, str))
+    yield "README.md", (ROOT / "README.md").read_text(encoding="utf-8")
+    yield "Makefile", (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_every_command_that_a_text_names_is_one() -> None:
+    assert names_no_command("`jury sync`, `jury labels\npgae`, `jury store sync`, (jury query), --pool jury\nfor") == [
+        "sync",
+        "labels pgae",
+    ]
+    given = [*texts()]
+    assert sum(len(NAMED.findall(text)) for _, text in given) > 200, "the texts were not found"
+    assert [(file, found) for file, text in given if (found := names_no_command(text))] == []
 
 
 @pytest.mark.parametrize(
@@ -95,6 +148,9 @@ def test_without_a_command_there_is_help(words: list[str], capsys: pytest.Captur
     [
         ("jury q", ["query"]),
         ("jury run co", ["counting", "colors"]),
+        ("jury store p", ["push", "pages"]),
+        ("jury deploy i", ["init"]),
+        ("jury labels agreement --j", ["--json"]),
         ("jury run diagram --judge.max", ["--judge.max-output-tokens"]),
         ("jury run diagram --orders b", ["both"]),
         ("jury report --flow p", ["plot", "position"]),
@@ -134,11 +190,11 @@ def test_the_line_of_the_readme_makes_a_shell_complete(shell: str) -> None:
     "words",
     [
         "--help", "run diagram --help", "query leaderboard", "report -o {place}/report.html", "status",
-        "compare 2026 --candidate alpha --candidate beta", "agreement 2026 people",
-        "labels import {place}/people.csv --flow diagram", "sync", "prompts list", "endpoints",
-        "samples {place}/drawn --count 8 --prompts 1",
+        "compare 2026 --candidate alpha --candidate beta", "labels agreement 2026 people",
+        "labels import {place}/people.csv --flow diagram", "store sync", "prompts list", "judge endpoints",
+        "demo --samples {place}/drawn --count 8 --prompts 1", "deploy init {place}/prefect.yaml",
     ],
-    ids=lambda words: words.split()[0],
+    ids=lambda words: " ".join(words.split()[:2]),
 )  # fmt: skip
 def test_no_command_imports_prefect_for_nothing(words: str, store: Path) -> None:
     (store.parent / "people.csv").write_text("id,dimension,verdict\ns1,overall,Model\n", encoding="utf-8")
@@ -149,7 +205,15 @@ def test_no_command_imports_prefect_for_nothing(words: str, store: Path) -> None
     done = subprocess.run([sys.executable, "-c", code + told], capture_output=True, text=True, env=env, timeout=120)
     exit_code, imported = json.loads(done.stdout.splitlines()[-1])
     assert imported == [] and "a fault of" not in done.stderr
-    assert exit_code == (2 if given[0] in ("compare", "agreement") else 0), done.stderr
+    assert exit_code == (2 if {"compare", "agreement"} & {*given[:2]} else 0), done.stderr
+
+
+def test_help_imports_the_module_of_no_command() -> None:
+    asked = [["--help"], *([group, "--help"] for group in GROUPS)]
+    code = f"import sys; from flows.cli import main; codes = {{main(words) for words in {asked!r}}}; print(); "
+    told = "print(codes, sorted(name for name in sys.modules if name.startswith('flows.commands.')))"
+    done = subprocess.run([sys.executable, "-c", code + told], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "{0} ['flows.commands.messages', 'flows.commands.sections']", done.stderr
 
 
 # Whose failure it is
@@ -202,8 +266,8 @@ def test_an_error_of_a_file_is_the_users_where_the_file_is(
 ) -> None:
     if error.filename:
         error.filename = error.filename.format(store=store)
-    monkeypatch.setattr(sync, "land", raising(error))
-    found, _, err = jury("sync", "--store", store)
+    monkeypatch.setattr(store_commands, "land", raising(error))
+    found, _, err = jury("store", "sync", "--store", store)
     assert found == code and (LOG in err) == (code == 1)
 
 
@@ -212,25 +276,34 @@ def test_sync_makes_the_thumbnails_that_a_stopped_run_left(store: Path, jury: An
     with Thumbnails(store) as thumbnails:
         for sha256, data in pictures.items():
             thumbnails.put_by(sha256, data)
-    code, out, _ = jury("sync", "--store", store)
+    code, out, _ = jury("store", "sync", "--store", store)
     assert code == 0 and out.splitlines()[-1] == "2 thumbnails made that a stopped run had left to be made"
     assert all((store / "pictures" / f"{sha256}.jpg").is_file() for sha256 in pictures)
-    assert "thumbnail" not in jury("sync", "--store", store)[1]
+    assert "thumbnail" not in jury("store", "sync", "--store", store)[1]
 
 
 def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
     for error in (ValueError("\x1b[2Jgone\u202e"), RemoteUnavailable("\x1b[2Jgone\u202e")):
-        monkeypatch.setattr(sync, "land", raising(error))
-        _, _, err = jury("sync", "--store", store)
+        monkeypatch.setattr(store_commands, "land", raising(error))
+        _, _, err = jury("store", "sync", "--store", store)
         assert " [2Jgone" in err and not re.search("[\x1b\u202e]", err)
 
 
-@pytest.mark.parametrize(("name", "part", "goes_on"), [("sync", "land", False), ("demo", "run_flow", True)])
+@pytest.mark.parametrize(
+    ("words", "part", "goes_on"),
+    [
+        ("store sync", "store.land", False),
+        ("demo", "demo.run_flow", True),
+        ("demo --samples {place}/drawn", "demo.draw_all", False),
+        ("batch collect", "batch.waiting_runs", True),
+        ("judge ping", "judge.find_prefect", False),
+    ],
+)
 def test_an_interrupt_is_told_and_where_the_work_goes_on(
-    name: str, part: str, goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+    words: str, part: str, goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"flows.commands.{name}.{part}", raising(KeyboardInterrupt()))
-    code, _, err = jury(name, "--store", store)
+    monkeypatch.setattr(f"flows.commands.{part}", raising(KeyboardInterrupt()))
+    code, _, err = jury(*words.format(place=store.parent).split(), "--store", store)
     assert code == 130 and err.startswith("jury: stopped") and ("the same command goes on" in err) == goes_on
 
 
@@ -271,7 +344,17 @@ def test_a_command_to_type_names_the_program_as_it_was_called(tmp_path: Path, mo
     assert command_line("query x") == "jury query x"
 
 
-def test_a_probe_shows_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> None:
+    drawn = tmp_path / "drawn"
+    code, out, err = jury("demo", "--samples", drawn, "--count", 2, "--prompts", 1)
+    assert (code, err) == (0, "") and f"2 plot samples drawn; judge them with: jury run plot --dataset {drawn}\n" in out
+    assert len(json.loads((drawn / "diagram" / "test.json").read_bytes())) == 2
+    assert not (tmp_path / "store").exists(), "nothing was judged"
+    code, _, err = jury("demo", "--count", 2)
+    assert code == 2 and "--count goes with --samples DIR" in err and not (tmp_path / "store").exists()
+
+
+def test_a_ping_shows_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:
     judge = ["--judge.model", "m", "--judge.base-url", loopback.base_url]
-    assert main(["probe", *judge, "--store", str(tmp_path / "store")]) == 0
+    assert main(["judge", "ping", *judge, "--store", str(tmp_path / "store")]) == 0
     assert capsys.readouterr().out.splitlines()[1] == 'reply: {"ready": true}'

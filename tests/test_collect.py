@@ -109,21 +109,21 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
     twin.polls, store = 2, tmp_path / "store"
     code, out, err = jury("run", "diagram", *dataset, *bought(twin))
     assert code == 3 and "waits for its replies: batches: 1 in_progress; 0 of 16 requests done" in out, err
-    assert "`jury collect` takes them in" in out
+    assert "`jury batch collect` takes them in" in out
     assert not [*store.glob("ledger/*/end.json")] and twin.count == 1
     assert ask("SELECT status FROM runs") == [{"status": "waiting"}] and ask("FROM failures") == []
     code, out, err = jury("status")
     assert "4 samples: waits for its batches" in out and "1 in_progress; 0 of 16 requests done, as of 20" in out, out
-    code, out, err = jury("collect")
+    code, out, err = jury("batch", "collect")
     assert code == 3 and "waits: batches: 1 finalizing; 0 of 16 requests done" in out, err
-    code, out, err = jury("collect")
+    code, out, err = jury("batch", "collect")
     assert code == 0 and "Traceback" not in err and f"run {run_folders(store)[0].name}" in out, err
     paid_once(twin, store)
     assert twin.count == 1 and told(store) == live and nothing_left(twin, store)
     rows = ask("SELECT DISTINCT status, service_tier, attempt, rung, price_source FROM judgments")
     assert [[*row.values()][:4] for row in rows] == [["ok", "batch", 1, "json_schema"]]
     assert ask("SELECT status, calls FROM runs") == [{"status": "finished", "calls": CALLS}]
-    assert jury("collect")[:2] == (0, "nothing waits\n")
+    assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
 def test_a_run_that_ends_while_another_waits_is_shown_and_the_code_says_that_one_waits(
@@ -131,12 +131,12 @@ def test_a_run_that_ends_while_another_waits_is_shown_and_the_code_says_that_one
 ) -> None:
     twin.polls = 2
     assert jury("run", "diagram", *dataset, *bought(twin), "--limit", 2)[0] == 3
-    assert jury("collect")[0] == 3
+    assert jury("batch", "collect")[0] == 3
     assert jury("run", "diagram", *dataset, *bought(twin), "--limit", 1)[0] == 3
     ended, other = run_folders(tmp_path / "store")
-    code, out, err = jury("collect")
+    code, out, err = jury("batch", "collect")
     assert code == 3 and f"run {ended.name}" in out and f"{other.name}  waits: " in out, err
-    assert jury("collect")[0] == 0
+    assert jury("batch", "collect")[0] == 0
 
 
 class Telltale(BatchTwin):
@@ -156,7 +156,7 @@ def test_a_key_that_a_batch_repeats_is_kept_nowhere(tmp_path: Path, monkeypatch:
         monkeypatch.setenv("JURY_ENDPOINTS", f"{twin.place}=OPENAI_API_KEY")
         moved_to(monkeypatch, "openai", twin.base_url)
         shown = [jury("run", "diagram", *data, *bought(twin))]
-        shown += [jury("status"), jury("collect")]
+        shown += [jury("status"), jury("batch", "collect")]
     assert [code for code, _, _ in shown] == [3, 0, 3], shown
     assert "1 [key]; 0 of 4 requests done" in shown[0][1], shown
     assert not [words for _, out, err in shown for words in (out, err) if KEY in words]
@@ -181,7 +181,7 @@ def test_the_requests_are_those_of_a_live_run(
 def test_votes_orders_and_controls_in_a_batch(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     asked = ["--orders", "both", "--votes", "2", "--controls", "0.5", "--limit", "2"]
     assert jury("run", "diagram", *dataset, *asked, *bought(twin))[0] == 3
-    assert jury("collect")[0] == 0
+    assert jury("batch", "collect")[0] == 0
     other = tmp_path / "other"
     assert jury("run", "diagram", *dataset, *asked, *judged_by(twin), "--store", str(other))[0] == 0
     assert told(tmp_path / "store") == told(other) and told(other).total() > 2
@@ -195,7 +195,7 @@ def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
     monkeypatch.setattr(known, "endpoints", lambda: {"litellm": table["litellm"].model_copy(update=here)})
     images = write_geneval(tmp_path / "images", [prompt_row("clock", "counting")], images_per_prompt=1)
     assert jury("run", "counting", "--dataset", images, *bought(twin))[0] == 3
-    code, _, err = jury("collect")
+    code, _, err = jury("batch", "collect")
     assert code == 0, err
     [row] = ask("SELECT status, score FROM outcomes")
     assert (row["status"], row["score"]) == ("complete", 7)
@@ -226,7 +226,7 @@ def test_what_a_batch_leaves_over_is_left_and_the_same_command_asks_for_it(
 ) -> None:
     twin.fate, twin.answer, store = lambda place: FATES.get(place, ""), broken_once(), tmp_path / "store"
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
-    code, out, err = jury("collect")
+    code, out, err = jury("batch", "collect")
     words = "The batch left 5 calls without a reply that can be used: the same command asks for them"
     assert code == 3 and words in " ".join((out + err).split())
     assert twin.count == 1 and len(twin.batches) == 1 and nothing_left(twin, store)
@@ -240,7 +240,7 @@ def test_what_a_batch_leaves_over_is_left_and_the_same_command_asks_for_it(
     twin.fate, whole = lambda _: "", tmp_path / "whole"
     code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--json")
     assert code == 3 and "waits for its replies" in json.loads(out)["waits"], err
-    code, out, err = jury("collect", "--json")
+    code, out, err = jury("batch", "collect", "--json")
     assert code == 0 and json.loads(out), err
     _, again = run_folders(store)
     assert Counter(bool(row.reused_from) for row in read_judgments(again)) == {True: CALLS - 5, False: 5}
@@ -258,19 +258,19 @@ def test_a_batch_that_fails_as_a_whole_leaves_every_call_with_its_reason(
 
     monkeypatch.setattr(twin, "_answer_all", fails)
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
-    assert jury("collect")[0] == 3
+    assert jury("batch", "collect")[0] == 3
     [row] = ask("SELECT DISTINCT status, attempt, error FROM judgments")
     assert (row["status"], row["attempt"]) == ("unavailable", 1)
     assert row["error"] == "the batch failed: token_limit_exceeded: Enqueued token limit reached"
-    assert jury("collect")[:2] == (0, "nothing waits\n")
+    assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
 def test_a_cancelled_run_keeps_what_was_done(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     twin.polls = 100
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
-    assert jury("collect", "--cancel")[0] == 2
+    assert jury("batch", "cancel")[0] == 2
     [run] = run_folders(tmp_path / "store")
-    code, _, err = jury("collect", "--cancel", run.name[:15])
+    code, _, err = jury("batch", "cancel", run.name[:15])
     assert code == 3 and len(twin.paid) == CALLS // 2, err
     statuses = Counter((row.status, row.attempt) for row in every_judgment(tmp_path / "store"))
     assert statuses == {("ok", 1): CALLS // 2, ("unavailable", 1): CALLS // 2}
@@ -289,12 +289,14 @@ def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_
     for samples in (2, 1):
         assert jury("run", "diagram", *dataset, *bought(twin), "--limit", samples)[0] == 3
     gone, other = run_folders(tmp_path / "store")
-    code, out, err = jury("collect")
+    code, out, err = jury("batch", "collect")
     assert code == 2 and f"run {other.name}" in out and "404: Nothing is there" in err, err
-    assert f"Run {gone.name} still waits" in err and "`jury collect --cancel` gives the rest of it up" in err
-    assert jury("collect", "--cancel", gone.name)[0] == 3
+    assert f"Run {gone.name} still waits" in err and "`jury batch cancel` gives the rest of it up" in err
+    code, _, err = jury("batch", "cancel", "20")
+    assert code == 2 and "name one run that waits, by its id or the beginning of it: '20' fits 2" in err
+    assert jury("batch", "cancel", gone.name)[0] == 3
     assert Counter(row.status for row in read_judgments(gone)) == {"unavailable": 2 * CALLS // SAMPLES}
-    assert nothing_left(twin, tmp_path / "store") and jury("collect")[:2] == (0, "nothing waits\n")
+    assert nothing_left(twin, tmp_path / "store") and jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
 # With a budget
@@ -323,7 +325,7 @@ def test_what_fits_is_handed_in_once_a_quote_has_told_what_calls_cost(
     code, again, _ = jury(*given, "--budget", 0.5)
     assert code == 3 and f"Run {run.name} waits" in again and len(twin.batches) == 1
 
-    while (code := jury("collect")[0]) and not [*store.glob("ledger/*/end.json")]:
+    while (code := jury("batch", "collect")[0]) and not [*store.glob("ledger/*/end.json")]:
         assert code == 3
     [end] = [json.loads(file.read_bytes()) for file in store.glob("ledger/*/end.json")]
     rows = Counter((row.run_id == pilot.name, row.service_tier, bool(row.reused_from)) for row in every_judgment(store))
@@ -364,9 +366,9 @@ def test_collecting_twice_at_once(tmp_path: Path, twin: BatchTwin, dataset: list
             go_on.wait(120)
 
     twin.seen = seen
-    other = in_a_process(twin, "collect", "--store", store, requests=100)
+    other = in_a_process(twin, "batch", "collect", "--store", store, requests=100)
     assert fetched.wait(120)
-    code, out, _ = jury("collect")
+    code, out, _ = jury("batch", "collect")
     assert code == 3 and "another process is at work on it" in out
     go_on.set()
     other.join(120)
@@ -383,23 +385,23 @@ def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
     for asked, times in SENDING.items():
         dies(twin, *command, "--store", store, requests=9, asked=asked, times=times)
         # The same command would do it, too, a minute later: so long the dead run's places at the limit are kept.
-        command = ["collect"]
+        command = ["batch", "collect"]
     [run] = run_folders(store)
     assert len(twin.batches) == 2 and not every_judgment(store)
     assert [len(file.data.splitlines()) for file in twin.uploaded] == [9, 7, 7]  # the last one is not on record
 
     rows = 0
     for more in (5, CALLS - 3):  # replies, then outcomes between them
-        dies(twin, "collect", "--store", store, requests=9, rows=more)
+        dies(twin, "batch", "collect", "--store", store, requests=9, rows=more)
         rows += more
         assert len(every_judgment(store)) + len([*read_outcomes(run)]) == rows
         assert 0 < len(every_judgment(store)) < CALLS and not (run / "end.json").exists()
         with (run / "judgments.jsonl").open("ab") as file:
             file.write(b'{"schema":7,"run_id":"torn')
-    dies(twin, "collect", "--store", store, requests=9, asked="delete file", times=2)
+    dies(twin, "batch", "collect", "--store", store, requests=9, asked="delete file", times=2)
     assert (run / "end.json").exists() and not nothing_left(twin, store)
 
-    assert jury("collect")[0] == 0 and jury("collect")[:2] == (0, "nothing waits\n")
+    assert jury("batch", "collect")[0] == 0 and jury("batch", "collect")[:2] == (0, "nothing waits\n")
     assert told(store) == live and nothing_left(twin, store)
     assert len(twin.batches) == 2 and run_folders(store) == [run]
     paid_once(twin, store)
@@ -419,11 +421,11 @@ def test_a_night_that_is_collected_late_stands_in_its_own_place(
         assert jury(*command, *bought(twin))[0] == 3
     late, direct, waiting = [run.name for run in run_folders(tmp_path / "store")]
     assert [night["run_id"] for night in ask("FROM nights ORDER BY night")] == [direct]
-    assert jury("collect", late)[0] == 0
+    assert jury("batch", "collect", late)[0] == 0
     assert [night["run_id"] for night in ask("FROM nights ORDER BY night")] == [late, direct]
     assert [run["status"] for run in ask("FROM runs ORDER BY run_id")] == ["finished", "finished", "waiting"]
     assert [run["scheduled"] for run in ask("FROM runs")] == [True] * 3 and len(twin.paid) == CALLS
-    assert jury("collect", waiting)[0] == 0 and {*twin.paid.values()} == {2}  # each night asks anew
+    assert jury("batch", "collect", waiting)[0] == 0 and {*twin.paid.values()} == {2}  # each night asks anew
 
 
 @pytest.fixture
@@ -474,9 +476,9 @@ def test_an_endpoint_that_takes_no_files_leaves_the_run_waiting_and_says_why(
     twin.refuses["make file"] = error(403, "Your project may not use the Batch API")
     code, _, err = jury("run", "diagram", *dataset, *bought(twin))
     assert code == 2 and "still waits: " in err and "takes no file: 403: Your project may not use the Batch API" in err
-    assert "jury collect --cancel" in err
+    assert "jury batch cancel" in err
     twin.refuses.clear()
-    assert jury("collect")[0] == 3 and jury("collect")[0] == 0
+    assert jury("batch", "collect")[0] == 3 and jury("batch", "collect")[0] == 0
     assert told(tmp_path / "store") == live
 
 
@@ -484,10 +486,10 @@ def test_a_batch_perhaps_made_is_looked_for(tmp_path: Path, twin: BatchTwin, dat
     twin.refuses["make batch"] = error(502, "Bad gateway")
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 2
     twin.refuses = {"list batches": error(501, "Not implemented")}
-    code, _, err = jury("collect")
+    code, _, err = jury("batch", "collect")
     assert code == 2 and "does not list its batches: 501: Not implemented" in err and not twin.batches
     twin.refuses.clear()
-    assert jury("collect")[0] == 3 and len(twin.batches) == 1
+    assert jury("batch", "collect")[0] == 3 and len(twin.batches) == 1
 
 
 @pytest.mark.parametrize(
@@ -506,7 +508,7 @@ def test_what_no_batch_is_for_is_refused_before_the_first_call(
 
 
 def test_nothing_is_collected_from_a_bucket(jury: Any) -> None:
-    code, _, err = jury("collect", "--store", "s3://bucket/store")
+    code, _, err = jury("batch", "collect", "--store", "s3://bucket/store")
     assert code == 2 and "s3://bucket/store is no folder: runs wait for batches in a store that is a folder" in err
 
 
@@ -518,7 +520,7 @@ def test_a_run_whose_prompts_changed_waits_on(tmp_path: Path, twin: BatchTwin, d
     own.write_text((original / "aesthetics.md").read_text(encoding="utf-8"), encoding="utf-8")
     assert jury("run", "diagram", *dataset, *bought(twin, **{"prompt-set": prompts}))[0] == 3
     own.write_text(own.read_text(encoding="utf-8") + "\nBe brief.\n", encoding="utf-8")
-    code, _, err = jury("collect")
+    code, _, err = jury("batch", "collect")
     assert code == 2 and "was asked with other prompts" in err and "(aesthetics)" in err
     with locked(tmp_path / "store", run_folders(tmp_path / "store")[0].name) as log:
         assert log and not log.ended
@@ -529,6 +531,6 @@ def test_a_batch_off_record_is_cancelled_too(tmp_path: Path, twin: BatchTwin, da
     command = ["run", "diagram", *dataset, *bought(twin), "--store", tmp_path / "store"]
     dies(twin, *command, requests=100, asked="make batch", times=1)
     [run] = run_folders(tmp_path / "store")
-    assert jury("collect", "--cancel", run.name)[0] == 3
+    assert jury("batch", "cancel", run.name)[0] == 3
     assert len(twin.batches) == 1 and len(twin.paid) == CALLS // 2
     assert nothing_left(twin, tmp_path / "store")

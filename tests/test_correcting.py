@@ -100,7 +100,7 @@ def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> 
 
 def test_several_people_with_a_page_each_share_some_items_and_count_together(store: Path, jury: Any) -> None:
     asked = ["-n", 12, "--people", 3, "--overlap", 4]
-    code, out, _ = jury("label", RUN, *asked, "-o", store.parent / "label.html")
+    code, out, _ = jury("labels", "page", RUN, *asked, "-o", store.parent / "label.html")
     assert code == 0 and f"28 samples drawn from 40 of {RUN}, uniformly" in out
     assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
     for number, file in enumerate(sorted((store / FOLDER).glob("*.json"))):

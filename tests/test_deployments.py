@@ -1,5 +1,6 @@
 """The list of deployments: what it holds, what is refused in it, and what a work pool gets of it."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,12 @@ from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 
+from flows.cli import main
+from flows.commands.deploy import STARTER
 from flows.runtime.deployments import LIST, read_list
 from flows.runtime.registering import when
-from tasks.parameters import PAIRWISE, T2I, Collect, parameters_of
+from tasks.endpoint.models import recommended
+from tasks.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 
 HOUSE = Path(__file__).parents[1]
 FLOWS = (*PAIRWISE, *T2I)
@@ -29,6 +33,35 @@ def test_every_flow_has_a_nightly_deployment() -> None:
     assert len({deployed.name for deployed in read_list()}) == len(FLOWS) + 1, "told apart by their names alone"
     crons = [schedule.cron for deployed in nightly for schedule in deployed.schedules]
     assert len(set(crons)) == len(crons) == len(FLOWS), "no two are due at once"
+
+
+def test_the_list_to_begin_with_can_be_served_and_so_can_what_stands_in_its_comments(tmp_path: Path) -> None:
+    titles = ["diagram/my-diagrams", "counting/my-counting", "collect/collect"]
+    assert [deployed.title for deployed in read_list(STARTER)] == titles
+    text, place = STARTER.read_text(encoding="utf-8"), tmp_path / "prefect.yaml"
+    place.write_text(re.sub(r"(?m)^( +)# (\w+: )", r"\1\2", text), encoding="utf-8")
+    first = read_list(place)[0]
+    asked = first.form.model_validate(first.own)
+    assert isinstance(asked, Parameters) and asked.judge.model in recommended()
+    assert (asked.limit, asked.anchors, asked.budget) == (20, 40, 2.5)
+
+
+def test_deploy_init_writes_that_list_and_nothing_over_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["deploy", "init"]) == 0 and "up --deployments prefect.yaml\n" in capsys.readouterr().out
+    place = tmp_path / "prefect.yaml"
+    assert place.read_bytes() == STARTER.read_bytes()
+    place.write_text("of its own")
+    for given in (tmp_path, place):
+        assert main(["deploy", "init", str(given)]) == 2
+        assert f"{place} exists already, and stays as it is" in capsys.readouterr().err
+    assert place.read_text() == "of its own"
+    assert main(["deploy", "init", "mine.yaml"]) == 0 and (tmp_path / "mine.yaml").exists()
+    assert main(["deploy", "init", "nowhere/mine.yaml"]) == 2 and "no folder nowhere" in capsys.readouterr().err
+    assert main(["deploy", "--notify", "slack-webhook/team", "init"]) == 2
+    assert "--notify goes with `jury deploy` alone, not with init" in capsys.readouterr().err
 
 
 def changed(path: Path, **changes: Any) -> Path:

@@ -1,4 +1,4 @@
-"""`jury forget`: what is forgotten is nowhere any more, and what stays is as it was."""
+"""`jury store forget`: what is forgotten is nowhere any more, and what stays is as it was."""
 
 import os
 import shutil
@@ -141,8 +141,8 @@ def forget(store: Path, kind: Any, name: str) -> bool:
 
 
 def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any) -> None:
-    assert jury("pages", "--store", store)[0] == 0 and len(places(store, SECRET)) > 7
-    code, out, err = jury("forget", "--sample", SECRET, "--yes", "--store", store)
+    assert jury("store", "pages", "--store", store)[0] == 0 and len(places(store, SECRET)) > 7
+    code, out, err = jury("store", "forget", "--sample", SECRET, "--yes", "--store", store)
     assert (code, err) == (0, "")
     assert f"run {FIRST}: rows of judgments 8, outcomes 2; the others stay" in out and "2 pictures that nothing" in out
     assert places(store, SECRET, *hashes(f"{SECRET}h", f"{SECRET}m")) == []
@@ -161,7 +161,7 @@ def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any)
 @pytest.mark.usefixtures("without_pages")
 def test_a_run_goes_but_for_its_cost_and_its_replies_stay_with_another_that_has_them(store: Path, jury: Any) -> None:
     before, cost = tree(store), spent(store)
-    code, out, _ = jury("forget", "--run", FIRST[:15], "--yes", "--store", store)
+    code, out, _ = jury("store", "forget", "--run", FIRST[:15], "--yes", "--store", store)
     assert code == 0 and "prefect flow-run delete 11111111-2222-3333-4444-555555555555" in out
     after = tree(store)
     assert {name for name in before if name not in after} == {name for name in before if f"ledger/{FIRST}" in name}
@@ -175,11 +175,11 @@ def test_a_run_goes_but_for_its_cost_and_its_replies_stay_with_another_that_has_
 @pytest.mark.usefixtures("without_pages")
 def test_nothing_of_a_candidate_is_left(store: Path, jury: Any) -> None:
     cost = spent(store)
-    assert jury("forget", "--candidate", CANDIDATE, "--yes", "--store", store)[0] == 0
+    assert jury("store", "forget", "--candidate", CANDIDATE, "--yes", "--store", store)[0] == 0
     assert places(store, CANDIDATE, *hashes("s10h", "s10m")) == []
     assert read_start(folder(store, SECOND)).revision == 1 and spent(store) == cost
     assert query(store, f"SELECT candidates FROM runs WHERE run_id = '{SECOND}'").rows == [(["alpha"],)]
-    assert jury("forget", "--candidate", "alpha", "--flow", "diagram", "--yes", "--store", store)[0] == 0
+    assert jury("store", "forget", "--candidate", "alpha", "--flow", "diagram", "--yes", "--store", store)[0] == 0
     assert [*query(store, "SELECT run_id FROM runs").rows] == [(IMAGES,)], "a run without candidates goes as a whole"
     assert spent(store) == cost
 
@@ -187,16 +187,16 @@ def test_nothing_of_a_candidate_is_left(store: Path, jury: Any) -> None:
 @pytest.mark.usefixtures("without_pages")
 def test_the_last_run_of_a_store_leaves_no_history(store: Path, jury: Any) -> None:
     for run in (FIRST, SECOND, IMAGES):
-        assert jury("forget", "--run", run, "--yes", "--store", store)[0] == 0
+        assert jury("store", "forget", "--run", run, "--yes", "--store", store)[0] == 0
     assert places(store, SECRET, CANDIDATE) == [] == [*(store / "pictures").iterdir()]
     assert not (store / "history.duckdb").exists()
 
 
 @pytest.mark.usefixtures("without_pages")
 def test_a_backup_that_is_put_back_is_removed_again(store: Path, written: Path, jury: Any) -> None:
-    assert jury("forget", "--run", FIRST, "--yes", "--store", store)[0] == 0
+    assert jury("store", "forget", "--run", FIRST, "--yes", "--store", store)[0] == 0
     shutil.copytree(written / "ledger" / FIRST, store / "ledger" / FIRST, dirs_exist_ok=True)
-    assert f"run {FIRST} was forgotten on 20" in jury("sync", "--store", store)[1]
+    assert f"run {FIRST} was forgotten on 20" in jury("store", "sync", "--store", store)[1]
     assert [file.name for file in (store / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
 
@@ -250,7 +250,7 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
 
 
 @pytest.mark.usefixtures("without_pages")
-@pytest.mark.parametrize("given", [("sync",), ("forget", "--sample", "s1", "--yes")])
+@pytest.mark.parametrize("given", [("store", "sync"), ("store", "forget", "--sample", "s1", "--yes")])
 def test_status_names_what_was_stopped_and_sync_or_the_next_command_finishes_it(
     store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
 ) -> None:
@@ -262,10 +262,10 @@ def test_status_names_what_was_stopped_and_sync_or_the_next_command_finishes_it(
 
     assert told() == (0, [])
     keep_plan(store, make_plan(store, "sample", SECRET, ""))
-    assert told() == (3, [f"forgetting begun and not finished: `jury sync --store {store}` does the rest"])
+    assert told() == (3, [f"forgetting begun and not finished: `jury store sync --store {store}` does the rest"])
     code, out, _ = jury(*given, "--store", store)
     assert code == 0 and "is complete" in out and places(store, SECRET) == [] and told() == (0, [])
-    assert jury("sync", "--store", store)[1] == "the history is in step with the ledgers\n"
+    assert jury("store", "sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
 
 # What is refused, and asked
@@ -283,7 +283,7 @@ def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
         check_idle(store)
     (ledger.folder / FETCHED).unlink()
     (ledger.folder / BATCHES).touch()
-    with pytest.raises(InputError, match="waits for its batches: `jury collect` takes its replies in"):
+    with pytest.raises(InputError, match="waits for its batches: `jury batch collect` takes its replies in"):
         check_idle(store)
 
 
@@ -302,13 +302,13 @@ def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
 )
 def test_what_is_not_clear_is_asked_for(written: Path, jury: Any, given: tuple[str, ...], words: str) -> None:
     before = tree(written)
-    code, _, err = jury("forget", *given, "--store", written)
+    code, _, err = jury("store", "forget", *given, "--store", written)
     assert code == 2 and words in err and tree(written) == before
 
 
 def test_what_would_go_can_be_seen_first(written: Path, jury: Any) -> None:
     before = tree(written)
-    code, out, _ = jury("forget", "--run", SECOND, "--dry-run", "--store", written)
+    code, out, _ = jury("store", "forget", "--run", SECOND, "--dry-run", "--store", written)
     assert code == 0 and "nothing was changed" in out
     assert f"run {SECOND}: all of it (judgments 88, outcomes 22)" in out and "labels/reader/label.json" in out
     assert "2 pictures that nothing else shows" in out and "label-pages/0123456789abcdef.json" in out

@@ -1,4 +1,4 @@
-"""`jury forget` on remote stores: from the bucket and from every machine's local cache, and nothing brings it back."""
+"""`jury store forget` on remote stores: gone from the bucket and from every local cache, and nothing brings it back."""
 
 import asyncio
 import shutil
@@ -66,15 +66,15 @@ def on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: p
 )
 def test_nothing_is_left_anywhere(written: Path, on: Machines, given: tuple[str, ...], names: tuple[str, ...]) -> None:
     first, second = on.cache("one", written), on.cache("two")
-    on("one", "sync")
-    on("two", "sync")
+    on("one", "store", "sync")
+    on("two", "store", "sync")
     assert places(on.there, *names) and places(second, *names)
-    out, err = on("one", "forget", *given, "--yes")
-    assert not err and "Other machines remove it with their next run or `jury sync`" in out
+    out, err = on("one", "store", "forget", *given, "--yes")
+    assert not err and "Other machines remove it with their next run or `jury store sync`" in out
     assert places(on.there, *names) == [] == places(first, *names)
-    on("two", "sync")
+    on("two", "store", "sync")
     assert places(second, *names) == [] == places(on.there, *names)
-    on("three", "sync")
+    on("three", "store", "sync")
     third = on.cache("three")
     assert places(third, *names) == []
     sql = "SELECT run_id, candidate, n, revision FROM coverage"
@@ -87,7 +87,11 @@ def test_a_machine_with_a_full_cache_brings_nothing_back(written: Path, on: Mach
     """Machine B has made the runs, and has sent them; A forgets; B's next run fetches, and then B sends all it has."""
     first, second = on.cache("one"), on.cache("two", written)
     cost = spent(second)
-    for machine, command in (("two", ["sync"]), ("one", ["sync"]), ("one", ["forget", *given, "--yes"])):
+    for machine, command in (
+        ("two", ["store", "sync"]),
+        ("one", ["store", "sync"]),
+        ("one", ["store", "forget", *given, "--yes"]),
+    ):
         on(machine, *command)
     assert spent(first) == cost
     remote = Remote(on.bucket, second)
@@ -107,13 +111,13 @@ def test_a_machine_with_a_full_cache_brings_nothing_back(written: Path, on: Mach
 
 def test_an_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, on: Machines) -> None:
     on.cache("one", written)
-    on("one", "sync")
+    on("one", "store", "sync")
     shutil.copytree(on.there, tmp_path / "backup")
     for given in (("--sample", SECRET), ("--run", FIRST)):
-        on("one", "forget", *given, "--yes")
+        on("one", "store", "forget", *given, "--yes")
     shutil.rmtree(on.there / "ledger")
     shutil.copytree(tmp_path / "backup" / "ledger", on.there / "ledger")
-    on("one", "sync")
+    on("one", "store", "sync")
     assert places(on.there / "ledger", SECRET) == []
     assert [file.name for file in (on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
@@ -129,9 +133,9 @@ def test_a_machine_that_has_not_synced_lends_no_reply_of_it(written: Path, on: M
         with closing(earlier_replies(stale, now, hours)) as replies:
             return {sample for sample, key in keys.items() if replies.find(key)}
 
-    on("one", "sync")
+    on("one", "store", "sync")
     assert lent() == {*keys}
-    on("one", "forget", "--sample", SECRET, "--yes")
+    on("one", "store", "forget", "--sample", SECRET, "--yes")
     assert lent() == {*keys} - {SECRET} and places(stale / "ledger", SECRET) == []
 
 

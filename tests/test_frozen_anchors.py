@@ -105,7 +105,7 @@ def test_links_to_images_in_its_texts_go_or_stay_as_the_run_has_it(tmp_path: Pat
 def test_only_a_command_replaces_them(tmp_path: Path, figures: PairwiseParameters) -> None:
     first, more = frozen(figures), figures.model_copy(update={"anchors": 6})
     [told] = frozen(more).warnings
-    assert told.startswith("4 anchors are frozen and judged, 6 are asked for: `jury baseline restart diagram --a")
+    assert told.startswith("4 anchors are frozen and judged, 6 are asked for: `jury alarms restart diagram --a")
     store = tmp_path / "store"
     assert retire(store, "diagram") and not retire(store, "diagram") and not retire(store, "plot")
     renewed = frozen(more)

@@ -55,7 +55,7 @@ def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Pat
 
 def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:
     for ask in (lambda: query(tmp_path, "runs"), lambda: catalog(tmp_path)):
-        with pytest.raises(ValueError, match="no history yet: `jury run` makes one, `jury sync`"):
+        with pytest.raises(ValueError, match="no history yet: `jury run` makes one, `jury store sync`"):
             ask()
     assert not (tmp_path / HISTORY).exists()
 

@@ -187,7 +187,7 @@ def test_a_rebuild_replaces_what_is_no_history(tmp_path: Path) -> None:
         file.unlink()
         file.write_bytes(b"something else altogether" * 1000)
     for use in (land, missing):
-        with pytest.raises(ValueError, match=r"cannot be opened: .*`jury sync --rebuild`"):
+        with pytest.raises(ValueError, match=r"cannot be opened: .*`jury store rebuild`"):
             use(tmp_path)
     assert rebuild(tmp_path).loaded == (RUN,)
     assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]
@@ -199,7 +199,7 @@ def test_a_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: s
     (tmp_path / FOLDER).mkdir()
     with duckdb.connect(tmp_path / FOLDER / "master.duckdb") as db:
         db.execute(f"{mark} CREATE TABLE runs (run_id VARCHAR)")
-    with pytest.raises(ValueError, match="another version of Image Jury; `jury sync --rebuild`"):
+    with pytest.raises(ValueError, match="another version of Image Jury; `jury store rebuild`"):
         land(tmp_path)
     assert rebuild(tmp_path).loaded == (RUN,)
     assert land(tmp_path) == Landed((), ())

@@ -24,7 +24,7 @@ from written_datasets import png, record, result, write_benchmark, write_json
 from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
-from flows.commands.faults import LOG, tell_fault
+from flows.commands.messages import LOG, tell_fault
 from tasks.kinds import kind_of
 from tasks.rubrics.rubric import PROMPTS, load_rubric
 
@@ -496,7 +496,13 @@ def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
 # What strangers say, all the way to the terminal
 
 
-SHOWN = (["status"], ["query", "leaderboard"], ["query", "failures"], ["query", "FROM judgments", "--json"], ["sync"])
+SHOWN = (
+    ["status"],
+    ["query", "leaderboard"],
+    ["query", "failures"],
+    ["query", "FROM judgments", "--json"],
+    ["store", "sync"],
+)
 
 
 @pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
@@ -513,7 +519,7 @@ def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopb
     with watched(folder):
         printed = [ended("run", "diagram", *given, *store), *(ended(*words, *store) for words in SHOWN)]
         [run, *_] = [line.split()[0] for line in printed[1][1].splitlines() if line.startswith("  2")]
-        printed += [ended("compare", run, run, *store), ended("agreement", run, run, *store)]
+        printed += [ended("compare", run, run, *store), ended("labels", "agreement", run, run, *store)]
     for _, words in printed:
         assert "Traceback" not in words and "a fault of" not in words
         commands_nothing(words)
@@ -575,7 +581,7 @@ def look_around(folder: Path) -> list[str]:
     """What commands print of the store in a folder, none of which does harm."""
     store = folder / "store"
     with watched(folder):
-        printed = [ended(*words, "--store", store)[1] for words in (["sync"], ["status"], ["query", "runs"])]
+        printed = [ended(*words, "--store", store)[1] for words in (["store", "sync"], ["status"], ["query", "runs"])]
         tell_fault(ValueError("a fault"), {"store": str(store)})
         printed.append(ended("report", "-o", folder / "report.html", "--store", store)[1])
     for words in printed:

@@ -17,7 +17,7 @@ from factories import RUN, end, line, outcome, picture, start, write_run
 from watched import ended
 from written_history import whole_run
 
-from flows.commands.faults import LOG, tell_fault
+from flows.commands.messages import LOG, tell_fault
 from flows.runtime.server import home, made_home, running
 from tasks.batches.log import begin
 from tasks.batches.taking_out import remove
@@ -48,7 +48,7 @@ FOLDERS = (
     *(".history", "pages", "pictures", "pictures/waiting", "ledger", "labels", "labels-removed", "label-pages"),
     *("alarms", "anchors", "bridges", "calls", "passports", "batches"),
 )
-COMMANDS = (["sync"], ["baseline", "restart", "diagram"], ["forget", "--run", RUN, "--yes"])
+COMMANDS = (["store", "sync"], ["alarms", "restart", "diagram"], ["store", "forget", "--run", RUN, "--yes"])
 
 
 @pytest.fixture
@@ -107,17 +107,17 @@ def test_nothing_behind_a_folder_that_is_a_link_is_changed(store: Path, outside:
 @pytest.mark.usefixtures("drawn_here")
 def test_no_file_of_the_history_is_written_through_a_link(store: Path, tmp_path: Path, name: str) -> None:
     link(store / ".history" / name, tmp_path / "new")
-    code, printed = ended("sync", "--store", store)
+    code, printed = ended("store", "sync", "--store", store)
     assert code == 2 and "is a link" in printed and not (tmp_path / "new").exists()
 
 
 @pytest.mark.usefixtures("laid_out")
 def test_a_writer_removes_only_what_a_writer_leaves(store: Path) -> None:
-    assert ended("sync", "--store", store)[0] == 0
+    assert ended("store", "sync", "--store", store)[0] == 0
     for name in ("notes", "scratch", "fresh.duckdb.wal"):
         (store / ".history" / name).mkdir()
     whole_run(store, "20261121T120000-diagram-0000aa")
-    assert ended("sync", "--store", store)[0] == 0
+    assert ended("store", "sync", "--store", store)[0] == 0
     assert {"notes", "lock", "master.duckdb"} == {path.name for path in (store / ".history").iterdir()}
 
 
@@ -166,7 +166,7 @@ def sends_runs(_: Path, remote: Remote) -> None:
 
 
 def sends_pages(_: Path, remote: Remote) -> None:
-    ended("sync", "--store", remote.folder)
+    ended("store", "sync", "--store", remote.folder)
     send_pages(remote, [remote.folder / "pages" / f"{RUN}.html"])
 
 
@@ -255,7 +255,7 @@ def test_rows_of_any_form_are_no_obstacle_to_forgetting(store: Path, meant: tupl
     for name in (f"bridges/{RUN}/bridge.jsonl", "alarms/told-x.json", "alarms/restart-x.json"):
         (store / name).parent.mkdir(parents=True, exist_ok=True)
         (store / name).write_text(odd)
-    code, printed = ended("forget", *meant, "--yes", "--store", store)
+    code, printed = ended("store", "forget", *meant, "--yes", "--store", store)
     assert (code, "Traceback" in printed) == (0, False), printed
     assert line(outcome("s1")) not in "".join(path.read_text() for path in store.glob(f"ledger/{RUN}/*.jsonl"))
     assert not (store / "forgetting.json").exists()
@@ -430,7 +430,7 @@ def test_no_run_is_forgotten_and_no_thumbnail_made_behind_a_link(empty: Path, ou
     link(empty / "ledger" / RUN, outside)
     link(empty / "pictures" / "waiting", outside)
     before = seen(outside)
-    code, _, err = jury("forget", "--run", RUN, "--yes", "--store", empty)
+    code, _, err = jury("store", "forget", "--run", RUN, "--yes", "--store", empty)
     assert code == 2 and "it is a link" in err and make_waiting(empty) == (0, 0)
     assert seen(outside) == before
 
@@ -442,7 +442,7 @@ def test_a_hash_in_a_row_that_leads_elsewhere_removes_nothing(empty: Path, outsi
     (empty / "pictures").mkdir()
     shutil.copy(outside / "x.jpg", empty / "pictures" / "notes.jpg")
     before = seen(outside)
-    assert jury("forget", "--run", RUN, "--yes", "--store", empty)[0] == 0
+    assert jury("store", "forget", "--run", RUN, "--yes", "--store", empty)[0] == 0
     assert seen(outside) == before and (empty / "pictures" / "notes.jpg").exists()
 
 
@@ -477,5 +477,5 @@ def test_nobody_else_reads_what_a_run_leaves(tmp_path: Path, jury: Any, by_hand:
     assert stat.S_IMODE(store.stat().st_mode) == (0o755 if by_hand else 0o700)
     told = jury("status", "--store", store)[1]
     assert ("other users of this machine may enter it: chmod 700" in told) is by_hand
-    assert jury("sync", "--rebuild", "--store", store)[0] == 0
+    assert jury("store", "rebuild", "--store", store)[0] == 0
     assert open_to_others(store) == []

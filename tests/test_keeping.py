@@ -41,7 +41,7 @@ def names(store: Path) -> set[str]:
 @pytest.mark.parametrize("text", ["-1", "ninety", "1.5", "1e3", "999999"])
 def test_what_is_no_number_is_told_first(text: str, tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, text)
-    code, _, err = jury("sync", "--store", tmp_path)
+    code, _, err = jury("store", "sync", "--store", tmp_path)
     assert code == 2 and f"JURY_KEEP_DAYS is '{text}': allowed is a number of whole days, such as 90; 0 or unset" in err
 
 

@@ -142,11 +142,11 @@ def test_a_key_that_the_worker_lists_goes_before_the_usual_one(monkeypatch: pyte
 
 
 def test_the_command_lists_all_of_them_and_tells_all_of_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["endpoints"]) == 0
+    assert main(["judge", "endpoints"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:12]] == [*endpoints()]
     for name, each in endpoints().items():
-        assert main(["endpoints", name]) == 0
+        assert main(["judge", "endpoints", name]) == 0
         out = capsys.readouterr().out
         facts = (each.address, each.key, each.token_limit, each.reply_format, each.limits, each.moderation, each.page)
         assert all(fact in out for fact in (*facts, *each.worth_knowing, str(each.looked_up)))
@@ -154,9 +154,9 @@ def test_the_command_lists_all_of_them_and_tells_all_of_one(capsys: pytest.Captu
 
 
 def test_the_command_has_all_of_them_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["endpoints", "--json"]) == 0
+    assert main(["judge", "endpoints", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [each.model_dump(mode="json") for each in endpoints().values()]
-    assert main(["endpoints", "opnai"]) == 2
+    assert main(["judge", "endpoints", "opnai"]) == 2
     assert "there is no endpoint 'opnai'; known names: openai, " in capsys.readouterr().err
 
 
@@ -229,7 +229,7 @@ def test_the_table_in_the_readme_says_what_the_file_says() -> None:
 
 def helps() -> str:
     """The help of every command and flow."""
-    commands = [[name] for names in COMMANDS.values() for name in names] + [["run", flow] for flow in FLOWS]
+    commands = [path.split() for entries in COMMANDS.values() for path in entries] + [["run", flow] for flow in FLOWS]
     with redirect_stdout(StringIO()) as out:
         assert {main([*words, "--help"]) for words in commands} == {0}
     return out.getvalue()

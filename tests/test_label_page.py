@@ -113,7 +113,7 @@ def test_what_cannot_be_shown_or_has_no_score_is_not_drawn(tmp_path: Path) -> No
     ],
 )
 def test_why_no_page_is_made(store: Path, tmp_path: Path, jury: Jury, options: tuple[str, ...], said: str) -> None:
-    code, _, err = jury("label", "-o", tmp_path / "label.html", *options, "--store", store)
+    code, _, err = jury("labels", "page", "-o", tmp_path / "label.html", *options, "--store", store)
     assert code == 2 and said in err and not (tmp_path / "label.html").exists()
 
 
@@ -177,7 +177,7 @@ def test_answers_become_labels_of_the_samples_they_are_about(own: Path, tmp_path
     page, file = answered(own, tmp_path)
     code, out, err = jury("labels", "import", file)
     assert (code, err) == (0, "")
-    assert "kept as labels-reader-1: 30 labels of 1 person" in out and f"agreement {RUN} labels-reader-1" in out
+    assert "kept as labels-reader-1: 30 labels of 1 person" in out and f"labels agreement {RUN} labels-reader-1" in out
     prompts = {name: "f" * 64 for name in ("faithfulness", "conciseness", "readability", "aesthetics")}
     assert ask(own, "SELECT DISTINCT prompts_key FROM labels") == [(digest(prompts),)] == [(page.prompts_key,)]
     rows = ask(own, 'SELECT sample_id, candidate, verdict, "order", pictures, drawn, of_run, dataset_key FROM labels')
@@ -253,7 +253,7 @@ def test_a_file_of_another_store_flow_or_version_is_refused(own: Path, tmp_path:
     file.write_text(text)
     shutil.rmtree(own / FOLDER)
     code, _, err = jury("labels", "import", file)
-    assert code == 2 and "import the file into the store whose `jury label` made it" in err
+    assert code == 2 and "import the file into the store whose `jury labels page` made it" in err
 
 
 def test_one_person_answers_a_page_once_until_that_is_removed(own: Path, tmp_path: Path, jury: Jury) -> None:
@@ -272,7 +272,7 @@ def test_one_person_answers_a_page_once_until_that_is_removed(own: Path, tmp_pat
 
 
 def test_a_table_needs_its_flow_and_labels_say_what_they_can_tell(own: Path, tmp_path: Path, jury: Jury) -> None:
-    assert "holds no labels: `jury label RUN`" in jury("labels", "list")[1]
+    assert "holds no labels: `jury labels page RUN`" in jury("labels", "list")[1]
     _, file = answered(own, tmp_path)
     jury("labels", "import", file)
     table = tmp_path / "people.jsonl"
@@ -295,14 +295,14 @@ def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, t
     url = f"file://{tmp_path}/bucket"
     on("one", "labels", "list")  # from here on this process is on that machine
     shutil.copytree(store, local_cache(url), dirs_exist_ok=True, ignore=shutil.ignore_patterns(FOLDER))
-    assert on("one", "label", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
+    assert on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
     [kept] = (local_cache(url) / FOLDER).glob("*.json")
     page = read_page(local_cache(url), kept.stem)
     file = saved(page, tmp_path / "labels-reader-1.json", prefer("model"))
     assert on("two", "labels", "import", str(file))[0] == 0
-    assert "labels: 0 sent, 1 fetched" in on("one", "sync")[1]
+    assert "labels: 0 sent, 1 fetched" in on("one", "store", "sync")[1]
     assert on("two", "labels", "remove", "labels-reader-1")[0] == 0
     assert not list((tmp_path / "bucket" / "labels").rglob("*.json*"))
-    assert on("one", "sync")[0] == 0
+    assert on("one", "store", "sync")[0] == 0
     assert json.loads(on("one", "query", "SELECT count(*) AS n FROM labels", "--json")[1]) == [{"n": 0}]
     assert "holds no labels" in on("one", "labels", "list")[1]

@@ -147,7 +147,7 @@ def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jur
     file = written(tmp_path / "people.jsonl", *[verdict(f"s{n}", annotator="Ann") for n in range(3)])
     code, out, err = jury("labels", "import", file, "--flow", "diagram")
     assert (code, err) == (0, "")
-    assert "kept as people: 3 labels of 1 person\ncompare them: jury agreement RUN people" in out
+    assert "kept as people: 3 labels of 1 person\ncompare them: jury labels agreement RUN people" in out
     rows = ask("SELECT name, flow, sample_id, dimension, verdict, annotator, source FROM labels ORDER BY sample_id")
     assert rows[0] == {
         "name": "people", "flow": "diagram", "sample_id": "s0", "dimension": "overall", "verdict": "Model",
@@ -213,7 +213,7 @@ def test_a_rebuilt_history_has_the_labels_again(tmp_path: Path, jury: Jury, ask:
     jury("labels", "import", file, "--flow", "diagram")
     (tmp_path / "store" / "history.duckdb").unlink()
     shutil.rmtree(tmp_path / "store" / ".history")
-    code, out, _ = jury("sync")
+    code, out, _ = jury("store", "sync")
     assert code == 0 and "labels loaded: people" in out and len(ask("labels")) == 1
     assert land(tmp_path / "store").labels == ()
 
@@ -232,7 +232,7 @@ def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> No
 def test_labels_travel_through_a_remote_store(tmp_path: Path, on: Jury) -> None:
     file = written(tmp_path / "people.jsonl", verdict())
     assert on("one", "labels", "import", str(file), "--flow", "diagram")[0] == 0
-    code, out, _ = on("two", "sync")
+    code, out, _ = on("two", "store", "sync")
     assert code == 0 and "labels: 0 sent, 1 fetched" in out
     assert json.loads(on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
     written(file, verdict(verdict="Human"))

@@ -76,7 +76,7 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
     [
         (["--judge.model", "m"],
          "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url "
-         "to a short name, such as openai (`jury endpoints` lists them), or to an address, such as "
+         "to a short name, such as openai (`jury judge endpoints` lists them), or to an address, such as "
          "http://localhost:8000/v1"),
         (["--judge.base-url", "judge"], "--judge.base-url 'judge' is no address: allowed are"),
         (["--judge.api-key-env", "OPENAI_API_KEY"],

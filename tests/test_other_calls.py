@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("laid_out")
 
 
 def test_a_first_question_is_in_bill_and_month(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
-    code, _, err = jury("probe", *judged_by(loopback)[:4], *PRICES)
+    code, _, err = jury("judge", "ping", *judged_by(loopback)[:4], *PRICES)
     assert code == 0, err
     [row] = ask("SELECT purpose, flow, judge, calls, price, tokens_in FROM spend")
     assert (row["purpose"], row["flow"], row["calls"]) == ("probe", "", 1) and row["tokens_in"] and row["price"]
@@ -31,23 +31,23 @@ def test_a_first_question_is_in_bill_and_month(tmp_path: Path, loopback: Loopbac
 
 
 def test_a_price_that_nobody_knows_stays_unknown(loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
-    assert jury("probe", *judged_by(loopback)[:4])[0] == 0
+    assert jury("judge", "ping", *judged_by(loopback)[:4])[0] == 0
     assert ask("SELECT calls, price FROM spend") == [{"calls": 1, "price": None}]
 
 
 def test_the_embedded_judge_costs_nothing_and_leaves_nothing(tmp_path: Path, jury: Jury) -> None:
-    assert jury("probe")[0] == 0
+    assert jury("judge", "ping")[0] == 0
     assert not (tmp_path / "store").exists()
 
 
 def test_a_damaged_row_is_left_out_and_told(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
     for _ in range(2):
-        assert jury("probe", *judged_by(loopback)[:4], *PRICES)[0] == 0
+        assert jury("judge", "ping", *judged_by(loopback)[:4], *PRICES)[0] == 0
     first, _ = OTHER_CALLS.folders(tmp_path / "store")
     file = first / OTHER_CALLS.file
     file.write_bytes(file.read_bytes().replace(b'"price":', b'"price":?'))
     shutil.rmtree(tmp_path / "store" / ".history")
     (tmp_path / "store" / "history.duckdb").unlink()
-    code, _, err = jury("sync")
+    code, _, err = jury("store", "sync")
     assert code == 2 and "line 1: damaged: " in err and str(file) in err
     assert [row["calls"] for row in ask("SELECT calls FROM spend")] == [1]

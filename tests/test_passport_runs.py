@@ -1,4 +1,4 @@
-"""`jury passport`, what it keeps, and what runs, reports and the history make of it."""
+"""`jury judge exam`, what it keeps, and what runs, reports and the history make of it."""
 
 import asyncio
 import json
@@ -61,7 +61,7 @@ def passport(loopback: LoopbackJudge, store: Path) -> Card:
 
 def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key, jury: Jury, ask: Ask) -> None:
     with LoopbackJudge(Judge(key)) as loopback:
-        code, out, err = jury("passport", *judged_by(loopback)[:4])
+        code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
     told = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
     assert (code, err) == (0, told)
     assert "✗" not in out and "smallest letters read" not in out
@@ -77,7 +77,7 @@ def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_mo
     key: Key, jury: Jury, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LoopbackJudge(Judge(key)) as loopback:
-        asked = ("passport", *judged_by(loopback)[:4], *PRICES)
+        asked = ("judge", "exam", *judged_by(loopback)[:4], *PRICES)
         monkeypatch.setenv("JURY_BUDGET_MONTH", "0.59")
         code, _, err = jury(*asked)
         assert (code, loopback.count) == (2, 0)
@@ -117,14 +117,14 @@ def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_
 def test_a_terminal_is_shown_how_many_answers_there_are(key: Key, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with LoopbackJudge(Judge(key)) as loopback:
-        _, out, err = jury("passport", *judged_by(loopback)[:4])
+        _, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
     assert f"{CALLS}/{CALLS}" in err and "questions" in err and "questions" not in out
 
 
 def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, jury: Jury) -> None:
     with LoopbackJudge(OnePicture(key)) as loopback:
-        code, out, _ = jury("passport", *judged_by(loopback)[:4])
-        told, as_json, _ = jury("passport", *judged_by(loopback)[:4], "--json")
+        code, out, _ = jury("judge", "exam", *judged_by(loopback)[:4])
+        told, as_json, _ = jury("judge", "exam", *judged_by(loopback)[:4], "--json")
     assert (code, told) == (3, 3)
     words = " ".join(out.split())
     assert "✗ FAILED: sees two pictures" in words and "For diagram, plot: one figure of a pair is not seen." in words
@@ -135,12 +135,12 @@ def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, ju
 
 def test_a_line_that_no_flow_needs_fails_and_the_command_does_not(key: Key, jury: Jury) -> None:
     with LoopbackJudge(CountsNoPictures(key)) as loopback:
-        code, out, _ = jury("passport", *judged_by(loopback)[:4])
+        code, out, _ = jury("judge", "exam", *judged_by(loopback)[:4])
     assert code == 0 and "reports its tokens: pictures are not counted (✗ FAILED)" in out
 
 
 def test_the_embedded_judge_fails_what_pixels_do_not_tell(jury: Jury, ask: Ask) -> None:
-    code, out, _ = jury("passport")
+    code, out, _ = jury("judge", "exam")
     assert code == 3 and "answered neither 12 of 12 times" in " ".join(out.split())
     failed = {row["line"] for row in ask("SELECT line FROM passports WHERE state = 'failed'")}
     assert failed == {"text", "faint", "usage"}
@@ -171,7 +171,7 @@ def test_replies_of_a_stopped_passport_are_taken_over_by_the_next_one(key: Key, 
 
 
 def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: Path) -> None:
-    code, _, err = jury("passport", "--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1")
+    code, _, err = jury("judge", "exam", "--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1")
     assert code == 2 and "cannot be reached" in err
     assert passport_folders(tmp_path / "store") == []
 
@@ -244,7 +244,7 @@ def kept(store: Path, changes: dict[str, Any], **states: str) -> None:
 
 JUDGE = Settings(model="m", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-COMMAND = "`jury passport --judge.model m --judge.base-url http://127.0.0.1:9/v1 --judge.api-key-env MY_KEY`"
+COMMAND = "`jury judge exam --judge.model m --judge.base-url http://127.0.0.1:9/v1 --judge.api-key-env MY_KEY`"
 
 
 def test_a_judge_without_a_passport_is_warned_of_with_the_command_that_makes_one(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: J
     assert any("reads small text" in words for words in run["warnings"])
     shown = markdown(summarize(store, run["run_id"]))
     assert "## What the judge sees" in shown and "not passed: reads small text" in shown
-    assert jury("sync") == (0, "the history is in step with the ledgers\n", "")
+    assert jury("store", "sync") == (0, "the history is in step with the ledgers\n", "")
     assert ask("SELECT DISTINCT passport_id FROM passports") == [{"passport_id": "20261101T000000000-passport-000001"}]
     html = page(gather(store, run["run_id"]), {})
     assert "What the judge sees" in html and "tells which is first" in html

@@ -150,7 +150,7 @@ def test_a_second_run_makes_no_call_and_says_why(tmp_path: Path, loopback: Loopb
     assert {row["run_id"] for row in ask("trend")} == {first["run_id"]}
     tables = ("runs", "judgments", "outcomes", "scores", "pictures")
     before = {table: ask(f"SELECT * FROM {table} ORDER BY ALL") for table in tables}
-    assert jury("sync", "--rebuild")[0] == 0
+    assert jury("store", "rebuild")[0] == 0
     assert {table: ask(f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
     jury("run", "diagram", *given, "--reuse-hours", "0")
     assert loopback.count == 2 * calls
@@ -197,7 +197,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
         "ORDER BY dimension",
     ):
         assert ask(question) == rows_of(tmp_path / "other", question)
-    assert jury("sync")[0] == 0
+    assert jury("store", "sync")[0] == 0
     failures = ask("SELECT * FROM failures")
     assert failures and ledger.parent.name in json.dumps(failures)
 
@@ -213,9 +213,9 @@ def test_a_history_that_cannot_be_written_is_told(tmp_path: Path, loopback: Loop
     jury("run", "diagram", *given)
     (tmp_path / "store" / ".history" / "master.duckdb").write_bytes(b"no database" * 1_000)
     code, _, err = jury("run", "diagram", *given)
-    assert code == 0 and "master.duckdb cannot be opened" in err and "`jury sync --rebuild`" in err
+    assert code == 0 and "master.duckdb cannot be opened" in err and "`jury store rebuild`" in err
     assert len(ask("SELECT run_id FROM runs")) == 1
-    code, out, _ = jury("sync", "--rebuild")
+    code, out, _ = jury("store", "rebuild")
     assert code == 0 and "2 runs loaded" in out and len(ask("SELECT run_id FROM runs")) == 2
 
 

@@ -83,7 +83,7 @@ def test_a_run_that_cannot_be_sent_is_told_whatever_the_error(remote: Remote) ->
                 return await ledger.finish()
 
     [warning] = asyncio.run(run())
-    assert "could not be sent whole (" in warning and "`jury sync` sends the rest" in warning
+    assert "could not be sent whole (" in warning and "`jury store sync` sends the rest" in warning
 
 
 def test_the_sending_goes_on_after_any_error(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_another_machine_has_the_history_and_the_replies(tmp_path: Path, on: Any
     run = [*clocks(tmp_path, 6, 2, loopback), "m", "--chunk-size", "4"]
     on("one", *run)
     calls = loopback.count
-    on("two", "sync")
+    on("two", "store", "sync")
     out, _ = on("two", "query", "SELECT scored, n FROM t2i_leaderboard WHERE tag = 'counting'", "--json")
     assert json.loads(out) == [{"scored": 12, "n": 12}]
     on("two", *run)
@@ -205,8 +205,8 @@ def test_another_machine_has_the_history_and_the_replies(tmp_path: Path, on: Any
 @MACHINES
 def test_a_bucket_that_is_away_is_warned_of(tmp_path: Path, on: Any, server: S3Server, loopback: LoopbackJudge) -> None:
     with server.failing(refuses=lambda _: True):
-        assert "`jury sync` sends the rest" in on("one", *clocks(tmp_path, 1, 2, loopback), "m")[1]
-    assert "1 run sent" in on("one", "sync")[0]
+        assert "`jury store sync` sends the rest" in on("one", *clocks(tmp_path, 1, 2, loopback), "m")[1]
+    assert "1 run sent" in on("one", "store", "sync")[0]
 
 
 @MACHINES
@@ -227,8 +227,8 @@ def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: 
     assert ask("two", sets) == [{"n": 2, "sets": 1}]
     night("two", "n")
     # 30 equal scores are too few to tell anything by.
-    on("two", "bridge", "--old", "m", "--new", "n", "--flow", "counting", code=3)
-    on("one", "sync")
+    on("two", "judge", "bridge", "--old", "m", "--new", "n", "--flow", "counting", code=3)
+    on("one", "store", "sync")
     kept = "SELECT DISTINCT old_judge, new_judge, n FROM bridges"
     assert ask("one", kept) == [{"old_judge": "m", "new_judge": "n", "n": 30}]
 
@@ -299,7 +299,7 @@ def test_a_folder_that_duckdb_cannot_open_is_refused_before_anything_is_done(
 @pytest.mark.parametrize("name", ["a#b", "a%3Fb", "a*[b]", "a'b", "s3:x", "a b"])
 def test_a_folder_of_another_odd_name_is_a_store(name: str, tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path / name, start(RUN), [outcome()], end())
-    assert jury("sync", "--store", tmp_path / name)[0] == 0
+    assert jury("store", "sync", "--store", tmp_path / name)[0] == 0
     assert jury("query", "SELECT count(*) AS n FROM runs", "--store", tmp_path / name)[1] == "n\n-\n1\nrows: 1\n"
 
 
@@ -320,7 +320,7 @@ def test_objects_that_cannot_be_files_are_skipped(tmp_path: Path, jury: Any, mon
     other = Remote(url, tmp_path / "other")
     other.send_all()
     other.bucket.put({name: b"{}" for name in ODD.values()} | {"ledger/folder/": b""})
-    code, out, err = jury("sync", "--store", url)
+    code, out, err = jury("store", "sync", "--store", url)
     assert code == 0 and "0 runs sent, 1 fetched" in out
     [words] = [line for line in err.splitlines() if "skipped" in line]
     assert f"{url}: skipped 6 with names that no file here can have" in words and words.endswith("alarms/./told-x.json")

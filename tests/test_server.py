@@ -57,9 +57,9 @@ def nobody() -> str:
     return f"http://127.0.0.1:{free_port()}/api"
 
 
-@pytest.mark.parametrize("words", [["prepare"], ["up"], ["run", "diagram", "--limit", "1"]], ids=lambda words: words[0])
+@pytest.mark.parametrize("words", [["deploy"], ["up"], ["run", "diagram", "--limit", "1"]], ids=lambda words: words[0])
 def test_a_server_that_is_not_there_is_one_sentence(words: list[str], nobody: str, tmp_path: Path) -> None:
-    store = [] if words == ["prepare"] else ["--store", tmp_path / "store"]
+    store = [] if words == ["deploy"] else ["--store", tmp_path / "store"]
     done = command(*words, *store, PREFECT_API_URL=nobody)
     assert done.returncode == 2, done.stderr
     [fault] = done.stderr.splitlines()

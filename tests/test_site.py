@@ -77,7 +77,7 @@ def small(store: Path, number: int, **changes: Any) -> str:
 
 
 def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(store: Path, jury: Jury) -> None:
-    code, out, err = jury("pages", "--store", store)
+    code, out, err = jury("store", "pages", "--store", store)
     assert (code, err) == (0, "")
     assert f"{store / 'pages' / 'index.html'}: the index of 3 evaluations and 3 pages made anew" in out
     lines = listed(store)
@@ -214,13 +214,13 @@ def test_what_cannot_be_shown_is_said_and_status_says_where_pages_are(store: Pat
         (("2020", "--store", store), "no run is called '2020'"),
         (("--store", tmp_path / "none"), "none"),
     ):
-        code, _, err = jury("pages", *given)
+        code, _, err = jury("store", "pages", *given)
         assert code == 2 and said in err
     site.renew(store)
     _, out, _ = jury("status", "--store", store)
     assert re.search(rf"^pages +{store}/pages/index.html \(made 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)$", out, re.MULTILINE)
     _, out, _ = jury("status", "--store", tmp_path / "none")
-    assert "pages      none; a run, `jury sync` or `jury pages` makes them" in out
+    assert "pages      none; a run, `jury store sync` or `jury store pages` makes them" in out
 
 
 # Which pages are made anew, and when
@@ -258,9 +258,13 @@ def test_pages_that_cannot_be_made_are_said_and_the_next_sync_makes_them(tmp_pat
     store = tmp_path / "store"
     run_id = small(store, 1)
     [said] = renewed(str(store), run_id)
-    assert "The store's pages do not show it yet" in said and "no history yet" in said and "`jury sync` makes" in said
+    assert (
+        "The store's pages do not show it yet" in said
+        and "no history yet" in said
+        and "`jury store sync` makes" in said
+    )
     assert not (store / "pages").exists()
-    code, _, err = jury("sync")
+    code, _, err = jury("store", "sync")
     assert (code, err) == (0, "") and [*listed(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
 
 
@@ -277,28 +281,28 @@ def test_sync_makes_what_is_new_or_missing(tmp_path: Path, jury: Jury, monkeypat
     monkeypatch.setattr(site, "KEPT", 2)
     store = tmp_path / "store"
     runs = [small(store, number) for number in range(3)]
-    assert jury("sync")[0] == 0
+    assert jury("store", "sync")[0] == 0
     pages = {run: store / "pages" / f"{run}.html" for run in runs}
     assert [page.exists() for page in pages.values()] == [False, True, True]
     pages[runs[1]].write_text("old")
     pages[runs[2]].unlink()
     shutil.rmtree(store / "ledger" / runs[1])
     small(store, 1, dataset="renamed")
-    assert jury("sync")[0] == 0
+    assert jury("store", "sync")[0] == 0
     assert pages[runs[2]].exists() and "renamed" in pages[runs[1]].read_text()
 
 
 def test_a_rebuilt_history_makes_no_page_anew_that_is_there(tmp_path: Path, jury: Jury) -> None:
     page = tmp_path / "store" / "pages" / f"{small(tmp_path / 'store', 1)}.html"
-    jury("sync")
+    jury("store", "sync")
     page.write_text("as it was")
-    assert jury("sync", "--rebuild")[0] == 0 and page.read_text() == "as it was"
+    assert jury("store", "rebuild")[0] == 0 and page.read_text() == "as it was"
 
 
 def test_labels_that_come_or_go_make_the_pages_anew_that_they_correct(tmp_path: Path, jury: Jury) -> None:
     store = figures_store(tmp_path / "store", 20)
     other = small(store, 1, flow="plot")
-    jury("sync")
+    jury("store", "sync")
     pages = {run: store / "pages" / f"{run}.html" for run in (RUN, other)}
     pages[other].write_text("as it was")
     label_page = made_page(store, tmp_path / "label.html", "-n", "20")
@@ -408,7 +412,7 @@ def test_a_run_makes_and_sends_its_pages_and_says_where_it_cannot(
     second = judged(remote, 2)
     with server.failing(refuses=lambda _: True):
         [said] = renewed(url, second)
-    assert "The store's pages do not show it yet" in said and url in said and "`jury sync` makes them" in said
+    assert "The store's pages do not show it yet" in said and url in said and "`jury store sync` makes them" in said
     assert (remote.folder / "pages" / f"{second}.html").exists(), "on this machine they do"
 
 
@@ -442,12 +446,14 @@ def test_no_page_brings_back_what_is_forgotten(tmp_path: Path, jury: Jury, monke
     second = made_and_sent(two := on("two"), 2)
     site.renew(two.folder, [first])
     on("one")
-    assert jury("forget", "--run", first, "--yes", "--store", shared)[0] == 0
+    assert jury("store", "forget", "--run", first, "--yes", "--store", shared)[0] == 0
     assert runs_in((pages / "index.html").read_bytes()) == [second]
-    with pytest.raises(InputError, match="something that was to be forgotten is still on this machine, and `jury sync"):
+    with pytest.raises(
+        InputError, match="something that was to be forgotten is still on this machine, and `jury store sync"
+    ):
         send_pages(two)
     on("two")
-    code, out, err = jury("sync", "--store", shared)
+    code, out, err = jury("store", "sync", "--store", shared)
     assert (code, err) == (0, "") and "the index of 1 evaluation sent to file://" in out
     assert {file.name for file in pages.iterdir()} == {f"{second}.html", "index.html"}
 
@@ -456,11 +462,11 @@ def test_a_page_without_pictures_replaces_another(tmp_path: Path, jury: Jury, mo
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
     shared, page = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.html"
     write_evaluations(local_cache(shared))
-    assert jury("pages", LATER, "--store", shared)[0] == 0 and holds_pictures(page)
-    assert jury("pages", LATER, "--no-pictures", "--store", shared)[0] == 0
+    assert jury("store", "pages", LATER, "--store", shared)[0] == 0 and holds_pictures(page)
+    assert jury("store", "pages", LATER, "--no-pictures", "--store", shared)[0] == 0
     assert not holds_pictures(page) and page.read_text().count(LEFT_OUT) == 1
     # What another command sends later has none that were left out.
-    assert jury("sync", "--store", shared)[0] == 0 and not holds_pictures(page)
+    assert jury("store", "sync", "--store", shared)[0] == 0 and not holds_pictures(page)
 
 
 def holds_pictures(page: Path) -> bool:
@@ -471,6 +477,23 @@ def test_jury_pages_says_what_it_sent(tmp_path: Path, url: str, jury: Jury, monk
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
     monkeypatch.setenv("JURY_PAGES", "https://pages.example/jury")
     run_id = judged(Remote(url, local_cache(url)), 1)
-    code, out, err = jury("pages", "--store", url)
+    code, out, err = jury("store", "pages", "--store", url)
     assert (code, err) == (0, "") and out.startswith("https://pages.example/jury/index.html: the index of 1 evaluation")
     assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out and runs_in(index_in(url)) == [run_id]
+
+
+def test_push_sends_what_the_bucket_lacks(
+    tmp_path: Path, server: S3Server, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
+    remote = Remote(url, local_cache(url))
+    site.renew(remote.folder, [run_id := judged(remote, 1)])
+    with server.failing(refuses=lambda _: True):
+        code, _, err = jury("store", "push", "--store", url)
+    assert code == 2 and url in err and "a fault of" not in err
+    code, out, err = jury("store", "push", "--store", url)
+    assert (code, out, err) == (0, f"1 page and the index of 1 evaluation sent to {url}/pages\n", "")
+    assert runs_in(index_in(url)) == [run_id]
+    assert jury("store", "push", "--store", url)[1] == f"0 pages and the index of 1 evaluation sent to {url}/pages\n"
+    code, _, err = jury("store", "push", "--store", tmp_path)
+    assert code == 2 and f"{tmp_path} is a folder: pages are sent to a remote store" in err

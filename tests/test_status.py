@@ -43,7 +43,7 @@ def test_samples_that_were_forgotten_are_told(tmp_path: Path, jury: Any) -> None
     run = write_run(tmp_path, start(samples=3), [*map(outcome, ("s1", "s2", "s3"))], end(outcomes={"complete": 3}))
     assert "forgotten" not in jury("status", "--store", tmp_path)[1]
     for name in ("s1", "s2"):
-        assert jury("forget", "--sample", name, "--flow", "diagram", "--yes", "--store", tmp_path)[0] == 0
+        assert jury("store", "forget", "--sample", name, "--flow", "diagram", "--yes", "--store", tmp_path)[0] == 0
     assert read_start(run).revision == 2
     told = "3 samples: 1 complete, 60 s; rows were forgotten at a request\n"
     assert told in jury("status", "--store", tmp_path)[1]

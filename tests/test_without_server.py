@@ -21,7 +21,7 @@ from loopback_relay import LoopbackRelay
 from served import JURY, environment, users_of
 
 from flows.commands.connection import answered
-from flows.commands.run import UNRECORDED
+from flows.commands.running import UNRECORDED
 from flows.runtime import process
 from flows.runtime.process import first_answer, noting_end, run_to_end
 from tasks.demo.samples import drawn_samples

@@ -148,7 +148,7 @@ def watch(place: Path) -> dict[str, Any]:
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
         start([prefect, "work-pool", "create", "jury", "--type", "process"], **here)
         start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", unscheduled(place)], **here)
-        start([JURY, "prepare"], **here)
+        start([JURY, "deploy"], **here)
         doomed = stack.enter_context(worker("one", place, settings))
         stack.enter_context(worker("two", place, settings))
         root = dataset(place / "data")
@@ -167,7 +167,7 @@ def watch(place: Path) -> dict[str, Any]:
             log.seek(0)
             said = log.read()
         there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_CACHE": str(place / "there")}
-        start([JURY, "sync", "--store", STORE], **there)
+        start([JURY, "store", "sync", "--store", STORE], **there)
 
         def ask(sql: str) -> list[dict[str, Any]]:
             return json.loads(start([JURY, "query", sql, "--json", "--store", STORE], **there))

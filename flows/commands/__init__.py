@@ -1,4 +1,4 @@
-"""Commands of `jury`, one module per command, and their shared code.
+"""Commands of `jury`, and their shared code.
 
-Each module holds its command with the options, as `command`. `flows.cli` lists them and turns errors into exit codes.
+`flows.cli` lists the commands with their modules and functions, and turns errors into exit codes.
 """

@@ -1,4 +1,4 @@
-"""`jury agreement`: agreement of two judges, or of a judge and people, on the same samples."""
+"""`jury labels agreement`: agreement of two judges, or of a judge and people, on the same samples."""
 
 import click
 
@@ -20,7 +20,7 @@ from tasks.text import one_line, printable
 @click.argument("b", metavar="B", help="The other one, likewise.")
 @json_option("Print everything as JSON.")
 @store_option
-def command(a: str, b: str, as_json: bool, store: str) -> int:
+def compare_raters(a: str, b: str, as_json: bool, store: str) -> int:
     """Print the agreement of two raters: names, a table, notes on missing pairs, and tables of the overall answers."""
     folder = local_cache(store)
     found = agreement(folder, a, b)

@@ -1,4 +1,4 @@
-"""`jury bridge`: decision whether another judge may continue a history, and the offset between both judges."""
+"""`jury judge bridge`: decision whether another judge may continue a history, and the offset between both judges."""
 
 import sys
 from contextlib import redirect_stdout, suppress
@@ -8,18 +8,16 @@ from typing import Any
 
 import click
 
-from flows.commands.messages import left_to_sync, number_of, printable_json, say, warn
+from flows.commands.messages import left_to_sync, printable_json, say, warn
 from flows.commands.options import json_option, model_options, parse_options, store_option
-from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command
+from flows.commands.sharing import renew_pages
 from tasks.comparing.bridge import Answers, answers_of, bridge, bridge_grid, confusion_grid, sentences
-from tasks.comparing.judges_to_bridge import Basis, basis, stored, to_ask
+from tasks.comparing.judges_to_bridge import Basis, basis, made_since, stored, to_ask
 from tasks.errors import InputError
 from tasks.history.evaluations import shared_replies
-from tasks.kinds import kind_of
 from tasks.ledger.bridges import BRIDGES, BridgeRow
-from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.reading import read_start, run_folders
+from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.parameters import FLOWS, Probe
 from tasks.presentation.tables import console, grid_table
@@ -53,7 +51,9 @@ _JUDGE = {"judge__model"}
 )
 @json_option("Print the bridge's rows as JSON.")
 @store_option
-def command(old: str, new: str, flow: str, samples: int, margin: float, as_json: bool, store: str, **judge: Any) -> int:
+def bridge_judges(
+    old: str, new: str, flow: str, samples: int, margin: float, as_json: bool, store: str, **judge: Any
+) -> int:
     """Compare two judges on the same samples, and ask a judge that has not judged them; store and print the result.
 
     Returns:
@@ -76,7 +76,7 @@ def command(old: str, new: str, flow: str, samples: int, margin: float, as_json:
     return CANNOT if all(row.decision == CANNOT_TELL for row in headlines(rows)) else OK
 
 
-command.params += [each for each in model_options(Probe) if each.name not in _JUDGE]
+bridge_judges.params += [each for each in model_options(Probe) if each.name not in _JUDGE]
 
 
 def _settings(given: dict[str, Any], model: str) -> dict[str, Any]:
@@ -99,15 +99,13 @@ def _asked(
 
     flow = wanted.answers.evaluation.start.flow
     asked = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})
-    what = number_of(len(wanted.units), kind_of(flow).unit.removesuffix("s"))
     before = {*run_folders(folder)}
     with redirect_stdout(sys.stderr if as_json else sys.stdout), runs_made_for("bridge"):
-        say(f"{asked.judge.model} has not judged these {what}: it is asked")
+        say(f"{asked.judge.model} has not judged these {wanted.words}: it is asked")
         code = run_flow(flow, asked)
-    made = [run for run in run_folders(folder) if run not in before and read_start(run).judge == asked.judge.model]
-    if code == STOPPED or not made:
+    evaluation = made_since(folder, asked.judge.model, before)
+    if code == STOPPED or not evaluation:
         return None
-    evaluation = read_evaluation(folder, made[-1].name)
     if evaluation.end is None:  # it waits for a batch
         warn("the judges are compared once that run has ended: say the same again then")
         return None

@@ -1,8 +1,9 @@
-"""`jury demo` and `jury samples`: drawn samples with known defects, judged at once or written to a folder."""
+"""`jury demo`: drawn samples with known defects, judged at once or only drawn into a folder."""
 
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from flows.commands.messages import command_line
 from flows.commands.options import files, store_option
@@ -11,6 +12,7 @@ from flows.commands.sections import Command
 from tasks.demo.samples import GENERATED, draw_all
 from tasks.demo.scenes import MOST_PROMPTS
 from tasks.endpoint.models import recommended
+from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
 from tasks.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of
 
@@ -18,10 +20,46 @@ CANDIDATE = "drawn"
 """Candidate of the drawn figures; the drawn images have candidates of their own."""
 
 
+OF_SAMPLES = ("count", "prompts", "seed")
+"""Options that say what `--samples` draws."""
+
+
 @click.command(cls=Command)
+@click.option(
+    "--samples",
+    "folder",
+    default="",
+    metavar="DIR",
+    help="Draw figures and images with known defects into this new or empty folder, and judge nothing.",
+    shell_complete=files,
+)
+@click.option(
+    "--count", type=click.IntRange(1), default=24, show_default=True, help="Diagrams and plots of --samples, each."
+)
+@click.option(
+    "--prompts",
+    type=click.IntRange(1, MOST_PROMPTS),
+    default=8,
+    show_default=True,
+    help="Text-to-image prompts a tag of --samples.",
+)
+@click.option(
+    "--seed", type=int, default=7, show_default=True, help="Seed of --samples: the same one draws the same files."
+)
 @store_option
-def command(store: str) -> int:
-    """Judge drawn samples with every flow.
+@click.pass_context
+def demo(context: click.Context, folder: str, count: int, prompts: int, seed: int, store: str) -> int:
+    """Judge drawn samples with every flow, or draw a data set into a folder."""
+    if folder:
+        _draw(Path(folder), count, prompts, seed)
+        return 0
+    if given := [each for each in OF_SAMPLES if context.get_parameter_source(each) is not ParameterSource.DEFAULT]:
+        raise InputError(f"--{given[0]} goes with --samples DIR: without that, the demo judges its standard samples")
+    return _judge(store)
+
+
+def _judge(store: str) -> int:
+    """Judge drawn samples with every flow; return the exit code.
 
     One of them has no picture, a forfeit on purpose, so the demo succeeds if every reply came.
     """
@@ -43,20 +81,11 @@ def command(store: str) -> int:
     return max(codes)
 
 
-@click.command(cls=Command)
-@click.argument("folder", metavar="DIR", shell_complete=files)
-@click.option("--count", type=click.IntRange(1), default=24, show_default=True, help="Diagrams and plots, each.")
-@click.option(
-    "--prompts", type=click.IntRange(1, MOST_PROMPTS), default=8, show_default=True, help="Text-to-image prompts a tag."
-)
-@click.option("--seed", type=int, default=7, show_default=True, help="The same seed draws the same files.")
-def samples(folder: str, count: int, prompts: int, seed: int) -> int:
-    """Draw samples, and print the commands that judge them."""
-    root = Path(folder)
+def _draw(root: Path, count: int, prompts: int, seed: int) -> None:
+    """Draw samples into a folder, and print the commands that judge them."""
     draw_all(root, count, prompts, seed)
     for flow in PAIRWISE:
         print(f"{count} {flow} samples drawn; judge them with: {command_line(f'run {flow} --dataset {root}')}")
     judging = command_line(f"run FLOW --dataset {root / GENERATED}")
     print(f"images of {prompts} prompts a tag drawn; judge them with: {judging}")
     print(f"  FLOW: {', '.join(T2I)}")
-    return 0

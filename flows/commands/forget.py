@@ -1,4 +1,4 @@
-"""`jury forget`: permanent removal of a run, a candidate or a sample from a store, its bucket and its pages."""
+"""`jury store forget`: permanent removal of a run, a candidate or a sample from a store, its bucket and its pages."""
 
 import re
 import sys
@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from flows.commands.faults import LOG
-from flows.commands.messages import number_of, say
+from flows.commands.messages import LOG, say
 from flows.commands.options import store_option
-from flows.commands.renewing import renew_pages, share_pages
 from flows.commands.sections import Command
+from flows.commands.sharing import renew_pages, share_pages
 from tasks.errors import InputError
 from tasks.forgetting.beside import changes
 from tasks.forgetting.doing import carry_out, check_idle, exchange_beside
@@ -22,7 +21,7 @@ from tasks.ledger.remote import Remote, is_remote, remote_of, writable_folder
 from tasks.ledger.removed import start_of
 from tasks.parameters import FLOWS
 from tasks.store_files import remove_file
-from tasks.text import listed
+from tasks.text import listed, number_of
 
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_NAMED = 10
@@ -44,7 +43,7 @@ class _Asked(NamedTuple):
 @click.option("--dry-run", is_flag=True, help="List what would go, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
-def command(run: str, candidate: str, sample: str, flow: str | None, dry_run: bool, yes: bool, store: str) -> int:
+def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: bool, yes: bool, store: str) -> int:
     """List the data to remove, ask, and remove it."""
     folder = writable_folder(store)
     if not folder.is_dir() and not is_remote(store):
@@ -143,7 +142,9 @@ def _in_prefect(folder: Path, plan: Plan) -> list[str]:
 def _elsewhere(store: str) -> list[str]:
     """Return sentences about copies outside the store, which people have to check themselves."""
     own = "The candidate's own files, exports, reports written elsewhere and backups of the store are as they were"
-    versions = "Other machines remove it with their next run or `jury sync`; a bucket that keeps old versions has those"
+    versions = (
+        "Other machines remove it with their next run or `jury store sync`; a bucket that keeps old versions has those"
+    )
     return [f"{own}.", *([f"{versions}."] if is_remote(store) else [])]
 
 

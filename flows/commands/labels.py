@@ -1,4 +1,4 @@
-"""`jury labels`: import of people's labels into the store and the history, their list, and their removal."""
+"""`jury labels`: pages on which people judge samples; import of their labels, their list, and their removal."""
 
 from pathlib import Path
 
@@ -6,30 +6,101 @@ import click
 
 from flows.commands.messages import command_line, left_to_sync, say, warn
 from flows.commands.options import files, store_option
-from flows.commands.renewing import renew_pages
-from flows.commands.sections import Command, Group
+from flows.commands.sections import Command
+from flows.commands.sharing import renew_pages, share_labels
+from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.labels.exchange import exchange_labels
+from tasks.labels.drawing import Asked, Made, make_pages
 from tasks.labels.importing import about_no_sample, import_labels
-from tasks.ledger.bucket import Bucket
-from tasks.ledger.label_pages import FOLDER, UNIFORM
+from tasks.ledger.label_pages import DISAGREEMENTS, FOLDER, UNIFORM
 from tasks.ledger.label_sets import LabelSet, label_folders, labels_words, read_label_set, remove_labels
 from tasks.ledger.remote import local_cache, remote_of, writable_folder
+from tasks.pages.label_page import write_label_page
 from tasks.parameters import FLOWS
+from tasks.text import number_of
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Commands for labels."""
-
-
-@command.command(
-    "import", cls=Command, help="Keep the labels of a file, load them into the history, send them to a remote store."
+@click.command(cls=Command)
+@click.argument("run", metavar="RUN", help="Beginning of its id.")
+@click.option("-n", "number", type=int, default=30, show_default=True, metavar="N", help="So many items a page.")
+@click.option(
+    "-o", "--output", default="label.html", show_default=True, metavar="FILE", help="File to write.",
+    shell_complete=files,
+)  # fmt: skip
+@click.option("--people", type=int, default=1, show_default=True, metavar="N", help="So many pages, a file each.")
+@click.option(
+    "--overlap", type=int, default=0, show_default=True, metavar="N",
+    help="Items that all of these pages share, so that people can be compared with each other.",
+)  # fmt: skip
+@click.option(
+    "--ask", multiple=True, metavar="QUESTION",
+    help="Dimension or aspect to ask about, repeatable (default: of figures overall, of images all aspects).",
+)  # fmt: skip
+@click.option("--candidate", default="", metavar="NAME", help="Samples of this candidate alone.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Another seed draws other samples.")
+@click.option(
+    "--disagreements",
+    is_flag=True,
+    help="Draw where orders, votes or judges disagree: for finding errors; such labels correct no score.",
 )
+@store_option
+def write_pages(
+    run: str,
+    number: int,
+    output: str,
+    people: int,
+    overlap: int,
+    ask: tuple[str, ...],
+    candidate: str,
+    seed: int,
+    disagreements: bool,
+    store: str,
+) -> int:
+    """Write the pages of one evaluation, and print their places and the command that imports the answers."""
+    target = Path(output).expanduser()
+    if target.is_dir() or not target.parent.is_dir():
+        raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
+    folder = writable_folder(store)
+    asked = Asked(number, people, overlap, seed, ask, disagreements, candidate)
+    pages = make_pages(folder, run, asked)
+    with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
+        if remote := remote_of(store):
+            remote.send_folder(FOLDER)
+    for place, page in zip(_targets(target, people), pages, strict=False):
+        done = write_label_page(folder, page, place)
+        say(f"{done.file}: {number_of(done.items, 'item')}, {done.bytes / 1e6:,.1f} MB; it opens in any browser")
+    _tell_of(pages, asked)
+    return 0
+
+
+def _targets(target: Path, people: int) -> list[Path]:
+    """Return a file for each page: label-1.html, label-2.html, …; a single page keeps its name."""
+    if people == 1:
+        return [target]
+    return [target.with_name(f"{target.stem}-{person}{target.suffix}") for person in range(1, people + 1)]
+
+
+def _tell_of(pages: list[Made], asked: Asked) -> None:
+    first = pages[0].page
+    drawn = {item.sample_id + "\n" + item.candidate for page in pages for item in page.page.items}
+    how = (
+        "where orders, votes or judges disagree: no score is corrected by them"
+        if (first.drawn == DISAGREEMENTS)
+        else f"uniformly, seed {first.seed}"
+    )
+    say(f"{number_of(len(drawn), 'sample')} drawn from {first.among:,} of {first.of_run}, {how}")
+    lacking = asked.people * asked.number - sum(len(page.page.items) for page in pages)
+    if lacking > 0:
+        warn(f"{number_of(lacking, 'item')} fewer than asked for: there are no more samples with a score and pictures")
+    say(f"bring the answers in: {command_line('labels import labels-NAME.json')}")
+
+
+@click.command(cls=Command)
 @click.argument(
     "file",
     metavar="FILE",
-    help="File saved by a page of `jury label`, or JSON Lines, JSON, CSV or Parquet: README.md lists the columns.",
+    help="File saved by a page of `jury labels page`, or JSON Lines, JSON, CSV or Parquet: README.md lists the "
+    "columns.",
     shell_complete=files,
 )
 @click.option(
@@ -51,56 +122,49 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     else:
         print(f"kept as {about.name}: {people}")
     run = about.of_run or "RUN"
-    print(f"compare them: {command_line(f'agreement {run} {about.name}')}")
+    print(f"compare them: {command_line(f'labels agreement {run} {about.name}')}")
     with left_to_sync():
         corrected = land(folder).corrected
         if words := about_no_sample(folder, about):
             say(words)
         if remote := remote_of(store):
-            share_labels(remote.bucket, folder)
+            share_labels(remote)
         renew_pages(store, corrected)
         if corrected:
             print(f"the score corrected by people, from 15 labels on: {command_line('query corrected')}")
     return 0
 
 
-@command.command("list", cls=Command, help="List the labels of the store, and what each file is about.")
+@click.command(cls=Command)
 @store_option
-def list_all(store: str) -> int:
+def list_labels(store: str) -> int:
     """Print a line for each set of labels, by name."""
     folder = local_cache(store)
     found = [read_label_set(place) for place in label_folders(folder)]
     for about in found:
         say(f"{about.name}: {_words(about)}")
     if not found:
-        print(f"{store} holds no labels: `jury label RUN` makes a page for people, `jury labels import` brings them in")
+        print(
+            f"{store} holds no labels: `jury labels page RUN` makes a page for people, and `jury labels import` brings "
+            "their answers in"
+        )
     return 0
 
 
-@command.command("remove", cls=Command, help="Remove labels from the store and the history, for good.")
+@click.command(cls=Command)
 @click.argument("name", metavar="NAME", help="Name of the labels; `jury labels list` prints all.")
 @store_option
 def remove(name: str, store: str) -> int:
-    """Remove labels, also from the bucket of a remote store; other machines drop them with their next sync."""
+    """Remove labels, also from the bucket of a remote store; other machines drop them at `jury store sync`."""
     folder = writable_folder(store)
     about = remove_labels(folder, name)
     say(f"removed {name}: {_words(about)}")
     with left_to_sync():
         corrected = land(folder).corrected
         if remote := remote_of(store):
-            share_labels(remote.bucket, folder)
+            share_labels(remote)
         renew_pages(store, corrected)
     return 0
-
-
-def share_labels(bucket: Bucket, store: Path) -> None:
-    """Exchange labels between a remote store and its local cache; print the numbers, and warn of clashing names."""
-    done = exchange_labels(bucket, store)
-    if done.sent or done.fetched:
-        print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")
-    if done.clashing:
-        words = f"{', '.join(done.clashing)}: other labels of that name are in {bucket.url}"
-        warn(f"{words}; those here stay on this machine, until they have another name")
 
 
 def _words(about: LabelSet) -> str:

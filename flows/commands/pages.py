@@ -1,22 +1,23 @@
-"""`jury pages` and `jury report`: rebuilt index and pages of the store, and one evaluation as a file elsewhere."""
+"""`jury store pages` and `push`, `jury report`: pages in the store, in its bucket, and in a file elsewhere."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from flows.commands.messages import number_of, say
+from flows.commands.messages import say
 from flows.commands.options import files, no_pictures_option, store_option
-from flows.commands.renewing import share_pages
 from flows.commands.sections import Command
+from flows.commands.sharing import push_pages, share_pages
 from tasks.errors import InputError
 from tasks.history.evaluations import find
-from tasks.ledger.remote import local_cache
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.pages.page_names import where
 from tasks.pages.report_data import choose, gather
 from tasks.pages.report_page import write_page
 from tasks.pages.site import all_evaluations, renew
 from tasks.parameters import FLOWS
+from tasks.text import number_of
 
 
 @click.command(cls=Command)
@@ -31,7 +32,7 @@ from tasks.parameters import FLOWS
 )
 @no_pictures_option
 @store_option
-def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> int:
+def make_pages(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> int:
     """Rebuild the pages of these evaluations and the index, and print their place."""
     folder = local_cache(store)
     wanted = [find(folder, run).run_id for run in runs] or all_evaluations(folder, last)
@@ -41,6 +42,17 @@ def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> in
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
     say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")
     share_pages(store, made.pages)
+    return 0
+
+
+@click.command(cls=Command)
+@store_option
+def push(store: str) -> int:
+    """Send the pages that the bucket of a remote store lacks, with the runs of this machine, and an index of all."""
+    remote = remote_of(store)
+    if not remote:
+        raise InputError(f"{store} is a folder: pages are sent to a remote store, such as --store s3://bucket/prefix")
+    say(push_pages(remote))
     return 0
 
 

@@ -1,11 +1,12 @@
 """`jury prompts`: list of prompts, their requests and checks, and import of published ones."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
 from flows.commands.options import files
-from flows.commands.sections import Command, Group
+from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import Prompt, holdings, load_rubric, prompt_sets
@@ -21,12 +22,7 @@ _prompt_set = click.option(
 )
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Commands for prompts."""
-
-
-@command.command("list", cls=Command, help="List the prompt sets with the flows and dimensions that they hold.")
+@click.command(cls=Command)
 def list_prompts() -> int:
     """Print every prompt set with the flows and dimensions of its own prompts."""
     width = max(map(len, prompt_sets()))
@@ -36,21 +32,20 @@ def list_prompts() -> int:
     return 0
 
 
-@command.command("show", cls=Command, help="Show a prompt as it is sent with a drawn sample.")
+@click.command(cls=Command)
 @click.argument("prompt", metavar="FLOW/DIMENSION", help="Which one, such as diagram/aesthetics.")
 @_prompt_set
 def show_prompt(prompt: str, prompt_set: str) -> int:
     """Print one prompt, named `<flow>/<dimension or tag>`, and the user message that goes with it."""
-    from flows.commands.rendering import rendered, user_message
-
     flow, _, dimension = prompt.partition("/")
     found = load_rubric(flow, prompt_set).prompt(dimension)
     print(printable(f"{found.file}\n{found.about}, SHA-256 of the body {found.sha256}\n"))
-    print(printable(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{user_message(rendered(found))}"))
+    message = "\n".join(_user_message(found))
+    print(printable(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{message}"))
     return 0
 
 
-@command.command("check", cls=Command, help="Check that every prompt of a set can be used.")
+@click.command(cls=Command)
 @_prompt_set
 def check_prompts(prompt_set: str) -> int:
     """Load the prompts of every flow that the set serves and render each for a drawn sample."""
@@ -69,7 +64,7 @@ def check_prompts(prompt_set: str) -> int:
     return 0
 
 
-@command.command("import", cls=Command, help="Make a prompt set of a published document, word for word.")
+@click.command(cls=Command)
 @click.argument("file", metavar="FILE", help="The published document.", shell_complete=files)
 @click.option("--set", "name", required=True, metavar="NAME", help="Name or folder of the set that is made.")
 def import_prompt_set(file: str, name: str) -> int:
@@ -79,7 +74,35 @@ def import_prompt_set(file: str, name: str) -> int:
 
 
 def _checked(prompt: Prompt) -> str:
-    from flows.commands.rendering import rendered
-
     name = f"{prompt.flow}/{prompt.dimension}"
-    return f"{name:<24}{len(prompt.body):>6} characters, {len(rendered(prompt).content)} parts  {prompt.file}"
+    return f"{name:<24}{len(prompt.body):>6} characters, {len(_user_message(prompt))} parts  {prompt.file}"
+
+
+def _user_message(prompt: Prompt) -> list[str]:
+    """Return the parts of the message that a flow would send for the first drawn sample that the prompt fits.
+
+    A picture is shown by the length of its data URL.
+    """
+    # The request of the judge's client takes a second to import.
+    from tasks.datasets.contents import read_picture
+    from tasks.demo.samples import drawn_samples
+    from tasks.judging.case import sample_texts
+    from tasks.judging.protocol import picture_policy
+    from tasks.judging.questions import Layout
+    from tasks.kinds import kind_of
+    from tasks.kinds.loading import load_dataset
+    from tasks.parameters import parameters_of
+    from tasks.pictures.prepare import prepare
+
+    with TemporaryDirectory() as folder:
+        drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)
+        parameters = parameters_of(prompt.flow)(dataset=str(drawn))
+        samples = load_dataset(prompt.flow, parameters).samples
+        sample = next(each for each in samples if each.tag in ("", prompt.dimension))
+        policy = picture_policy(parameters)
+        pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
+        texts = sample_texts(sample, kind_of(prompt.flow))
+        request = Layout().request(prompt, texts, pictures, parameters.order_list()[0])
+    return [
+        part if isinstance(part, str) else f"(picture, {len(part.data_url)} characters)" for part in request.content
+    ]

@@ -41,7 +41,7 @@ SHA256 = re.compile("[0-9a-f]{64}")
     help="Longest time of an answer; 0: however long it takes.",
 )
 @store_option
-def command(question: str, as_json: bool, seconds: float, store: str) -> int:
+def query(question: str, as_json: bool, seconds: float, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
     folder, out = local_cache(store), console()
     if not question and not as_json and out.is_terminal:

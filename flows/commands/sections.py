@@ -40,6 +40,8 @@ class Command(click.Command):
 class Group(click.Group):
     """Commands listed under their headings, with whole sentences; click would cut them to one line."""
 
+    heading = Command.heading
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, a section for each heading, in the order in which they were added."""
         sections: dict[str, list[tuple[str, str]]] = {}

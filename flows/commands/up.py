@@ -1,4 +1,4 @@
-"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner; `jury prepare`: another server.
+"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner.
 
 Server and runner are children of this process. It restarts them when they end, and they end with it.
 """
@@ -18,26 +18,23 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.commands.connection import answered
+from flows.commands.deploy import HEARTBEAT_SECONDS, register_all
 from flows.commands.options import files, notify_option, store_option
 from flows.commands.sections import Command
 from flows.runtime import sign_in
 from flows.runtime.lifeline import lifeline
 from flows.runtime.pages_server import serving_pages
-from flows.runtime.server import QUIET, api_at, client_settings, made_home, own_server, refuse_taken, running
+from flows.runtime.server import api_at, client_settings, made_home, own_server, refuse_taken, running
 from flows.runtime.supervision import Supervised, start_child
-from tasks.endpoint.models import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
-from tasks.text import printable
 
 if TYPE_CHECKING:
     from flows.runtime.deployments import Deployed
 
 RUNNER_LOG = "runner.log"
 """File in Prefect's home: output of the runner and of runs."""
-HEARTBEAT_SECONDS = 30
-"""Seconds between two heartbeats of a run."""
 
 
 @click.command(cls=Command)
@@ -64,7 +61,7 @@ HEARTBEAT_SECONDS = 30
 @click.option("--reset", is_flag=True, help="Put the list back where people have changed what came of it.")
 @notify_option
 @store_option
-def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, store: str) -> int:
+def up(port: int, deployments: str, auth: bool, reset: bool, notify: str, store: str) -> int:
     """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
 
     Changes that people made in the UI are kept.
@@ -121,7 +118,7 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
     """
     try:
         with answered():
-            served = asyncio.run(_register(listed, ui, notify, reset, own))
+            served = asyncio.run(register_all(listed, ui, notify, reset, own))
         from flows.runtime.runner_process import OWN
 
         words, log = [*([OWN] if own else []), *served], place / RUNNER_LOG
@@ -137,55 +134,4 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
             runner.end()
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
-    return 0
-
-
-async def _register(listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> list[str]:
-    """Prepare a server, print its contents, and return the ids of the deployments to run."""
-    from flows.runtime.at_work import ending_lines
-    from flows.runtime.registering import idle_limits, left_over, on_server, register
-    from flows.runtime.runner_process import skip_late
-
-    await _make_automations(notify)
-    registered = [(deployed.title, await register(deployed, reset)) for deployed in listed]
-    there = [served.id for _, served in registered if served.id]
-    print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
-    for title, served in registered:
-        due = ", ".join(served.schedules) or ("without a schedule" if served.id else "not there")
-        print(f"    {title:<27} {printable(due)}")
-        for sentence in served.said:
-            print(f"      {printable(sentence)}")
-    deployments = await on_server()
-    for sentence in left_over(deployments, [title for title, _ in registered]):
-        print(f"    {printable(sentence)}")
-    if words := await idle_limits():
-        print(f"    {printable(words)}")
-    for words in ending_lines(deployments, today()):
-        print(f"    warning: the judge {printable(words)}")
-    if own and (late := await skip_late(there)):
-        print(f"  {late}")
-    return [*map(str, there)]
-
-
-async def _make_automations(notify: str) -> None:
-    """Make the automations of a server: notification of drops (empty: unchanged), and a mark for silent runs."""
-    from flows.runtime.automations import notify_of_regressions, watch_for_zombies
-
-    if notify:
-        await notify_of_regressions(notify)
-    await watch_for_zombies(3 * HEARTBEAT_SECONDS)
-
-
-@click.command(cls=Command)
-@notify_option
-def prepare(notify: str) -> int:
-    """Make the automations of `jury up` on the server of `PREFECT_API_URL`, where runs of work pools need them."""
-    api = os.environ.get("PREFECT_API_URL")
-    if not api:
-        raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")
-    os.environ.update(QUIET)
-    with answered():
-        asyncio.run(_make_automations(notify))
-    print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
-    print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
     return 0

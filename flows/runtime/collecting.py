@@ -47,7 +47,7 @@ EVERY = timedelta(minutes=10)
 
 def waiting(run_id: str, words: str) -> State:
     """Return the state of a run that waits."""
-    told = f"Run {run_id} waits for its replies: {words}. `jury collect` takes them in."
+    told = f"Run {run_id} waits for its replies: {words}. `jury batch collect` takes them in."
     return Completed(name=WAITING, message=told, data={"run_id": run_id, "warnings": [], "waits": told})
 
 
@@ -86,7 +86,7 @@ async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
     try:
         await clear(log, batches)
     except BatchesUnavailable as error:
-        said = f"{error}. What is left of it there is removed by the next `jury collect`."
+        said = f"{error}. What is left of it there is removed by the next `jury batch collect`."
         state.data["warnings"].append(said)  # pyright: ignore
     return state
 

@@ -155,7 +155,7 @@ async def put_together(evaluation: str, store: str, began: datetime, said: list[
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
-        advice = f"{message}. `jury sync` where their store can be reached does it."
+        advice = f"{message}. `jury store sync` where their store can be reached does it."
         return Completed(message=message, data={"run_id": "", "warnings": [advice]})
     return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})
 

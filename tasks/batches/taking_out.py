@@ -76,7 +76,7 @@ async def looked_after(log: Log, secret: Secret) -> str:
             if await fetch(log, batches):
                 return ""
     except BatchesUnavailable as error:
-        again = "`jury collect` tries again, `jury collect --cancel` gives the rest of it up"
+        again = "`jury batch collect` tries again, `jury batch cancel` gives the rest of it up"
         raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
     progress = progress_of(log.work)
     return progress.words if progress else "the state of its batches is unknown"

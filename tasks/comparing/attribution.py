@@ -143,7 +143,7 @@ class MovedJudge(NamedTuple):
     def cure(self) -> str:
         """Commands with which a person responds."""
         return (
-            f"`jury bridge` measures what that does to scores; `jury baseline restart {self.flow}` begins its "
+            f"`jury judge bridge` measures what that does to scores; `jury alarms restart {self.flow}` begins its "
             "baselines anew with the judge as it is, with --anchors it has other anchors chosen"
         )
 

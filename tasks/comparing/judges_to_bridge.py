@@ -5,7 +5,7 @@
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from tasks.ledger.reading import read_start, run_folders
 from tasks.parameters import FLEX_WAITS, Judge, Parameters, parameters_of
 from tasks.records import RunStart
 from tasks.rubrics.rubric import load_rubric
-from tasks.text import listed
+from tasks.text import listed, number_of
 
 SEED = 20_260_101
 """Seed of the draw. Any constant will do: it draws the same samples for the same number, which spares calls."""
@@ -44,6 +44,11 @@ class Basis(NamedTuple):
     """Samples (prompts) on which the judges are compared."""
     drawn: bool
     """True if they are a draw from all."""
+
+    @property
+    def words(self) -> str:
+        """Return the number of samples (prompts) with their noun."""
+        return number_of(len(self.units), kind_of(self.answers.evaluation.start.flow).unit.removesuffix("s"))
 
 
 def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis:
@@ -122,6 +127,12 @@ def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) 
     return asked
 
 
+def made_since(store: Path, model: str, earlier: Collection[Path]) -> Evaluation | None:
+    """Return the evaluation of the newest run by a judge, without the `earlier` runs; None: there is none."""
+    made = [run for run in run_folders(store) if run not in earlier and read_start(run).judge == model]
+    return read_evaluation(store, made[-1].name) if made else None
+
+
 def _parameters_again(wanted: Basis, judge: Mapping[str, Any]) -> Parameters:
     """Return the parameters of the run that samples are from, for these samples alone and with this judge."""
     start = wanted.answers.evaluation.start
@@ -186,7 +197,7 @@ def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
 
 
 def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
-    """Yield finished evaluations, the newest first; one that cannot be read is left out: `sync` reports it."""
+    """Yield finished evaluations, the newest first, without unreadable ones: `jury store sync` reports them."""
     met: set[str] = set()
     for run in reversed(run_folders(store)):
         with suppress(InputError, FileNotFoundError):

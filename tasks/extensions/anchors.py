@@ -191,7 +191,7 @@ def _warnings(flow: str, frozen: int, whole: int, asked: int) -> list[str]:
 
 def renew(flow: str) -> str:
     """Return instructions for choosing new anchors."""
-    return f"`jury baseline restart {flow} --anchors` lets the next scheduled run choose new ones"
+    return f"`jury alarms restart {flow} --anchors` lets the next scheduled run choose new ones"
 
 
 class FrozenAnchors(Extension):

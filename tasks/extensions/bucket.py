@@ -1,6 +1,6 @@
 """Runs on a bucket: other machines' ledgers are fetched before a run, its own is sent every few seconds.
 
-A failure to send costs a warning: the data is in the local cache on this machine, and the next sync sends it.
+A failure to send costs a warning: the data is in the local cache of this machine, and `jury store sync` sends it.
 """
 
 import asyncio
@@ -97,7 +97,8 @@ class Sending:
         except Exception as error:  # none may stop the run: its replies are paid for, and stored here
             why = f"it took longer than {PATIENCE_SECONDS:g} s" if patience.expired() else error
             return (
-                f"The run could not be sent whole ({why}). It is safe on this machine; `jury sync` sends the rest.",
+                f"The run could not be sent whole ({why}). It is safe on this machine; `jury store sync` sends the "
+                "rest.",
             )
         return ()
 

@@ -44,5 +44,8 @@ def _ending_sentences(judge: Judge) -> list[str]:
     """Return a warning if the judge ends soon, or has ended."""
     day = today()
     found = ending(judge.model, judge.base_url, day)
-    cure = "`jury status` lists what it judges, `jury bridge` tells whether its history may be continued with another"
+    cure = (
+        "`jury status` lists what it judges, `jury judge bridge` tells whether its history may be continued with "
+        "another"
+    )
     return [f"The judge {found.words(day)}. {cure}. ({found.source})"] if found else []

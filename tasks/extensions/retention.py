@@ -20,6 +20,6 @@ class Retention(Extension):
     async def after_report(self) -> Sequence[str]:
         """See `Extension.after_report`. In a bucket a sync removes, since it has the judgments of all machines."""
         if not self.opening.remote:
-            with suppress(OSError, InputError):  # the next run does it; `jury sync` reports refusals
+            with suppress(OSError, InputError):  # the next run does it; `jury store sync` reports refusals
                 await asyncio.to_thread(remove_old, self.opening.store)
         return ()

@@ -30,7 +30,7 @@ def check_idle(store: Path) -> None:
     for run in run_folders(store):
         if is_waiting(run):
             raise InputError(
-                f"run {run.name} waits for its batches: `jury collect` takes its replies in, `jury collect --cancel "
+                f"run {run.name} waits for its batches: `jury batch collect` takes its replies in, `jury batch cancel "
                 f"{run.name}` stops it; the same command forgets then"
             )
         if is_written(run):

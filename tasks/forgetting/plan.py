@@ -172,7 +172,7 @@ def plan_of(store: Path) -> Plan | None:
         return None
     except ValidationError:
         raise InputError(
-            f"{store / UNFINISHED} is damaged: remove it, and give the `jury forget` again that was stopped"
+            f"{store / UNFINISHED} is damaged: remove it, and give the `jury store forget` again that was stopped"
         ) from None
 
 

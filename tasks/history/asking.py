@@ -123,7 +123,7 @@ def opened(store: Path) -> Generator[Connection]:
     else:
         if not (store / HISTORY).exists():
             raise InputError(
-                f"{store} holds no history yet: `jury run` makes one, `jury sync` makes it from the ledgers"
+                f"{store} holds no history yet: `jury run` makes one, `jury store sync` makes it from the ledgers"
             )
         with reading(store) as db:
             yield db

@@ -1,8 +1,9 @@
 """Scores of each evaluation corrected by people's labels: the history's table `corrections`.
 
-Labels count if a page of `jury label` asked for them, for uniformly drawn samples of the same dataset with the same
-pictures and prompts. The judge does not matter, since people's answers do not depend on it. The table has the reason
-why other labels do not count. `statistics.people` makes the estimate; `kinds` merges several people's answers.
+Labels count if `jury labels page` made the page that asked for them, for uniformly drawn samples of the same dataset
+with the same pictures and prompts. The judge does not matter, since people's answers do not depend on it. The table has
+the reason why other labels do not count. `statistics.people` makes the estimate; `kinds` merges the answers of several
+people.
 """
 
 from collections import defaultdict

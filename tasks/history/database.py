@@ -31,7 +31,7 @@ from tasks.files import alone, keep_private, private_folder
 
 HISTORY = "history.duckdb"
 FOLDER = ".history"
-REBUILD = "`jury sync --rebuild` rebuilds it from the ledgers"
+REBUILD = "`jury store rebuild` rebuilds it from the ledgers"
 
 FRESH = "fresh.duckdb"
 """File for a new master, beside the old one; the next writer removes the file of a killed one."""

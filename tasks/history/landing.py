@@ -89,6 +89,11 @@ class Landed(NamedTuple):
         return next((each for each in self.left_out if f"{run_id} was left out" in each), "")
 
 
+def has_ledgers(store: Path) -> bool:
+    """Return whether a store holds any ledger that the history loads."""
+    return any(folders(store) for folders in (ledger.run_folders, *(kind.folders for kind in _WRITTEN_ONCE.values())))
+
+
 def land(store: Path) -> Landed:
     """Load all ledgers of the store that the history lacks. No run is ever removed, even if its ledger is gone.
 
@@ -167,8 +172,8 @@ def _writing(store: Path) -> Generator[Path]:
     except (duckdb.OperationalError, duckdb.FatalException, OSError) as error:
         words = str(error).partition("\n")[0]
         raise InputError(
-            f"{store / HISTORY} is unchanged, because it cannot be written: {words}; the next run or `jury sync` loads "
-            "what it lacks"
+            f"{store / HISTORY} is unchanged, because it cannot be written: {words}; the next run or `jury store sync` "
+            "loads what it lacks"
         ) from error
 
 

@@ -1,11 +1,18 @@
-"""Cost of the present month so far, and of scheduled runs a day, from the history; for commands that only report it."""
+"""Cost of the present month so far, and of scheduled runs a day, as `jury status` reports them.
+
+The history has the costs; the ledgers have them, too, and decide how much of the month's budget is left.
+"""
 
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.errors import InputError
 from tasks.history.asking import query
 from tasks.ledger.removed import removed_costs
+from tasks.spending.money import money
+from tasks.spending.month import VARIABLE, Month, month_budget, month_of
+from tasks.text import number_of
 
 DAYS = 7
 """Number of past days over which the daily cost of scheduled runs is averaged."""
@@ -52,3 +59,47 @@ def month_spent(store: Path, now: datetime) -> MonthSpent:
     rest = (over - now) / timedelta(days=DAYS)
     amount += sum(removed_costs(store, f"{now:%Y-%m}").values())
     return MonthSpent(amount, unknown, amount + lately * rest if lately else None)
+
+
+def month_lines(store: Path, now: datetime) -> list[str]:
+    """Return lines about the month's money; none if nothing was spent and nothing is limited.
+
+    Args:
+        now: present time, UTC, with a time zone.
+    """
+    if not store.is_dir():
+        return []
+    try:
+        spent = month_spent(store, now)
+    except InputError:  # the last line of the status reports it
+        spent = None
+    try:
+        amount = month_budget()
+        return _of_budget(store, now, amount, spent) if amount else _without_budget(now, spent)
+    except (InputError, OSError) as error:
+        return [f"budget     {error}"]
+
+
+def _of_budget(store: Path, now: datetime, amount: float, spent: MonthSpent | None) -> list[str]:
+    found = Month(store, month_of(now), amount).sum()
+    unspent = sum(each.unspent for each in found.open.values())
+    runs = number_of(len(found.open), "run")
+    may_be = f", {money(unspent)} may be by {runs} at work or waiting" if found.open else ""
+    left = money(max(amount - found.spent - unspent, 0.0))
+    line = (
+        f"budget     {month_of(now)}: {money(found.spent)} of {money(amount)} spent{may_be}, {left} left ({VARIABLE})"
+    )
+    return [line, *_more(spent and spent.at_its_end, found.unknown)]
+
+
+def _without_budget(now: datetime, spent: MonthSpent | None) -> list[str]:
+    if not spent or not (spent.amount or spent.unknown):
+        return []
+    line = f"spent      {month_of(now)}: {money(spent.amount)}; {VARIABLE} is not set, so that nothing limits it"
+    return [line, *_more(spent.at_its_end, spent.unknown)]
+
+
+def _more(at_its_end: float | None, unknown: int) -> list[str]:
+    expected = f"about {money(at_its_end)} at its end, if scheduled runs go on as in the last {DAYS} days"
+    uncounted = f"without {number_of(unknown, 'call')} whose price is unknown"
+    return [f"           {words}" for words in (expected if at_its_end else "", uncounted if unknown else "") if words]

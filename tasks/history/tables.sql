@@ -1,5 +1,5 @@
 -- The tables of the history, as they are loaded from ledgers. When anything in this folder's SQL changes, a history
--- made before is made anew from the ledgers (`jury sync --rebuild`).
+-- made before is made anew from the ledgers (`jury store rebuild`).
 --
 -- Columns bear the names of the records' keys, so that rows are loaded by name, and hold what the docstrings of those
 -- fields say (comments.py); commented here are the columns that come from no record. There are no indexes: a run is
@@ -359,7 +359,7 @@ CREATE TABLE passports (
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE passports IS
-    'What judges were found to see and to keep to, by `jury passport`: one row a passport and line.';
+    'What judges were found to see and to keep to, by `jury judge exam`: one row a passport and line.';
 
 CREATE TABLE other_calls (
     calls_id VARCHAR NOT NULL,
@@ -397,7 +397,7 @@ CREATE TABLE baselines (
     restarted_at TIMESTAMP NOT NULL,
     "schema" INTEGER NOT NULL
 );
-COMMENT ON TABLE baselines IS 'Baselines that people began anew: one row a `jury baseline restart`.';
+COMMENT ON TABLE baselines IS 'Baselines that people began anew: one row a `jury alarms restart`.';
 
 -- Computed from the outcomes of all nights (watching.py), since a sum over nights that ends and begins again is no SQL.
 CREATE TABLE nights (
@@ -552,7 +552,7 @@ CREATE TABLE bridges (
 );
 COMMENT ON TABLE bridges IS
     'Whether a history may be continued with another judge, and with what offset: one row a bridge, candidate and '
-    'dimension, as `jury bridge` made it.';
+    'dimension, as `jury judge bridge` made it.';
 
 -- Computed from outcomes and labels (correcting.py), since an estimate by cross-fitting is no SQL.
 CREATE TABLE corrections (

@@ -1,4 +1,4 @@
-"""Import of labels: a table of labels, or the file of blind answers that a page of `jury label` saved."""
+"""Import of labels: a table of labels, or the file of blind answers that a page of `jury labels page` saved."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

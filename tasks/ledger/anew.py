@@ -95,7 +95,7 @@ def _finished_between(store: Path, evaluation: Evaluation, origin: str) -> Itera
     own = {run.name for run in evaluation.folders}
     for run in run_folders(store):
         if origin <= run.name < min(own) and (run / END).exists():
-            with suppress(InputError, FileNotFoundError):  # `sync` reports an unreadable one
+            with suppress(InputError, FileNotFoundError):  # `jury store sync` reports an unreadable one
                 start = read_start(run)
                 end = read_evaluation(store, start.evaluation_id).end if start.flow == evaluation.start.flow else None
                 if end and not end.stopped:

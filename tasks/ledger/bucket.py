@@ -27,7 +27,7 @@ BATCH_OBJECTS = 256
 _OPTIONS: dict[str, dict[str, Any]] = {
     "file": {"auto_mkdir": True},
     # More connections than botocore's ten, for thousands of small objects. Few attempts, since the next chunk or the
-    # next sync sends the failed objects again.
+    # next `jury store sync` sends the failed objects again.
     "s3": {"config_kwargs": {"max_pool_connections": 32, "retries": {"mode": "standard", "total_max_attempts": 3}}},
 }
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*|file:///.+")

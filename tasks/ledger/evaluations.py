@@ -63,7 +63,7 @@ def _any_shard(store: Path, evaluation_id: str) -> Path:
 
 
 def _finished(store: Path) -> Iterator[tuple[Path, RunStart]]:
-    """Yield all finished runs, oldest first. Unreadable ones are skipped, and `sync` reports them."""
+    """Yield all finished runs, oldest first. Unreadable ones are skipped, and `jury store sync` reports them."""
     for run in run_folders(store):
         with suppress(InputError):
             if (run / END).exists():

@@ -76,7 +76,8 @@ def read_page(store: Path, page_id: str) -> LabelPage:
     """
     if not _PAGE_ID.fullmatch(page_id) or not _place(store, page_id).exists():
         raise InputError(
-            f"{store} has made no page {page_id[:40]!r}: import the file into the store whose `jury label` made it"
+            f"{store} has made no page {page_id[:40]!r}: import the file into the store whose `jury labels page` "
+            "made it"
         )
     return ledger.read_record(_place(store, page_id), LabelPage)
 

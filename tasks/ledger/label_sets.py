@@ -81,7 +81,7 @@ class LabelSet(HistoryRecord):
     annotators: tuple[str, ...]
     """Persons named in the file; empty: nobody."""
     page: str = ""
-    """Page of `jury label` on which people gave them; empty: the file has another origin."""
+    """Page of `jury labels page` on which people gave them; empty: the file has another origin."""
     of_run: str = ""
     """Evaluation whose samples that page showed; empty: there was no page."""
     dataset_key: str = ""

@@ -83,7 +83,7 @@ def other_calls_of(store: Path, month: str) -> dict[str, list[OtherCall]]:
     found: defaultdict[str, list[OtherCall]] = defaultdict(list)
     for place in OTHER_CALLS.folders(store):
         if place.name[:6] >= month.replace("-", ""):  # a set is written after its calls were asked
-            with suppress(InputError, OSError):  # `sync` reports it
+            with suppress(InputError, OSError):  # `jury store sync` reports it
                 for row in OTHER_CALLS.read(place):
                     if row.asked_at.startswith(month):
                         found[row.asked_by or row.calls_id].append(row)

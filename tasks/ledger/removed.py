@@ -61,7 +61,7 @@ def revision_of(run: Path) -> int:
 
 
 def start_of(run: Path) -> RunStart | None:
-    """Return the start record of a run; None if it is damaged, which `sync` reports."""
+    """Return the start record of a run; None if it is damaged, which `jury store sync` reports."""
     with suppress(InputError, OSError):
         return read_start(run)
     return None

@@ -23,7 +23,7 @@ ORDER BY candidate, dimension_position(dimension), dimension;
 SELECT candidate, score, ci_low, ci_high, good, satisfied, missing, runs, best, vs_best, vs_best_low, vs_best_high
 FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
 
--- people: What people say of the scores (jury label)
+-- people: What people say of the scores (jury labels page)
 SELECT flow, candidate, dimension, score, ci_low, ci_high, corrected, corrected_low, corrected_high, labels, people,
        cannot_tell, agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared, people_agreed,
        people_agreed_low, people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why
@@ -36,7 +36,7 @@ FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension)
 -- controls: Control samples
 SELECT measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE run_id = $run;
 
--- passport: What the judge sees and keeps to (jury passport)
+-- passport: What the judge sees and keeps to (jury judge exam)
 SELECT title, state, right_answers, items, pass_mark, round(100 * guessing, 2) AS guessing, found,
        finished_at::DATE::VARCHAR AS day
 FROM passports

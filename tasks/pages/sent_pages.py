@@ -59,7 +59,7 @@ def _check_forgotten(remote: Remote) -> None:
     if (remote.folder / UNFINISHED).exists():
         raise InputError(
             f"no page is sent to {remote.bucket.url}: something that was to be forgotten is still on this machine, and "
-            f"`jury sync --store {remote.bucket.url}` removes it"
+            f"`jury store sync --store {remote.bucket.url}` removes it"
         )
 
 

@@ -120,7 +120,7 @@ def _command(judge: Judge, store: str) -> str:
     options = {"--judge.model": judge.model, "--judge.base-url": judge.base_url}
     options |= {"--judge.api-key-env": judge.api_key_env} if judge.api_key_env else {}
     options |= {"--store": store} if store not in (DEFAULT_STORE, default_store()) else {}
-    return " ".join(["jury passport", *(f"{name} {shlex.quote(value)}" for name, value in options.items())])
+    return " ".join(["jury judge exam", *(f"{name} {shlex.quote(value)}" for name, value in options.items())])
 
 
 def _titles(found: Sequence[CardLine]) -> str:

@@ -2,7 +2,7 @@
 
 A picture with decoded pixels gets its thumbnail at once. Any other is set aside unchanged, since its file may be
 overwritten. Processes of low priority make its thumbnail during the run, or a viewer makes it before that. Run as a
-module, this file is such a process. `jury sync` makes the thumbnails that a killed run left.
+module, this file is such a process. `jury store sync` makes the thumbnails that a killed run left.
 """
 
 import atexit

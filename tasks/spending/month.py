@@ -122,7 +122,7 @@ class Month:
         return dict(spent)
 
     def _costs(self, run: Path) -> dict[str, Spent]:
-        """Return the cost of a run by month; empty for an unreadable ledger, which `sync` reports."""
+        """Return the cost of a run by month; empty for an unreadable ledger, which `jury store sync` reports."""
         rows = run / JUDGMENTS
         if not rows.exists() or month_of(datetime.fromtimestamp(rows.stat().st_mtime, UTC)) < self.month:
             return {}

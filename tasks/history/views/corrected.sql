@@ -11,4 +11,4 @@ ORDER BY e.started_at DESC, c.run_id DESC, c.candidate, dimension_position(c.dim
 COMMENT ON VIEW corrected IS
     'Scores corrected by people (PPI++, from 15 labels on) beside the raw ones, a row an evaluation, candidate and '
     'dimension or tag, and how far judge and people, and people among themselves, agree; why: what keeps labels from '
-    'counting. Only of flows that have labels by a page of jury label.';
+    'counting. Only of flows that have labels by a page of jury labels page.';

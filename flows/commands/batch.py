@@ -1,6 +1,6 @@
-"""`jury collect`: progress of runs that wait for their batches, results of those that ended, and cancellation.
+"""`jury batch`: progress of runs that wait for their batches, results of those that ended, and cancellation.
 
-It checks the progress without Prefect, and starts a server only if a run can be ended and reported.
+A command checks the progress without Prefect, and starts a server only if a run can be ended and reported.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ import click
 from flows.commands.connection import answered, find_prefect, prepare_prefect
 from flows.commands.messages import say, warn
 from flows.commands.options import json_option, store_option
-from flows.commands.run import NOT_ALL_OK, OK, STOPPED, raise_fault, show_run
+from flows.commands.run import NOT_ALL_OK, OK, STOPPED, show_run
+from flows.commands.running import raise_fault
 from flows.commands.sections import Command
 from flows.runtime.process import ended_by_sigterm, run_async, run_to_end
 from flows.runtime.secrets import secret_block
@@ -28,32 +29,60 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command)
-@click.argument("run", default="", metavar="[RUN]")
-@click.option("--cancel", is_flag=True, help="Cancel the batches of this run; finished replies are taken in.")
+@click.argument("run", default="", metavar="[RUN]", help="Beginning of its id; empty: all runs that wait.")
 @json_option("Print scores and rates of the runs that ended as JSON.")
 @store_option
-def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
-    """Take in the replies that have arrived, for all runs or for RUN (the beginning of its id).
+def collect_runs(run: str, as_json: bool, store: str) -> int:
+    """Take in the replies that have arrived, for all runs or for one.
 
     Returns:
         0 if no run waits any more and all is ok; 3 if a run waits, or is not ok; 2 if a run was stopped or could not be
         checked.
     """
-    check_folder(store)
-    folder = Path(store).absolute()
-    found = [each for each in waiting_runs(folder) if each.startswith(run)]
-    if run and not found:
-        raise InputError(f"no run that waits is called {run!r}: `jury status` lists those that do")
-    if cancel and (not run or len(found) != 1):
-        raise InputError("--cancel takes the id of one run that waits, or its beginning: `jury status` lists them")
+    folder = _folder(store)
+    found = _waiting(folder, run)
     if not found:
         say("nothing waits")
         return OK
     find_prefect(folder)  # a key may be kept there, as a Secret block
-    if cancel:
-        asyncio.run(_cancel(folder, found[0]))
+    return _collect(folder, found, as_json)
+
+
+@click.command(cls=Command)
+@click.argument("run", metavar="RUN", help="Beginning of its id.")
+@json_option("Print scores and rates of the run as JSON, if it ended.")
+@store_option
+def cancel_run(run: str, as_json: bool, store: str) -> int:
+    """Cancel the batches of one run, and take in the replies that have arrived; return codes as `collect_runs` does."""
+    folder = _folder(store)
+    found = _waiting(folder, run)
+    if not run or len(found) != 1:
+        raise InputError(
+            f"name one run that waits, by its id or the beginning of it: {run!r} fits {len(found)}; `jury status` "
+            "lists them"
+        )
+    find_prefect(folder)  # a key may be kept there, as a Secret block
+    asyncio.run(_cancel(folder, found[0]))
+    return _collect(folder, found, as_json)
+
+
+def _folder(store: str) -> Path:
+    check_folder(store)
+    return Path(store).absolute()
+
+
+def _waiting(folder: Path, run: str) -> list[str]:
+    """Return the ids of waiting runs with this beginning; InputError if there is none and a run was named."""
+    found = [each for each in waiting_runs(folder) if each.startswith(run)]
+    if run and not found:
+        raise InputError(f"no run that waits is called {run!r}: `jury status` lists those that do")
+    return found
+
+
+def _collect(folder: Path, found: list[str], as_json: bool) -> int:
+    """Take in the replies of these runs; return the exit code."""
     ready, unasked = asyncio.run(_ready(folder, found, warn if as_json else say))
-    codes = _collect(folder, ready, as_json) if ready else []
+    codes = _end(folder, ready, as_json) if ready else []
     if unasked:
         codes.append(STOPPED)
     if len(ready) + unasked < len(found):
@@ -97,7 +126,7 @@ async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> 
     return ready, unasked
 
 
-def _collect(folder: Path, ready: list[str], as_json: bool) -> list[int]:
+def _end(folder: Path, ready: list[str], as_json: bool) -> list[int]:
     """End the runs, and show them; return the code of each."""
     prepare_prefect(folder)
     codes: list[int] = []

@@ -1,4 +1,4 @@
-"""`jury baseline restart`: a new baseline from the next scheduled run on, and the end of open alarms."""
+"""`jury alarms restart`: a new baseline from the next scheduled run on; and the lines of `jury status` about alarms."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -6,32 +6,24 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import left_to_sync, number_of, say
+from flows.commands.messages import left_to_sync, say
 from flows.commands.options import store_option
-from flows.commands.sections import Command, Group
-from tasks.comparing.alarms import Alarm, alarms, candidates_watched
+from flows.commands.sections import Command
+from tasks.comparing.alarms import Alarm, alarms, candidates_watched, newest_places
 from tasks.comparing.attribution import MovedJudge, moved_judges
 from tasks.errors import InputError
 from tasks.extensions.anchors import folder as anchors_folder
 from tasks.extensions.anchors import retire
+from tasks.history.asking import held_open
 from tasks.history.landing import land
 from tasks.ledger.alarm_records import FOLDER as ALARMS
 from tasks.ledger.alarm_records import restart_baseline
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.parameters import FLOWS
-from tasks.text import listed
+from tasks.text import listed, number_of
 
 
-@click.group(cls=Group)
-def command() -> None:
-    """Commands for baselines."""
-
-
-@command.command(
-    "restart",
-    cls=Command,
-    help="Let the next scheduled run be the first night of a new baseline, and end the alarms that are open.",
-)
+@click.command(cls=Command)
 @click.argument("flow", type=click.Choice(FLOWS), metavar="FLOW")
 @click.option(
     "--anchors",
@@ -93,3 +85,16 @@ def _moved(folder: Path, flow: str) -> list[MovedJudge]:
 def _tell_ended(ended: Sequence[Alarm | MovedJudge]) -> None:
     if ended:
         say(f"{number_of(len(ended), 'open alarm')} ended: {'; '.join(each.short for each in ended)}")
+
+
+def alarm_lines(store: Path) -> list[str]:
+    """Return lines about open alarms and the baselines of scheduled runs, as far as the history can be read."""
+    lines: list[str] = []
+    with suppress(InputError), held_open(store):
+        for alarm in (each for each in alarms(store) if each.is_open):
+            lines.append(f"alarm      {alarm.flow}: {alarm.short}; last measured {alarm.last_at:%Y-%m-%d}")
+        for moved in moved_judges(store):
+            last = f"last measured {moved.last_at:%Y-%m-%d}"
+            lines.append(f"alarm      {moved.flow}: {moved.short}; {last}; {moved.cure}")
+        lines += [f"baseline   {flow}, {place.words(flow)}" for flow, place in newest_places(store)]
+    return lines

@@ -1,4 +1,4 @@
-"""`jury passport`: test of a judge's vision and compliance, on drawn pictures with known answers."""
+"""`jury judge exam`: test of a judge's vision and compliance, on drawn pictures with known answers."""
 
 import asyncio
 import sys
@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from flows.commands.connection import find_prefect
-from flows.commands.messages import left_to_sync, number_of, printable_json, warn
+from flows.commands.messages import left_to_sync, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.sections import Command, Option
 from flows.runtime.secrets import secret_block
-from tasks.files import private_folder
 from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
@@ -22,25 +21,24 @@ from tasks.parameters import Judge, Probe
 from tasks.passport.making import calls_of, make_passport, new_passport_id
 from tasks.passport.wording import card_grid, meaning_lines, needed_failed, summary_line, told_lines
 from tasks.presentation.tables import console, grid_table
-from tasks.text import printable
+from tasks.text import number_of, printable
 
 PASSED, NOT_PASSED = 0, 3
 
 
-def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
+def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     """Ask all questions, store and print the card; return 3 if a line that any flow needs was not passed."""
     judge = parse_options(given, Probe).judge
     folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
-    private_folder(folder)
     remote = remote_of(store)
     card = asyncio.run(_made(folder, remote, judge, seed))
     from tasks.history.landing import land  # DuckDB, not needed before the end
 
-    with left_to_sync("`jury sync` loads the card into the history"):
+    with left_to_sync("`jury store sync` loads the card into the history"):
         land(folder)
     if remote:
-        with left_to_sync("`jury sync` sends the card to the other machines"):
+        with left_to_sync("`jury store sync` sends the card to the other machines"):
             exchange_passports(remote.bucket, folder)
             remote.send_folder(OTHER_CALLS.folder)
     if as_json:
@@ -74,13 +72,13 @@ def _progress(questions: int) -> Generator[Callable[[], None]]:
         yield lambda: bar.update(1)
 
 
-command = Command(
-    "passport",
+exam = Command(
+    "exam",
     params=[
         *model_options(Probe),
         Option(["--seed"], type=click.IntRange(0), default=1, show_default=True, help="Seed of the drawn pictures."),
         Option(["--json", "as_json"], is_flag=True, help="Print the card as JSON."),
     ],
-    callback=passport,
+    callback=_exam,
 )
-store_option(command)
+store_option(exam)

@@ -1,43 +1,46 @@
-"""`jury sync`: synchronization of the history with the ledgers, and of a remote store with its local copy."""
+"""`jury store sync` and `rebuild`: the history in step with the ledgers, and a remote store with its local copy."""
 
 from pathlib import Path
 
 import click
 
 from flows.commands.forget import finish_forgetting
-from flows.commands.labels import share_labels
-from flows.commands.messages import number_of, say, warn
+from flows.commands.messages import say, warn
 from flows.commands.options import store_option
-from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command
+from flows.commands.sharing import exchange_all, renew_pages
 from tasks.errors import InputError
 from tasks.forgetting.keeping import keep_days, remove_old
 from tasks.forgetting.plan import plan_of
 from tasks.history.database import HISTORY
-from tasks.history.landing import Landed, land
+from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
-from tasks.ledger.alarm_records import FOLDER as ALARMS
-from tasks.ledger.bridges import BRIDGES
-from tasks.ledger.label_pages import FOLDER as LABEL_PAGES
-from tasks.ledger.label_sets import label_folders
-from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.passports import exchange_passports, passport_folders
-from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.removed import drop_run, returned
 from tasks.pictures.thumbnails import make_waiting
+from tasks.text import number_of
 
 
 @click.command(cls=Command)
-@click.option("--rebuild", is_flag=True, help="Rebuild the history from all ledgers.")
 @store_option
-def command(rebuild: bool, store: str) -> int:
+def sync(store: str) -> int:
     """Load missing ledgers (of a remote store: of all machines) and print changes; return 2 if a ledger is left out."""
+    return _bring_in_step(store, anew=False)
+
+
+@click.command(cls=Command)
+@store_option
+def rebuild(store: str) -> int:
+    """Do what `sync` does, but rebuild the history from all ledgers."""
+    return _bring_in_step(store, anew=True)
+
+
+def _bring_in_step(store: str, anew: bool) -> int:
     folder = writable_folder(store)
     remote = remote_of(store)
     keep_days()  # a wrong value in the environment stops the command before any change
     if remote:
-        _exchange(remote)
+        exchange_all(remote)
     for run in returned(folder):
         drop_run(folder, run.run_id)
         print(f"run {run.run_id} was forgotten on {run.removed_at[:10]} and was here again: it is removed")
@@ -45,27 +48,14 @@ def command(rebuild: bool, store: str) -> int:
     if cleaned:
         finish_forgetting(folder, remote)
         print("the requested removal is complete, and the history is rebuilt")
-    once = (BRIDGES.folders, OTHER_CALLS.folders)
-    kept = (run_folders, label_folders, passport_folders, *once)
-    if not cleaned and not any(found(folder) for found in kept):
+    if not cleaned and not has_ledgers(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
-    done = rebuild_history(folder) if rebuild else land(folder)
+    done = rebuild_history(folder) if anew else land(folder)
     _report(done, folder)
     _tend_pictures(folder, remote)
     # A rebuilt history shows the same as the old one, so no page has changed.
-    renew_pages(store, () if rebuild else (*done.loaded, *done.corrected))
+    renew_pages(store, () if anew else (*done.loaded, *done.corrected))
     return 2 if done.left_out else 0
-
-
-def _exchange(remote: Remote) -> None:
-    sent, fetched = remote.send_all(), remote.fetch()
-    print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
-    share_labels(remote.bucket, remote.folder)
-    exchange_passports(remote.bucket, remote.folder)
-    for name in (ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES):
-        remote.share_folder(name)
-    if words := remote.bucket.skipped_words:
-        warn(words)
 
 
 def _report(done: Landed, folder: Path) -> None:

@@ -1,0 +1,101 @@
+"""`jury judge ping` and `endpoints`: one cheap question to a judge, and the known endpoints with documented facts."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flows.commands.connection import find_prefect
+from flows.commands.messages import aligned, left_to_sync, say
+from flows.commands.options import json_option, model_options, parse_options, store_option
+from flows.commands.sections import Command
+from flows.runtime.secrets import secret_block
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.known import RESOURCE, Endpoint, endpoint_named, endpoints
+from tasks.endpoint.requests import probe_request
+from tasks.kinds import KINDS
+from tasks.ledger.other_calls import OTHER_CALLS
+from tasks.ledger.remote import writable_folder
+from tasks.parameters import Judge, Probe
+from tasks.spending.other_calls import first_questions_noted
+from tasks.text import one_line
+
+MOST_PICTURES = max(len(kind.display.sides) for kind in KINDS)
+"""Pictures of a question in the kind of flow that shows the most."""
+LONGEST = 500
+"""Most characters shown of a reply."""
+
+
+def _ping(store: str, **given: Any) -> int:
+    """Ask the judge, and print its reply; return 3 if the reply cannot be used."""
+    judge = parse_options(given, Probe).judge
+    folder = writable_folder(store)
+    find_prefect(folder)  # a key may be kept there, as a Secret block
+    code = asyncio.run(_ask(judge, folder))
+    _load(folder)
+    return code
+
+
+ping = Command("ping", params=model_options(Probe), callback=_ping)
+store_option(ping)
+
+
+def _load(store: Path) -> None:
+    """Load the cost of the question into the history; the embedded judge has none."""
+    if not OTHER_CALLS.folders(store):
+        return
+    from tasks.history.landing import land  # DuckDB, not needed before the end
+
+    with left_to_sync("`jury store sync` loads what it cost"):
+        land(store)
+
+
+async def _ask(judge: Judge, store: Path) -> int:
+    async with Vlm(judge, secret=secret_block) as vlm, first_questions_noted(vlm, store):
+        reply = await vlm.probe(probe_request(MOST_PICTURES))
+    print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
+    print(one_line(reply.error or f"reply: {reply.text}", LONGEST))
+    if reply.not_sent:
+        say(f"left out because the endpoint refuses it: {', '.join(reply.not_sent)}")
+    return 0 if reply.status == "ok" else 3
+
+
+@click.command(cls=Command)
+@click.argument("name", default="", metavar="[NAME]", help="Empty: list them all.")
+@json_option("Print an array of objects, with all that is known.")
+def list_endpoints(name: str, as_json: bool) -> int:
+    """Print all endpoints, or the documented facts about one."""
+    shown = [endpoint_named(name)] if name else [*endpoints().values()]
+    if as_json:
+        print(json.dumps([each.model_dump(mode="json") for each in shown], indent=1, ensure_ascii=False))
+    elif name:
+        print("\n".join(_details(shown[0])))
+    else:
+        rows = [(each.name, each.title, each.address, each.key) for each in shown]
+        print("\n".join(aligned([("name", "what", "address", "key"), *rows])))
+        print("\n`jury judge endpoints NAME` prints the documented facts about one.")
+    return 0
+
+
+def _details(known: Endpoint) -> Iterator[str]:
+    """Yield the lines about one endpoint, one per fact; undocumented facts have none."""
+    yield f"{known.title}: --judge.base-url {known.address if known.has_resources else known.name}"
+    resource = f" ({RESOURCE}: the name of yours)" if known.has_resources else ""
+    facts = [
+        ("  address", known.address + resource),
+        ("  key", known.key),
+        ("  token limit", known.token_limit),
+        ("  reply format", known.reply_format),
+        ("  pictures", f"{known.pictures:,} a request" if known.pictures else ""),
+        ("  tiers", ", ".join(("standard", *known.tiers))),
+        ("  limits", known.limits),
+        ("  moderation", known.moderation),
+        ("  cache", known.caching),
+        *zip_longest(["  worth knowing"], known.worth_knowing, fillvalue=""),
+        ("  documentation", f"{known.page}, looked up {known.looked_up}"),
+    ]
+    yield from aligned([(fact, words) for fact, words in facts if words])
