@@ -14,18 +14,12 @@ from flows.commands.messages import aligned, left_to_sync, say
 from flows.commands.options import json_option, model_options, parse_options, store_option
 from flows.commands.sections import Command
 from flows.runtime.secrets import secret_block
-from tasks.endpoint.client import Vlm
 from tasks.endpoint.known import RESOURCE, Endpoint, endpoint_named, endpoints
-from tasks.endpoint.requests import probe_request
-from tasks.kinds import KINDS
 from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.remote import writable_folder
 from tasks.parameters import Judge, Probe
-from tasks.spending.other_calls import first_questions_noted
 from tasks.text import one_line
 
-MOST_PICTURES = max(len(kind.display.sides) for kind in KINDS)
-"""Pictures of a question in the kind of flow that shows the most."""
 LONGEST = 500
 """Most characters shown of a reply."""
 
@@ -55,8 +49,15 @@ def _load(store: Path) -> None:
 
 
 async def _ask(judge: Judge, store: Path) -> int:
+    # The judge's client and the kinds of judging, which a list of endpoints does not need.
+    from tasks.endpoint.client import Vlm
+    from tasks.endpoint.requests import probe_request
+    from tasks.kinds import KINDS
+    from tasks.spending.other_calls import first_questions_noted
+
+    most_pictures = max(len(kind.display.sides) for kind in KINDS)
     async with Vlm(judge, secret=secret_block) as vlm, first_questions_noted(vlm, store):
-        reply = await vlm.probe(probe_request(MOST_PICTURES))
+        reply = await vlm.probe(probe_request(most_pictures))
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
     print(one_line(reply.error or f"reply: {reply.text}", LONGEST))
     if reply.not_sent:

@@ -15,7 +15,6 @@ from tasks.labels.importing import about_no_sample, import_labels
 from tasks.ledger.label_pages import DISAGREEMENTS, FOLDER, UNIFORM
 from tasks.ledger.label_sets import LabelSet, label_folders, labels_words, read_label_set, remove_labels
 from tasks.ledger.remote import local_cache, remote_of, writable_folder
-from tasks.pages.label_page import write_label_page
 from tasks.parameters import FLOWS
 from tasks.text import number_of
 
@@ -60,6 +59,8 @@ def write_pages(
     target = Path(output).expanduser()
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
+    from tasks.pages.label_page import write_label_page  # Jinja, which the other commands do not need
+
     folder = writable_folder(store)
     asked = Asked(number, people, overlap, seed, ask, disagreements, candidate)
     pages = make_pages(folder, run, asked)
