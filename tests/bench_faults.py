@@ -1,4 +1,4 @@
-"""Benchmark: whole runs beside a judge that always fails some figures (`make bench-faults`, about forty minutes).
+"""Benchmark: whole runs beside a judge that always fails some figures (`make bench-faults`, about 45 minutes).
 
 100 figures, 400 calls of 50 ms; every fault of `faulty_judges`, for one call, one figure, five figures, half and all of
 them, with 6 and 16 calls in flight. Each row: the samples judged, the exit code, requests about bad figures, the most
@@ -31,7 +31,7 @@ LENGTH = max(CALL, MOST_FAILURES * (TIMEOUT + 4 * RETRY_SECONDS))
 """Seconds that one call without a reply may take: L in the bound."""
 SHARES = {"one call": 1, "one figure": 1, "five figures": 5, "half": FIGURES // 2, "all": FIGURES}
 CONCURRENCIES = (6, 16)
-AT_ONCE = 4
+AT_ONCE = 2
 """Rows measured side by side: nearly all of their time is waiting."""
 
 
