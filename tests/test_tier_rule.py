@@ -36,6 +36,28 @@ def test_one_tier(first: str, second: str, expected: str) -> None:
     assert tier(first, second) == expected
 
 
+def test_two_dimensions_have_the_published_rule_in_all_256_answers(diagram: Rubric) -> None:
+    def published(*verdicts: str) -> str:
+        named = set(verdicts) & {M, H}
+        return named.pop() if len(named) == 1 else "Tie"
+
+    for answers in product(VERDICTS, repeat=4):
+        first = published(*answers[:2])
+        assert combine(diagram, *answers).outcome == (published(*answers[2:]) if first == "Tie" else first)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        ((M,), M), ((H,), H), ((G,), "Tie"), ((X,), "Tie"),
+        ((M, M, H), M), ((M, H, H), H), ((M, G, X), M), ((M, H, B), "Tie"), ((G, B, X), "Tie"),
+        ((M, M, H, H), "Tie"), ((M, M, H, G), M), ((H, G, G, G), H), ((M, M, M, H, H), M), ((H, H, H, M, B), H),
+    ],
+)  # fmt: skip
+def test_a_tier_of_any_size_goes_to_the_side_with_more_verdicts(verdicts: tuple[str, ...], expected: str) -> None:
+    assert tier(*verdicts) == expected == tier(*reversed(verdicts))
+
+
 def test_all_answers_on_diagrams_and_plots_are_counted_and_the_rule_is_symmetric(diagram: Rubric, plot: Rubric) -> None:
     found = {answers: combine(diagram, *answers).outcome for answers in product(VERDICTS, repeat=4)}
     assert Counter(found.values()) == {M: 110, H: 110, "Tie": 36}
@@ -166,6 +188,84 @@ def test_a_forfeit_scores_nothing_on_all_five_and_no_reference_is_not_scored(dia
     assert [each.score for each in forfeit.dimensions] == [0, 0, 0, 0] and forfeit.score == 0
     missing = undecided(Lack("no_reference", "no Human picture"), diagram)
     assert [each.score for each in missing.dimensions] == [None] * 4 and missing.score is None
+
+
+# Dimensions of a user's own
+
+
+WIDER = (*ASKED, "novelty")
+
+
+def wider(rubric: Rubric, *names: str, number: int = 2, **changes: Any) -> Rubric:
+    """The rubric with more dimensions in a tier."""
+    like = rubric.prompt("aesthetics")
+    more = [like.model_copy(update={"dimension": name, "tier": number, **changes}) for name in names or ("novelty",)]
+    return rubric.model_copy(update={"prompts": (*rubric.prompts, *more)})
+
+
+def test_a_fifth_dimension_has_a_voice_in_its_tier(diagram: Rubric) -> None:
+    def said(number: int, *verdicts: str) -> Overall:
+        return overall(dict(zip(WIDER, verdicts, strict=True)), wider(diagram, number=number))
+
+    assert said(2, G, G, M, H, M)[:2] == (M, "tier 2") and said(1, G, G, M, M, H)[:2] == (H, "tier 1")
+    assert said(1, M, H, H, H, G).outcome == H and said(1, M, H, H, H, M).outcome == M
+    assert said(2, G, B, M, G, H).path == (
+        "tier 1: faithfulness Both are good, readability Both are bad -> Tie; "
+        "tier 2: conciseness Model, aesthetics Both are good, novelty Human -> Tie"
+    )
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_five_dimensions_are_as_every_allowed_answer_in_a_missing_place_says(diagram: Rubric, number: int) -> None:
+    """By going through all answers: what is known without a verdict, and which one alone would change the outcome."""
+    rubric = wider(diagram, number=number, verdicts=(H, G))
+    allowed = [rubric.prompt(name).verdicts for name in WIDER]
+    whole = {answers: overall(dict(zip(WIDER, answers, strict=True)), rubric)[:2] for answers in product(*allowed)}
+    for given in product(*([M, H, G, None],) * 4, [H, G, None]):
+        filled = product(*([said] if said else some for said, some in zip(given, allowed, strict=True)))
+        found = {whole[answers] for answers in filled}
+        outcomes, tiers = {outcome for outcome, _ in found}, {deciding for _, deciding in found}
+        known = (outcomes.pop(), tiers.pop() if len(tiers) == 1 else "either") if len(outcomes) == 1 else (None, "")
+        assert overall(dict(zip(WIDER, given, strict=True)), rubric)[:2] == known
+    for answers, (outcome, _) in list(whole.items())[::7]:
+        turned = {
+            name
+            for at, name in enumerate(WIDER)
+            if any(whole[*answers[:at], other, *answers[at + 1 :]][0] != outcome for other in allowed[at])
+        }
+        assert set(pivotal(dict(zip(WIDER, answers, strict=True)), rubric)) == turned
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        ([M, H, G], [M, M, H], [G], [M, B, H], [H, H, M]),
+        ([M, G], [H, G], [M, H], [M, None, H], [M, G, G]),
+        ([M, G], [M], [None], [M, H], [H, M]),
+        ([M, G], [B], [None], [M, H], [H, M]),
+    ],
+)
+def test_chances_of_five_dimensions_are_those_of_all_draws(
+    diagram: Rubric, votes: tuple[list[str | None], ...]
+) -> None:
+    rubric = wider(diagram)
+    draws = [[said for said in some if said] or [None] for some in votes]
+    drawn = Counter(overall(dict(zip(WIDER, draw, strict=True)), rubric).outcome for draw in product(*draws))
+    shares = tuple(drawn[outcome] / drawn.total() for outcome in (M, "Tie", H))
+    cast: Any = {name: {"human_first": some} for name, some in zip(WIDER, votes, strict=True)}
+    found = chances(cast, {name: some[0] for name, some in zip(WIDER, votes, strict=True)}, rubric)
+    assert found == (None if None in drawn else pytest.approx(shares))
+
+
+def test_chances_of_many_dimensions_are_not_drawn_one_by_one(diagram: Rubric) -> None:
+    """Thirty questions of M, H or neutral alike have more draws than could be counted."""
+    names = [f"own_{number}" for number in range(26)]
+    rubric = wider(diagram, *names)
+    every = {prompt.dimension: [M, H, G] for prompt in rubric.prompts}
+    cast: Any = {name: {"human_first": votes} for name, votes in every.items()}
+    found = chances(cast, dict.fromkeys(every, G), rubric)
+    assert found and found.model == found.human and sum(found) == pytest.approx(1)
+    assert overall(dict.fromkeys(every, None), rubric).outcome is None
 
 
 # What an outcome hangs on

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import product
-from math import prod
 from typing import NamedTuple
 
 from tasks.kinds.values import Chances, Decided, Lack, last_attempts
@@ -19,6 +18,7 @@ from tasks.statistics.scores import verdict_score
 AGGREGATION = "1"
 """Version of the rules below; part of the protocol key."""
 
+TIERS = (1, 2)
 
 Cast = Mapping[str, Mapping[Order, Sequence[str | None]]]
 """Dimension -> order -> its votes, the first one first; None: a vote that is not ok."""
@@ -76,10 +76,24 @@ def pairwise_prompts(rubric: Rubric) -> tuple[PairwisePrompt, ...]:
     return tuple(prompt for prompt in rubric.prompts if isinstance(prompt, PairwisePrompt))
 
 
-def tier(first: str, second: str) -> str:
-    """Apply the rule of one tier: the winner that both name, or that one names beside a neutral; otherwise Tie."""
-    winners = {first, second} & WINNERS
-    return winners.pop() if len(winners) == 1 else TIE
+def tier(*verdicts: str) -> str:
+    """Apply the rule of one tier: the side that more of its verdicts name wins; if they are level, it is a Tie.
+
+    A verdict for Model or Human is one voice for that side, a neutral one is none. For two dimensions this is the
+    published rule: the winner that both name, or that one names beside a neutral; otherwise Tie. For one, it is that
+    verdict. For more, it is the only rule that treats all dimensions alike and both sides alike, and that lets one more
+    voice for a side break a tie (May, 1952).
+    """
+    return _winner(sum(map(_voice, verdicts)))
+
+
+def _voice(verdict: str) -> int:
+    return {"Model": 1, "Human": -1}.get(verdict, 0)
+
+
+def _winner(lead: int) -> str:
+    """Return the winner of a tier in which so many more verdicts name Model than Human."""
+    return TIE if lead == 0 else "Model" if lead > 0 else "Human"
 
 
 class Overall(NamedTuple):
@@ -95,28 +109,45 @@ def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
 
     Args:
         verdicts: dimension -> verdict, None if it is missing.
-        rubric: defines the two dimensions of each tier and the allowed verdicts of each dimension.
+        rubric: defines the dimensions of each tier and the allowed verdicts of each dimension.
 
     Returns:
         Outcome (Model, Human, Tie). With missing verdicts it is None, unless all their allowed values give the same
         outcome. The tier is `either` if the missing values would decide it.
     """
     given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
-    missing = [prompt for prompt in pairwise_prompts(rubric) if prompt.dimension not in given]
-    names = [prompt.dimension for prompt in missing]
-    possible = [
-        _two_tiers({**given, **dict(zip(names, values, strict=True))}, rubric)
-        for values in product(*(prompt.verdicts for prompt in missing))
-    ]
-    if not missing:
-        return possible[0]
-    outcomes = sorted({result.outcome for result in possible if result.outcome})
+    names = [prompt.dimension for prompt in pairwise_prompts(rubric) if prompt.dimension not in given]
+    if not names:
+        return _two_tiers(given, rubric)
+    first, second = (_leads(number, given, rubric) for number in TIERS)
+    outcomes, tiers = _possible(first, second)
+    missing = f"{' and '.join(names)} missing"
     if len(outcomes) > 1:
-        return Overall(None, "", f"{' and '.join(names)} missing: the outcome could be {' or '.join(outcomes)}")
-    tiers = {result.tier for result in possible}
+        return Overall(None, "", f"{missing}: the outcome could be {' or '.join(outcomes)}")
     said = ", ".join(f"{name} {verdict}" for name, verdict in given.items())
-    path = f"{said}; {' and '.join(names)} missing, but every allowed answer leads to {outcomes[0]}"
-    return Overall(outcomes[0], tiers.pop() if len(tiers) == 1 else "either", path)
+    path = f"{said}; {missing}, but every allowed answer leads to {outcomes[0]}"
+    return Overall(outcomes[0], tiers[0] if len(tiers) == 1 else "either", path)
+
+
+def in_tier(number: int, rubric: Rubric) -> list[PairwisePrompt]:
+    """Return the prompts of a tier, in the order of the rubric."""
+    return [prompt for prompt in pairwise_prompts(rubric) if prompt.tier == number]
+
+
+def _leads(number: int, given: Mapping[str, str], rubric: Rubric) -> frozenset[int]:
+    """Return by how many verdicts Model may lead in a tier, over all allowed values of those that are not given."""
+    leads = {0}
+    for prompt in in_tier(number, rubric):
+        verdicts = [given[prompt.dimension]] if prompt.dimension in given else prompt.verdicts
+        leads = {lead + _voice(verdict) for lead in leads for verdict in verdicts}
+    return frozenset(leads)
+
+
+def _possible(first: Iterable[int], second: Iterable[int]) -> tuple[list[str], list[str]]:
+    """Return the outcomes that these leads in both tiers allow, sorted, and the tiers that may decide."""
+    of_first, of_second = set(map(_winner, first)), set(map(_winner, second))
+    tiers = [name for name, decides in (("tier 1", of_first != {TIE}), ("tier 2", TIE in of_first)) if decides]
+    return sorted((of_first - {TIE}) | (of_second if TIE in of_first else set[str]())), tiers
 
 
 def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
@@ -128,9 +159,9 @@ def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
 
 
 def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple[str, str]:
-    one, other = (prompt.dimension for prompt in pairwise_prompts(rubric) if prompt.tier == number)
-    result = tier(verdicts[one], verdicts[other])
-    return result, f"tier {number}: {one} {verdicts[one]}, {other} {verdicts[other]} -> {result}"
+    given = {prompt.dimension: verdicts[prompt.dimension] for prompt in in_tier(number, rubric)}
+    result = tier(*given.values())
+    return result, f"tier {number}: {', '.join(f'{name} {verdict}' for name, verdict in given.items())} -> {result}"
 
 
 def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decided:
@@ -203,15 +234,35 @@ def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> C
         verdicts: dimension -> merged verdict of its votes, None if it is missing.
         rubric: see `overall`.
     """
-    names = [name for name, verdict in verdicts.items() if verdict is not None]
+    known = {name for name, verdict in verdicts.items() if verdict is not None}
     orders: list[Order] = list(dict.fromkeys(order for by_order in cast.values() for order in by_order))
-    found: defaultdict[str | None, Fraction] = defaultdict(Fraction)
+    found: defaultdict[str, Fraction] = defaultdict(Fraction)
     for order in orders:
-        for draw in product(*(_weights(cast[name][order]).items() for name in names)):
-            drawn = dict(zip(names, (verdict for verdict, _ in draw), strict=True))
-            weight = prod((weight for _, weight in draw), start=Fraction(1, len(orders)))
-            found[overall({**verdicts, **drawn}, rubric).outcome] += weight
-    return None if None in found else Chances(*(float(found[outcome]) for outcome in ("Model", TIE, "Human")))
+        votes = {name: _weights(by_order[order]) for name, by_order in cast.items() if name in known}
+        first, second = (_drawn_leads(number, votes, rubric) for number in TIERS)
+        for (one, weight), (other, of_other) in product(first.items(), second.items()):
+            outcomes, _ = _possible(one, other)
+            if len(outcomes) > 1:
+                return None
+            found[outcomes[0]] += weight * of_other / len(orders)
+    return Chances(*(float(found[outcome]) for outcome in ("Model", TIE, "Human")))
+
+
+def _drawn_leads(
+    number: int, votes: Mapping[str, Mapping[str, Fraction]], rubric: Rubric
+) -> Mapping[frozenset[int], Fraction]:
+    """Return the leads that a tier may have after a draw (several, if a verdict is missing) -> probability of the draw.
+
+    It adds up one dimension after the other, because the number of draws grows exponentially with them.
+    """
+    drawn = {_leads(number, dict.fromkeys(votes, TIE), rubric): Fraction(1)}
+    for prompt in in_tier(number, rubric):
+        if prompt.dimension in votes:
+            moved: defaultdict[frozenset[int], Fraction] = defaultdict(Fraction)
+            for (leads, weight), (verdict, share) in product(drawn.items(), votes[prompt.dimension].items()):
+                moved[frozenset(lead + _voice(verdict) for lead in leads)] += weight * share
+            drawn = moved
+    return drawn
 
 
 def _weights(votes: Sequence[str | None]) -> Mapping[str, Fraction]:
