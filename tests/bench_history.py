@@ -145,7 +145,7 @@ def questions(store: Path) -> Iterator[tuple[str, str]]:
     previous = since_last(store, figures, 1)[0].before.run_id
     for name in queries.names():
         yield f"report {name}", queries.question(name, run=figures, previous=previous, since="2020-01-01")
-    for name in ("scores", "aspects", "six_tags", "trend", "samples", "reasons"):
+    for name in ("scores", "aspects", "all_tags", "trend", "samples", "reasons"):
         yield f"report {name}, images", queries.question(name, run=images)
 
 

@@ -1,10 +1,11 @@
 """What the views make of the rows that were loaded."""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import RUN, end, judgment, other_call, outcome, start, write_run
+from factories import DIMENSIONS, RUN, end, judgment, other_call, outcome, start, write_run
 from written_history import ask, keep, whole_run
 
 from tasks.history.asking import catalog, query
@@ -12,8 +13,7 @@ from tasks.history.landing import land, missing
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
-from tasks.records import ANCHOR, OVERALL, Judgment
-from tasks.rubrics.rubric import DIMENSION_SEQUENCE
+from tasks.records import ANCHOR, OVERALL, DimensionOutcome, Judgment
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
@@ -169,7 +169,7 @@ PROTOCOLS = [
 ]  # fmt: skip
 
 
-def test_protocols_keys_and_dimensions_are_the_same_in_sql_and_python(store: Path) -> None:
+def test_protocols_and_keys_are_the_same_in_sql_and_python(store: Path) -> None:
     sql = "SELECT protocol_differences(map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"
     for one, other in PROTOCOLS:
         given = [list(one), list(one.values()), list(other), list(other.values())]
@@ -177,9 +177,27 @@ def test_protocols_keys_and_dimensions_are_the_same_in_sql_and_python(store: Pat
     sql = "SELECT joint_key(key, key <> '') FROM (SELECT unnest($1::VARCHAR[] || ['']) AS key)"
     for keys in (["k1"], ["k1", "k1"], ["k2", "k1"], ["k2", "k1", "k3", "k1"]):
         assert query(store, sql, values=[keys]).rows == [(joint_key(keys),)]
-    named = [OVERALL, "of a prompt set", *reversed(DIMENSION_SEQUENCE)]
-    sql = "SELECT list(one ORDER BY dimension_position(one)) FROM (SELECT unnest($1::VARCHAR[]) AS one)"
-    assert query(store, sql, values=[named]).rows == [([*DIMENSION_SEQUENCE, "of a prompt set", OVERALL],)]
+
+
+def test_dimensions_stand_in_the_order_of_the_evaluations_own_prompt_set(tmp_path: Path) -> None:
+    """One of a run in shards, one before and one after a set got a dimension: its trend stays in one piece."""
+    added = ("faithfulness", "novelty", *DIMENSIONS[1:])
+    for day, names in (("19", DIMENSIONS), ("20", added)):
+        for shard in (1, 2):
+            part = {"evaluation_id": f"e{day}", "shard": shard, "shards": 2, "dimensions": names}
+            rows = [outcome(f"s{shard}", dimensions=tuple(DimensionOutcome(
+                dimension=name, verdict="Model", score=100.0, votes=1, ok_votes=1) for name in names))]  # fmt: skip
+            begun = start(
+                f"202611{day}T120000-diagram-0000a{shard}", started_at=f"2026-11-{day}T12:00:00+00:00", **part
+            )
+            write_run(tmp_path, begun, rows, end())
+    land(tmp_path)
+    told = "SELECT dimension FROM leaderboard WHERE run_id = 'e20'"
+    assert [name for (name,) in query(tmp_path, told).rows] == [*added, OVERALL]
+    trend = [tuple(row) for row in query(tmp_path, "SELECT dimension, run_id FROM trend").rows]
+    seen = [name for name in (*added, OVERALL) for _ in range(1 if name == "novelty" else 2)]
+    assert sorted(name for name, _ in trend) == sorted(seen)
+    assert [name for name, _ in groupby(trend, key=lambda row: row[0])] == [*added, OVERALL]
 
 
 def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path) -> None:

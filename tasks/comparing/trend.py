@@ -52,7 +52,8 @@ def trend_points(store: Path, start: RunStart) -> list[Point]:
         WHERE flow = $1 AND dataset = $2 AND judge = $3 AND prompt_set = $4 AND list_contains($5, candidate)
           AND list_contains($6, dimension)
         QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
-        ORDER BY candidate, dimension_position(dimension), started_at"""
+        ORDER BY candidate, max(dimension_position(run_id, dimension)) OVER (PARTITION BY candidate, dimension),
+            dimension, started_at"""
     dimensions = list(kind_of(start.flow).headline_dimensions(start))
     series = (start.flow, start.dataset, start.judge, start.prompt_set, list(start.candidates), dimensions)
     return joined(store, start.flow, [Point(*row) for row in query(store, sql, values=series).rows])

@@ -23,12 +23,13 @@ from tasks.kinds.values import Measure
 from tasks.records import OVERALL
 from tasks.statistics.paired import Difference
 
-TAGS = 6
-"""Number of tags in the overall score of generated images."""
+_TAGS = """
+    SELECT count(DISTINCT tag)
+    FROM (SELECT unnest(dimensions) AS tag FROM evaluations WHERE list_contains(?, run_id))"""
 
 
 class _Member(NamedTuple):
-    """Candidate of a group, with its newest runs: one, or for the six tags together one of each flow."""
+    """Candidate of a group, with its newest runs: one, or for all tags together one of each flow."""
 
     flow: str
     dataset_key: str
@@ -56,11 +57,12 @@ def compare_with_best(master: Master) -> None:
 def _rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str, Any]]:
     sides = {member.candidate: _side(db, member) for member in members}
     together = not members[0].flow
-    best = max(sides, key=lambda candidate: _headline(sides[candidate], together))
+    tags = _number_of_tags(db, members) if together else 0
+    best = max(sides, key=lambda candidate: _headline(sides[candidate], tags))
     for member in members:
         own = sides[member.candidate]
         found = {} if member.candidate == best else _differences(sides[best], own)
-        shown = {OVERALL: _joined(found)} if together else {name: _told(each) for name, each in found.items()}
+        shown = {OVERALL: _joined(found, tags)} if together else {name: _told(each) for name, each in found.items()}
         for dimension in [OVERALL] if together else [measure.dimension for measure in sides[best]]:
             told = shown.get(dimension, {})
             yield {**member._asdict(), "runs": list(member.runs), "best": best, "dimension": dimension, **told}
@@ -82,11 +84,17 @@ def _series(db: Connection, run_id: str, candidate: str) -> Series:
     return series(kind_of(flow).measured(compared(*row)) for row in rows)
 
 
-def _headline(side: _Side, together: bool) -> float:
-    """Return the score that selects the best: the flow's own, or the mean of the six tags; below 0: there is none."""
+def _number_of_tags(db: Connection, members: Sequence[_Member]) -> int:
+    """Return the number of tags in the overall score: all that a run of the group asks about."""
+    [number] = db.execute(_TAGS, [[run for member in members for run in member.runs]]).fetchone() or (0,)
+    return number
+
+
+def _headline(side: _Side, tags: int) -> float:
+    """Return the score that selects the best: the flow's own, or the mean of all tags; below 0: there is none."""
     means = [fmean(units.values()) for units in side.values() if units]
-    if together:
-        return fmean(means) if len(means) == TAGS else -1.0
+    if tags:
+        return fmean(means) if len(means) == tags else -1.0
     return next(iter(means), -1.0)
 
 
@@ -99,18 +107,18 @@ def _told(found: Difference) -> dict[str, Any]:
     return {"n": found.n, "change": found.change, "ci_low": found.ci_low, "ci_high": found.ci_high}
 
 
-def _joined(tags: Mapping[str, Difference]) -> dict[str, Any]:
-    """Return the mean over the six tags; empty if one is missing.
+def _joined(found: Mapping[str, Difference], tags: int) -> dict[str, Any]:
+    """Return the mean over all tags; empty if one is missing.
 
     Independent intervals add up as squares (MOVER; Zou and Donner, 2008).
     """
-    changes = [each.change for each in tags.values() if each.change is not None]
-    if len(changes) < TAGS:
+    changes = [each.change for each in found.values() if each.change is not None]
+    if len(changes) < tags:
         return {}
     change, ends = fmean(changes), {}
-    known = [(each.change, each.ci_low, each.ci_high) for each in tags.values()]
+    known = [(each.change, each.ci_low, each.ci_high) for each in found.values()]
     if all(None not in each for each in known):
-        below = hypot(*((middle or 0.0) - (low or 0.0) for middle, low, _ in known)) / TAGS
-        above = hypot(*((high or 0.0) - (middle or 0.0) for middle, _, high in known)) / TAGS
+        below = hypot(*((middle or 0.0) - (low or 0.0) for middle, low, _ in known)) / tags
+        above = hypot(*((high or 0.0) - (middle or 0.0) for middle, _, high in known)) / tags
         ends = {"ci_low": change - below, "ci_high": change + above}
-    return {"n": sum(each.n for each in tags.values()), "change": change, **ends}
+    return {"n": sum(each.n for each in found.values()), "change": change, **ends}

@@ -37,12 +37,12 @@ MEMBERS = """
             PARTITION BY flow, dataset_key, protocol_key, candidate ORDER BY started_at DESC, run_id DESC) = 1
     ), of_tags AS (
         SELECT dataset_key, judged_by, candidate, run_id, dimensions FROM judged
-        WHERE list_has_all(six_tags(), dimensions)
+        WHERE list_contains(image_flows(), flow)
         QUALIFY row_number() OVER (
             PARTITION BY flow, dataset_key, judged_by, candidate ORDER BY started_at DESC, run_id DESC) = 1
     ), together AS (
         SELECT '' AS flow, dataset_key, judged_by AS alike, candidate, list(run_id ORDER BY run_id) AS runs FROM of_tags
-        GROUP BY ALL HAVING sum(len(dimensions)) = len(six_tags())
+        GROUP BY ALL HAVING list_has_all(flatten(list(dimensions)), six_tags())
     ), of_several AS (
         SELECT * FROM of_flows WINDOW one AS (PARTITION BY flow, dataset_key, alike)
         QUALIFY min(runs) OVER one <> max(runs) OVER one
@@ -53,7 +53,7 @@ MEMBERS = """
 """Newest measured run of each candidate, grouped by equal flow, dataset key and protocol key; for generated images also
 over the four flows, as in `t2i_leaderboard`.
 
-Columns: flow (empty: the six tags together), dataset_key, alike, candidate, runs.
+Columns: flow (empty: all tags together), dataset_key, alike, candidate, runs.
 """
 BEST_DUE = f"""
     SELECT DISTINCT flow, dataset_key, alike

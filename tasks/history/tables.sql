@@ -507,11 +507,11 @@ CREATE TABLE versus_best (
 COMMENT ON TABLE versus_best IS
     'Candidates whose newest measured runs are different ones, judged alike, beside the best of them: paired differences '
     'on the samples (prompts) that both scored. leaderboard and t2i_leaderboard have them as vs_best.';
-COMMENT ON COLUMN versus_best.flow IS 'Flow; empty: the six tags of generated images together, over four flows.';
+COMMENT ON COLUMN versus_best.flow IS 'Flow; empty: all tags of generated images together, over four flows.';
 COMMENT ON COLUMN versus_best.dataset_key IS 'Equal for all that stand beside each other.';
-COMMENT ON COLUMN versus_best.alike IS 'protocol_key; of the six tags together judge_key and prompt_set.';
+COMMENT ON COLUMN versus_best.alike IS 'protocol_key; of all tags together judge_key and prompt_set.';
 COMMENT ON COLUMN versus_best.candidate IS 'System whose figures or images were judged.';
-COMMENT ON COLUMN versus_best.runs IS 'Its newest measured evaluation; of the six tags together one of each flow.';
+COMMENT ON COLUMN versus_best.runs IS 'Its newest measured evaluation; of all tags together one of each flow.';
 COMMENT ON COLUMN versus_best.best IS 'The candidate with the highest score.';
 COMMENT ON COLUMN versus_best.dimension IS 'Dimension or tag; overall.';
 COMMENT ON COLUMN versus_best.n IS 'Pairs; NULL, like all that follows, for the best one itself.';

@@ -12,7 +12,7 @@ from tasks.kinds.values import Measure, Measured
 from tasks.statistics.paired import Difference, difference
 
 ALL_PROMPTS = "all prompts"
-"""Name of the flow's own score in a flow with several tags; `overall` would mean the mean of all six tags."""
+"""Name of the flow's own score in a flow with several tags; `overall` would mean the mean of the tags of all flows."""
 
 
 @dataclass(frozen=True)

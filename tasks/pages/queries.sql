@@ -9,7 +9,7 @@ FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
 SELECT * FROM scores WHERE run_id = $run AND "grouping" = 'all'
-ORDER BY candidate, dimension_position(dimension), dimension;
+ORDER BY candidate, dimension_position(run_id, dimension), dimension;
 
 -- groups: Scores by category and difficulty
 SELECT * FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
@@ -17,10 +17,10 @@ ORDER BY "grouping", group_name, candidate;
 
 -- aspects: Scores of the aspects
 SELECT * FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
-ORDER BY candidate, dimension_position(dimension), dimension;
+ORDER BY candidate, dimension_position(run_id, dimension), dimension;
 
--- six_tags: The six tags together
-SELECT candidate, score, ci_low, ci_high, good, satisfied, missing, runs, best, vs_best, vs_best_low, vs_best_high
+-- all_tags: All tags together
+SELECT candidate, score, ci_low, ci_high, good, satisfied, tags, missing, runs, best, vs_best, vs_best_low, vs_best_high
 FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
 
 -- people: What people say of the scores (jury labels page)
@@ -31,7 +31,7 @@ FROM corrected WHERE run_id = $run;
 
 -- rates: Order and votes
 SELECT candidate, dimension, measure, n, value, ci_low, ci_high, "method"
-FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension), dimension;
+FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(run_id, dimension), dimension;
 
 -- controls: Control samples
 SELECT measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE run_id = $run;
@@ -75,17 +75,18 @@ SELECT t.candidate, t.dimension, t.started_at, t.run_id, t.n, t.scored, t.score,
 FROM trend t JOIN evaluations e USING (flow, dataset, judge, prompt_set)
 WHERE e.run_id = $run AND list_contains(e.candidates, t.candidate) AND t.started_at <= e.started_at
 QUALIFY dense_rank() OVER (ORDER BY t.started_at DESC, t.run_id DESC) <= 60
-ORDER BY t.candidate, t.dimension <> 'overall', dimension_position(t.dimension), t.dimension, t.started_at, t.run_id;
+ORDER BY t.candidate, t.dimension <> 'overall', max(dimension_position(t.run_id, t.dimension)) OVER (
+    PARTITION BY t.candidate, t.dimension), t.dimension, t.started_at, t.run_id;
 
 -- changes: What changed most
 WITH judged AS (
-    SELECT run_id, candidate, sample_id, dimension, score,
+    SELECT run_id, candidate, sample_id, dimension, dimension_position(run_id, dimension) AS place, score,
            coalesce(verdict, CASE WHEN status = 'forfeit' THEN status ELSE score::DECIMAL(5, 2)::VARCHAR END, 'missing')
                AS verdict
     FROM verdicts
 )
 SELECT candidate, sample_id, max(n.score - b.score) FILTER (dimension = 'overall') AS change,
-       list(dimension || ': ' || b.verdict || ' → ' || n.verdict ORDER BY dimension_position(dimension))
+       list(dimension || ': ' || b.verdict || ' → ' || n.verdict ORDER BY n.place)
            FILTER (n.verdict <> b.verdict) AS what
 FROM judged n JOIN judged b USING (candidate, sample_id, dimension)
 WHERE n.run_id = $run AND b.run_id = $previous
@@ -103,7 +104,7 @@ FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run;
 SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, reasoning, error
 FROM judgments JOIN shard_runs USING (run_id)
 WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = ''
-ORDER BY candidate, sample_id, dimension_position(dimension), dimension, "order", vote;
+ORDER BY candidate, sample_id, dimension_position(evaluation_id, dimension), dimension, "order", vote;
 
 -- index_evaluations: All evaluations, the newest first
 SELECT run_id, flow, started_at, dataset, candidates, judge, endpoint, prompt_set, dataset_key, protocol_key, measured,
@@ -116,7 +117,7 @@ SELECT run_id, flow, candidate, dimension, measure, "grouping", group_name, n, s
        worst_high, coverage, shift, shift_low, shift_high,
        vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
 FROM by_group WHERE "grouping" = 'all' AND started_at >= $since
-ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension), dimension;
+ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(run_id, dimension), dimension;
 
 -- index_controls: Results of their control samples
 SELECT run_id, measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE started_at >= $since;

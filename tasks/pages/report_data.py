@@ -52,7 +52,7 @@ _QUESTIONS = (
     "scores",
     "groups",
     "aspects",
-    "six_tags",
+    "all_tags",
     "people",
     "rates",
     "controls",

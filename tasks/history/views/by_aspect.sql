@@ -3,5 +3,5 @@ SELECT group_name AS aspect, run_id, flow, started_at, candidate, judge, prompt_
        scored, prompts, score, image_mean, ci_low, ci_high, "method", worst_low, worst_high,
        dataset_key, protocol_key
 FROM by_group WHERE "grouping" = 'aspect'
-ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(tag), aspect;
+ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(run_id, tag), aspect;
 COMMENT ON VIEW by_aspect IS 'Generated images: a row a run, candidate, tag and aspect, 0-10, newest run first.';

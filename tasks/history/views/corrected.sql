@@ -7,7 +7,7 @@ SELECT c.run_id, e.flow, e.started_at, c.candidate, c.dimension, s.score, s.ci_l
 FROM corrections c JOIN evaluations e USING (run_id)
 JOIN scores s ON (s.run_id, s.candidate, s.dimension, s."grouping", s.measure)
     = (c.run_id, c.candidate, c.dimension, 'all', 'score')
-ORDER BY e.started_at DESC, c.run_id DESC, c.candidate, dimension_position(c.dimension), c.dimension;
+ORDER BY e.started_at DESC, c.run_id DESC, c.candidate, dimension_position(c.run_id, c.dimension), c.dimension;
 COMMENT ON VIEW corrected IS
     'Scores corrected by people (PPI++, from 15 labels on) beside the raw ones, a row an evaluation, candidate and '
     'dimension or tag, and how far judge and people, and people among themselves, agree; why: what keeps labels from '

@@ -7,7 +7,7 @@ SELECT b.* EXCLUDE ("grouping", group_name, measure, prompts, image_mean, shift,
 FROM by_group b LEFT JOIN versus_best v
     ON v.flow = b.flow AND v.runs = [b.run_id] AND v.candidate = b.candidate AND v.dimension = b.dimension
 WHERE b."grouping" = 'all' AND b.measure = 'score' AND b.model_wins IS NOT NULL
-ORDER BY b.started_at DESC, b.run_id DESC, b.candidate, dimension_position(b.dimension);
+ORDER BY b.started_at DESC, b.run_id DESC, b.candidate, dimension_position(b.run_id, b.dimension);
 COMMENT ON VIEW leaderboard IS
     'Figures: a row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
     'dataset_key and protocol_key. vs_best is the paired difference from the best candidate: of the '

@@ -2,14 +2,19 @@
 CREATE MACRO dimension_mean(dimensions) AS CASE WHEN len(list_filter(dimensions, lambda each: each.score IS NULL)) = 0
     THEN list_avg(list_transform(dimensions, lambda each: each.score)) END;
 
--- The order in which protocols and reports name dimensions and tags; others stand before overall.
-CREATE MACRO dimension_position(dimension) AS CASE dimension
-    WHEN 'faithfulness' THEN 1 WHEN 'conciseness' THEN 2 WHEN 'readability' THEN 3 WHEN 'aesthetics' THEN 4
-    WHEN 'single_object' THEN 11 WHEN 'two_object' THEN 12 WHEN 'counting' THEN 13 WHEN 'colors' THEN 14
-    WHEN 'color_attr' THEN 15 WHEN 'position' THEN 16 WHEN 'overall' THEN 20 ELSE 19 END;
+-- The place of a dimension or tag in the prompt set of an evaluation; overall comes last. The renamed columns keep the
+-- name that is given as `evaluation`, such as run_id, from meaning a column of `runs`.
+CREATE MACRO dimension_position(evaluation, dimension) AS coalesce(list_position((
+    SELECT any_value(in_order) FROM (SELECT evaluation_id AS of_evaluation, dimensions AS in_order FROM runs)
+    WHERE of_evaluation = evaluation), dimension), 1000);
 
--- What makes up the overall of generated images.
+-- Flows of generated images, in the order of their tags.
+CREATE MACRO image_flows() AS ['object', 'counting', 'colors', 'position'];
+
+-- The tags that the overall of generated images consists of: GenEval's six, and those that a prompt set adds to a flow.
 CREATE MACRO six_tags() AS ['single_object', 'two_object', 'counting', 'colors', 'color_attr', 'position'];
+CREATE MACRO all_tags(of_flows) AS list_concat(six_tags(), list_sort(list_filter(
+    list_distinct(flatten(of_flows)), lambda tag: NOT list_contains(six_tags(), tag))));
 
 -- A bill: unknown as soon as one call is whose answer may have cost anything.
 CREATE MACRO billed_sum(price, status) AS

@@ -1,7 +1,7 @@
 -- Of each flow the newest finished run that has the candidate and did not stop at its budget, where dataset, judge and prompt set are the same.
 CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
-    SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.judge, r.prompt_set, r.run_id, r.started_at,
+    SELECT r.flow, r.dimensions, r.dataset, r.dataset_key, r.judge_key, r.judge, r.prompt_set, r.run_id, r.started_at,
            s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.worst_low, s.worst_high,
            s.image_mean, s.prompts, s.n, s.scored,
            CASE WHEN v.best IS NULL THEN s.vs_best ELSE v.change END AS vs_best,
@@ -26,26 +26,30 @@ WITH tagged AS (
            min(images_a_prompt) OVER alike IS DISTINCT FROM max(images_a_prompt) OVER alike AS images_differ,
            vs_best, vs_best_low, vs_best_high, vs_best_n, best,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, judge, prompt_set,
-           started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key
+           started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key,
+           list_position(image_flows(), flow) AS place, list_position(dimensions, tag) AS place_in_flow, dimensions
     FROM tagged JOIN others USING (run_id, candidate, tag)
     WINDOW alike AS (PARTITION BY tag, dataset_key, judge_key, prompt_set)
 ), whole AS (
-    -- Six independent means: their intervals add up as squares (MOVER; Zou and Donner, 2008).
-    SELECT candidate, max(dataset) AS dataset, 'overall' AS tag, avg(score) AS score,
-           CASE WHEN count(tags.ci_low) = 6 THEN avg(score) - sqrt(sum((tags.score - tags.ci_low) ** 2)) / 6 END
+    -- Independent means: their intervals add up as squares (MOVER; Zou and Donner, 2008).
+    SELECT candidate, max(dataset) AS dataset, 'overall' AS tag, all_tags(list(dimensions)) AS wanted,
+           avg(score) AS score,
+           CASE WHEN count(tags.ci_low) = len(wanted)
+                THEN avg(score) - sqrt(sum((tags.score - tags.ci_low) ** 2)) / len(wanted) END
                AS ci_low,
-           CASE WHEN count(tags.ci_high) = 6 THEN avg(score) + sqrt(sum((tags.ci_high - tags.score) ** 2)) / 6 END
+           CASE WHEN count(tags.ci_high) = len(wanted)
+                THEN avg(score) + sqrt(sum((tags.ci_high - tags.score) ** 2)) / len(wanted) END
                AS ci_high,
-           CASE WHEN count(tags.ci_low) = 6 AND count(tags.worst_low) > 0
+           CASE WHEN count(tags.ci_low) = len(wanted) AND count(tags.worst_low) > 0
                 THEN avg(coalesce(tags.worst_low, tags.ci_low)) END AS worst_low,
-           CASE WHEN count(tags.ci_low) = 6 AND count(tags.worst_high) > 0
+           CASE WHEN count(tags.ci_low) = len(wanted) AND count(tags.worst_high) > 0
                 THEN avg(coalesce(tags.worst_high, tags.ci_high)) END AS worst_high,
            avg(image_mean) AS image_mean, avg(aspect_mean) AS aspect_mean, avg(gap) AS gap, avg(good) AS good,
            avg(good_images) AS good_images, sum(scored) / nullif(sum(prompts), 0) AS images_a_prompt,
            bool_or(images_differ) AS images_differ,
-           CASE WHEN count(satisfied) = 6 THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
+           CASE WHEN count(satisfied) = len(wanted) THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
            sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
-           list_filter(six_tags(), lambda one: NOT list_contains(list(tag), one)) AS missing,
+           list_filter(wanted, lambda one: NOT list_contains(list(tag), one)) AS missing,
            max(judge) AS judge, prompt_set, max(started_at) AS started_at,
            list_sort(list_distinct(flatten(list(runs)))) AS runs,
            list_sort(list_distinct(flatten(list(dates)))) AS dates, dataset_key, judge_key
@@ -55,9 +59,10 @@ WITH tagged AS (
            ci_low AS vs_best_low, ci_high AS vs_best_high, n AS vs_best_n
     FROM versus_best WHERE flow = ''
 )
-SELECT * FROM tags
+SELECT * EXCLUDE (place, place_in_flow) FROM (
+SELECT * EXCLUDE (dimensions) FROM tags
 UNION ALL BY NAME
-SELECT whole.* REPLACE (
+SELECT whole.* EXCLUDE (wanted) REPLACE (
     CASE WHEN len(missing) = 0 THEN score END AS score, CASE WHEN len(missing) = 0 THEN ci_low END AS ci_low,
     CASE WHEN len(missing) = 0 THEN ci_high END AS ci_high,
     CASE WHEN len(missing) = 0 THEN worst_low END AS worst_low,
@@ -67,12 +72,13 @@ SELECT whole.* REPLACE (
     CASE WHEN len(missing) = 0 THEN good END AS good,
     CASE WHEN len(missing) = 0 THEN good_images END AS good_images,
     CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied),
-    vs_best, vs_best_low, vs_best_high, vs_best_n, best
+    vs_best, vs_best_low, vs_best_high, vs_best_n, best, wanted AS tags
 FROM whole LEFT JOIN beside ON whose = candidate AND of_runs = runs AND of_dataset = dataset_key
-        AND alike = judge_key || ' ' || prompt_set
-ORDER BY dataset, judge, prompt_set, dataset_key, judge_key, dimension_position(tag), score DESC, candidate;
+        AND alike = judge_key || ' ' || prompt_set)
+ORDER BY dataset, judge, prompt_set, dataset_key, judge_key, place, place_in_flow, score DESC, candidate;
 COMMENT ON VIEW t2i_leaderboard IS
-    'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
+    'Generated images: a row a candidate and tag, and overall: the mean of the means of all tags (the '
+    'column of that name: GenEval''s six, and those that the prompt set adds) where none is missing. '
     'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
     'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
     'threshold, which grows with images a prompt, good_images the share of images, images_differ: candidates beside it '

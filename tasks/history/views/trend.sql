@@ -27,7 +27,8 @@ SELECT m.flow, m.dataset, m.candidate, m.judge, m.prompt_set, m.dimension, m.sta
 FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
     LEFT JOIN anchor_nights a ON a.run_id = m.run_id AND a.candidate = m.candidate
     LEFT JOIN nights n ON n.run_id = m.run_id AND n.candidate = m.candidate AND is_headline
-ORDER BY m.flow, dataset, m.candidate, judge, prompt_set, dimension_position(dimension), m.started_at, m.run_id;
+ORDER BY m.flow, dataset, m.candidate, judge, prompt_set, max(dimension_position(m.run_id, dimension)) OVER (
+    PARTITION BY m.flow, dataset, m.candidate, judge, prompt_set, dimension), dimension, m.started_at, m.run_id;
 COMMENT ON VIEW trend IS
     'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
     'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
