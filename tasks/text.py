@@ -62,6 +62,11 @@ def listed(values: Iterable[str], shown: int = SHOWN) -> str:
     return f"{first} and {more} more" if more else first
 
 
+def enumerated(names: Sequence[str]) -> str:
+    """Enumerate names within a sentence: `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def bounded(first: Sequence[str], total: int) -> list[str]:
     """Return the first of `total` lines, and the number of the others."""
     more = total - len(first)

@@ -13,6 +13,7 @@ from factories import end, outcome, start, write_run
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.labels.importing import import_labels, read_label_rows
+from tasks.labels.prompts import known_questions
 from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, read_label_set
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
@@ -36,6 +37,11 @@ def verdict(sample_id: str = "s1", verdict: str = "Model", dimension: str = "ove
     return {"id": sample_id, "dimension": dimension, "verdict": verdict, **more}
 
 
+def read_rows(file: Path, flow: str) -> list[LabelRow]:
+    """The labels in a file, where no run has added questions."""
+    return read_label_rows(file, flow, known_questions(file.parent, flow))
+
+
 # What a file may hold
 
 
@@ -43,14 +49,14 @@ def verdict(sample_id: str = "s1", verdict: str = "Model", dimension: str = "ove
 def test_verdicts_come_from_json_lines_and_csv_alike(tmp_path: Path, ending: str) -> None:
     more = {"candidate": "alpha", "annotator": "Ann", "order": "model_first"}
     file = written(tmp_path / f"people{ending}", verdict(**more), verdict("s2", "Both are bad", "aesthetics", **more))
-    first, second = read_label_rows(file, "diagram")
+    first, second = read_rows(file, "diagram")
     assert first == LabelRow(sample_id="s1", dimension="overall", verdict="Model", **more)
     assert (second.dimension, second.verdict, second.score) == ("aesthetics", "Both are bad", None)
 
 
 def test_people_may_prefer_the_model_where_the_judge_of_plots_may_not(tmp_path: Path) -> None:
     file = written(tmp_path / "people.jsonl", verdict("s1", "Model", "faithfulness"))
-    assert read_label_rows(file, "plot")[0].verdict == "Model"
+    assert read_rows(file, "plot")[0].verdict == "Model"
 
 
 @pytest.mark.parametrize(
@@ -63,14 +69,14 @@ def test_people_may_prefer_the_model_where_the_judge_of_plots_may_not(tmp_path: 
     ],
 )
 def test_images_are_named_by_id_or_genevals_folders(tmp_path: Path, row: dict[str, str], sample_id: str) -> None:
-    found = read_label_rows(written(tmp_path / "a.jsonl", {**row, "score": 7.5}), "counting")
+    found = read_rows(written(tmp_path / "a.jsonl", {**row, "score": 7.5}), "counting")
     told = {"candidate": "", "tag": "counting", "aspect": "overall_score", "score": 7.5, "annotator": ""}
     assert found == [LabelRow(sample_id=sample_id, **told)]
 
 
 def test_aspects_and_tags_come_from_csv(tmp_path: Path) -> None:
     row = {"id": "x", "score": "10", "aspect": "material_consistency", "tag": "color_attr"}
-    found = read_label_rows(written(tmp_path / "a.csv", row, {"id": "x", "score": "0"}), "colors")
+    found = read_rows(written(tmp_path / "a.csv", row, {"id": "x", "score": "0"}), "colors")
     told = [(each.tag, each.aspect, each.score) for each in found]
     assert told == [("color_attr", "material_consistency", 10), ("", "overall_score", 0)]
 
@@ -108,21 +114,21 @@ def test_a_mistake_is_told_with_row_and_allowed(tmp_path: Path, flow: str, row: 
     good = verdict("s0") if flow == "diagram" else {"id": "s0", "score": 5}
     file = written(tmp_path / "people.jsonl", good, row)
     with pytest.raises(ValueError, match=r"people\.jsonl has 1 problem:\n  people\.jsonl, line 2: ") as error:
-        read_label_rows(file, flow)
+        read_rows(file, flow)
     assert said in str(error.value)
 
 
 def test_all_mistakes_of_a_file_are_one_error(tmp_path: Path) -> None:
     file = written(tmp_path / "people.csv", verdict(verdict="model"), verdict("s2"), verdict("s3", "Human", "style"))
     with pytest.raises(ValueError, match=r"2 problems:(?s:.)*row 1: verdict is 'model'(?s:.)*row 3: dimension is 'sty"):
-        read_label_rows(file, "diagram")
+        read_rows(file, "diagram")
 
 
 def test_one_person_answers_a_question_once_but_in_both_orders(tmp_path: Path) -> None:
     both = [verdict(annotator="Ann", order=order) for order in ("human_first", "model_first")]
-    assert len(read_label_rows(written(tmp_path / "a.jsonl", *both, verdict(annotator="Bob")), "diagram")) == 3
+    assert len(read_rows(written(tmp_path / "a.jsonl", *both, verdict(annotator="Bob")), "diagram")) == 3
     with pytest.raises(ValueError, match=r"line 2: answers again what the same person answers in a\.jsonl, line 1"):
-        read_label_rows(written(tmp_path / "a.jsonl", verdict(), verdict(verdict="Human")), "diagram")
+        read_rows(written(tmp_path / "a.jsonl", verdict(), verdict(verdict="Human")), "diagram")
 
 
 @pytest.mark.parametrize(
@@ -137,7 +143,7 @@ def test_a_file_without_the_columns_is_refused(tmp_path: Path, text: str, said: 
     file = tmp_path / "people.csv"
     file.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=said):
-        read_label_rows(file, "diagram")
+        read_rows(file, "diagram")
 
 
 # How they are kept

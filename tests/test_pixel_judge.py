@@ -122,6 +122,13 @@ def test_a_verdict_that_is_not_allowed_is_never_answered(name: str, allowed: tup
     assert answered(pair(BLACK, WHITE), name, allowed)["winner"] == verdict
 
 
+def test_a_dimension_of_a_users_own_goes_by_all_faults_and_says_so() -> None:
+    found = answered(pair(WHITE, BLACK), "diagram_visual_flow")
+    assert found["winner"] == "Human" and found["comparison_reasoning"].startswith("Visual_flow of Human: paper ")
+    said = "Conclusion: pixels do not show visual_flow, so all faults count; Model has black paper: Human. (Pixels were"
+    assert said in found["comparison_reasoning"]
+
+
 def test_the_probe_is_ready_whatever_picture_comes_with_it() -> None:
     for content in ([text("Ready?"), shown(WHITE)], [text("Ready?"), shown(b"none")], [text("Ready?")]):
         found = ask(content, schema("probe"))
@@ -208,7 +215,7 @@ WITHOUT_LABEL = [text("Human:"), shown(WHITE), shown(BLACK), text("Model")]
 TWO_ROLES = [text("Human or Model:"), shown(WHITE), text("Model:"), shown(BLACK)]
 NO_PAIR = "a Human and a Model picture, each behind a line"
 FIGURES, ALONE = schema("diagram_readability"), rubric("object_single_object", "detectability")
-BEAUTY = "knows no 'diagram_beauty'; it answers probe, diagram_faithfulness, "
+SCULPTURE = "knows no 'sculpture_beauty'; it answers probe, diagram_<dimension>, "
 
 
 @pytest.mark.parametrize(
@@ -219,7 +226,7 @@ BEAUTY = "knows no 'diagram_beauty'; it answers probe, diagram_faithfulness, "
         ([text("Human: none")], FIGURES, NO_PAIR),
         (pair(WHITE, b"GIF89a"), FIGURES, "damaged"),
         (pair(b"<svg>", WHITE), FIGURES, "SVG"),
-        (pair(WHITE, WHITE), schema("diagram_beauty"), BEAUTY),
+        (pair(WHITE, WHITE), schema("sculpture_beauty"), SCULPTURE),
         (pair(WHITE, WHITE), schema("diagram_aesthetics", ("Model", "Human")), "'Both are good' among the verdicts"),
         (generated()[1:], ALONE, "label 'Generation Prompt'"),
         ([labelled("Text", "a cat"), *generated()[1:]], ALONE, "label 'Generation Prompt'"),

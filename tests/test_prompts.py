@@ -41,6 +41,30 @@ def test_all_wrong_with_a_set_is_told_and_commands_nothing(tmp_path: Path, capsy
     assert "diagram/aesthetics.md" in err and "counting/counting.md" in err and "\x1b" not in err
 
 
+def test_a_tag_of_a_users_own_is_checked_and_shown_once_it_has_a_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (PROMPTS / "object" / "two_object.md").read_text(encoding="utf-8")
+    file = tmp_path / "object" / "three_object.md"
+    file.parent.mkdir()
+    file.write_text(text.replace("position = 20\n", ""), encoding="utf-8")
+    assert main(["prompts", "check", "--prompt-set", str(tmp_path)]) == 2
+    said = "key `position`: found nothing; allowed: the place of 'three_object' in tables, such as `position = 30`"
+    assert f"{file}: {said}" in capsys.readouterr().err
+    file.write_text(text.replace("position = 20", "position = 30"), encoding="utf-8")
+    assert main(["prompts", "check", "--prompt-set", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == [
+        "object/single_object",
+        "object/two_object",
+        "object/three_object",
+    ]
+    assert lines[3] == "3 prompts can be used"
+    assert main(["prompts", "show", "object/three_object", "--prompt-set", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert f"[system]\n{text.split('+++')[2].strip()}\n" in out and "(picture, " in out
+
+
 @pytest.mark.parametrize(("args", "said"), [(["show", "x/y"], "no prompts for flow 'x'"), (["show"], "FLOW/DIMENSION")])
 def test_a_prompt_that_is_not_there_is_told(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", *args]) == 2

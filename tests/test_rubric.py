@@ -129,7 +129,7 @@ def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypa
     [
         ("tier = 1", "tier = 3", "key `tier`: found 3; allowed: 1 or 2, the tier of the decision rule"),
         ("tier = 1", "", "key `tier`: found nothing; allowed: 1 or 2, the tier of the decision rule"),
-        ("tier = 1", "tear = 1\ntier = 1", "unknown key `tear`; allowed: tier, verdicts, default, inputs"),
+        ("tier = 1", "tear = 1\ntier = 1", "unknown key `tear`; allowed: position, tier, verdicts, default, inputs"),
         (BOTH, '["Human", "Draw"]', f"key `verdicts.1`: found 'Draw'; allowed: an array of at least one of {ALL}"),
         (BOTH, '["Human", "Human"]', f"key `verdicts`: found ['Human', 'Human']; allowed: {EACH}"),
         (BOTH, "[]", f"key `verdicts`: found []; allowed: {EACH}"),
@@ -186,11 +186,112 @@ def test_a_link_leads_to_another_file_of_its_set_and_not_out_of_it(tmp_path: Pat
     assert f"readability.md: refused: it leads to {elsewhere}, outside of {tmp_path / 'set'}" in words
 
 
-def test_a_tier_of_three_and_a_tier_of_one_are_both_named(tmp_path: Path):
+def test_a_tier_has_any_number_of_dimensions_but_none(tmp_path: Path):
     write(tmp_path, "diagram/aesthetics")
+    assert [prompt.tier for prompt in load_rubric("diagram", str(tmp_path)).prompts] == [1, 2, 1, 1]
+    write(tmp_path, "diagram/conciseness")
+    assert complaints(tmp_path) == ["key `tier`: found 2 in no prompt; allowed: 1 and 2 at least once"]
+
+
+# Dimensions and tags of a user's own
+
+ASPECTS = """\
+[inputs]
+prompt = "Words"
+image = "Picture"
+
+[aspects.order]
+zero = "none"
+ten = "perfect"
+"""
+PLACE = (
+    "key `position`: found nothing; allowed: the place of '{}' in tables, such as `position = {}`; or the name of a "
+    "prompt to replace: {}"
+)
+FOUR = "aesthetics, conciseness, faithfulness, readability"
+
+
+def test_a_new_dimension_stands_at_its_position_and_a_replaced_one_where_it_stood(tmp_path: Path):
+    write(tmp_path, "diagram/clarity", f"position = 15\n{FRONT}")
+    write(tmp_path, "diagram/aesthetics", FRONT.replace("tier = 1", "tier = 2"))
+    found = load_rubric("diagram", str(tmp_path)).prompts
+    assert [prompt.dimension for prompt in found] == [
+        "faithfulness", "clarity", "conciseness", "readability", "aesthetics"
+    ]  # fmt: skip
+    assert [prompt.position for prompt in found] == [10, 15, 20, 30, 40]
+
+
+def test_a_position_is_no_part_of_what_makes_runs_comparable(tmp_path: Path):
+    digests = set[str]()
+    for place in ("", "position = 45\n"):
+        write(tmp_path, front=place + FRONT)
+        digests.add(load_rubric("diagram", str(tmp_path)).prompt("readability").digest)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "front", "complaint"),
+    [
+        ("diagram/clarity", FRONT, PLACE.format("clarity", 50, FOUR)),
+        ("object/three_object", ASPECTS, PLACE.format("three_object", 30, "single_object, two_object")),
+        ("diagram/clarity", f'position = "5"\n{FRONT}', "key `position`: found '5'; allowed: a whole number from 1 on"),
+        ("diagram/clarity", f"position = 0\n{FRONT}", "key `position`: found 0; allowed: a whole number from 1 on"),
+        (
+            "diagram/Clarity!",
+            f"position = 5\n{FRONT}",
+            "found the name 'Clarity!'; allowed: a small letter, then at most",
+        ),
+        (
+            "diagram/" + 41 * "a",
+            f"position = 5\n{FRONT}",
+            "allowed: a small letter, then at most 39 small letters, digits",
+        ),
+        (
+            "diagram/overall",
+            f"position = 5\n{FRONT}",
+            "found the name 'overall', which the history uses itself; allowed",
+        ),
+        ("diagram/tier_path", f"position = 5\n{FRONT}", "found the name 'tier_path', which the history uses itself"),
+        (
+            "diagram/constructor",
+            f"position = 5\n{FRONT}",
+            "found the name 'constructor', which the history uses itself",
+        ),
+        (
+            "object/counting",
+            f"position = 5\n{ASPECTS}",
+            "found a tag of the flow counting; allowed: a name that no other",
+        ),
+        ("object/clarity", f"position = 5\n{FRONT}", "unknown key `tier`; allowed: position, aspects, inputs"),
+    ],
+)
+def test_a_new_prompt_at_fault_is_named_with_what_to_write(tmp_path: Path, name: str, front: str, complaint: str):
+    file = write(tmp_path, name, front)
+    found = complaints(tmp_path, name.partition("/")[0])
+    assert [line for line in found if line.startswith(f"{file}: ") and complaint in line]
+
+
+def test_a_position_is_that_of_one_prompt(tmp_path: Path):
+    write(tmp_path, "diagram/clarity", f"position = 20\n{FRONT}")
+    said = "key `position`: found 20 in conciseness, clarity; allowed: a number of its own for each prompt"
+    assert complaints(tmp_path) == [said]
+
+
+def test_a_tag_belongs_to_one_flow_of_a_set(tmp_path: Path):
+    files = [write(tmp_path, f"{flow}/clarity", f"position = 50\n{ASPECTS}") for flow in ("object", "colors")]
+    said = "found a tag of the flow {}; allowed: a name that no other flow has"
+    assert complaints(tmp_path, "object") == [f"{files[0]}: {said.format('colors')}"]
+    assert complaints(tmp_path, "colors") == [f"{files[1]}: {said.format('object')}"]
+
+
+def test_a_text_that_its_author_may_take_for_a_prompt_is_named(tmp_path: Path):
+    write(tmp_path)
+    for name in ("clarity.txt", "style.MD", "notes.json", ".hidden.txt"):
+        (tmp_path / "diagram" / name).write_text("x", encoding="utf-8")
+    said = "found the ending '{}'; allowed: .md, or another folder for a text that is no prompt"
     assert complaints(tmp_path) == [
-        "key `tier`: found tier 1 in aesthetics, faithfulness, readability; allowed: exactly two dimensions a tier",
-        "key `tier`: found tier 2 in conciseness; allowed: exactly two dimensions a tier",
+        f"{tmp_path / 'diagram' / name}: {said.format(ending)}"
+        for name, ending in (("clarity.txt", ".txt"), ("style.MD", ".MD"))
     ]
 
 
@@ -199,11 +300,10 @@ def test_all_problems_of_all_files_come_together(tmp_path: Path):
     twice = write(tmp_path, front='colour = "red"\n' + FRONT.replace('default = "Human"', 'default = "Tie"'), body="")
     broken = write(tmp_path, "diagram/aesthetics", front="tier = \n")
     found = complaints(tmp_path)
-    assert [line.split(": ")[0] for line in found] == [str(stranger), str(broken), *[str(twice)] * 4]
+    assert [line.split(": ")[0] for line in found] == [str(broken), *[str(twice)] * 4, str(stranger)]
     for part in ("clarity", "not TOML", "empty body", "`default`: found 'Tie'", "`colour`", "`inputs`"):
         assert sum(part in line for line in found) == 1
-    allowed = "aesthetics, conciseness, faithfulness, readability"
-    assert found[0] == f"{stranger}: 'clarity' is no dimension of diagram; allowed: {allowed}"
+    assert found[-1] == f"{stranger}: {PLACE.format('clarity', 50, FOUR)}"
     assert f"{twice}: found an empty body; allowed: the text of the prompt" in found
 
 

@@ -98,7 +98,8 @@ def _user_message(prompt: Prompt) -> list[str]:
         drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)
         parameters = parameters_of(prompt.flow)(dataset=str(drawn))
         samples = load_dataset(prompt.flow, parameters).samples
-        sample = next(each for each in samples if each.tag in ("", prompt.dimension))
+        # No drawn sample has the tag that a user's own set brings: another one shows where its texts go.
+        sample = next((each for each in samples if each.tag in ("", prompt.dimension)), samples[0])
         policy = picture_policy(parameters)
         pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
         texts = sample_texts(sample, kind_of(prompt.flow))

@@ -14,7 +14,7 @@ from tasks.datasets.rows import Row
 from tasks.errors import Problems
 from tasks.parameters import T2I
 from tasks.records import PictureSource, Place, Requirement, Sample
-from tasks.rubrics.rubric import holdings
+from tasks.rubrics.rubric import tags_of
 from tasks.text import kind, listed, one_line, well_formed
 
 _TEXTS = {"prompt": "prompt"}
@@ -92,10 +92,13 @@ Images = Mapping[str, Mapping[str, Sequence[Image]]]
 """Candidate -> prompt id -> its images."""
 
 
-def covered(asked: Mapping[str, Asked], images: Images) -> Generated:
+def covered(asked: Mapping[str, Asked], images: Images, prompt_set: str) -> Generated:
     """Combine the prompts (by id) with the images of each candidate; warn of tags that no flow judges.
 
     If a candidate has no image of a prompt, it gets one sample, `<prompt_id>/none`, whose picture has that problem.
+
+    Args:
+        prompt_set: defines the tags of the flows.
     """
     entries = [
         _entry(image, prompt_id, prompt, candidate)
@@ -103,7 +106,7 @@ def covered(asked: Mapping[str, Asked], images: Images) -> Generated:
         for prompt_id, prompt in asked.items()
         for image in its.get(prompt_id) or [_absent(prompt_id, prompt, candidate)]
     ]
-    return Generated(entries, asked, list(_unknown_tags(asked)))
+    return Generated(entries, asked, list(_unknown_tags(asked, prompt_set)))
 
 
 def gaps(samples: Sequence[Sample]) -> list[str]:
@@ -183,9 +186,8 @@ def _usual(numbers: Mapping[str, int]) -> int:
     return max(counts, key=lambda number: (counts[number], number), default=0)
 
 
-def _unknown_tags(asked: Mapping[str, Asked]) -> Iterator[str]:
-    prompts = holdings()
-    known = {tag for flow in T2I for tag in prompts.get(flow, ())}
+def _unknown_tags(asked: Mapping[str, Asked], prompt_set: str) -> Iterator[str]:
+    known = {tag for flow in T2I for tag in tags_of(flow, prompt_set)}
     unknown = Counter(prompt.tag for prompt in asked.values() if prompt.tag not in known)
     if unknown:
         found = listed(f"{tag} ({number} prompt{'s' * (number > 1)})" for tag, number in unknown.items())

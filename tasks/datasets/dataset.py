@@ -17,7 +17,7 @@ from tasks.datasets.manifests import read_figure_manifest, read_image_manifest
 from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.records import Record, Sample
-from tasks.rubrics.rubric import holdings
+from tasks.rubrics.rubric import tags_of
 from tasks.text import cut, listed, well_formed
 
 FILTERS = ("ids", "candidate", "category", "difficulty", "tag")
@@ -66,7 +66,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     found = read(source, parameters, problems)
     problems.stop(f"dataset {source.name}")
     _require_picture(source, "image", found.entries)
-    ours = _of_flow(found, flow, source.name)
+    ours = _of_flow(found, flow, source.name, tags_of(flow, parameters.prompt_set))
     within = Folder(source, parameters.follow_links).within if source.is_dir() else ()
     labels = read_labels(source, flow, within)
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
@@ -87,9 +87,8 @@ def _require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
         raise InputError(f"dataset {source.name} has no {what} at all: {why}; name the file or folder that holds them")
 
 
-def _of_flow(found: Generated, flow: str, name: str) -> list[Entry]:
+def _of_flow(found: Generated, flow: str, name: str, tags: Sequence[str]) -> list[Entry]:
     """Return the images of prompts whose tags the flow judges."""
-    tags = holdings()[flow]
     ours = [entry for entry in found.entries if entry.sample.tag in tags]
     if not ours:
         there = Counter(prompt.tag for prompt in found.prompts.values())

@@ -57,7 +57,7 @@ def read_geneval(source: Path, parameters: RubricParameters, problems: Problems)
             images[folder.candidate][folder.prompt_id] = list(_images(folder, prompt.place, dataset, problems))
     if asked and not any(any(of_prompts.values()) for of_prompts in images.values()):
         problems.add(source.name, f"holds no image: they are {SAMPLES}/0000.png, 0001.png (or .jpg …) in each folder")
-    found = covered(asked, images)
+    found = covered(asked, images, parameters.prompt_set)
     return found if path else found._replace(warnings=[NO_LIST, *found.warnings])
 
 

@@ -106,7 +106,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
             problems.add(row.asked.where, f"include or exclude differ from those of the same prompt in {one.where}")
         image = Image(row.sample_id, row.picture, row.asked.place)
         images.setdefault(row.candidate, {}).setdefault(prompt_id, []).append(image)
-    return covered(asked, images)
+    return covered(asked, images, parameters.prompt_set)
 
 
 def _image_rows(path: Path, parameters: RubricParameters, problems: Problems) -> Iterator[_ImageRow]:

@@ -86,8 +86,11 @@ class Finding(NamedTuple):
 
 
 def compare(question: str, human: Measures, model: Measures) -> Finding:
-    """Answer one of the `QUESTIONS` about two figures."""
+    """Answer a question, `<flow>_<dimension>`, about two figures. Questions not in `QUESTIONS` go by all faults."""
     flow, _, dimension = question.partition("_")
+    if question not in QUESTIONS:
+        found = _compare_faults(tuple(LIMITS), human, model)
+        return found._replace(conclusion=f"pixels do not show {dimension}, so all faults count; {found.conclusion}")
     if dimension == "faithfulness":
         return _compare_layout(SAME_LAYOUT[flow], human, model)
     if dimension == "conciseness":

@@ -11,9 +11,9 @@ from typing import Any
 import httpx2
 
 from tasks.demo.chat import PROBE, BadRequest, Question, completion, read_request
-from tasks.demo.figure_judge import QUESTIONS, Measures, compare, measure
+from tasks.demo.figure_judge import Measures, compare, measure
 from tasks.demo.image_judge import answer_exam, find_blobs, look, name_blobs, score
-from tasks.parameters import T2I
+from tasks.parameters import PAIRWISE, T2I
 from tasks.pictures.bad_picture import BadPicture
 from tasks.pictures.prepare import as_shown
 from tasks.records import OVERALL_SCORE, SEEN
@@ -53,11 +53,12 @@ def answer(body: bytes) -> dict[str, Any]:
         return {"ready": True}
     if question.name.startswith(PASSPORT):
         return _answer_exam(question)
-    if question.name in QUESTIONS:
+    flow = question.name.partition("_")[0]
+    if flow in PAIRWISE:
         return _compare(question)
-    if question.name.partition("_")[0] in T2I:
+    if flow in T2I:
         return _score(question)
-    known = ", ".join((PROBE, *QUESTIONS, *(f"{flow}_<tag>" for flow in T2I)))
+    known = ", ".join((PROBE, *(f"{flow}_<dimension>" for flow in PAIRWISE), *(f"{flow}_<tag>" for flow in T2I)))
     raise BadRequest(f"The pixel judge knows no {question.name!r}; it answers {known}")
 
 

@@ -27,6 +27,8 @@ class Evaluation(NamedTuple):
     candidates: list[str]
     judge: str
     prompt_set: str
+    dimensions: list[str]
+    """Dimensions or tags, in the order of the prompt set."""
     protocol_key: str
     protocol: dict[str, str]
     reused: int

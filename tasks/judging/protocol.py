@@ -135,10 +135,7 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         "request layout": questions.LAYOUT,
         "reply schema": REPLY_SCHEMA,
         "aggregation": AGGREGATION,
-        **{
-            f"{PROMPT}{each.dimension}": digest(each.model_dump(mode="json", exclude={"file"}))
-            for each in rubric.prompts
-        },
+        **{f"{PROMPT}{each.dimension}": each.digest for each in rubric.prompts},
     }
 
 

@@ -4,7 +4,7 @@ A third kind needs one more module like `pairwise` and `rubric`, and an entry in
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -189,8 +189,12 @@ class Kind(ABC):
         """Return the columns of a file of labels, before any row is read."""
 
     @abstractmethod
-    def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
-        """Read the label in a row; its problems are added to those of `cells`."""
+    def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
+        """Read the label in a row; its problems are added to those of `cells`.
+
+        Args:
+            known: dimension or tag -> its aspects, if any.
+        """
 
     @abstractmethod
     def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:

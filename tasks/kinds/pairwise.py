@@ -1,6 +1,6 @@
 """Pairwise figures: the Model's figure against the Human figure of the same paper (PaperBanana protocol)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import ClassVar
@@ -15,7 +15,7 @@ from tasks.errors import InputError
 from tasks.kinds import verdict_reply
 from tasks.kinds.figure_display import CEILINGS, FigureDisplay
 from tasks.kinds.kind import MISSING_OUTPUT, Kind, Tally, checked
-from tasks.kinds.tier_rule import decide, merge_votes, overall, undecided
+from tasks.kinds.tier_rule import TIERS, decide, in_tier, merge_votes, overall, undecided
 from tasks.kinds.values import (
     CANNOT_TELL,
     Answered,
@@ -58,7 +58,7 @@ from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.concordance import Concordance, kappa, paired, raw_agreement, tau_b
 from tasks.statistics.rates import repeated
 from tasks.statistics.scores import PublishedScoreTally, ScoreRow, ScoreTally, verdict_score
-from tasks.text import listed
+from tasks.text import enumerated, listed
 
 REQUIRED = ("id", "dimension", "verdict")
 OPTIONAL = ("candidate", "annotator", "order")
@@ -70,16 +70,17 @@ _SAME = Choice("3", "tie", "No difference")
 _NEUTRAL = (Choice("3", "good", "Both are good"), Choice("4", "bad", "Both are bad"))
 _NEUTRAL_VERDICTS = {"tie": TIE, "good": "Both are good", "bad": "Both are bad"}
 _HINTS = {
-    OVERALL: "Faithfulness to the method or data and readability count first; if these tie, conciseness and looks.",
     "faithfulness": "Which one shows what the text says, with nothing wrong and nothing that matters left out?",
     "conciseness": "Which one shows what matters and leaves out what does not?",
     "readability": "Which one is easier to follow: order, lines, size and contrast of texts?",
     "aesthetics": "Which one looks better and fits a paper?",
 }
+_NAMES = {"faithfulness": "faithfulness to the method or data", "aesthetics": "looks"}
+"""Dimension -> its name for people, if that says more."""
 
 
 class PairwiseKind(Kind):
-    """Comparison of two figures with a verdict on each of four dimensions; scores are 0-100, and Human is 50."""
+    """Comparison of two figures with a verdict on each dimension; scores are 0-100, and Human is 50."""
 
     prompt_model = PairwisePrompt
     unit = "samples"
@@ -196,9 +197,9 @@ class PairwiseKind(Kind):
         """Return `id`, `dimension` (or `overall`) and `verdict`; `candidate`, `annotator` and `order` are optional."""
         return Columns(REQUIRED, OPTIONAL)
 
-    def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
+    def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
         """Read one verdict. People may give all four on every dimension: a judge's limits do not apply to them."""
-        dimension = cells.one_of("dimension", (*(prompt.dimension for prompt in rubric.prompts), OVERALL))
+        dimension = cells.one_of("dimension", (*known, OVERALL))
         return LabelRow(
             sample_id=cells.filled("id"),
             candidate=cells.text("candidate"),
@@ -215,7 +216,7 @@ class PairwiseKind(Kind):
             raise InputError(
                 f"{listed(unknown)}: {rubric.flow} figures have no such dimension, allowed are {listed(known)}"
             )
-        return {"": tuple(_people_question(name) for name in dict.fromkeys(chosen or (OVERALL,)))}
+        return {"": tuple(_people_question(name, rubric) for name in dict.fromkeys(chosen or (OVERALL,)))}
 
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
         """Return an allowed answer about a blind pair as a label; the verdict is None if the answer is none."""
@@ -329,7 +330,19 @@ def caught(kind: str, flow: str, verdicts: Mapping[str, str | None]) -> bool | N
     return None if verdict is None else verdict == ("Model" if kind.startswith(IN_HUMAN) else "Human")
 
 
-def _people_question(name: str) -> PeopleQuestion:
-    words = "Which figure is better, all in all?" if name == OVERALL else f"Which figure is better in {name}?"
-    neutral = (_SAME,) if name == OVERALL else _NEUTRAL
-    return PeopleQuestion(name, words, _HINTS.get(name, ""), (*_SIDES, *neutral, CANNOT_TELL))
+def _people_question(name: str, rubric: Rubric) -> PeopleQuestion:
+    if name == OVERALL:
+        words, hint, neutral = "Which figure is better, all in all?", _rule_hint(rubric), (_SAME,)
+    else:
+        words, hint, neutral = f"Which figure is better in {name.replace('_', ' ')}?", _HINTS.get(name, ""), _NEUTRAL
+    return PeopleQuestion(name, words, hint, (*_SIDES, *neutral, CANNOT_TELL))
+
+
+def _rule_hint(rubric: Rubric) -> str:
+    """Return the tier rule for people: the dimensions that count first, and those that decide a tie."""
+    first, second = (
+        [_NAMES.get(prompt.dimension, prompt.dimension.replace("_", " ")) for prompt in in_tier(number, rubric)]
+        for number in TIERS
+    )
+    count, tie = ("counts", "it ties") if len(first) == 1 else ("count", "these tie")
+    return f"{enumerated(first).capitalize()} {count} first; if {tie}, {enumerated(second)}."

@@ -1,6 +1,6 @@
 """Rubrics for generated images: one image against its prompt, by the rubric of the prompt's GenEval tag."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
@@ -211,12 +211,11 @@ class RubricKind(Kind):
         """Return `id` (or `image` or `filename`) and `score`; `aspect`, `tag`, `candidate`, `annotator` optional."""
         return Columns(REQUIRED, OPTIONAL)
 
-    def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
+    def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
         """Read one score, of an aspect or else overall."""
-        tags = {prompt.dimension: prompt for prompt in rubric.prompts if isinstance(prompt, RubricPrompt)}
-        tag = cells.one_of("tag", tags, fallback=next(iter(tags)) if len(tags) == 1 else "")
-        prompts = [tags[tag]] if tag in tags else list(tags.values())
-        aspects = tuple(dict.fromkeys(aspect for prompt in prompts for aspect in prompt.aspects))
+        tag = cells.one_of("tag", known, fallback=next(iter(known)) if len(known) == 1 else "")
+        named = [known[tag]] if tag in known else known.values()
+        aspects = tuple(dict.fromkeys(aspect for each in named for aspect in each))
         return LabelRow(
             sample_id=_image_id(cells),
             candidate=cells.text("candidate"),

@@ -8,19 +8,24 @@ from typing import Any, Literal, NamedTuple
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.asking import one_opening
-from tasks.history.evaluations import find
+from tasks.history.evaluations import Evaluation, find
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.kinds.values import Answered
+from tasks.labels.prompts import prompts_of
 from tasks.ledger.label_sets import labels_words
 from tasks.records import OVERALL, OVERALL_SCORE, Record
-from tasks.rubrics.rubric import DIMENSION_SEQUENCE, load_rubric
+from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.statistics.concordance import Statistic
 from tasks.text import listed, number_words
 
 _LABELS = """
     SELECT any_value(flow), count(*), count(DISTINCT nullif(annotator, '')), any_value(source)
     FROM labels WHERE name = $1 HAVING count(*) > 0"""
+_RUN = """
+    SELECT run_id FROM evaluations
+    WHERE run_id = CASE $2 WHEN 'labels' THEN (SELECT any_value(of_run) FROM labels WHERE name = $1) ELSE $1 END"""
+"""Evaluation that a rater is, or whose page its labels are from."""
 _RATINGS = """
     SELECT candidate, sample_id, question, tag, prompt_id, coalesce(picture, ''), verdict, score
     FROM ratings WHERE source = $1 ORDER BY ALL"""
@@ -154,13 +159,14 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
         InputError: a rater is unknown or on both sides, the flows differ, or the two answered nothing in common.
     """
     first, second = find_rater(store, a), find_rater(store, b)
+    judged = _evaluations(store, first, second)
     if first.name == second.name:
         raise InputError(f"{a!r} and {b!r} are both {first.name}: agreement takes two")
     if first.flow != second.flow:
         raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
-    ours, theirs = answers(store, first), answers(store, second)
+    ours, theirs = answers(store, first, judged), answers(store, second, judged)
     met = _meet(_with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second))
-    questions = tuple(_agreed(*group, kind_of(first.flow)) for group in _grouped(met))
+    questions = tuple(_agreed(*group, kind_of(first.flow)) for group in _grouped(met, _sequence(judged, first.flow)))
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
     return Agreement(a=first, b=second, questions=questions)
@@ -183,17 +189,15 @@ def _meet(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer]) -> list[_Met
     return [_Met(key, ours.get(key, _NOTHING), theirs.get(key, _NOTHING)) for key in keys]
 
 
-def _grouped(met: Iterable[_Met]) -> list[tuple[tuple[str, str], list[_Met]]]:
-    """Group by tag and question, in the protocols' order, the overall ones last."""
+def _grouped(met: Iterable[_Met], sequence: Sequence[str]) -> list[tuple[tuple[str, str], list[_Met]]]:
+    """Group by tag and question, in the sequence of the dimensions and tags, the overall ones last."""
     groups: dict[tuple[str, str], list[_Met]] = {}
     for each in met:
         groups.setdefault((each.tag, each.key.question), []).append(each)
 
     def place(group: tuple[str, str]) -> tuple[object, ...]:
         tag, question = group
-        ranks = (
-            DIMENSION_SEQUENCE.index(name) if name in DIMENSION_SEQUENCE else len(DIMENSION_SEQUENCE) for name in group
-        )
+        ranks = (sequence.index(name) if name in sequence else len(sequence) for name in group)
         return (*ranks, tag, question in (OVERALL, OVERALL_SCORE), question)
 
     return [(group, groups[group]) for group in sorted(groups, key=place)]
@@ -234,6 +238,19 @@ def _nothing_shared(
     return f"{first.name} and {second.name} have answered no question about the same sample: {'; '.join(sides)}"
 
 
+def _evaluations(store: Path, *raters: Rater) -> list[Evaluation]:
+    """Return the evaluations among the raters, then those whose pages the labels are from."""
+    ordered = sorted(raters, key=lambda rater: rater.kind == "labels")
+    found = [row for each in ordered for row in history.query(store, _RUN, values=[each.name, each.kind]).rows]
+    return [find(store, run_id) for (run_id,) in found]
+
+
+def _sequence(judged: Sequence[Evaluation], flow: str) -> list[str]:
+    """Return the dimensions or tags of evaluations, then other default ones of the flow."""
+    default = [prompt.dimension for prompt in load_rubric(flow).prompts]
+    return list(dict.fromkeys([*(name for each in judged for name in each.dimensions), *default]))
+
+
 def find_rater(store: Path, named: str) -> Rater:
     """Return the labels of this name, or else the evaluation whose id begins so; InputError for none or several."""
     if found := history.query(store, _LABELS, values=[named]).rows:
@@ -249,17 +266,23 @@ def find_rater(store: Path, named: str) -> Rater:
     return Rater(name=run.run_id, kind="evaluation", flow=run.flow, about=about)
 
 
-def answers(store: Path, rater: Rater) -> dict[Key, Answer]:
+def answers(store: Path, rater: Rater, judged: Sequence[Evaluation]) -> dict[Key, Answer]:
     """Return one answer a sample and question, those of several annotators merged by the kind of judging.
 
     Where people judge the dimensions of a figure and not the whole, the overall follows by the tier rule.
+
+    Args:
+        judged: the rule applies to the prompts of the first of these evaluations; without any, to the default prompts.
     """
     kind = kind_of(rater.flow)
     found: dict[Key, list[tuple[Any, ...]]] = {}
     for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
         found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
     merged = {key: _merged(kind, key.question, rows) for key, rows in found.items()}
-    return {**_overalls(kind, merged, rater.flow), **merged}
+    if rater.kind == "evaluation":
+        return merged
+    prompts = prompts_of(judged[0]) if judged else load_rubric(rater.flow)
+    return {**_overalls(kind, merged, prompts), **merged}
 
 
 def _merged(kind: Kind, question: str, rows: list[tuple[Any, ...]]) -> Answer:
@@ -268,14 +291,13 @@ def _merged(kind: Kind, question: str, rows: list[tuple[Any, ...]]) -> Answer:
     return Answer(kind.merged_answer(question, given), tag, prompt_id, picture)
 
 
-def _overalls(kind: Kind, merged: Mapping[Key, Answer], flow: str) -> dict[Key, Answer]:
+def _overalls(kind: Kind, merged: Mapping[Key, Answer], prompts: Rubric) -> dict[Key, Answer]:
     """Return the overall of each sample where it follows from the answers to the other questions."""
-    rubric = load_rubric(flow)
     samples: dict[tuple[str, str], dict[str, Answered]] = {}
     for key, answer in merged.items():
         if answer.given is not None and key.question != OVERALL:
             samples.setdefault(key[:2], {})[key.question] = answer.given
-    derived = {sample: kind.overall_of(given, rubric) for sample, given in samples.items()}
+    derived = {sample: kind.overall_of(given, prompts) for sample, given in samples.items()}
     return {Key(*sample, OVERALL): Answer(outcome) for sample, outcome in derived.items() if outcome is not None}
 
 

@@ -17,10 +17,10 @@ from tasks.history import asking as history
 from tasks.history.evaluations import find
 from tasks.kinds import kind_of
 from tasks.kinds.values import PeopleQuestion
+from tasks.labels.prompts import prompts_of
 from tasks.ledger.label_pages import DISAGREEMENTS, UNIFORM, LabelItem, LabelPage, keep_page
 from tasks.ledger.protocol_keys import digest
 from tasks.pictures.thumbnails import made
-from tasks.rubrics.rubric import DEFAULT_SET, Rubric, load_rubric, prompt_sets
 
 _JUDGED = """
     SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,
@@ -89,8 +89,7 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
     """Draw the items of one evaluation's pages, one page for each person, and keep their identities in the store."""
     _check(asked)
     evaluation = find(store, run)
-    rubric = _rubric(evaluation.flow, evaluation.prompt_set)
-    questions = kind_of(evaluation.flow).people_questions(rubric, asked.questions)
+    questions = kind_of(evaluation.flow).people_questions(prompts_of(evaluation), asked.questions)
     found = _drawable(store, evaluation.run_id, asked, questions)
     drawn = drawing(found, asked.seed)
     prompts = history.query(store, "SELECT prompts FROM evaluations WHERE run_id = $1", values=[evaluation.run_id]).rows
@@ -184,11 +183,6 @@ def _doubtful(store: Path, run_id: str, rows: Sequence[tuple[Any, ...]]) -> list
     """Return the rows on which orders or votes differ, or another evaluation of the same pictures disagrees."""
     others = {tuple(row) for row in history.query(store, _OTHERS, values=[run_id, FAR]).rows}
     return [row for row in rows if row[6] or row[:2] in others]
-
-
-def _rubric(flow: str, prompt_set: str) -> Rubric:
-    """Load the prompts of the evaluation; for a set in a user's own folder the default set, whose names it shares."""
-    return load_rubric(flow, prompt_set if prompt_set in prompt_sets() else DEFAULT_SET)
 
 
 def _item(sample: Drawable) -> LabelItem:

@@ -1,7 +1,7 @@
 """Import of labels: a table of labels, or the file of blind answers that a page of `jury labels page` saved."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -17,6 +17,7 @@ from tasks.files import read_regular, real_place
 from tasks.history.asking import query
 from tasks.kinds import kind_of
 from tasks.kinds.values import UNANSWERED
+from tasks.labels.prompts import known_questions
 from tasks.ledger.label_pages import LabelItem, LabelPage, read_page
 from tasks.ledger.label_sets import (
     ABOUT,
@@ -30,7 +31,6 @@ from tasks.ledger.label_sets import (
 )
 from tasks.parameters import FLOWS
 from tasks.records import Record
-from tasks.rubrics.rubric import load_rubric
 from tasks.text import listed, one_line, quoted
 
 FORMAT = "image-jury labels 1"
@@ -83,7 +83,9 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
         return _same(read_label_set(place), flow, digest)
     if saved and page:
         _check_new(store, saved)
-    rows = labels_of(saved, page, file.name) if saved and page else read_label_rows(file, flow)
+        rows = labels_of(saved, page, file.name)
+    else:
+        rows = read_label_rows(file, flow, known_questions(store, flow))
     about = LabelSet(
         name=name,
         flow=flow,
@@ -116,23 +118,26 @@ def about_no_sample(store: Path, about: LabelSet) -> str:
     )
 
 
-def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
+def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[str]]) -> list[LabelRow]:
     """Return the labels in a table, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
 
     The kind of judging defines the columns. All four verdicts are allowed on every dimension: the limits of a judge's
     answers do not bind people. Two answers of one annotator to the same question are a problem.
 
+    Args:
+        questions: see `known_questions`.
+
     Raises:
         InputError: rows are wrong; each is listed with the value found and the values allowed.
     """
-    problems, rubric, kind = Problems(), load_rubric(flow), kind_of(flow)
+    problems, kind = Problems(), kind_of(flow)
     columns = kind.label_columns()
     first: dict[tuple[str, ...], str] = {}
     labels: list[LabelRow] = []
     for row in find_rows(file, problems):
         if not columns.meet(row, problems):
             continue
-        label = kind.read_label(Cells(row, problems), rubric)
+        label = kind.read_label(Cells(row, problems), questions)
         if label.sample_id and (known := first.setdefault(_question(label), row.where)) != row.where:
             problems.add(row.where, f"answers again what the same person answers in {known}")
         labels.append(label)

@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from pydantic_core import ErrorDetails
 from tasks.errors import InputError
 from tasks.files import read_regular_text, real_place
 from tasks.parameters import PAIRWISE, T2I
-from tasks.records import Record, Sample
+from tasks.records import OVERALL_SCORE, DimensionOutcome, Judgment, Outcome, Record, Sample
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric_prompt import Aspect, RubricPrompt
 from tasks.text import listed
@@ -22,11 +23,13 @@ PROMPTS = Path(__file__).parents[2] / "prompts"
 SETS = PROMPTS / "sets"
 NOTE = "imported.json"
 """File of an imported set that names its source."""
-DIMENSION_SEQUENCE = (
-    *("faithfulness", "conciseness", "readability", "aesthetics"),
-    *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
-)
-"""Dimensions and tags in the order of the protocols; others follow by name."""
+_NAMES = "a small letter, then at most 39 small letters, digits and `_`"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_COLUMNS = {*Judgment.model_fields, *Outcome.model_fields, *DimensionOutcome.model_fields}
+_TAKEN = _COLUMNS | {OVERALL_SCORE, "good", "constructor"}
+"""Names that no dimension or tag can have: columns and measures of the history, and a key of all objects in scripts."""
+_NEARLY = re.compile(r"\.(md|markdown|txt)", re.IGNORECASE)
+"""Endings of files that their author may take for prompts."""
 _FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
 LONGEST = 1_000_000
 """Largest prompt file, in bytes."""
@@ -52,7 +55,7 @@ class _PromptFile(NamedTuple):
 
 
 class Rubric(Record):
-    """Prompts of one flow under one prompt set: the protocol's own first, in its order, then others by name."""
+    """Prompts of one flow under one prompt set, in the order of their positions."""
 
     flow: str
     prompt_set: str
@@ -73,29 +76,26 @@ class Rubric(Record):
 def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     """Load the prompts of `flow`, with the replacements from `prompt_set`.
 
-    A set is a name (see `prompt_sets`) or a folder that contains `<flow>/<dimension>.md`; a dimension that it lacks
-    keeps its default prompt. Raises InputError if the flow or the set does not exist, or the set has nothing for this
-    flow. If prompts are at fault, one InputError lists every problem of every file, one line each.
+    A set is a name (see `prompt_sets`) or a folder that contains `<flow>/<dimension>.md`. A dimension that it lacks
+    keeps its default prompt; one that the default set lacks is added. Raises InputError if the flow or the set does not
+    exist, or the set has nothing for this flow. If prompts are at fault, one InputError lists every problem of every
+    file, one line each.
     """
     default = _prompt_files(PROMPTS / flow)
     if not default:
         raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
     own = _overlay(flow, prompt_set)
-    sources = {dimension: _read_file(own.get(dimension, file)) for dimension, file in default.items()}
-    unknown = [
-        f"{file}: {name!r} is no dimension of {flow}; allowed: {listed(default)}"
-        for name, file in own.items()
-        if name not in default
-    ]
+    sources = {name: _placed(_read_file(file), default.get(name)) for name, file in {**default, **own}.items()}
     model = PROMPT_MODELS[flow]
-    problems = unknown + [
-        problem for source in sources.values() for problem in _file_problems(source, model.front_matter)
-    ]
+    problems = _not_prompts(_folder(prompt_set) / flow)
+    for name, source in sources.items():
+        problems += [] if name in default else _new_problems(flow, name, sources, prompt_set)
+        problems += _file_problems(source, model.front_matter)
     problems += model.problems_together({dimension: source.front for dimension, source in sources.items()})
     if problems:
         raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
     prompts = [_prompt(model, flow, dimension, source) for dimension, source in sources.items()]
-    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in DIMENSION_SEQUENCE), prompt.dimension))
+    prompts.sort(key=lambda prompt: prompt.position)
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
 
@@ -107,6 +107,11 @@ def prompt_sets() -> list[str]:
 def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
     """Return flow -> dimensions that the set itself has prompts for. Raises InputError if the set does not exist."""
     return _holdings(_folder(prompt_set))
+
+
+def tags_of(flow: str, prompt_set: str) -> list[str]:
+    """Return the tags that a flow judges under a prompt set. Raises InputError if the set does not exist."""
+    return sorted({*holdings().get(flow, ()), *holdings(prompt_set).get(flow, ())})
 
 
 def is_imported(prompt_set: str) -> bool:
@@ -125,7 +130,7 @@ def _folder(prompt_set: str) -> Path:
 
 
 def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
-    """Return the files of a set that replace default prompts of `flow`. Raises InputError if it has none."""
+    """Return the files that a set has for `flow`. Raises InputError if it has none."""
     if files := _prompt_files(_folder(prompt_set) / flow):
         return files
     held = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
@@ -141,6 +146,42 @@ def _holdings(folder: Path) -> dict[str, list[str]]:
 
 def _prompt_files(folder: Path) -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.md"))}
+
+
+def _placed(source: _PromptFile, default: Path | None) -> _PromptFile:
+    """Return the file with the place of the default prompt that it replaces, unless it names its own."""
+    place = _read_file(default).front.get("position") if default else None
+    return source if place is None else source._replace(front={"position": place, **source.front})
+
+
+def _not_prompts(folder: Path) -> list[str]:
+    """Return a problem for each file that is no prompt only because of its ending."""
+    files = sorted(file for file in folder.iterdir() if file.suffix != ".md" and not file.name.startswith("."))
+    return [
+        f"{file}: found the ending {file.suffix!r}; allowed: .md, or another folder for a text that is no prompt"
+        for file in files
+        if _NEARLY.fullmatch(file.suffix)
+    ]
+
+
+def _new_problems(flow: str, name: str, sources: Mapping[str, _PromptFile], prompt_set: str) -> list[str]:
+    """Return the problems of a dimension or tag because it is new, one line each."""
+    source, problems = sources[name], list[str]()
+    if not _NAME.fullmatch(name):
+        problems.append(f"found the name {name!r}; allowed: {_NAMES}")
+    elif name in _TAKEN:
+        problems.append(f"found the name {name!r}, which the history uses itself; allowed: another name")
+    if not PROMPT_MODELS[flow].named_by_flow:
+        others = [other for other in T2I if other != flow and name in tags_of(other, prompt_set)]
+        problems += [f"found a tag of the flow {other}; allowed: a name that no other flow has" for other in others]
+    if not source.problem and "position" not in source.front:
+        places = [place for each in sources.values() if isinstance(place := each.front.get("position"), int)]
+        problems.append(
+            f"key `position`: found nothing; allowed: the place of {name!r} in tables, such as "
+            f"`position = {max(places, default=0) + 10}`; or the name of a prompt to replace: "
+            f"{listed(_prompt_files(PROMPTS / flow))}"
+        )
+    return [f"{source.file}: {problem}" for problem in problems]
 
 
 def _prompt(model: PromptModel, flow: str, dimension: str, source: _PromptFile) -> Prompt:
