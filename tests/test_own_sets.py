@@ -66,7 +66,7 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
     assert jury("report", run["run_id"], "-o", page)[0] == 0
     html = page.read_text(encoding="utf-8")
     places = [html.index(f">{name}<") for name in (*FIVE, "overall")]
-    assert places == sorted(places) and '"name": "visual_flow"' in html
+    assert places == sorted(places) and '{"name":"visual_flow","verdict":"Model"' in html
 
     # People judge the four default dimensions alike, and the fifth one otherwise.
     asked = [part for name in FIVE for part in ("--ask", name)]
