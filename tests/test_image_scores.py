@@ -95,7 +95,8 @@ def keep(store: Path, flow: str, minute: int, outcomes: list[Outcome], **changes
     """A finished run of images of noon's hour; returns its id."""
     protocol = {"judge": "m", "prompt x": flow, **changes.pop("protocol", {})}
     run_id = f"20261120T12{minute:02}00-{flow}"
-    return finished(store, run_id, outcomes, protocol=protocol, parameters={"threshold": 7.0}, **changes).run_id
+    of_flow = {"dimensions": TAGS[flow], "parameters": {"threshold": 7.0}}
+    return finished(store, run_id, outcomes, protocol=protocol, **of_flow, **changes).run_id
 
 
 def leaderboard(store: Path) -> list[dict[str, object]]:
