@@ -289,11 +289,11 @@ def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_
     for samples in (2, 1):
         assert jury("run", "diagram", *dataset, *bought(twin), "--limit", samples)[0] == 3
     gone, other = run_folders(tmp_path / "store")
+    code, _, err = jury("batch", "cancel", "20")
+    assert code == 2 and "name one run that waits, by its id or the beginning of it: '20' fits 2" in err
     code, out, err = jury("batch", "collect")
     assert code == 2 and f"run {other.name}" in out and "404: Nothing is there" in err, err
     assert f"Run {gone.name} still waits" in err and "`jury batch cancel` gives the rest of it up" in err
-    code, _, err = jury("batch", "cancel", "20")
-    assert code == 2 and "name one run that waits, by its id or the beginning of it: '20' fits 2" in err
     assert jury("batch", "cancel", gone.name)[0] == 3
     assert Counter(row.status for row in read_judgments(gone)) == {"unavailable": 2 * CALLS // SAMPLES}
     assert nothing_left(twin, tmp_path / "store") and jury("batch", "collect")[:2] == (0, "nothing waits\n")

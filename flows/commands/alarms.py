@@ -12,8 +12,6 @@ from flows.commands.sections import Command
 from tasks.comparing.alarms import Alarm, alarms, candidates_watched, newest_places
 from tasks.comparing.attribution import MovedJudge, moved_judges
 from tasks.errors import InputError
-from tasks.extensions.anchors import folder as anchors_folder
-from tasks.extensions.anchors import retire
 from tasks.history.asking import held_open
 from tasks.history.landing import land
 from tasks.ledger.alarm_records import FOLDER as ALARMS
@@ -62,6 +60,10 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
 def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
     if candidate:
         raise InputError("--anchors and --candidate do not go together: the anchors are those of the whole flow")
+    # The judge's client, which `jury status` does not need.
+    from tasks.extensions.anchors import folder as anchors_folder
+    from tasks.extensions.anchors import retire
+
     sets = anchors_folder(folder, flow).relative_to(folder).as_posix()
     remote = remote_of(store)
     if remote:
