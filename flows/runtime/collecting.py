@@ -5,8 +5,8 @@ memory does not grow with the files.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +23,7 @@ from flows.runtime.session import Session, opened
 from tasks.aggregate import aggregate_sample
 from tasks.batches.checks import check_folder
 from tasks.batches.handing_in import HandingIn, Withheld, custom_id, place_of, read_cases
-from tasks.batches.log import Log, begin, locked, waiting_runs
+from tasks.batches.log import Event, Log, begin, locked, waiting_runs
 from tasks.batches.taking_out import Replies, Written, asked_of, asking, clear, looked_after, remove
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import check_place
@@ -31,10 +31,12 @@ from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
 from tasks.judge import write_down
 from tasks.judging.case import Call, Case, Chunk
+from tasks.judging.protocol import check_prompts
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_start
 from tasks.parameters import Collect, Parameters, at_store
-from tasks.records import Judgment
+from tasks.records import Judgment, RunStart
+from tasks.spending.month import costs_of
 from tasks.spending.prices import BATCH
 from tasks.store import store_or_warn
 from tasks.text import printable
@@ -96,11 +98,35 @@ async def _taken_in(log: Log, asked: Parameters, finish: Finish) -> State:
     start, told = read_start(log.run), log.prepared
     assert told
     async with opened(start.flow, asked, []) as session:
-        async with session.going_on(start, told) as run:
+        async with _going_on(session, start, told) as run:
             await taken_in(log, run)
         state = await finish(session)
     await show_end(start.prefect_run_id, str(state.message))
     return state
+
+
+@asynccontextmanager
+async def _going_on(session: Session, start: RunStart, told: Event) -> AsyncGenerator[Run]:
+    """Yield a run that waited, as it was begun; afterwards, end it in its ledger.
+
+    Raises:
+        InputError: its prompts have changed since it was begun.
+    """
+    session.run_id, session.shown_as, session.scheduled = start.run_id, told.shown_as, start.scheduled
+    check_prompts(start, session.opening.rubric)
+    session.opening.said = [*told.said]
+    run = await session.open(start)
+    await asyncio.to_thread(run.ledger.go_on)
+    try:
+        yield run
+        await session.conclude(run)
+    finally:
+        run.close()
+    if told.stopped:
+        spent = await asyncio.to_thread(costs_of, run.ledger.folder)
+        session.stopped = told.stopped.model_copy(update={"spent": sum(each.amount for each in spent.values())})
+    began = datetime.fromisoformat(start.started_at)
+    await session.end(run, (datetime.now(UTC) - began).total_seconds())
 
 
 async def handed_in(session: Session, dataset: Dataset, finish: Finish) -> State:

@@ -4,7 +4,8 @@ A pilot is no result: its ledger never ends, and the run that follows reuses its
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
-from flows.runtime.chunks import Work
+from flows.runtime.chunks import Chunks, Work
+from flows.runtime.prefect_run import name_run
 from flows.runtime.session import Session
 from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
@@ -27,6 +29,7 @@ from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
 from tasks.spending.month import VARIABLE
 from tasks.spending.prices import TIERS, Tariff, tariff
 from tasks.spending.quote import Quote, quote_of
+from tasks.store import store_or_warn
 
 PILOT = 5
 """Number of samples in a pilot."""
@@ -40,13 +43,14 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
     Returns:
         Completed, with the quote in its message and `{"run_id": "", "warnings", "quote"}` as its result.
     """
-    async with session.trying(dataset) as (run, samples):
+    async with _trying(session, dataset) as (run, samples):
         plan = await asyncio.to_thread(plan_of, run, samples)
         rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
         pilot = _pilot(plan, rows) if session.parameters.quote == "pilot" else []
         if pilot:
-            async with session.asking(run, pilot) as chunks:
-                await chunks.each(work)
+            key = f"{session.shown_as}-quote"
+            async with session.progress(run.start.flow, len(pilot), key, run) as progress:
+                await Chunks(run, pilot, progress).each(work)
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())
@@ -55,6 +59,25 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
     return Completed(message=found.sentence, data=data)
+
+
+@asynccontextmanager
+async def _trying(session: Session, dataset: Dataset) -> AsyncGenerator[tuple[Run, Sequence[Sample]]]:
+    """Yield the run as it would begin, and all samples that it would judge.
+
+    Its replies are kept, sent and stored, but it never ends in its ledger: it is no result.
+    """
+    dataset, start = await session.begin(dataset)
+    await name_run(start)
+    run = await session.open(start)
+    session.warnings = session.said
+    try:
+        yield run, await asyncio.to_thread(session.samples, dataset)
+    finally:
+        run.close()
+        if run.ledger.folder.exists():
+            unstored = await store_or_warn(session.store, session.run_id)
+            session.warnings += [*unstored, *await session.after_end()]
 
 
 async def _stopped(run: Run, pilot: Sequence[Sample], judged: int) -> list[str]:

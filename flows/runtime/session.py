@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect.client.schemas.objects import State
@@ -16,14 +15,13 @@ from flows.runtime.chunks import Chunks
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
-from tasks.batches.log import Event
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.usage import STANDARD
 from tasks.errors import InputError, first_of
 from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
-from tasks.judging.protocol import check_prompts, picture_policy, run_end, run_start
+from tasks.judging.protocol import picture_policy, run_end, run_start
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.remote import local_cache, remote_of, writable_folder
@@ -34,7 +32,6 @@ from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunStart, Sample
 from tasks.rubrics.rubric import load_rubric
-from tasks.spending.month import costs_of
 from tasks.spending.other_calls import first_questions_noted
 from tasks.spending.prices import BATCH, check_price_files
 from tasks.store import store_or_warn
@@ -74,7 +71,7 @@ async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerato
 
 
 class Session:
-    """One run. Its id, key and warnings are set by `judging`, `going_on` or `trying`, and missing before."""
+    """One run. Its id, key and warnings are set when it begins and when it has been judged, and missing before."""
 
     run_id: str
     shown_as: str
@@ -83,7 +80,7 @@ class Session:
     """Sentences for the reader of the run."""
     waits: bool = False
     """True if the run does not end now, because its replies come by batches."""
-    _stopped: BudgetStop | None = None
+    stopped: BudgetStop | None = None
     """Place at which the run stopped at its budget; None: it did not stop."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
@@ -95,17 +92,17 @@ class Session:
         self.parameters = asked.model_copy(update={"store": self.store})
         self.scheduled = is_scheduled()
         rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(asked.store)
-        self._opening = Opening(flow, asked, self.parameters, rubric, remote, self.scheduled, [*said])
-        self._opening.reuse_hours = asked.reuse_hours
-        self.extensions = extensions_of(self._opening)
+        self.opening = Opening(flow, asked, self.parameters, rubric, remote, self.scheduled, [*said])
+        self.opening.reuse_hours = asked.reuse_hours
+        self.extensions = extensions_of(self.opening)
         for each in self.extensions:
-            self._opening.said += each.check()
+            self.opening.said += each.check()
         self._thumbnails = stack.enter_context(Thumbnails(Path(self.store)))
 
     @property
     def said(self) -> list[str]:
         """Warnings from before the first call, each once."""
-        return [*dict.fromkeys(self._opening.said)]
+        return [*dict.fromkeys(self.opening.said)]
 
     @asynccontextmanager
     async def judging(self, dataset: Dataset, ledger: type[Ledger] = Ledger) -> AsyncGenerator[Chunks]:
@@ -113,20 +110,20 @@ class Session:
 
         A stopped run remains unfinished there, and is stored unfinished: the paid replies must be visible.
         """
-        dataset, start = await self._begin(dataset)
+        dataset, start = await self.begin(dataset)
         log_start(start)
-        run = await self._open(start, ledger)
+        run = await self.open(start, ledger)
         title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
         try:
             async with (
-                self._progress(title, len(dataset.samples), self.shown_as, run) as progress,
+                self.progress(title, len(dataset.samples), self.shown_as, run) as progress,
                 asyncio.TaskGroup() as group,
             ):
                 group.create_task(name_run(start))
-                yield Chunks(run, await asyncio.to_thread(self._samples, dataset), progress)
+                yield Chunks(run, await asyncio.to_thread(self.samples, dataset), progress)
             if run.limit:
-                self._stopped = run.limit.stopped(dataset.samples, sum(run.tally.outcomes.values()))
-            await self._conclude(run)
+                self.stopped = run.limit.stopped(dataset.samples, sum(run.tally.outcomes.values()))
+            await self.conclude(run)
         except* (InputError, OSError) as stopped:
             if run.ledger.folder.exists():
                 await asyncio.gather(store_or_warn(self.store, self.run_id), self.after_end())
@@ -135,77 +132,36 @@ class Session:
             raise
         finally:
             run.close()
-        await self._end(run, time.monotonic() - self._began)
+        await self.end(run, time.monotonic() - self._began)
 
-    @asynccontextmanager
-    async def going_on(self, start: RunStart, told: Event) -> AsyncGenerator[Run]:
-        """Yield a run that waited, as it was begun; afterwards, end it in its ledger.
-
-        Raises:
-            InputError: its prompts have changed since it was begun.
-        """
-        self.run_id, self.shown_as, self.scheduled = start.run_id, told.shown_as, start.scheduled
-        check_prompts(start, self._opening.rubric)
-        self._opening.said = [*told.said]
-        run = await self._open(start)
-        await asyncio.to_thread(run.ledger.go_on)
-        try:
-            yield run
-            await self._conclude(run)
-        finally:
-            run.close()
-        if told.stopped:
-            spent = await asyncio.to_thread(costs_of, run.ledger.folder)
-            self._stopped = told.stopped.model_copy(update={"spent": sum(each.amount for each in spent.values())})
-        began = datetime.fromisoformat(start.started_at)
-        await self._end(run, (datetime.now(UTC) - began).total_seconds())
-
-    @asynccontextmanager
-    async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, Sequence[Sample]]]:
-        """Yield the run as it would begin, and all samples that it would judge, for a quote.
-
-        Its replies are kept, sent and stored, but it never ends in its ledger: it is no result. If the calls of the run
-        would go as a batch, this one makes them live, because a batch takes hours.
-        """
-        dataset, start = await self._begin(dataset)
-        await name_run(start)
-        run = await self._open(start)
-        self.warnings = self.said
-        try:
-            yield run, await asyncio.to_thread(self._samples, dataset)
-        finally:
-            run.close()
-            if run.ledger.folder.exists():
-                unstored = await store_or_warn(self.store, self.run_id)
-                self.warnings += [*unstored, *await self.after_end()]
-
-    @asynccontextmanager
-    async def asking(self, run: Run, samples: Sequence[Sample]) -> AsyncGenerator[Chunks]:
-        """Yield chunks of some samples, to be judged now for a quote."""
-        async with self._progress(self._flow, len(samples), f"{self.shown_as}-quote", run) as progress:
-            yield Chunks(run, samples, progress)
-
-    async def _begin(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
-        """Return the dataset as it is judged, and the run's first record."""
-        self._opening.said += dataset.warnings
+    async def begin(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
+        """Let the extensions prepare the run; return the dataset as it is judged, and the run's first record."""
+        self.opening.said += dataset.warnings
         for each in self.extensions:
             dataset = await each.prepare(dataset)
         record = own_run()
-        about = str(record.id) if record else "", self.scheduled, self._opening.anchors, _MADE_FOR.get()
-        start = run_start(self._flow, self._asked, dataset, self._opening.rubric, *about)
+        about = str(record.id) if record else "", self.scheduled, self.opening.anchors, _MADE_FOR.get()
+        start = run_start(self._flow, self._asked, dataset, self.opening.rubric, *about)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         return dataset, start
 
-    def _samples(self, dataset: Dataset) -> Sequence[Sample]:
+    def samples(self, dataset: Dataset) -> Sequence[Sample]:
+        """Return all samples that are judged, those of extensions among them."""
         samples: Sequence[Sample] = dataset.samples
         for each in self.extensions:
             samples = each.samples(samples)
         return samples
 
-    def _progress(self, title: str, samples: int, key: str, run: Run) -> Progress:
+    def progress(self, title: str, samples: int, key: str, run: Run) -> Progress:
+        """Return the progress of so many samples, as an artifact with this key."""
         return Progress(title, samples, None, self._vlm.gate.words, key, run.bill.words)
 
-    async def _open(self, start: RunStart, ledger_kind: type[Ledger] = Ledger) -> Run:
+    async def open(self, start: RunStart, ledger_kind: type[Ledger] = Ledger) -> Run:
+        """Return the open run; close it at its end.
+
+        Raises:
+            InputError, OSError: an extension cannot begin.
+        """
         run = await asyncio.to_thread(self._make, start, ledger_kind)
         try:
             for each in self.extensions:
@@ -218,22 +174,24 @@ class Session:
     def _make(self, start: RunStart, ledger_kind: type[Ledger]) -> Run:
         check_price_files()
         store, parameters = Path(self.store), self.parameters
-        replies = earlier_replies(store, start, self._opening.reuse_hours)
+        replies = earlier_replies(store, start, self.opening.reuse_hours)
         policy, ledger = picture_policy(parameters), ledger_kind(store, start)
         results = Results(start, [ledger.folder])
-        equipment = self._opening.rubric, parameters, policy, self._vlm, ledger, replies, results
+        equipment = self.opening.rubric, parameters, policy, self._vlm, ledger, replies, results
         return Run(start, *equipment, self._thumbnails, self.extensions)
 
-    async def _conclude(self, run: Run) -> None:
+    async def conclude(self, run: Run) -> None:
+        """Keep the results of a run whose samples are decided, and collect its warnings."""
         if not self.waits:
             keep_results(run.results, [run.ledger.folder])
             found = [sentence for each in self.extensions for sentence in await each.finish()]
             self.warnings = [*self.said, *run.warnings(), *found]
 
-    async def _end(self, run: Run, seconds: float) -> None:
+    async def end(self, run: Run, seconds: float) -> None:
+        """End a run in its ledger, and begin to draw its chart."""
         if self.waits:
             return
-        run.ledger.end(run_end(run, tuple(self.warnings), seconds, self._stopped))
+        run.ledger.end(run_end(run, tuple(self.warnings), seconds, self.stopped))
         if run.start.shards == 1:  # in an evaluation in shards, only the last to finish has all scores
             # Only after the end is written: it shows whether the scores are those of a whole run.
             with suppress(Exception):  # the report step draws it then, or reports the reason
@@ -262,7 +220,7 @@ class Session:
             said: warnings since the run was judged.
         """
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
-        return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
+        return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self.stopped else None)
 
 
 def _joined(said: Iterable[Sequence[str]]) -> list[str]:
