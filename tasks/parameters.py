@@ -389,6 +389,12 @@ class Parameters(Record):
         """Return the parameters with one vote in the published order, as anchors are asked."""
         return self.model_copy(update={"votes": 1})
 
+    def with_live_calls(self) -> Self:
+        """Return the parameters with live calls in place of a batch."""
+        if self.judge.service_tier != "batch":
+            return self
+        return self.model_copy(update={"judge": self.judge.model_copy(update={"service_tier": "standard"})})
+
 
 class PairwiseParameters(Parameters):
     """Parameters of the pairwise flows (diagram, plot)."""

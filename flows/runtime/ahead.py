@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
@@ -14,7 +14,7 @@ from flows.runtime.server import TemporaryServer
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.kinds import kind_of
-from tasks.ledger.remote import is_remote
+from tasks.ledger.remote import is_remote, local_cache
 from tasks.parameters import Judge, Parameters
 from tasks.spending.other_calls import first_questions_noted
 
@@ -44,6 +44,17 @@ def client_of(judge: Judge) -> Vlm | None:
     """Return the client that was made ahead for this judge, if there is one."""
     vlm = _CLIENT.get()
     return vlm if vlm and vlm.judge == judge else None
+
+
+@asynccontextmanager
+async def judge_client(flow: str, asked: Parameters) -> AsyncGenerator[Vlm]:
+    """Yield the client of a run's judge: the one that was made ahead, which its maker closes, or a new one."""
+    made = client_of(asked.judge)
+    async with (
+        nullcontext(made) if made else Vlm(asked.judge, secret_block) as vlm,
+        first_questions_noted(vlm, local_cache(asked.store), flow),
+    ):
+        yield vlm
 
 
 async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:

@@ -3,37 +3,31 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.runtime.ahead import client_of
+from flows.runtime.ahead import judge_client
 from flows.runtime.chunks import Chunks
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
-from flows.runtime.secrets import secret_block
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.usage import STANDARD
 from tasks.errors import InputError, first_of
 from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
-from tasks.judging.protocol import picture_policy, run_end, run_start
-from tasks.judging.results import Results, keep_results
+from tasks.judging.lifecycle import end_run, open_run, start_run
 from tasks.judging.run import Run
-from tasks.ledger.remote import local_cache, remote_of, writable_folder
-from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.writing import Ledger
 from tasks.pages.artifact import begin_chart
 from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunStart, Sample
 from tasks.rubrics.rubric import load_rubric
-from tasks.spending.other_calls import first_questions_noted
-from tasks.spending.prices import BATCH, check_price_files
 from tasks.store import store_or_warn
 
 STOPPED = "Stopped at the budget"
@@ -58,12 +52,7 @@ async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerato
     Args:
         said: sentences about the parameters, for the reader of the run.
     """
-    made = client_of(asked.judge)  # made ahead, and closed by its maker
-    async with (
-        nullcontext(made) if made else Vlm(asked.judge, secret_block) as vlm,
-        first_questions_noted(vlm, local_cache(asked.store), flow),
-        AsyncExitStack() as stack,
-    ):
+    async with judge_client(flow, asked) as vlm, AsyncExitStack() as stack:
         session = Session(flow, asked, said, vlm, stack)
         for each in session.extensions:
             stack.push_async_callback(each.close)
@@ -84,8 +73,8 @@ class Session:
     """Place at which the run stopped at its budget; None: it did not stop."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
-        asked = _live(asked) if asked.quote else asked
-        self._flow, self._asked, self._vlm = flow, asked, vlm
+        asked = asked.with_live_calls() if asked.quote else asked  # a batch takes hours
+        self._flow, self._vlm = flow, vlm
         self._began = time.monotonic()
         self.store, self.place = str(writable_folder(asked.store)), asked.store
         """Folder of the store, which is the local cache of a remote one; and the store as its user names it."""
@@ -140,8 +129,7 @@ class Session:
         for each in self.extensions:
             dataset = await each.prepare(dataset)
         record = own_run()
-        about = str(record.id) if record else "", self.scheduled, self.opening.anchors, _MADE_FOR.get()
-        start = run_start(self._flow, self._asked, dataset, self.opening.rubric, *about)
+        start = start_run(self.opening, dataset, str(record.id) if record else "", _MADE_FOR.get())
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         return dataset, start
 
@@ -156,13 +144,14 @@ class Session:
         """Return the progress of so many samples, as an artifact with this key."""
         return Progress(title, samples, None, self._vlm.gate.words, key, run.bill.words)
 
-    async def open(self, start: RunStart, ledger_kind: type[Ledger] = Ledger) -> Run:
+    async def open(self, start: RunStart, ledger: type[Ledger] = Ledger) -> Run:
         """Return the open run; close it at its end.
 
         Raises:
             InputError, OSError: an extension cannot begin.
         """
-        run = await asyncio.to_thread(self._make, start, ledger_kind)
+        equipment = self._vlm, self._thumbnails, self.extensions, ledger
+        run = await asyncio.to_thread(open_run, self.opening, start, *equipment)
         try:
             for each in self.extensions:
                 await each.begin(run)
@@ -171,19 +160,9 @@ class Session:
             raise
         return run
 
-    def _make(self, start: RunStart, ledger_kind: type[Ledger]) -> Run:
-        check_price_files()
-        store, parameters = Path(self.store), self.parameters
-        replies = earlier_replies(store, start, self.opening.reuse_hours)
-        policy, ledger = picture_policy(parameters), ledger_kind(store, start)
-        results = Results(start, [ledger.folder])
-        equipment = self.opening.rubric, parameters, policy, self._vlm, ledger, replies, results
-        return Run(start, *equipment, self._thumbnails, self.extensions)
-
     async def conclude(self, run: Run) -> None:
-        """Keep the results of a run whose samples are decided, and collect its warnings."""
+        """Collect the warnings of a run whose samples are decided."""
         if not self.waits:
-            keep_results(run.results, [run.ledger.folder])
             found = [sentence for each in self.extensions for sentence in await each.finish()]
             self.warnings = [*self.said, *run.warnings(), *found]
 
@@ -191,7 +170,7 @@ class Session:
         """End a run in its ledger, and begin to draw its chart."""
         if self.waits:
             return
-        run.ledger.end(run_end(run, tuple(self.warnings), seconds, self.stopped))
+        end_run(run, self.warnings, seconds, self.stopped)
         if run.start.shards == 1:  # in an evaluation in shards, only the last to finish has all scores
             # Only after the end is written: it shows whether the scores are those of a whole run.
             with suppress(Exception):  # the report step draws it then, or reports the reason
@@ -225,10 +204,3 @@ class Session:
 
 def _joined(said: Iterable[Sequence[str]]) -> list[str]:
     return [sentence for sentences in said for sentence in sentences]
-
-
-def _live(parameters: Parameters) -> Parameters:
-    """Return the parameters with live calls in place of a batch."""
-    if parameters.judge.service_tier != BATCH:
-        return parameters
-    return parameters.model_copy(update={"judge": parameters.judge.model_copy(update={"service_tier": STANDARD})})

@@ -1,0 +1,99 @@
+"""Beginning and end of a run, in memory and in its ledger."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from tasks.datasets.dataset import Dataset
+from tasks.endpoint.client import Vlm
+from tasks.judging.extension import Extension, Opening
+from tasks.judging.protocol import answered_protocol, asked_protocol, new_id, picture_policy, protocol_of_dataset
+from tasks.judging.results import Results, keep_results
+from tasks.judging.run import Run
+from tasks.ledger.protocol_keys import digest, protocol_key
+from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.writing import Ledger
+from tasks.pictures.thumbnails import Thumbnails
+from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
+from tasks.spending.prices import check_price_files
+
+
+def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str, made_for: MadeFor) -> RunStart:
+    """Return all facts about a run before its first call."""
+    flow, parameters, rubric, now = opening.flow, opening.asked, opening.rubric, datetime.now(UTC)
+    run_id = new_id(flow, now)
+    protocol = asked_protocol(parameters, rubric) | protocol_of_dataset(dataset)
+    asked = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
+    return RunStart(
+        run_id=run_id,
+        evaluation_id=parameters.evaluation_id or run_id,
+        shard=parameters.shard or 1,
+        shards=parameters.shards,
+        flow=flow,
+        started_at=now.isoformat(),
+        version=version("image-jury"),
+        prefect_run_id=prefect_run_id,
+        scheduled=opening.scheduled,
+        made_for=made_for,
+        dataset=dataset.name,
+        dataset_key=dataset.key,
+        candidates=dataset.candidates,
+        samples=len(dataset.samples),
+        prompt_set=rubric.prompt_set,
+        prompts={prompt.dimension: prompt.sha256 for prompt in rubric.prompts},
+        dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
+        judge=parameters.judge.model,
+        endpoint=parameters.judge.base_url,
+        anchors_key=opening.anchors,
+        resume_key=digest(asked | ({"shard": [parameters.shard, parameters.shards]} if parameters.shard else {})),
+        protocol=protocol,
+        parameters=parameters.model_dump(mode="json"),
+    )
+
+
+def open_run(
+    opening: Opening,
+    start: RunStart,
+    vlm: Vlm,
+    thumbnails: Thumbnails,
+    extensions: tuple[Extension, ...],
+    ledger: type[Ledger] = Ledger,
+) -> Run:
+    """Return the open run, with the earlier replies that it may reuse; close it at its end."""
+    check_price_files()
+    parameters = opening.parameters
+    replies = earlier_replies(opening.store, start, opening.reuse_hours)
+    rows = ledger(opening.store, start)
+    equipment = opening.rubric, parameters, picture_policy(parameters), vlm, rows, replies
+    return Run(start, *equipment, Results(start, [rows.folder]), thumbnails, extensions)
+
+
+def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> None:
+    """End a run in its ledger, and keep its results for the steps that follow.
+
+    Args:
+        stopped: place at which it stopped at its budget; None: it did not stop.
+    """
+    keep_results(run.results, [run.ledger.folder])
+    run.ledger.end(_totals(run, warnings, seconds, stopped))
+
+
+def _totals(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> RunEnd:
+    """Return the totals of a run, with the protocol that it really followed."""
+    tally = run.tally
+    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
+    return RunEnd(
+        run_id=run.start.run_id,
+        finished_at=datetime.now(UTC).isoformat(),
+        seconds=round(seconds, 3),
+        protocol_key=protocol_key(protocol),
+        protocol=protocol,
+        calls=tally.calls,
+        control_calls=tally.control_calls,
+        reused=tally.reused,
+        judgments=dict(tally.judgments),
+        outcomes=dict(tally.outcomes),
+        limits=run.vlm.gate.found(),
+        stopped=stopped,
+        warnings=tuple(warnings),
+    )
