@@ -9,7 +9,7 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.judging.case import Case, Chunk, asked_of
 from tasks.judging.run import Run
-from tasks.kinds.values import last_attempts
+from tasks.protocols.values import last_attempts
 from tasks.records import Outcome
 
 

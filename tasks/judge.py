@@ -18,7 +18,7 @@ from tasks.endpoint.usage import Usage
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.run import Run
-from tasks.kinds.values import Reading
+from tasks.protocols.values import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
 from tasks.spending.bill import Charge

@@ -8,8 +8,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Cancelled
 
 from tasks.datasets.dataset import Dataset
-from tasks.kinds.loading import dataset_of
 from tasks.parameters import Parameters
+from tasks.protocols.loading import dataset_of
 
 
 @task(name="load", cache_policy=NO_CACHE)

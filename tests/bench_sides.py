@@ -84,7 +84,7 @@ def _user(texts: Iterable[str], files: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _call(prompt: Any, user: list[dict[str, Any]]) -> Call:
-    from tasks.kinds import kind_of
+    from tasks.protocols import kind_of
 
     messages = [{"role": "system", "content": prompt.body}, {"role": "user", "content": user}]
     return f"{prompt.flow}_{prompt.dimension}", messages, dict(kind_of(prompt.flow).reply_form(prompt).schema)

@@ -16,7 +16,7 @@ from tasks.history import database, landing, rows
 
 Patch = Callable[[], None]
 SECONDS = 60
-IMPORTED = ["killed_landing", "tasks.history.watching", "tasks.history.best", "tasks.kinds.pairwise"]
+IMPORTED = ["killed_landing", "tasks.history.watching", "tasks.history.best", "tasks.protocols.figures.protocol"]
 
 
 def _die(*_given: Any, **_named: Any) -> Any:

@@ -14,8 +14,8 @@ from written_datasets import write_json
 
 from tasks.demo.figures import Diagram, random_diagram, spoil
 from tasks.demo.labels import FORFEIT
-from tasks.kinds.tier_rule import pairwise_prompts
 from tasks.parameters import PAIRWISE, T2I
+from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric
 from tasks.rubrics.rubric_prompt import RubricPrompt

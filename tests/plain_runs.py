@@ -28,11 +28,11 @@ from tasks.judging.protocol import picture_policy
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.judging.run import Run
-from tasks.kinds.loading import load_dataset
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.protocols.loading import load_dataset
 from tasks.records import Judgment, Place, RunStart, Sample
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending.budget import Budget

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.controls.status import ControlRate, control_rate
-from tasks.kinds import kind_of
-from tasks.kinds.tier_rule import merge_orders, merge_votes
-from tasks.kinds.values import Heard
+from tasks.protocols import kind_of
+from tasks.protocols.figures.tier_rule import merge_orders, merge_votes
+from tasks.protocols.values import Heard
 from tasks.records import SAME, DimensionOutcome, Order, Outcome
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")

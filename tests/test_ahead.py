@@ -15,8 +15,8 @@ from written_datasets import record, result, write_benchmark, write_json
 from flows.runtime.ahead import client_of, while_it_begins
 from tasks.demo.chat import PROBE
 from tasks.errors import JudgeStopped
-from tasks.kinds.loading import dataset_of, load_ahead
 from tasks.parameters import Judge, PairwiseParameters
+from tasks.protocols.loading import dataset_of, load_ahead
 
 
 class Answering:

@@ -18,11 +18,11 @@ from tasks.judging.case import Case, Chunk
 from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
 from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
-from tasks.kinds.loading import load_dataset
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Picture
+from tasks.protocols.loading import load_dataset
 from tasks.records import Place, Sample
 from tasks.rubrics.rubric import load_rubric
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.endpoint.completion import Reply, read
-from tasks.kinds import verdict_reply
+from tasks.protocols.figures import reply as verdict_reply
 from tasks.records import MOST_COUNTED
 from tasks.rubrics.rubric import load_rubric
 

@@ -11,8 +11,8 @@ from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
 from tasks.extensions.controls import FEWEST, altered, with_controls
-from tasks.kinds import kind_of
 from tasks.pictures.bad_picture import BadPicture
+from tasks.protocols import kind_of
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
 
 FIGURES = kind_of("diagram")

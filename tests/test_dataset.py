@@ -20,9 +20,9 @@ from tasks.datasets.entries import Entry
 from tasks.datasets.folders import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol import protocol_of_dataset
-from tasks.kinds import kind_of
-from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.protocols import kind_of
+from tasks.protocols.loading import load_dataset
 from tasks.records import PictureSource, Place, Sample
 
 

@@ -17,8 +17,8 @@ from tasks.demo.figure_judge import LIMITS, QUESTIONS, agreement, compare, measu
 from tasks.demo.figures import random_diagram, spoil
 from tasks.demo.labels import DEFECTS, FORFEIT
 from tasks.demo.samples import draw_samples
-from tasks.kinds.pairwise import caught
 from tasks.pictures.prepare import as_shown
+from tasks.protocols.figures.protocol import caught
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 UNSEEN = ("garbled", "reversed", "mislabeled", "tiny_text", "human_tiny_text", "pixelated", "human_pixelated")

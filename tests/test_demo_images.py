@@ -16,9 +16,9 @@ from tasks.demo.canvas import PAINTS, SHAPES, encode
 from tasks.demo.image_judge import Blobs, find_blobs, look, score
 from tasks.demo.labels import CLEAN_SCENE, SCENE_DEFECTS, SCENE_KINDS
 from tasks.demo.scenes import COLORS, draw_images, prompt_text, random_scene, read_prompt, spoil_scene
-from tasks.kinds.rubric import noticed
 from tasks.parameters import T2I
 from tasks.pictures.prepare import as_shown
+from tasks.protocols.images.protocol import noticed
 from tasks.records import Requirement
 from tasks.rubrics.rubric import holdings, load_rubric
 

@@ -19,10 +19,10 @@ from tasks.demo.labels import CLEAN, CLEAN_SCENE, DEFECTS, FORFEIT, IN_HUMAN, SC
 from tasks.demo.samples import draw_all, draw_samples, drawn_samples
 from tasks.demo.scenes import CANDIDATES, MOST_PROMPTS, TAGS, draw_images, random_scene, read_prompt, spoil_scene
 from tasks.errors import Problems
-from tasks.kinds.loading import load_dataset
-from tasks.kinds.pairwise import caught
-from tasks.kinds.rubric import noticed
 from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.protocols.figures.protocol import caught
+from tasks.protocols.images.protocol import noticed
+from tasks.protocols.loading import load_dataset
 from tasks.records import Requirement
 
 FLOWS = ("diagram", "plot")

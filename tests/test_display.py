@@ -9,14 +9,14 @@ from PIL import Image, ImageColor
 from rich.console import Console
 from written_history import figures
 
-from tasks.kinds import KINDS, kind_of
-from tasks.kinds.display import Quoted, Terms
-from tasks.kinds.figure_display import MOST_GROUPS, PARTS, score_notes
-from tasks.kinds.image_display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.parameters import PAIRWISE, T2I
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import png
 from tasks.presentation.tables import grid_table
+from tasks.protocols import KINDS, kind_of
+from tasks.protocols.display import Quoted, Terms
+from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
+from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
 from tasks.rubrics.rubric import PROMPT_MODELS, load_rubric
 

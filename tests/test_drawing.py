@@ -15,9 +15,9 @@ from PIL import Image
 from strangers import HOSTILE
 
 from tasks.comparing.trend import Point, trend_chart
-from tasks.kinds import kind_of
-from tasks.kinds.display import Terms
 from tasks.presentation import drawing
+from tasks.protocols import kind_of
+from tasks.protocols.display import Terms
 
 BARS: dict[str, Any] = {
     "data": {"values": [{"name": "a", "n": 3}, {"name": "b", "n": 1}]},

@@ -21,8 +21,8 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply as Answer
 from tasks.endpoint.known import addressed, endpoints
 from tasks.endpoint.requests import Request, probe_request
-from tasks.kinds import kind_of
 from tasks.parameters import Judge, Probe, RubricParameters
+from tasks.protocols import kind_of
 from tasks.rubrics.rubric import holdings, load_rubric
 
 KEY = "sk-of-the-twin-0001"

@@ -22,7 +22,6 @@ from tasks.forgetting.plan import keep_plan, make_plan
 from tasks.history.asking import query
 from tasks.history.landing import land
 from tasks.judging.protocol import picture_policy
-from tasks.kinds.loading import load_dataset
 from tasks.ledger.alarm_records import FOLDER as ALARMS
 from tasks.ledger.alarm_records import Told, keep_told, restart_baseline
 from tasks.ledger.bridges import BRIDGES
@@ -35,6 +34,7 @@ from tasks.ledger.removed import UNFINISHED, removed_costs
 from tasks.ledger.writing import Ledger
 from tasks.parameters import PairwiseParameters
 from tasks.pictures.thumbnails import Thumbnails, place_of, waiting
+from tasks.protocols.loading import load_dataset
 from tasks.records import OTHER, Judgment, Outcome
 from tasks.spending.month import Month
 

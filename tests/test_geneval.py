@@ -16,8 +16,8 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.geneval import NO_LIST, read_geneval
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
-from tasks.kinds.loading import load_dataset
 from tasks.parameters import T2I, RubricParameters
+from tasks.protocols.loading import load_dataset
 from tasks.records import Requirement
 
 ROWS = [prompt_row("bench"), prompt_row("cow"), prompt_row("clock", "counting")]

@@ -80,7 +80,8 @@ def test_what_only_asks_loads_no_statistics(module: str) -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert f"tasks.history.{module}" in loaded
     packages = {name.partition(".")[0] for name in loaded} | {".".join(name.split(".")[:2]) for name in loaded}
-    assert packages & {"numpy", "scipy", "PIL", "polars", "tasks.statistics", "tasks.kinds", "tasks.controls"} == set()
+    heavy = {"numpy", "scipy", "PIL", "polars", "tasks.statistics", "tasks.protocols", "tasks.controls"}
+    assert packages & heavy == set()
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
 from flows.commands.messages import LOG, tell_fault
-from tasks.kinds import kind_of
+from tasks.protocols import kind_of
 from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 BELL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"

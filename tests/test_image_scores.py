@@ -10,9 +10,9 @@ from factories import TAGS, end, finished, grade_rows, image, outcome, score_row
 from tasks.history.asking import as_json_rows, query
 from tasks.history.landing import land
 from tasks.judging.results import results_of
-from tasks.kinds import kind_of
-from tasks.kinds.display import Terms
 from tasks.pages.run_summary import summarize
+from tasks.protocols import kind_of
+from tasks.protocols.display import Terms
 from tasks.records import OVERALL, BudgetStop, Outcome
 from tasks.statistics.image_scores import GradeRow, by_tag
 from tasks.statistics.intervals import full_run_interval

@@ -96,7 +96,7 @@ def test_the_steps_and_the_ground_stand_alone_at_the_root() -> None:
 
 
 def test_what_is_made_of_outcomes_does_not_know_which_flows_judge_figures() -> None:
-    """That stands in `tasks/kinds/`, so that another kind of judging is a module there."""
+    """That stands in `tasks/protocols/`, so that another kind of judging is a module there."""
     after = ("judging", "history", "comparing", "pages", "presentation", "statistics")
     offending = [
         name(module)

@@ -16,8 +16,8 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.folders import Links
 from tasks.datasets.paths import ROOTS, absolute
 from tasks.errors import InputError
-from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters, Parameters, parameters_of
+from tasks.protocols.loading import load_dataset
 
 PROMPT = {"tag": "counting", "include": [{"class": "clock", "count": 2}], "prompt": "a photo of two clocks"}
 

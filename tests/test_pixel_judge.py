@@ -21,9 +21,9 @@ from tasks.demo.scenes import random_scene
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply
 from tasks.judging import questions
-from tasks.kinds import kind_of
 from tasks.parameters import T2I, Judge
 from tasks.pictures.prepare import prepare
+from tasks.protocols import kind_of
 from tasks.records import VERDICTS, Requirement
 from tasks.rubrics.rubric import holdings, load_rubric
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from tasks.kinds import kind_of
 from tasks.pages.report_data import Context, cards, reasons_by_question, split
+from tasks.protocols import kind_of
 
 
 @pytest.mark.parametrize(

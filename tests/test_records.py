@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tasks.kinds import score_reply, verdict_reply
 from tasks.parameters import Judge, PairwiseParameters, Parameters, Probe, RubricParameters
+from tasks.protocols.figures import reply as verdict_reply
+from tasks.protocols.images import reply as score_reply
 from tasks.records import Judgment, Outcome, Record, Requirement, RunEnd, RunStart
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric

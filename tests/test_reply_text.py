@@ -11,8 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tasks.endpoint.reply_text import objects, unwrapped
-from tasks.kinds import score_reply, verdict_reply
-from tasks.kinds.values import Reading
+from tasks.protocols.figures import reply as verdict_reply
+from tasks.protocols.images import reply as score_reply
+from tasks.protocols.values import Reading
 from tasks.rubrics.rubric import load_rubric
 
 FIGURES = [prompt for flow in ("diagram", "plot") for prompt in load_rubric(flow).prompts]

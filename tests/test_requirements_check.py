@@ -6,7 +6,7 @@ import pytest
 from geneval_rows import sample
 from own_data import each_list
 
-from tasks.kinds.requirements_check import objects_text, relation_text, satisfied
+from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
 from tasks.records import Seen, SeenObject
 
 BENCH = '{"tag": "single_object", "include": [{"class": "bench", "count": 1}], "prompt": "a photo of a bench"}'

@@ -3,7 +3,7 @@
 import pytest
 from factories import judgment, scored
 
-from tasks.kinds.rubric import Grade, grade
+from tasks.protocols.images.protocol import Grade, grade
 from tasks.records import Judgment, Place, Requirement, Sample, Seen, SeenObject
 
 DOG = (Requirement(name="dog", color="red"),)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tasks.kinds.score_reply import format_words, read, schema
+from tasks.protocols.images.reply import format_words, read, schema
 from tasks.records import Seen
 from tasks.rubrics.rubric import load_rubric
 

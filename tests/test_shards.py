@@ -19,11 +19,11 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import absolute
 from tasks.history.asking import query
 from tasks.history.landing import land
-from tasks.kinds.loading import load_dataset
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.writing import Ledger
 from tasks.pages.run_summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.protocols.loading import load_dataset
 from tasks.records import OVERALL
 from tasks.statistics.scores import ScoreRow
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tasks.extensions.controls import with_controls
-from tasks.kinds import kind_of
+from tasks.protocols import kind_of
 from tasks.records import ANCHOR, PictureSource, Place, Sample
 from tasks.spending.order import chunks, in_random_order, units
 

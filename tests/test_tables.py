@@ -8,10 +8,10 @@ import pytest
 from factories import RUN, end, judgment, outcome, score_rows, start, write_run
 from rich.console import Console
 
-from tasks.kinds import kind_of
-from tasks.kinds.figure_display import score_notes
 from tasks.pages.run_summary import defect_lines, failure_lines, summarize
 from tasks.presentation.tables import Grid, console, grid_table
+from tasks.protocols import kind_of
+from tasks.protocols.figures.display import score_notes
 from tasks.records import Judgment, Outcome
 from tasks.statistics.scores import ScoreRow
 

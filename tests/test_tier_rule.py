@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 from factories import judgment
 
-from tasks.kinds.tier_rule import Overall, chances, decide, merge_orders, merge_votes, overall, pivotal, tier, undecided
-from tasks.kinds.values import Chances, Lack
+from tasks.protocols.figures.tier_rule import (
+    Overall,
+    chances,
+    decide,
+    merge_orders,
+    merge_votes,
+    overall,
+    pivotal,
+    tier,
+    undecided,
+)
+from tasks.protocols.values import Chances, Lack
 from tasks.records import VERDICTS, Judgment, Order
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score

@@ -22,9 +22,9 @@ from tasks.comparing.trend import (
 )
 from tasks.history.asking import query
 from tasks.history.landing import land
-from tasks.kinds.display import Level
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
+from tasks.protocols.display import Level
 from tasks.records import RunStart
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it

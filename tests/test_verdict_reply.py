@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.kinds.verdict_reply import format_words, read, schema
+from tasks.protocols.figures.reply import format_words, read, schema
 from tasks.rubrics.rubric import load_rubric
 
 ALL, RESTRICTED = load_rubric("diagram").prompt("faithfulness"), load_rubric("plot").prompt("faithfulness")

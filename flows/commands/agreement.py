@@ -6,11 +6,11 @@ from flows.commands.messages import printable_json, say
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
 from tasks.history.evaluations import shared_replies
-from tasks.kinds import kind_of
 from tasks.labels.agreement import Agreed, Agreement, agreement
 from tasks.ledger.remote import local_cache
 from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
+from tasks.protocols import kind_of
 from tasks.records import OVERALL, OVERALL_SCORE
 from tasks.text import one_line, printable
 

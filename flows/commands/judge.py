@@ -52,7 +52,7 @@ async def _ask(judge: Judge, store: Path) -> int:
     # The judge's client and the kinds of judging, which a list of endpoints does not need.
     from tasks.endpoint.client import Vlm
     from tasks.endpoint.requests import probe_request
-    from tasks.kinds import KINDS
+    from tasks.protocols import KINDS
     from tasks.spending.other_calls import first_questions_noted
 
     most_pictures = max(len(kind.display.sides) for kind in KINDS)

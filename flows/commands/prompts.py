@@ -89,10 +89,10 @@ def _user_message(prompt: Prompt) -> list[str]:
     from tasks.judging.case import sample_texts
     from tasks.judging.protocol import picture_policy
     from tasks.judging.questions import Layout
-    from tasks.kinds import kind_of
-    from tasks.kinds.loading import load_dataset
     from tasks.parameters import parameters_of
     from tasks.pictures.prepare import prepare
+    from tasks.protocols import kind_of
+    from tasks.protocols.loading import load_dataset
 
     with TemporaryDirectory() as folder:
         drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)

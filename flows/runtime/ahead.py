@@ -13,9 +13,9 @@ from flows.runtime.secrets import secret_block
 from flows.runtime.server import TemporaryServer
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
-from tasks.kinds import kind_of
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.parameters import Judge, Parameters
+from tasks.protocols import kind_of
 from tasks.spending.other_calls import first_questions_noted
 
 _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)

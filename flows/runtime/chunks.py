@@ -16,8 +16,8 @@ from tasks.judge import take_over
 from tasks.judging.case import Case, Chunk
 from tasks.judging.extension import Limit
 from tasks.judging.run import Run
-from tasks.kinds.values import last_attempts
 from tasks.presentation.drawing import warm_up
+from tasks.protocols.values import last_attempts
 from tasks.records import Sample
 from tasks.spending.order import chunks
 from tasks.spending.other_calls import note_first_questions

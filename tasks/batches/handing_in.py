@@ -16,10 +16,10 @@ from tasks.endpoint.batches import Batches
 from tasks.files import keep_private
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
-from tasks.kinds.values import Lack
 from tasks.ledger.reading import read_start
 from tasks.ledger.writing import Ledger
 from tasks.pictures.prepare import Picture
+from tasks.protocols.values import Lack
 from tasks.records import Judgment, Outcome, PictureNote, Record, Sample
 
 CASES = "cases.jsonl"

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from tasks.comparing.attribution import Attribution, MovedJudge, attributions, moved_judges
 from tasks.history.asking import one_opening, query
-from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Told, keep_told, told_before
 from tasks.presentation.wording import signed
+from tasks.protocols import kind_of
 from tasks.records import RunStart
 from tasks.statistics.cusum import BASELINE
 from tasks.text import number_words, one_line

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.history.asking import one_opening, query
-from tasks.kinds import kind_of
 from tasks.presentation.wording import signed
+from tasks.protocols import kind_of
 from tasks.text import one_line
 
 LONGEST_NAME = 80

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind
-from tasks.kinds.series import ALL_PROMPTS, Series, series
-from tasks.kinds.values import Answered, Compared
 from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.evaluations import Evaluation
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
+from tasks.protocols import kind_of
+from tasks.protocols.protocol import Kind
+from tasks.protocols.series import ALL_PROMPTS, Series, series
+from tasks.protocols.values import Answered, Compared
 from tasks.records import OVERALL, Outcome, RunEnd
 from tasks.statistics.offsets import CONTINUED, MARGIN, WITH_OFFSET, offset
 from tasks.text import listed, number_words, one_line

@@ -13,9 +13,9 @@ from tasks.controls.status import control_rate, red_words
 from tasks.errors import InputError
 from tasks.history.asking import one_opening, query
 from tasks.history.evaluations import Evaluation, find
-from tasks.kinds import kind_of
 from tasks.presentation.markup import bullets, plain, table
 from tasks.presentation.wording import signed
+from tasks.protocols import kind_of
 from tasks.records import Record
 from tasks.statistics.intervals import ENOUGH, FEWEST, interval, proportion
 from tasks.statistics.paired import Difference

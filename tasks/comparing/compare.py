@@ -13,11 +13,11 @@ from tasks.errors import InputError
 from tasks.history.asking import one_opening, query
 from tasks.history.compared import OUTCOMES, compared
 from tasks.history.evaluations import Evaluation, find, shared_replies
-from tasks.kinds import kind_of
-from tasks.kinds.series import ALL_PROMPTS, Series, paired, series
-from tasks.kinds.values import Measure
 from tasks.labels.agreement import Agreement, agreement
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
+from tasks.protocols import kind_of
+from tasks.protocols.series import ALL_PROMPTS, Series, paired, series
+from tasks.protocols.values import Measure
 from tasks.records import Record
 from tasks.statistics.paired import Difference, holm
 from tasks.text import listed, natural, one_line

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.errors import InputError
-from tasks.kinds import kind_of
+from tasks.protocols import kind_of
 from tasks.records import RunStart
 
 if TYPE_CHECKING:

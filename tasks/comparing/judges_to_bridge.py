@@ -16,10 +16,10 @@ from pydantic import ValidationError
 from tasks.comparing.bridge import FEWEST, Answers, answers_of, check_questions, common, differing, unit
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
-from tasks.kinds import kind_of
 from tasks.ledger.evaluations import Evaluation, read_evaluation
 from tasks.ledger.reading import read_start, run_folders
 from tasks.parameters import FLEX_WAITS, Judge, Parameters, parameters_of
+from tasks.protocols import kind_of
 from tasks.records import RunStart
 from tasks.rubrics.rubric import load_rubric
 from tasks.text import listed, number_of

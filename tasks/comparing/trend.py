@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from tasks.comparing.points import COLUMNS, MOST_RUNS, Point, joined
 from tasks.history.asking import one_opening, query
-from tasks.kinds import kind_of
-from tasks.kinds.display import Level
 from tasks.presentation.chart_style import GREY, MOST_CANDIDATES, WIDTH, Chart, faceted
 from tasks.presentation.drawing import png
+from tasks.protocols import kind_of
+from tasks.protocols.display import Level
 from tasks.records import RunStart
 from tasks.text import number_words, one_line
 

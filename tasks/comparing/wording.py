@@ -5,9 +5,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tasks.comparing.layout_words import agreement_notes
-from tasks.kinds import kind_of
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
+from tasks.protocols import kind_of
 from tasks.statistics.intervals import FEWEST
 from tasks.statistics.paired import FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
 from tasks.text import number_words, one_line

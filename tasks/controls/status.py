@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal
 
-from tasks.kinds import kind_of
-from tasks.kinds.values import Heard, Original
+from tasks.protocols import kind_of
+from tasks.protocols.values import Heard, Original
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,

@@ -21,11 +21,11 @@ from tasks.errors import InputError
 from tasks.files import alone, private_folder, read_regular, write_whole
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol import picture_policy
-from tasks.kinds import kind_of
-from tasks.kinds.loading import load_dataset
 from tasks.ledger.remote import in_daemon_thread
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy, prepare
+from tasks.protocols import kind_of
+from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, Sample
 
 MANIFEST, PICTURES = "anchors.jsonl", "pictures"

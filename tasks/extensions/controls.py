@@ -10,10 +10,10 @@ from math import ceil
 from PIL import Image, ImageDraw, ImageFont
 
 from tasks.judging.extension import Extension
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind
 from tasks.pictures.bad_picture import BadPicture
 from tasks.pictures.prepare import as_shown
+from tasks.protocols import kind_of
+from tasks.protocols.protocol import Kind
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample
 
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)

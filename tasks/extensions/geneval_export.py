@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from tasks.errors import InputError
 from tasks.judging.extension import Extension
 from tasks.judging.run import Run
-from tasks.kinds.requirements_check import entries
 from tasks.parameters import Parameters, RubricParameters
+from tasks.protocols.images.requirements import entries
 from tasks.records import Outcome, Sample
 from tasks.rubrics.rubric import Rubric
 

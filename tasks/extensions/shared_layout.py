@@ -12,9 +12,9 @@ from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
 from tasks.judging.extension import Extension
 from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
-from tasks.kinds import kind_of
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.pictures.prepare import Picture
+from tasks.protocols import kind_of
 from tasks.records import Order, RunStart
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.text import listed

@@ -1,7 +1,7 @@
 """Comparisons of candidates from different runs with the best of them: the history's table `versus_best`.
 
-`due` groups the runs, `kinds.series` pairs the samples. Candidates of one run were compared by the same rule at its end
-(`judging.versus_best`).
+`due` groups the runs, `protocols.series` pairs the samples. Candidates of one run were compared by the same rule at its
+end (`judging.versus_best`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +17,9 @@ from tasks.history.compared import OUTCOMES, compared
 from tasks.history.database import Master
 from tasks.history.due import BEST_DUE, MEMBERS
 from tasks.history.rows import insert_rows
-from tasks.kinds import kind_of
-from tasks.kinds.series import ALL_PROMPTS, Series, paired, series
-from tasks.kinds.values import Measure
+from tasks.protocols import kind_of
+from tasks.protocols.series import ALL_PROMPTS, Series, paired, series
+from tasks.protocols.values import Measure
 from tasks.records import OVERALL
 from tasks.statistics.paired import Difference
 

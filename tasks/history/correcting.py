@@ -2,8 +2,8 @@
 
 Labels count if `jury labels page` made the page that asked for them, for uniformly drawn samples of the same dataset
 with the same pictures and prompts. The judge does not matter, since people's answers do not depend on it. The table has
-the reason why other labels do not count. `statistics.people` makes the estimate; `kinds` merges the answers of several
-people.
+the reason why other labels do not count. `statistics.people` makes the estimate; `protocols` merges the answers of
+several people.
 """
 
 from collections import defaultdict
@@ -18,11 +18,11 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.history.database import Master
 from tasks.history.due import CORRECTIONS_DUE, LABEL_STAMPS
 from tasks.history.rows import insert_rows
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind
-from tasks.kinds.values import Answered
 from tasks.ledger.label_pages import UNIFORM
 from tasks.ledger.protocol_keys import digest
+from tasks.protocols import kind_of
+from tasks.protocols.protocol import Kind
+from tasks.protocols.values import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
 from tasks.statistics.intervals import proportion
 from tasks.statistics.people import FEWEST, Corrected, corrected

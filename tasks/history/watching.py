@@ -17,8 +17,8 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.history.database import Master
 from tasks.history.due import NIGHTS_DUE
 from tasks.history.rows import insert_rows
-from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Restart
+from tasks.protocols import kind_of
 from tasks.statistics.attribution import Attribution, Series, Shift, series
 from tasks.statistics.cusum import Night, watch
 from tasks.statistics.intervals import Floats

@@ -16,12 +16,12 @@ from typing import Generic, NamedTuple, TypeVar
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging.questions import Layout, call_key
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind
-from tasks.kinds.values import Lack
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
+from tasks.protocols import kind_of
+from tasks.protocols.protocol import Kind
+from tasks.protocols.values import Lack
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 

@@ -8,11 +8,11 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import uncut
 from tasks.errors import InputError
 from tasks.judging import questions
-from tasks.kinds.tier_rule import AGGREGATION
-from tasks.kinds.values import REPLY_SCHEMA
 from tasks.ledger.protocol_keys import PROMPT
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy
+from tasks.protocols.figures.tier_rule import AGGREGATION
+from tasks.protocols.values import REPLY_SCHEMA
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric
 

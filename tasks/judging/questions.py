@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
-from tasks.kinds import kind_of
-from tasks.kinds.values import REPLY_SCHEMA
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pictures.prepare import Picture
+from tasks.protocols import kind_of
+from tasks.protocols.values import REPLY_SCHEMA
 from tasks.records import Order
 from tasks.rubrics.rubric import Prompt
 

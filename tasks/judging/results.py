@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from tasks.controls.status import AnchorRow, ControlRow, anchor_row, control_row
 from tasks.judging.tallies import OutcomeTally
-from tasks.kinds import kind_of
-from tasks.kinds.series import Series, paired, series
-from tasks.kinds.values import Compared, Heard, Measure, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_end, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
+from tasks.protocols import kind_of
+from tasks.protocols.series import Series, paired, series
+from tasks.protocols.values import Compared, Heard, Measure, Measured, Original
 from tasks.records import ANCHOR, Order, Outcome, RunStart
 from tasks.statistics.alike import Alike
 from tasks.statistics.image_scores import GradeRow

@@ -15,14 +15,14 @@ from tasks.judging.case import PUBLISHED, Case, FirstCalls, load_case
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
 from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy
 from tasks.pictures.thumbnails import Thumbnails
+from tasks.protocols import kind_of
+from tasks.protocols.protocol import Kind
 from tasks.records import Judgment, Order, Outcome, RunStart, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.spending.bill import Bill

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tasks.datasets.folders import NO_PICTURE
 from tasks.demo.labels import CLEAN, CLEAN_SCENE, FORFEIT
-from tasks.kinds.kind import Kind
+from tasks.protocols.protocol import Kind
 from tasks.records import MIXED, Judgment, Outcome
 from tasks.spending.money import place
 from tasks.text import one_line

@@ -9,11 +9,11 @@ from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.asking import one_opening
 from tasks.history.evaluations import Evaluation, find
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind
-from tasks.kinds.values import Answered
 from tasks.labels.prompts import prompts_of
 from tasks.ledger.label_sets import labels_words
+from tasks.protocols import kind_of
+from tasks.protocols.protocol import Kind
+from tasks.protocols.values import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, Record
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.statistics.concordance import Statistic

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
-from tasks.kinds import kind_of
-from tasks.kinds.values import PeopleQuestion
 from tasks.labels.prompts import prompts_of
 from tasks.ledger.label_pages import DISAGREEMENTS, UNIFORM, LabelItem, LabelPage, keep_page
 from tasks.ledger.protocol_keys import digest
 from tasks.pictures.thumbnails import made
+from tasks.protocols import kind_of
+from tasks.protocols.values import PeopleQuestion
 
 _JUDGED = """
     SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,

@@ -15,8 +15,6 @@ from tasks.datasets.rows import find_rows
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular, real_place
 from tasks.history.asking import query
-from tasks.kinds import kind_of
-from tasks.kinds.values import UNANSWERED
 from tasks.labels.prompts import known_questions
 from tasks.ledger.label_pages import LabelItem, LabelPage, read_page
 from tasks.ledger.label_sets import (
@@ -30,6 +28,8 @@ from tasks.ledger.label_sets import (
     read_label_set,
 )
 from tasks.parameters import FLOWS
+from tasks.protocols import kind_of
+from tasks.protocols.values import UNANSWERED
 from tasks.records import Record
 from tasks.text import listed, one_line, quoted
 

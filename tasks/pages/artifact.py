@@ -10,8 +10,6 @@ from tasks.comparing.wording import difference_grid, notes, outcome_words
 from tasks.controls.status import red_words, status_lines
 from tasks.judging.results import Results
 from tasks.judging.tallies import NotableSample
-from tasks.kinds import kind_of, terms_of
-from tasks.kinds.display import Display, Quoted
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
@@ -22,6 +20,8 @@ from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import begin_png, png
 from tasks.presentation.markup import NAME, bullets, grid, picture, plain, table
 from tasks.presentation.wording import NOT_COVERED, Scored, judge_words
+from tasks.protocols import kind_of, terms_of
+from tasks.protocols.display import Display, Quoted
 from tasks.records import Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line

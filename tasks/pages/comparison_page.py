@@ -8,9 +8,9 @@ from urllib.parse import quote
 from tasks.comparing.compare import Comparison, Side
 from tasks.comparing.layout_words import layouts_grid
 from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
-from tasks.kinds import kind_of
 from tasks.pages.page_names import FOLDER, folder_of, page_name
 from tasks.pages.self_contained import rendered, stamp
+from tasks.protocols import kind_of
 from tasks.store_files import write_file
 from tasks.text import one_line
 

@@ -18,11 +18,11 @@ from tasks.comparing.points import MOST_RUNS, Point, joined
 from tasks.comparing.trend import series_of as scored_series
 from tasks.controls.status import ControlRate, control_rate, judge_status
 from tasks.history.asking import held_together
-from tasks.kinds import kind_of
-from tasks.kinds.display import Headline
-from tasks.kinds.series import Series, paired
 from tasks.pages.queries import ask, points
 from tasks.presentation.wording import Scored, judge_words
+from tasks.protocols import kind_of
+from tasks.protocols.display import Headline
+from tasks.protocols.series import Series, paired
 from tasks.statistics.paired import Difference
 
 MOST_PLACES = 200

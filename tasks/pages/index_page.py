@@ -8,12 +8,12 @@ from markupsafe import Markup, escape
 
 from tasks.comparing.points import Point
 from tasks.comparing.wording import in_brief
-from tasks.kinds import kind_of
 from tasks.pages.index_data import Index, Line, Place
 from tasks.pages.page_names import page_name
 from tasks.pages.people_words import corrected_words, people_in_brief
 from tasks.pages.self_contained import rendered, stamp
 from tasks.presentation.wording import coverage_words, interval_words, score_words, worst_case_words
+from tasks.protocols import kind_of
 from tasks.spending.money import money
 from tasks.text import bounded, number_words, one_line
 

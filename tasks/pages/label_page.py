@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from tasks.errors import InputError
 from tasks.files import read_regular, write_whole
-from tasks.kinds.values import PeopleQuestion
 from tasks.labels.drawing import Made, sides
 from tasks.pages.page_size import bounded
 from tasks.pages.self_contained import rendered
 from tasks.pictures.decoding import decode
 from tasks.pictures.thumbnails import LARGEST, SIDES, made
+from tasks.protocols.values import PeopleQuestion
 
 PICTURES = 13_000_000
 """Bytes of all pictures of a page together: 17.3 MB in base64, so that 100 pairs stay below 20 MB."""

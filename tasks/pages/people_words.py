@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import InputError
-from tasks.kinds import kind_of
 from tasks.pages.queries import ask
+from tasks.protocols import kind_of
 from tasks.statistics.concordance import FEWEST
 
 Row = Mapping[str, Any]

@@ -22,14 +22,14 @@ from tasks.controls.status import ControlRate, control_rate, red_words
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find, stop_of
-from tasks.kinds import kind_of, terms_of
-from tasks.kinds.display import Display, Headline
 from tasks.ledger.anew import unmeasured_words
 from tasks.pages.page_size import REASONS, fair_share
 from tasks.pages.people_words import corrected_words, people_lines
 from tasks.pages.queries import Answer, ask, points
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
+from tasks.protocols import kind_of, terms_of
+from tasks.protocols.display import Display, Headline
 from tasks.records import Record
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow

@@ -12,13 +12,13 @@ from tasks.comparing.layout_words import layout_lines
 from tasks.controls.status import ControlRate, control_rates, red_words
 from tasks.judging.results import results_of
 from tasks.judging.tallies import SHOWN, Failure, JudgmentTally, NotableSample, OutcomeTally
-from tasks.kinds import kind_of, terms_of
-from tasks.kinds.display import Display, Terms
 from tasks.ledger.anew import replies_anew
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
 from tasks.presentation.tables import LONGEST_NAME
 from tasks.presentation.wording import Scored
+from tasks.protocols import kind_of, terms_of
+from tasks.protocols.display import Display, Terms
 from tasks.records import BudgetStop, RunEnd, RunStart
 from tasks.spending.money import in_currency, money
 from tasks.statistics.rates import RateRow

@@ -1,6 +1,6 @@
 """Prompts that compare two figures: the keys of their files with the allowed values, and the import of published ones.
 
-Only the labels are taken from a published text. `tasks.kinds` combines the tiers and verdicts.
+Only the labels are taken from a published text. `tasks.protocols` combines the tiers and verdicts.
 """
 
 import re

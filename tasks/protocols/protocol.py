@@ -1,6 +1,6 @@
 """Interface of a kind of judging.
 
-A third kind needs one more module like `pairwise` and `rubric`, and an entry in `tasks.kinds.KINDS`.
+A third kind needs one more folder like `figures` and `images`, and an entry in `tasks.protocols.KINDS`.
 """
 
 from abc import ABC, abstractmethod
@@ -11,8 +11,12 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.rows import Columns
-from tasks.kinds.display import Display
-from tasks.kinds.values import (
+from tasks.ledger.label_pages import LabelItem
+from tasks.ledger.label_sets import LabelRow
+from tasks.parameters import Parameters
+from tasks.presentation.wording import Scored
+from tasks.protocols.display import Display
+from tasks.protocols.values import (
     Answered,
     Category,
     Compared,
@@ -25,10 +29,6 @@ from tasks.kinds.values import (
     Reading,
     ReplyForm,
 )
-from tasks.ledger.label_pages import LabelItem
-from tasks.ledger.label_sets import LabelRow
-from tasks.parameters import Parameters
-from tasks.presentation.wording import Scored
 from tasks.records import Judgment, Outcome, PictureSource, RunStart, Sample
 from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Concordance

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tasks.kinds.display import Display, Headline, Labels, Level, Quoted, Shown, Terms
 from tasks.presentation.chart_style import BAR_HEIGHT, GREY, INK, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
@@ -20,6 +19,7 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
+from tasks.protocols.display import Display, Headline, Labels, Level, Quoted, Shown, Terms
 from tasks.records import OVERALL, DimensionOutcome, Outcome
 from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 from tasks.text import one_line

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tasks.kinds.display import Terms
-from tasks.kinds.kind import Kind
-from tasks.kinds.pairwise import PairwiseKind
-from tasks.kinds.rubric import RubricKind
+from tasks.protocols.display import Terms
+from tasks.protocols.figures.protocol import PairwiseKind
+from tasks.protocols.images.protocol import RubricKind
+from tasks.protocols.protocol import Kind
 from tasks.rubrics.rubric import PROMPT_MODELS
 
 KINDS: tuple[Kind, ...] = (PairwiseKind(), RubricKind())

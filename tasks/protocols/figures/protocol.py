@@ -12,11 +12,14 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.rows import Columns
 from tasks.demo.labels import CLEAN, DEFECTS, IN_HUMAN
 from tasks.errors import InputError
-from tasks.kinds import verdict_reply
-from tasks.kinds.figure_display import CEILINGS, FigureDisplay
-from tasks.kinds.kind import MISSING_OUTPUT, Kind, Tally, checked
-from tasks.kinds.tier_rule import TIERS, decide, in_tier, merge_votes, overall, undecided
-from tasks.kinds.values import (
+from tasks.ledger.label_pages import LabelItem
+from tasks.ledger.label_sets import LabelRow
+from tasks.parameters import PairwiseParameters, Parameters
+from tasks.protocols.figures import reply as verdict_reply
+from tasks.protocols.figures.display import CEILINGS, FigureDisplay
+from tasks.protocols.figures.tier_rule import TIERS, decide, in_tier, merge_votes, overall, undecided
+from tasks.protocols.protocol import MISSING_OUTPUT, Kind, Tally, checked
+from tasks.protocols.values import (
     CANNOT_TELL,
     Answered,
     Category,
@@ -33,9 +36,6 @@ from tasks.kinds.values import (
     ReplyForm,
     Votes,
 )
-from tasks.ledger.label_pages import LabelItem
-from tasks.ledger.label_sets import LabelRow
-from tasks.parameters import PairwiseParameters, Parameters
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,

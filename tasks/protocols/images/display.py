@@ -5,7 +5,6 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any
 
-from tasks.kinds.display import Display, Headline, Labels, Quoted, Shown, Terms
 from tasks.presentation.chart_style import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
@@ -22,6 +21,7 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
+from tasks.protocols.display import Display, Headline, Labels, Quoted, Shown, Terms
 from tasks.records import Outcome
 from tasks.statistics.image_scores import HIGHEST, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line

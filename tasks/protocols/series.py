@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from tasks.kinds.values import Measure, Measured
+from tasks.protocols.values import Measure, Measured
 from tasks.statistics.paired import Difference, difference
 
 ALL_PROMPTS = "all prompts"

@@ -11,8 +11,8 @@ from tasks.demo.labels import DRAWN
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
-from tasks.kinds import kind_of
 from tasks.parameters import Parameters
+from tasks.protocols import kind_of
 from tasks.text import listed
 
 _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}

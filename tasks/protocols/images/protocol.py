@@ -10,11 +10,14 @@ from tasks.datasets.dataset import Dataset, read_images
 from tasks.datasets.rows import Columns
 from tasks.demo.labels import CLEAN_SCENE, SCENE_KINDS
 from tasks.errors import InputError
-from tasks.kinds import score_reply
-from tasks.kinds.image_display import ImageDisplay
-from tasks.kinds.kind import MISSING_OUTPUT, Kind, Tally, checked
-from tasks.kinds.requirements_check import entries, objects_text, relation_text, satisfied
-from tasks.kinds.values import (
+from tasks.ledger.label_pages import LabelItem
+from tasks.ledger.label_sets import LabelRow
+from tasks.parameters import Parameters, RubricParameters
+from tasks.protocols.images import reply as score_reply
+from tasks.protocols.images.display import ImageDisplay
+from tasks.protocols.images.requirements import entries, objects_text, relation_text, satisfied
+from tasks.protocols.protocol import MISSING_OUTPUT, Kind, Tally, checked
+from tasks.protocols.values import (
     CANNOT_TELL,
     NOT_APPLICABLE,
     Answered,
@@ -32,9 +35,6 @@ from tasks.kinds.values import (
     ReplyForm,
     last_attempts,
 )
-from tasks.ledger.label_pages import LabelItem
-from tasks.ledger.label_sets import LabelRow
-from tasks.parameters import Parameters, RubricParameters
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,

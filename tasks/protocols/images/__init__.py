@@ -1,0 +1,1 @@
+"""Generated images: one image against its prompt, by the rubric of the prompt's GenEval tag."""
