@@ -18,7 +18,7 @@ from tasks.endpoint.usage import Usage
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.run import Run
-from tasks.protocols.values import Reading
+from tasks.protocols.protocol import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
 from tasks.spending.bill import Charge
@@ -139,7 +139,9 @@ def _record(run: Run, case: Case, row: Judgment) -> None:
 
 
 def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, charge: Charge) -> Judgment:
-    reading = run.kind.read_reply(answer.text, prompt) if answer.status == "ok" else Reading(error=answer.error)
+    reading = Reading(error=answer.error)
+    if answer.status == "ok":
+        reading = run.protocol.read_reply(answer.text, prompt, case.sample)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     return Judgment(
         run_id=run.start.run_id,

@@ -84,10 +84,13 @@ def _user(texts: Iterable[str], files: Iterable[Path]) -> list[dict[str, Any]]:
 
 
 def _call(prompt: Any, user: list[dict[str, Any]]) -> Call:
-    from tasks.protocols import kind_of
+    from factories import any_sample
+
+    from tasks.protocols import protocol_of
 
     messages = [{"role": "system", "content": prompt.body}, {"role": "user", "content": user}]
-    return f"{prompt.flow}_{prompt.dimension}", messages, dict(kind_of(prompt.flow).reply_form(prompt).schema)
+    form = protocol_of(prompt.flow).reply_form(prompt, any_sample())
+    return f"{prompt.flow}_{prompt.dimension}", messages, dict(form.schema)
 
 
 async def ours(flow: Any, parameters: Any) -> None:

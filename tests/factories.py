@@ -8,7 +8,18 @@ from typing import Any
 
 from tasks.ledger.other_calls import OtherCall
 from tasks.ledger.writing import Ledger
-from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, Record, RunEnd, RunStart
+from tasks.records import (
+    AspectScore,
+    DimensionOutcome,
+    Judgment,
+    Outcome,
+    PictureNote,
+    Place,
+    Record,
+    RunEnd,
+    RunStart,
+    Sample,
+)
 from tasks.statistics.image_scores import GradeRow, GradeTally
 from tasks.statistics.rates import RateRow, RateTally
 from tasks.statistics.scores import ScoreRow, ScoreTally
@@ -52,6 +63,11 @@ def end(run_id: str = RUN, **changes: Any) -> RunEnd:
         "outcomes": {"complete": 3},
     }  # fmt: skip
     return RunEnd.model_validate({**values, **changes})
+
+
+def any_sample() -> Sample:
+    """A sample without pictures, for forms of replies that are the same for all samples."""
+    return Sample(sample_id="s1", candidate="alpha", record=Place(path="test.json"))
 
 
 def picture(name: str) -> PictureNote:

@@ -16,7 +16,13 @@ from tasks.history import database, landing, rows
 
 Patch = Callable[[], None]
 SECONDS = 60
-IMPORTED = ["killed_landing", "tasks.history.watching", "tasks.history.best", "tasks.protocols.figures.protocol"]
+IMPORTED = [
+    "killed_landing",
+    "tasks.history.watching",
+    "tasks.history.best",
+    "tasks.protocols.figures.protocol",
+    "tasks.protocols.figures.labels",
+]
 
 
 def _die(*_given: Any, **_named: Any) -> Any:

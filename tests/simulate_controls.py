@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.controls.status import ControlRate, control_rate
-from tasks.protocols import kind_of
+from tasks.protocols import control_rules_of
+from tasks.protocols.controls import Heard
 from tasks.protocols.figures.tier_rule import merge_orders, merge_votes
-from tasks.protocols.values import Heard
 from tasks.records import SAME, DimensionOutcome, Order, Outcome
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
@@ -73,7 +73,7 @@ def _failures(random: np.random.Generator, judge: Judge, orders: Sequence[Order]
     said = {name: {order: [answer(order) for _ in range(votes)] for order in orders} for name, answer in met}
     dimensions = tuple(_outcome(name, by_order) for name, by_order in said.items())
     control = Outcome.model_construct(flow="diagram", control=SAME, overall="Tie", dimensions=dimensions)
-    shares = kind_of("diagram").failures(control, None, Heard(said if votes > 1 else {}, {}))
+    shares = control_rules_of("diagram").failures(control, None, Heard(said if votes > 1 else {}, {}))
     return [share for share in shares if share is not None]
 
 

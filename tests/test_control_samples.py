@@ -12,10 +12,10 @@ from written_datasets import png
 
 from tasks.extensions.controls import FEWEST, altered, with_controls
 from tasks.pictures.bad_picture import BadPicture
-from tasks.protocols import kind_of
+from tasks.protocols import control_rules_of
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
 
-FIGURES = kind_of("diagram")
+FIGURES = control_rules_of("diagram")
 
 
 def picture(name: str) -> PictureSource:
@@ -37,8 +37,8 @@ def image(prompt: int, number: int = 0) -> Sample:
 
 
 def controls(samples: list[Sample], share: float) -> list[Sample]:
-    kind = kind_of(samples[0].tag or "diagram")
-    return [sample for sample in with_controls(samples, share, kind) if sample.control]
+    rules = control_rules_of(samples[0].tag or "diagram")
+    return [sample for sample in with_controls(samples, share, rules) if sample.control]
 
 
 def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
@@ -50,7 +50,8 @@ def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PN
 
 def shown(kind: str, data: bytes, tag: str = "") -> Image.Image:
     role = "image" if tag else "model"
-    found = Image.open(io.BytesIO(altered(pair(1, control=kind, tag=tag), role, data, kind_of(tag or "diagram"))))
+    rules = control_rules_of(tag or "diagram")
+    found = Image.open(io.BytesIO(altered(pair(1, control=kind, tag=tag), role, data, rules)))
     found.load()
     return found
 

@@ -21,7 +21,7 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol import protocol_of_dataset
 from tasks.parameters import PairwiseParameters, RubricParameters
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import PictureSource, Place, Sample
 
@@ -417,4 +417,4 @@ def test_a_picture_whose_record_changed_during_the_run_is_lost_and_no_forfeit(tm
     write_json(results, [result(0)])  # as a generator that starts again leaves it
     with pytest.raises(InputError, match="lost since the dataset was loaded: ") as lost:
         read_picture(sample.pictures["model"])
-    assert kind_of("diagram").lack({"model": str(lost.value)}).status == "incomplete"
+    assert protocol_of("diagram").lack({"model": str(lost.value)}).status == "incomplete"

@@ -9,18 +9,18 @@ from PIL import Image, ImageColor
 from rich.console import Console
 from written_history import figures
 
-from tasks.parameters import PAIRWISE, T2I
+from tasks.parameters import FLOWS, PAIRWISE, T2I
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import png
 from tasks.presentation.tables import grid_table
-from tasks.protocols import KINDS, kind_of
+from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.display import Quoted, Terms
 from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
 from tasks.rubrics.rubric import PROMPT_MODELS, load_rubric
 
-FIGURES, IMAGES = kind_of("diagram").display, kind_of("counting").display
+FIGURES, IMAGES = display_of("diagram"), display_of("counting")
 COLOURS = {part.name: ImageColor.getrgb(part.colour) for part in PARTS if part.colour != "transparent"}
 TAG = ImageColor.getrgb(COLOUR)
 ASPECT = tuple(round(255 - OPACITY_OF_ASPECTS * (255 - part)) for part in TAG)
@@ -48,10 +48,11 @@ def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
 
 @pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
 def test_a_flow_is_of_the_kind_that_asks_with_its_prompts_and_controls_alter_what_these_show(flow: str) -> None:
-    kind, prompts = kind_of(flow), load_rubric(flow).prompts
-    assert kind is KINDS[flow in T2I] and kind.prompt_model is PROMPT_MODELS[flow]
-    assert {type(prompt) for prompt in prompts} == {kind.prompt_model}
-    altered = set(kind.instructions)
+    prompts = load_rubric(flow).prompts
+    same = {other for other in FLOWS if protocol_of(other) is protocol_of(flow)}
+    assert same == {*(T2I if flow in T2I else PAIRWISE)}
+    assert {type(prompt) for prompt in prompts} == {PROMPT_MODELS[flow]}
+    altered = set(control_rules_of(flow).instructions)
     assert altered and "human" not in altered and all(altered <= set(prompt.inputs) for prompt in prompts)
 
 
@@ -66,7 +67,7 @@ def test_the_headline_of_figures_is_each_candidates_overall_score_and_of_images_
 
 
 def test_scores_by_the_published_protocol_alone_are_no_headline_and_no_line_of_the_table() -> None:
-    tally = kind_of("diagram").score_tally(start(parameters={"votes": 2}))
+    tally = protocol_of("diagram").score_tally(start(parameters={"votes": 2}))
     tally.add(outcome("s1", "HHHH", "Human", published="Model"))
     rows = tally.rows()
     assert {row.measure for row in rows} == {"score", "published"}

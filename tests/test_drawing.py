@@ -16,7 +16,7 @@ from strangers import HOSTILE
 
 from tasks.comparing.trend import Point, trend_chart
 from tasks.presentation import drawing
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Terms
 
 BARS: dict[str, Any] = {
@@ -110,7 +110,7 @@ def test_a_process_that_is_never_needed_ends_with_its_parent(ahead: str) -> None
 
 # Drawings in a page
 
-CHART, NOTED = kind_of("diagram").display.chart, Terms("diagram", "", 0.0)
+CHART, NOTED = display_of("diagram").chart, Terms("diagram", "", 0.0)
 DRAWS = {"svg", "g", "path", "line", "text", "tspan", "title"}
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9">'
 

@@ -1,4 +1,4 @@
-"""Which extensions take part in a run, and that no other one is imported."""
+"""Which extensions take part in a run, and that neither others nor unused parts of protocols are imported."""
 
 import json
 import subprocess
@@ -62,16 +62,20 @@ def test_an_export_is_an_extension_of_a_run_and_not_of_its_quote() -> None:
     assert named(asked.model_copy(update={"quote": "history"}), "counting") == []
 
 
-def test_a_run_without_options_imports_no_extension(tmp_path: Path) -> None:
+def test_a_run_without_options_imports_no_extension_and_of_the_protocols_only_its_own(tmp_path: Path) -> None:
     root = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
     command = ["run", "counting", "--dataset", str(root), "--store", str(tmp_path / "store")]
     code = (
         "import json, sys\n"
         "from flows.cli import main\n"
         f"code = main({command!r})\n"
-        "found = [name for name in sys.modules if name.startswith('tasks.extensions.')]\n"
-        "print(json.dumps([code, found]))\n"
+        "print(json.dumps([code, [*sys.modules]]))\n"
     )
     run = [sys.executable, "-c", code]
     done = subprocess.run(run, capture_output=True, text=True, env=environment(), timeout=120)
-    assert json.loads(done.stdout.splitlines()[-1]) == [0, []], done.stderr
+    code, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0, done.stderr
+    assert [name for name in loaded if name.startswith("tasks.extensions.")] == []
+    parts = {"protocol", "display", "labels", "controls"}
+    for folder, used in (("images", {"protocol", "display"}), ("figures", set[str]())):
+        assert {part for part in parts if f"tasks.protocols.{folder}.{part}" in loaded} == used

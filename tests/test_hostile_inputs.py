@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from factories import any_sample
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, error, refusal, text
 from odd_replies import ODD
@@ -25,7 +26,7 @@ from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
 from flows.commands.messages import LOG, tell_fault
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 BELL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
@@ -403,7 +404,7 @@ def test_replies(folder: Path, name: str) -> None:
     with watched(folder):
         for flow in ("diagram", "counting"):
             prompt: Any = load_rubric(flow).prompts[0]
-            assert kind_of(flow).read_reply(WRITTEN[name], prompt).error != SECRET
+            assert protocol_of(flow).read_reply(WRITTEN[name], prompt, any_sample()).error != SECRET
 
 
 # SQL

@@ -11,7 +11,7 @@ from tasks.history.asking import as_json_rows, query
 from tasks.history.landing import land
 from tasks.judging.results import results_of
 from tasks.pages.run_summary import summarize
-from tasks.protocols import kind_of
+from tasks.protocols import display_of, protocol_of
 from tasks.protocols.display import Terms
 from tasks.records import OVERALL, BudgetStop, Outcome
 from tasks.statistics.image_scores import GradeRow, by_tag
@@ -230,7 +230,7 @@ def test_a_score_by_itself_is_compared_with_nothing() -> None:
 @pytest.mark.parametrize(("flow", "highest"), [("plot", 50.0), ("diagram", 100.0)])
 def test_bounds_of_plot_faithfulness_end_where_its_verdicts_do(flow: str, highest: float) -> None:
     """Human or Both are good; of one in ten samples nothing is known."""
-    tally = kind_of(flow).score_tally(start(flow=flow))
+    tally = protocol_of(flow).score_tally(start(flow=flow))
     for number in range(40):
         tally.add(outcome(f"s{number}", "-GGG" if number % 10 == 0 else "GGGG", "Tie"))
     [row] = (each for each in tally.rows() if each.dimension == "faithfulness")
@@ -242,7 +242,7 @@ def test_bounds_of_plot_faithfulness_end_where_its_verdicts_do(flow: str, highes
 
 
 def test_prompts_of_a_teams_own_may_allow_more_than_the_ceiling() -> None:
-    tally = kind_of("plot").score_tally(start(flow="plot"))
+    tally = protocol_of("plot").score_tally(start(flow="plot"))
     for number in range(10):
         tally.add(outcome(f"s{number}", "MGGG" if number else "GGGG", "Model"))
     [row] = (each for each in tally.rows() if each.dimension == "faithfulness")
@@ -279,7 +279,7 @@ def test_figures_of_each_candidate_have_the_interval_of_all_their_samples(tmp_pa
         ends = full_run_interval(row.score, (row.ci_low, row.ci_high), share)
         assert (row.full_low, row.full_high) == pytest.approx(ends) and row.score == 50.0
     assert {row.full_n for row in found if row.grouping != "all"} == {None}
-    notes = kind_of("diagram").display.notes(found, Terms("diagram", "", 0.0))
+    notes = display_of("diagram").notes(found, Terms("diagram", "", 0.0))
     assert notes[0].startswith("Expected of a whole run, alpha: faithfulness 100.0 [") and "(n = 40)" in notes[0]
 
 

@@ -30,7 +30,7 @@ from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import prepare
-from tasks.protocols.values import Lack
+from tasks.protocols.protocol import Lack
 from tasks.records import Judgment
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import Rates, Tariff
@@ -166,7 +166,7 @@ def test_before_any_was_billed_a_call_fits_that_costs_the_most_it_can(scene: Sce
 
 def test_model_first_swaps_pictures_with_their_labels() -> None:
     made = case()
-    asked = Layout().request(RUBRIC.prompt("readability"), made.texts, made.pictures, "model_first")
+    asked = Layout().request(RUBRIC.prompt("readability"), made.sample, made.texts, made.pictures, "model_first")
     human, model = ((made.pictures[side].data_url,) for side in ("human", "model"))
     assert asked.content[1:5] == ("Model-generated Diagram (Model):", model, "Human-drawn Diagram (Human):", human)
 
@@ -174,7 +174,7 @@ def test_model_first_swaps_pictures_with_their_labels() -> None:
 @pytest.mark.parametrize("dimension", ["readability", "aesthetics"])
 def test_the_method_section_is_kept_from_dimensions_that_do_not_ask_for_it(dimension: str) -> None:
     made = case(context="SECRET METHOD")
-    asked = Layout().request(RUBRIC.prompt(dimension), made.texts, made.pictures, "human_first")
+    asked = Layout().request(RUBRIC.prompt(dimension), made.sample, made.texts, made.pictures, "human_first")
     assert "SECRET METHOD" not in str(asked)
 
 
@@ -301,7 +301,7 @@ def key(**changes: Any) -> str:
     settings = Judge(model="m", base_url="http://127.0.0.1:1/v1", **changes.pop("judge", {}))
     asked = {"order": "human_first", "vote": 1, "dimension": "faithfulness", **changes}
     prompt = RUBRIC.prompt(asked["dimension"])
-    return call_key(prompt, made.digests, asked["order"], asked["vote"], settings)
+    return call_key(prompt, made.sample, made.digests, asked["order"], asked["vote"], settings)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,12 +25,28 @@ KNOWN = {name(module) for folder in ("flows", "tasks") for module in modules(fol
 
 def imports(module: Path) -> Iterator[str]:
     """Full names of the modules that a module imports anywhere in it, also within functions."""
-    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+    yield from imported(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
+
+
+def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             yield from inner & KNOWN or {node.module}
+
+
+def at_once(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Statements that run when a module is imported: neither those of functions nor those for type checkers alone."""
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from at_once(node.orelse)
+            continue
+        yield node
+        yield from at_once(ast.iter_child_nodes(node))
 
 
 def package(module: str) -> str:
@@ -65,6 +81,25 @@ def test_packages_depend_in_one_direction_only() -> None:
     assert len(depends) > 15, "the packages were not found"
 
 
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    depends = {
+        name(module): {*imported(at_once([ast.parse(module.read_text(encoding="utf-8"))]))} & KNOWN - {name(module)}
+        for folder in ("flows", "tasks")
+        for module in modules(folder)
+    }
+    assert [own for own in depends if own in reached(own, depends)] == []
+    assert "tasks.records" in depends["tasks.judge"], "the imports were not found"
+
+
+def test_a_kind_of_judging_knows_no_other_kind() -> None:
+    kinds = {module.parent.name for module in (ROOT / "tasks" / "protocols").glob("*/__init__.py")}
+    assert len(kinds) > 1
+    for kind in kinds:
+        found = {each for module in modules(f"tasks/protocols/{kind}") for each in imports(module)}
+        others = tuple(f"tasks.protocols.{other}." for other in kinds - {kind})
+        assert [each for each in found if f"{each}.".startswith(others)] == []
+
+
 def test_the_ground_imports_nothing_above_it() -> None:
     assert dependencies()["the ground"] == set()
 
@@ -96,7 +131,7 @@ def test_the_steps_and_the_ground_stand_alone_at_the_root() -> None:
 
 
 def test_what_is_made_of_outcomes_does_not_know_which_flows_judge_figures() -> None:
-    """That stands in `tasks/protocols/`, so that another kind of judging is a module there."""
+    """That stands in `tasks/protocols/`, so that another kind of judging is a folder there."""
     after = ("judging", "history", "comparing", "pages", "presentation", "statistics")
     offending = [
         name(module)

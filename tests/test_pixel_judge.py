@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from factories import any_sample
 from openai import AsyncOpenAI, BadRequestError, DefaultAsyncHttpxClient, InternalServerError
 from openai.types.chat import ChatCompletion
 from PIL import Image, ImageOps
@@ -23,7 +24,7 @@ from tasks.endpoint.completion import Reply
 from tasks.judging import questions
 from tasks.parameters import T2I, Judge
 from tasks.pictures.prepare import prepare
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.records import VERDICTS, Requirement
 from tasks.rubrics.rubric import holdings, load_rubric
 
@@ -257,9 +258,9 @@ def test_every_rubric_that_comes_with_the_program_gets_a_valid_reply(prompt_set:
 
     async def asked() -> Reply:
         async with Vlm(Judge()) as vlm:
-            return await vlm.ask(questions.Layout().request(prompt, texts, {"image": picture}, "single"))
+            return await vlm.ask(questions.Layout().request(prompt, any_sample(), texts, {"image": picture}, "single"))
 
     found = asyncio.run(asked())
-    told = kind_of(prompt.flow).read_reply(found.text, prompt)
+    told = protocol_of(prompt.flow).read_reply(found.text, prompt, any_sample())
     assert (found.status, told.error, told.recovery) == ("ok", "", "strict")
     assert (told.seen is not None) == (prompt_set == "checked")

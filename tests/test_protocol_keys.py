@@ -4,6 +4,8 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from factories import any_sample
+
 from tasks.judging.protocol import answered_protocol, asked_protocol
 from tasks.judging.questions import call_key
 from tasks.ledger.protocol_keys import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
@@ -30,7 +32,7 @@ def keys() -> dict[str, str]:
             for prompt in rubric.prompts:
                 digests = {name: format(at, "x") * 64 for at, name in enumerate(prompt.inputs)}
                 for order in parameters(votes=2).order_list():
-                    key = call_key(prompt, digests, order, 1, judge)
+                    key = call_key(prompt, any_sample(), digests, order, 1, judge)
                     found[f"{place}/{prompt.dimension}/{judge.model}/{order}"] = key
             asked = asked_protocol(parameters(judge=judge, votes=2), rubric)
             answered = answered_protocol(asked, {"m-1"}, {"json_schema"}, {"detail"})

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tasks.pages.report_data import Context, cards, reasons_by_question, split
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
             for n in range(100)
         ],
     }  # fmt: skip
-    [card] = cards([sample], Context(reasons_by_question(words, 1_000_000), {}, 0.0, kind_of("diagram").display))
+    [card] = cards([sample], Context(reasons_by_question(words, 1_000_000), {}, 0.0, display_of("diagram")))
     assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
     for each in card.questions:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)

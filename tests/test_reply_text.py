@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tasks.endpoint.reply_text import objects, unwrapped
 from tasks.protocols.figures import reply as verdict_reply
 from tasks.protocols.images import reply as score_reply
-from tasks.protocols.values import Reading
+from tasks.protocols.protocol import Reading
 from tasks.rubrics.rubric import load_rubric
 
 FIGURES = [prompt for flow in ("diagram", "plot") for prompt in load_rubric(flow).prompts]

@@ -51,7 +51,7 @@ def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 @pytest.mark.parametrize("flow", FLOWS)
 def test_the_questions_of_a_run_begin_alike_and_end_with_the_dimension(flow: str) -> None:
     prompts, made, layout = FLOWS[flow].prompts, case(), SharedLayout(FLOWS[flow])
-    asked = [layout.request(prompt, made.texts, made.pictures, "human_first") for prompt in prompts]
+    asked = [layout.request(prompt, made.sample, made.texts, made.pictures, "human_first") for prompt in prompts]
     assert {each.system for each in asked} == {layout.instructions(prompts[0])}
     assert len({str(each.schema) for each in asked}) == 1 and {each.name for each in asked} == {f"{flow}_shared"}
     for prompt, each in zip(prompts, asked, strict=True):
@@ -81,7 +81,10 @@ def test_the_system_message_holds_each_prompt_whole_under_its_name_and_nothing_o
 
 def test_the_orders_of_a_sample_have_beginnings_of_their_own_and_one_key() -> None:
     made, prompt, layout = case(), FLOWS["diagram"].prompt("readability"), SharedLayout(FLOWS["diagram"], 3)
-    one, other = (layout.request(prompt, made.texts, made.pictures, order) for order in ("human_first", "model_first"))
+    one, other = (
+        layout.request(prompt, made.sample, made.texts, made.pictures, order)
+        for order in ("human_first", "model_first")
+    )
     assert other.content[:4] == (*one.content[2:4], *one.content[:2]) and one.system == other.system
     keys = [layout.key(number) for number in range(6)]
     assert keys[:3] == keys[3:] and len({*keys}) == 3 and {len(key) for key in keys} == {32}
@@ -127,7 +130,7 @@ def test_another_prompt_of_one_dimension_makes_other_questions_of_all() -> None:
 def test_without_a_caption_the_first_breakpoint_is_behind_the_pictures() -> None:
     made, prompt = case(), FLOWS["diagram"].prompt("faithfulness")
     bare = prompt.model_copy(update={"inputs": {k: v for k, v in prompt.inputs.items() if k != "caption"}})
-    asked = SharedLayout(FLOWS["diagram"]).request(bare, made.texts, made.pictures, "human_first")
+    asked = SharedLayout(FLOWS["diagram"]).request(bare, made.sample, made.texts, made.pictures, "human_first")
     assert asked.breakpoints == (3, 4)
 
 
@@ -139,7 +142,9 @@ def test_the_layout_is_in_the_keys_of_a_run_only_where_it_is_asked_for() -> None
     assert protocol_key(asked_protocol(published, rubric)) != protocol_key(asked_protocol(shared, rubric))
     one, other = (plan(made, rubric, parameters, layout(parameters))[0] for parameters in (published, shared))
     assert one[:3] == other[:3] and one.key != other.key
-    assert one.key == questions.call_key(rubric.prompts[0], made.digests, "human_first", 1, published.judge)
+    assert one.key == questions.call_key(
+        rubric.prompts[0], made.sample, made.digests, "human_first", 1, published.judge
+    )
 
 
 def test_a_verdict_of_the_schema_but_not_of_the_dimension_is_invalid(scene: Scenes, loopback: LoopbackJudge) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tasks.extensions.controls import with_controls
-from tasks.protocols import kind_of
+from tasks.protocols import control_rules_of
 from tasks.records import ANCHOR, PictureSource, Place, Sample
 from tasks.spending.order import chunks, in_random_order, units
 
@@ -51,7 +51,7 @@ def test_candidates_and_images_of_a_prompt_stay_together() -> None:
 
 def test_controls_are_made_of_the_samples_that_come_first_and_stand_with_them() -> None:
     order = in_random_order([sample(name) for name in NAMES], "key")
-    shown = with_controls(order, 0.1, kind_of("diagram"), of_first=True)
+    shown = with_controls(order, 0.1, control_rules_of("diagram"), of_first=True)
     found = list(units(shown, lambda each: each))
     assert [len(unit) for unit in found] == [2] * 18 + [1] * 22
     assert all(unit[1].control and unit[0].sample_id == unit[1].sample_id for unit in found[:18])

@@ -10,12 +10,12 @@ from rich.console import Console
 
 from tasks.pages.run_summary import defect_lines, failure_lines, summarize
 from tasks.presentation.tables import Grid, console, grid_table
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.protocols.figures.display import score_notes
 from tasks.records import Judgment, Outcome
 from tasks.statistics.scores import ScoreRow
 
-GRID = kind_of("diagram").display.grid
+GRID = display_of("diagram").grid
 EVERY_KIND = [
     outcome("s1", "MHGB", "Model"),
     outcome("s2", "XMHG", "Human"),

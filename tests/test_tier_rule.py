@@ -18,7 +18,7 @@ from tasks.protocols.figures.tier_rule import (
     tier,
     undecided,
 )
-from tasks.protocols.values import Chances, Lack
+from tasks.protocols.protocol import Chances, Lack
 from tasks.records import VERDICTS, Judgment, Order
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score

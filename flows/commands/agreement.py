@@ -10,7 +10,7 @@ from tasks.labels.agreement import Agreed, Agreement, agreement
 from tasks.ledger.remote import local_cache
 from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
-from tasks.protocols import kind_of
+from tasks.protocols import label_rules_of
 from tasks.records import OVERALL, OVERALL_SCORE
 from tasks.text import one_line, printable
 
@@ -41,7 +41,7 @@ def _print_agreement(found: Agreement) -> None:
         console.print(whose, soft_wrap=True)
     console.print()
     console.print(grid_table(agreement_grid(found), []))
-    for line in [*kind_of(found.a.flow).agreement_notes, *_notes(found)]:
+    for line in [*label_rules_of(found.a.flow).agreement_notes, *_notes(found)]:
         console.print(printable(line), soft_wrap=True)
     for each in found.questions:
         if each.question in (OVERALL, OVERALL_SCORE) and each.n:

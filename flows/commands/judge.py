@@ -49,13 +49,14 @@ def _load(store: Path) -> None:
 
 
 async def _ask(judge: Judge, store: Path) -> int:
-    # The judge's client and the kinds of judging, which a list of endpoints does not need.
+    # The judge's client and the displays of all flows, which a list of endpoints does not need.
     from tasks.endpoint.client import Vlm
     from tasks.endpoint.requests import probe_request
-    from tasks.protocols import KINDS
+    from tasks.parameters import FLOWS
+    from tasks.protocols import display_of
     from tasks.spending.other_calls import first_questions_noted
 
-    most_pictures = max(len(kind.display.sides) for kind in KINDS)
+    most_pictures = max(len(display_of(flow).sides) for flow in FLOWS)
     async with Vlm(judge, secret=secret_block) as vlm, first_questions_noted(vlm, store):
         reply = await vlm.probe(probe_request(most_pictures))
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")

@@ -91,7 +91,7 @@ def _user_message(prompt: Prompt) -> list[str]:
     from tasks.judging.questions import Layout
     from tasks.parameters import parameters_of
     from tasks.pictures.prepare import prepare
-    from tasks.protocols import kind_of
+    from tasks.protocols import protocol_of
     from tasks.protocols.loading import load_dataset
 
     with TemporaryDirectory() as folder:
@@ -102,8 +102,8 @@ def _user_message(prompt: Prompt) -> list[str]:
         sample = next((each for each in samples if each.tag in ("", prompt.dimension)), samples[0])
         policy = picture_policy(parameters)
         pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
-        texts = sample_texts(sample, kind_of(prompt.flow))
-        request = Layout().request(prompt, texts, pictures, parameters.order_list()[0])
+        texts = sample_texts(sample, protocol_of(prompt.flow))
+        request = Layout().request(prompt, sample, texts, pictures, parameters.order_list()[0])
     return [
         part if isinstance(part, str) else f"(picture, {len(part.data_url)} characters)" for part in request.content
     ]

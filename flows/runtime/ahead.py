@@ -15,7 +15,7 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.parameters import Judge, Parameters
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.spending.other_calls import first_questions_noted
 
 _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)
@@ -66,7 +66,7 @@ async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
     earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
     if asked.quote or (asked.reuse_hours and earlier):
         return
-    await vlm.probe(probe_request(len(kind_of(flow).display.sides), asked.shares_beginnings))
+    await vlm.probe(probe_request(len(display_of(flow).sides), asked.shares_beginnings))
 
 
 async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:

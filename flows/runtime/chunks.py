@@ -17,7 +17,8 @@ from tasks.judging.case import Case, Chunk
 from tasks.judging.extension import Limit
 from tasks.judging.run import Run
 from tasks.presentation.drawing import warm_up
-from tasks.protocols.values import last_attempts
+from tasks.protocols import display_of
+from tasks.protocols.protocol import last_attempts
 from tasks.records import Sample
 from tasks.spending.order import chunks
 from tasks.spending.other_calls import note_first_questions
@@ -56,7 +57,7 @@ class Chunks:
         self._begun = self._aggregated = 0
         self._portion = FIRST_PORTION
         """Number of samples in a portion, if their pictures are as large as the last ones read."""
-        self._probe = probe_request(len(run.kind.display.sides), run.parameters.shares_beginnings)
+        self._probe = probe_request(len(display_of(run.start.flow).sides), run.parameters.shares_beginnings)
 
     async def each(self, work: Work) -> None:
         """Do the work on every chunk, with just enough chunks in memory to keep the judge busy.

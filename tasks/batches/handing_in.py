@@ -19,7 +19,7 @@ from tasks.judging.run import Run
 from tasks.ledger.reading import read_start
 from tasks.ledger.writing import Ledger
 from tasks.pictures.prepare import Picture
-from tasks.protocols.values import Lack
+from tasks.protocols.protocol import Lack
 from tasks.records import Judgment, Outcome, PictureNote, Record, Sample
 
 CASES = "cases.jsonl"

@@ -12,7 +12,7 @@ from tasks.comparing.attribution import Attribution, MovedJudge, attributions, m
 from tasks.history.asking import one_opening, query
 from tasks.ledger.alarm_records import Told, keep_told, told_before
 from tasks.presentation.wording import signed
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.records import RunStart
 from tasks.statistics.cusum import BASELINE
 from tasks.text import number_words, one_line
@@ -73,7 +73,7 @@ class Alarm(NamedTuple):
     @property
     def short(self) -> str:
         """Name, first night and size of the drop."""
-        decimals = kind_of(self.flow).decimals
+        decimals = protocol_of(self.flow).decimals
         name = one_line(self.candidate, LONGEST_NAME)
         return (
             f"{name} has dropped since {_day(self.since_at)}: {signed(self.change, decimals)} to "
@@ -90,7 +90,7 @@ class Alarm(NamedTuple):
     def _most(self) -> str:
         if self.most_in is None or self.most_change is None:
             return ""
-        return f"; most in {one_line(self.most_in)} ({signed(self.most_change, kind_of(self.flow).decimals)})"
+        return f"; most in {one_line(self.most_in)} ({signed(self.most_change, protocol_of(self.flow).decimals)})"
 
 
 class Place(NamedTuple):
@@ -110,7 +110,7 @@ class Place(NamedTuple):
 
     def words(self, flow: str) -> str:
         """Describe the state in one sentence, drop or not."""
-        decimals, name = kind_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
+        decimals, name = protocol_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
         if self.phase == "left out":
             return f"{name}: only {self.scored:.0%} was scored, too little to compare the night with others"
         filling = f"the baseline has {self.baseline_nights} of {BASELINE} nights"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tasks.history.asking import one_opening, query
 from tasks.presentation.wording import signed
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.text import one_line
 
 LONGEST_NAME = 80
@@ -54,7 +54,7 @@ class Attribution(NamedTuple):
         return f"{_SAID[self.moved]}: the anchors changed by {judge} {since}, the candidate beside them by {candidate}"
 
     def _figure(self, value: float | None, low: float | None, high: float | None) -> str:
-        decimals = kind_of(self.flow).decimals
+        decimals = protocol_of(self.flow).decimals
         return f"{signed(value, decimals)} [{signed(low, decimals)}, {signed(high, decimals)}]"
 
     @property
@@ -134,7 +134,7 @@ class MovedJudge(NamedTuple):
         who = f"the judge {one_line(self.judge, LONGEST_NAME)} has moved since {self.since_at:%Y-%m-%d}"
         if self.judge_shift is None:
             return who
-        decimals = kind_of(self.flow).decimals
+        decimals = protocol_of(self.flow).decimals
         change, low, high = (signed(each, decimals) for each in (self.judge_shift, self.judge_low, self.judge_high))
         nights = f"{self.nights} night{'s' * (self.nights > 1)}"
         return f"{who}: the anchors changed by {change} [{low}, {high}] on {nights}"

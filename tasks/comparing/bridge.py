@@ -16,12 +16,11 @@ from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
-from tasks.protocols import kind_of
-from tasks.protocols.protocol import Kind
-from tasks.protocols.series import ALL_PROMPTS, Series, series
-from tasks.protocols.values import Answered, Compared
+from tasks.protocols import label_rules_of, protocol_of
+from tasks.protocols.protocol import Answered, Protocol
 from tasks.records import OVERALL, Outcome, RunEnd
 from tasks.statistics.offsets import CONTINUED, MARGIN, WITH_OFFSET, offset
+from tasks.statistics.series import ALL_PROMPTS, Compared, Series, series
 from tasks.text import listed, number_words, one_line
 
 LONGEST_NAME = 40
@@ -51,8 +50,10 @@ class Answers(NamedTuple):
 
     def of(self, units: Iterable[str]) -> "Answers":
         """Return the answers about these samples (prompts) alone."""
-        wanted, kind = {*units}, kind_of(self.evaluation.start.flow)
-        return self._replace(outcomes={key: each for key, each in self.outcomes.items() if unit(each, kind) in wanted})
+        wanted, protocol = {*units}, protocol_of(self.evaluation.start.flow)
+        return self._replace(
+            outcomes={key: each for key, each in self.outcomes.items() if unit(each, protocol) in wanted}
+        )
 
 
 def answers_of(evaluation: Evaluation) -> Answers:
@@ -65,9 +66,9 @@ def answers_of(evaluation: Evaluation) -> Answers:
     return Answers(evaluation, {(each.candidate, each.sample_id): each for each in found})
 
 
-def unit(outcome: Outcome, kind: Kind) -> str:
+def unit(outcome: Outcome, protocol: Protocol) -> str:
     """Return the unit that is drawn and resampled: the sample, or the prompt of a generated image."""
-    return kind.measured(Compared.of(outcome)).unit
+    return protocol.measured(Compared.of(outcome)).unit
 
 
 def common(old: Answers, new: Answers) -> list[Key]:
@@ -186,8 +187,8 @@ def _about(first: Evaluation, second: Evaluation, ended: RunEnd, then: RunEnd) -
 
 
 def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[str, str]) -> Iterator[BridgeRow]:
-    kind = kind_of(about["flow"])
-    old, new = _series((each.old for each in pairs), kind), _series((each.new for each in pairs), kind)
+    flow = about["flow"]
+    old, new = _series((each.old for each in pairs), flow), _series((each.new for each in pairs), flow)
     for measure in old.values:
         if measure.measure != "score" or measure not in new.values:
             continue
@@ -198,7 +199,7 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
             {
                 **about,
                 **found.model_dump(),
-                **_agreed(pairs, measure.dimension, kind),
+                **_agreed(pairs, measure.dimension, flow),
                 "candidate": candidate,
                 "dimension": measure.dimension,
                 "highest": measure.highest,
@@ -206,18 +207,20 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
         )
 
 
-def _series(outcomes: Iterable[Outcome], kind: Kind) -> Series:
-    return series(kind.measured(Compared.of(each)) for each in outcomes)
+def _series(outcomes: Iterable[Outcome], flow: str) -> Series:
+    measured = protocol_of(flow).measured
+    return series(measured(Compared.of(each)) for each in outcomes)
 
 
-def _agreed(pairs: Sequence[_Pair], dimension: str, kind: Kind) -> dict[str, Any]:
+def _agreed(pairs: Sequence[_Pair], dimension: str, flow: str) -> dict[str, Any]:
     answered = [(each, answer_of(each.old, dimension), answer_of(each.new, dimension)) for each in pairs if each.judged]
     both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
     if not both:
         return {"judged": 0, "agreement": None, "kappa": None, "confusion": {}}
-    drawn = [unit(each.old, kind) for each, *_ in both]
-    found = kind.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
-    confusion = Counter((kind.category(old), kind.category(new)) for _, old, new in both)
+    rules, protocol = label_rules_of(flow), protocol_of(flow)
+    drawn = [unit(each.old, protocol) for each, *_ in both]
+    found = rules.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
+    confusion = Counter((rules.category(old), rules.category(new)) for _, old, new in both)
     return {
         "judged": len(both),
         "agreement": found.agreement.value,
@@ -238,7 +241,7 @@ def answer_of(outcome: Outcome, dimension: str) -> Answered | None:
 
 def sentences(row: BridgeRow) -> str:
     """State whether the new judge may continue the history of a candidate, and why."""
-    decimals, units = kind_of(row.flow).decimals, kind_of(row.flow).unit
+    decimals, units = protocol_of(row.flow).decimals, protocol_of(row.flow).unit
     whose = f"{row.flow}, {one_line(row.candidate, LONGEST_NAME)}"
     new, old = (one_line(name, LONGEST_NAME) for name in (row.new_judge, row.old_judge))
     shift, margin = f"{shift_words(row)} at n = {row.n} {units}", number_words(row.margin, decimals)
@@ -253,7 +256,7 @@ def sentences(row: BridgeRow) -> str:
 
 def shift_words(row: BridgeRow) -> str:
     """Format the shift with its interval."""
-    decimals = kind_of(row.flow).decimals
+    decimals = protocol_of(row.flow).decimals
     if row.ci_low is None or row.ci_high is None:
         return f"{signed(row.shift, decimals)} (no interval)"
     return f"{signed(row.shift, decimals)} [{signed(row.ci_low, decimals)}, {signed(row.ci_high, decimals)}]"
@@ -266,7 +269,7 @@ def bridge_grid(rows: Sequence[BridgeRow]) -> Grid:
 
 
 def _line(row: BridgeRow) -> list[str]:
-    decimals = kind_of(row.flow).decimals
+    decimals = protocol_of(row.flow).decimals
     return [
         row.dimension,
         number_words(row.old_score, decimals),
@@ -281,8 +284,8 @@ def _line(row: BridgeRow) -> list[str]:
 
 def confusion_grid(row: BridgeRow) -> Grid:
     """Tabulate how often the old judge gave the answer of the row and the new judge that of the column."""
-    kind = kind_of(row.flow)
+    category = label_rules_of(row.flow).category
     met = {name for pair in row.confusion for name in pair.split(" > ")}
-    names = sorted(met, key=lambda name: kind.category(float(name) if name.isdigit() else name))
+    names = sorted(met, key=lambda name: category(float(name) if name.isdigit() else name))
     lines = [[old, *(str(row.confusion.get(f"{old} > {new}", 0)) for new in names)] for old in names]
     return Grid(["", *(name.replace("Both are ", "both\n") for name in names)], lines)

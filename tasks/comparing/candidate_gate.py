@@ -15,7 +15,7 @@ from tasks.history.asking import one_opening, query
 from tasks.history.evaluations import Evaluation, find
 from tasks.presentation.markup import bullets, plain, table
 from tasks.presentation.wording import signed
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.records import Record
 from tasks.statistics.intervals import ENOUGH, FEWEST, interval, proportion
 from tasks.statistics.paired import Difference
@@ -75,7 +75,7 @@ def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
     Raises:
         InputError: no finished evaluation of this flow has the candidate, or the bound lies off the scale.
     """
-    highest = kind_of(flow).highest
+    highest = protocol_of(flow).highest
     if not 0 < least <= highest:
         raise InputError(f"--min {least:g}: scores of {flow} lie between 0 and {highest:g}")
     run = _newest(store, flow, candidate)
@@ -101,7 +101,7 @@ def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float
         comparison = compare(store, before.run_id, after.run_id, (against, candidate), across)
     except NotAlike as error:
         return _gate(store, after, candidate, None, against, before, unsure=[str(error)])
-    found = bounded(comparison.rows[0].difference, margin, kind_of(flow).highest)
+    found = bounded(comparison.rows[0].difference, margin, protocol_of(flow).highest)
     return _gate(store, after, candidate, found, against, before, comparison)
 
 
@@ -223,7 +223,7 @@ def markdown(gate: Gate) -> str:
 
 
 def _sentence(gate: Gate) -> str:
-    decimals, units = kind_of(gate.flow).decimals, kind_of(gate.flow).unit
+    decimals, units = protocol_of(gate.flow).decimals, protocol_of(gate.flow).unit
     if gate.found is None:
         return f"{plain(gate.candidate)} and {plain(gate.against)} do not compare."
     found, write = gate.found, signed if gate.against else number_words

@@ -15,11 +15,10 @@ from tasks.history.compared import OUTCOMES, compared
 from tasks.history.evaluations import Evaluation, find, shared_replies
 from tasks.labels.agreement import Agreement, agreement
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
-from tasks.protocols import kind_of
-from tasks.protocols.series import ALL_PROMPTS, Series, paired, series
-from tasks.protocols.values import Measure
+from tasks.protocols import protocol_of
 from tasks.records import Record
 from tasks.statistics.paired import Difference, holm
+from tasks.statistics.series import ALL_PROMPTS, Measure, Series, paired, series
 from tasks.text import listed, natural, one_line
 
 MOST_CHANGED = 10
@@ -228,7 +227,7 @@ def _only(names: list[str]) -> str:
 def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
     """Return one candidate of an evaluation, sample by sample."""
     table = query(store, OUTCOMES, values=(run_id, candidate))
-    measured = kind_of(flow).measured
+    measured = protocol_of(flow).measured
     return series(measured(compared(*row)) for row in table.rows)
 
 

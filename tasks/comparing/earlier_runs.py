@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.errors import InputError
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.records import RunStart
 
 if TYPE_CHECKING:
@@ -43,5 +43,5 @@ def look_back(store: Path, start: RunStart) -> Past:
         past = past._replace(since=since_last(store, start.run_id, MOST_COMPARED))
     # A drop is reported even if the trend cannot be drawn.
     with suppress(InputError, RuntimeError):
-        past = past._replace(trend=trend_png(trend_points(store, start), kind_of(start.flow).display.level))
+        past = past._replace(trend=trend_png(trend_points(store, start), display_of(start.flow).level))
     return past

@@ -19,7 +19,7 @@ from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import Evaluation, read_evaluation
 from tasks.ledger.reading import read_start, run_folders
 from tasks.parameters import FLEX_WAITS, Judge, Parameters, parameters_of
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.records import RunStart
 from tasks.rubrics.rubric import load_rubric
 from tasks.text import listed, number_of
@@ -48,7 +48,7 @@ class Basis(NamedTuple):
     @property
     def words(self) -> str:
         """Return the number of samples (prompts) with their noun."""
-        return number_of(len(self.units), kind_of(self.answers.evaluation.start.flow).unit.removesuffix("s"))
+        return number_of(len(self.units), protocol_of(self.answers.evaluation.start.flow).unit.removesuffix("s"))
 
 
 def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis:
@@ -65,10 +65,10 @@ def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis
     )
     if found is None:
         raise InputError(f"{store} holds no finished {flow} run: `jury run {flow}` makes one, whose samples are judged")
-    answers, kind = answers_of(found), kind_of(flow)
-    units = list(dict.fromkeys(unit(each, kind) for each in answers.outcomes.values() if each.score is not None))
+    answers, protocol = answers_of(found), protocol_of(flow)
+    units = list(dict.fromkeys(unit(each, protocol) for each in answers.outcomes.values() if each.score is not None))
     if 0 < samples < FEWEST:
-        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {kind.unit} at least")
+        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {protocol.unit} at least")
     if not 0 < samples < len(units):
         return Basis(answers, tuple(units), drawn=False)
     chosen = {*random.Random(SEED).sample(sorted(units), samples)}

@@ -13,7 +13,7 @@ from tasks.comparing.points import COLUMNS, MOST_RUNS, Point, joined
 from tasks.history.asking import one_opening, query
 from tasks.presentation.chart_style import GREY, MOST_CANDIDATES, WIDTH, Chart, faceted
 from tasks.presentation.drawing import png
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Level
 from tasks.records import RunStart
 from tasks.text import number_words, one_line
@@ -54,7 +54,8 @@ def trend_points(store: Path, start: RunStart) -> list[Point]:
         QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
         ORDER BY candidate, max(dimension_position(run_id, dimension)) OVER (PARTITION BY candidate, dimension),
             dimension, started_at"""
-    dimensions = list(kind_of(start.flow).headline_dimensions(start))
+    combined = display_of(start.flow).combined
+    dimensions = [combined] if combined else list(start.dimensions)
     series = (start.flow, start.dataset, start.judge, start.prompt_set, list(start.candidates), dimensions)
     return joined(store, start.flow, [Point(*row) for row in query(store, sql, values=series).rows])
 

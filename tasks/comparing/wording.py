@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tasks.comparing.layout_words import agreement_notes
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.statistics.intervals import FEWEST
 from tasks.statistics.paired import FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
 from tasks.text import number_words, one_line
@@ -34,7 +34,7 @@ def headline(found: Difference, flow: str) -> str:
     Args:
         flow: determines the scale (0-100 or 0-10) and the unit (samples or prompts).
     """
-    decimals, units = kind_of(flow).decimals, kind_of(flow).unit
+    decimals, units = protocol_of(flow).decimals, protocol_of(flow).unit
     if found.change is None:
         return f"nothing to compare: no {units} with a score on both sides"
     means = f"{number_words(found.before, decimals)} → {number_words(found.after, decimals)}"
@@ -56,9 +56,9 @@ def _decided(found: Difference, n: str) -> str:
 
 def in_brief(found: Difference, flow: str) -> str:
     """Describe a difference in few words: the change, its interval, and the decision at this n."""
-    decimals, n = kind_of(flow).decimals, f"n = {found.n} {kind_of(flow).unit}"
+    decimals, n = protocol_of(flow).decimals, f"n = {found.n} {protocol_of(flow).unit}"
     if found.change is None:
-        return f"nothing to compare: no {kind_of(flow).unit} with a score on both sides"
+        return f"nothing to compare: no {protocol_of(flow).unit} with a score on both sides"
     words = {"few differ": f"{NO_DIFFERENCE} (at {n})", "too few": f"too few to tell ({n})"}
     said = words.get(found.decision) or _decided(found, n)
     return f"{signed(found.change, decimals)} {change_interval(found, decimals)}, {said}"
@@ -97,7 +97,7 @@ def p_words(p: float | None) -> str:
 
 def difference_grid(rows: "Iterable[Row]", flow: str) -> Grid:
     """Tabulate the differences: the headline, then the dimensions, each with its own number of pairs."""
-    decimals = kind_of(flow).decimals
+    decimals = protocol_of(flow).decimals
     header = ["", "before", "after", "change", "95% interval", "n", "up/down", "p"]
     return Grid(header, [_line(row, decimals) for row in rows])
 
@@ -143,11 +143,11 @@ def side_words(side: "Side") -> str:
 
 def changed_lines(comparison: "Comparison") -> list[str]:
     """List the samples (prompts) that changed most, a line each, or state that none did; empty if none is paired."""
-    kind = kind_of(comparison.before.flow)
-    lines = [f"  {_changed(each, kind.decimals)}" for each in comparison.changed]
+    protocol = protocol_of(comparison.before.flow)
+    lines = [f"  {_changed(each, protocol.decimals)}" for each in comparison.changed]
     if lines:
-        return [f"{kind.unit} that changed most:", *lines]
-    return [f"no {kind.unit.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
+        return [f"{protocol.unit} that changed most:", *lines]
+    return [f"no {protocol.unit.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
 
 
 def _changed(change: "Change", decimals: int) -> str:

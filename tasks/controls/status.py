@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Literal
 
-from tasks.protocols import kind_of
-from tasks.protocols.values import Heard, Original
+from tasks.protocols import control_rules_of
+from tasks.protocols.controls import Heard, Original
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,
@@ -192,7 +192,7 @@ def _remarks(found: ControlRate) -> str:
 
 def control_row(control: Outcome, real: Original | None, heard: Heard) -> ControlRow:
     """Return the result of a control, with that of the sample that it was made of, if there is one."""
-    shares = kind_of(control.flow).failures(control, real, heard)
+    shares = control_rules_of(control.flow).failures(control, real, heard)
     known = [share for share in shares if share is not None]
     return ControlRow(
         flow=control.flow,

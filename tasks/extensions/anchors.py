@@ -24,7 +24,7 @@ from tasks.judging.protocol import picture_policy
 from tasks.ledger.remote import in_daemon_thread
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy, prepare
-from tasks.protocols import kind_of
+from tasks.protocols import control_rules_of, protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, Sample
 
@@ -152,7 +152,8 @@ def _frozen(draft: Path, flow: str, sample: Sample, policy: Policy) -> bytes:
     """Return a row of the manifest, after saving its pictures in the set."""
     pictures = {role: _picture(draft, read_picture(source), policy) for role, source in sample.pictures.items()}
     texts = read_row(sample.record, list(sample.texts.values()))
-    row = kind_of(flow).manifest_row(flow, sample, {name: texts[key] for name, key in sample.texts.items()}, pictures)
+    texts_by_name = {name: texts[key] for name, key in sample.texts.items()}
+    row = control_rules_of(flow).manifest_row(flow, sample, texts_by_name, pictures)
     return json.dumps(row, default=str).encode() + b"\n"
 
 
@@ -171,7 +172,7 @@ def _read(place: Path, flow: str, parameters: Parameters) -> Anchors:
         raise InputError(f"{manifest} is damaged: its hash is not the one in the name of its folder; {renew(flow)}")
     # These parameters of a run decide how texts are read; the others choose samples.
     how: dict[str, Any] = parameters.model_dump(include={"prompt_set", "keep_image_links"})
-    dataset = kind_of(flow).read_dataset(manifest, flow, type(parameters)(dataset=str(manifest), **how))
+    dataset = protocol_of(flow).read_dataset(manifest, flow, type(parameters)(dataset=str(manifest), **how))
     whole = tuple(replace(sample, control=ANCHOR) for sample in dataset.samples if _is_whole(sample))
     return Anchors(found, whole, tuple(_warnings(flow, len(dataset.samples), len(whole), parameters.anchors)))
 

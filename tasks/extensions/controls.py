@@ -12,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 from tasks.judging.extension import Extension
 from tasks.pictures.bad_picture import BadPicture
 from tasks.pictures.prepare import as_shown
-from tasks.protocols import kind_of
-from tasks.protocols.protocol import Kind
+from tasks.protocols import control_rules_of
+from tasks.protocols.controls import ControlRules
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample
 
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
@@ -33,7 +33,7 @@ _JPEG = b"\xff\xd8"
 
 
 def with_controls(
-    samples: Sequence[Sample], share: float, kind: Kind, shards: int = 1, of_first: bool = False
+    samples: Sequence[Sample], share: float, rules: ControlRules, shards: int = 1, of_first: bool = False
 ) -> tuple[Sample, ...]:
     """Return the samples of a run, each drawn one followed by its control, so that both are judged at about one time.
 
@@ -47,15 +47,15 @@ def with_controls(
     if not share:
         return tuple(samples)
     number = _number(len(samples), share, ceil(FEWEST / shards))
-    drawn = _controls(samples, number, kind, of_first)
+    drawn = _controls(samples, number, rules, of_first)
     controls = {(control.candidate, control.sample_id): control for control in drawn}
     found = ((sample, controls.get((sample.candidate, sample.sample_id))) for sample in samples)
     return tuple(one for pair in found for one in pair if one)
 
 
-def altered(control: Sample, role: str, data: bytes, kind: Kind) -> bytes:
+def altered(control: Sample, role: str, data: bytes, rules: ControlRules) -> bytes:
     """Return the file that a control shows instead of a picture's own; raise BadPicture if it cannot be made."""
-    alter, instruction = _ALTERED.get(control.control), kind.instructions.get(role)
+    alter, instruction = _ALTERED.get(control.control), rules.instructions.get(role)
     return alter(data, instruction) if alter and instruction else data
 
 
@@ -63,23 +63,24 @@ def _number(samples: int, share: float, fewest: int) -> int:
     return max(round(share * samples), min(fewest, samples // 2))
 
 
-def _controls(samples: Sequence[Sample], number: int, kind: Kind, of_first: bool) -> list[Sample]:
+def _controls(samples: Sequence[Sample], number: int, rules: ControlRules, of_first: bool) -> list[Sample]:
     able = [sample for sample in samples if not any(source.problem for source in sample.pictures.values())]
     if not of_first:
         able.sort(key=lambda sample: sha256(f"{SEED}\n{sample.candidate}\n{sample.sample_id}".encode()).digest())
-    found = (_control(able, place, kind) for place in range(min(number, len(able))))
+    found = (_control(able, place, rules) for place in range(min(number, len(able))))
     return [control for control in found if control]
 
 
-def _control(drawn: Sequence[Sample], place: int, kind: Kind) -> Sample | None:
+def _control(drawn: Sequence[Sample], place: int, rules: ControlRules) -> Sample | None:
     """Return the control of the sample at a place, in its turn; None if no other sample has a picture for it."""
     base = giver = drawn[place]
-    control = kind.control_of(TURNS[place % len(TURNS)])
+    turn = TURNS[place % len(TURNS)]
+    control = rules.replaced.get(turn, turn)
     if control == OTHER:
         giver = next((one for one in (*drawn[place:], *drawn[:place]) if one.subject != base.subject), base)
     if control == OTHER and giver is base:
         return None
-    pictures = {**base.pictures, **kind.shown_in(control, base, giver)}
+    pictures = {**base.pictures, **rules.shown_in(control, base, giver)}
     return replace(base, control=control, pictures=pictures, injected="", notes=())
 
 
@@ -121,8 +122,8 @@ class Controls(Extension):
         """See `Extension.samples`."""
         opening = self.opening
         asked = opening.asked
-        return with_controls(samples, asked.controls, kind_of(opening.flow), asked.shards, opening.may_stop)
+        return with_controls(samples, asked.controls, control_rules_of(opening.flow), asked.shards, opening.may_stop)
 
     def picture(self, sample: Sample, role: str, data: bytes) -> bytes:
         """See `Extension.picture`."""
-        return altered(sample, role, data, kind_of(self.opening.flow))
+        return altered(sample, role, data, control_rules_of(self.opening.flow))

@@ -14,8 +14,10 @@ from tasks.judging.extension import Extension
 from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.pictures.prepare import Picture
-from tasks.protocols import kind_of
-from tasks.records import Order, RunStart
+from tasks.protocols.figures import reply
+from tasks.protocols.figures.tier_rule import pairwise_prompts
+from tasks.records import Order, RunStart, Sample
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.text import listed
 
@@ -70,7 +72,7 @@ class SharedLayout(Layout):
         return self._system
 
     def request(
-        self, prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
+        self, prompt: Prompt, sample: Sample, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
     ) -> Request:
         """Return the question: the pictures and texts of the sample, then the dimension that counts."""
         labels = dict(ordered_inputs(prompt, order))
@@ -85,12 +87,11 @@ class SharedLayout(Layout):
             if not ends or name in labels:  # without a caption the first part ends with the pictures
                 ends.append(len(content) - 1)
         content.append(f"Judge {prompt.dimension} alone. Reply in JSON.")
-        form = kind_of(prompt.flow).reply_form(prompt)
         return Request(
             self._system,
             tuple(content),
             f"{prompt.flow}_shared",
-            form.common,
+            reply.schema(),
             breakpoints=tuple(ends),
             system_is_shared=True,
         )
@@ -102,13 +103,12 @@ class SharedLayout(Layout):
 
 def _system(rubric: Rubric) -> str:
     """Return the common beginning of all questions of a run; it contains no sample's text."""
-    words = kind_of(rubric.flow).reply_form(rubric.prompts[0]).common_words
-    return "\n\n".join([f"{OPENING} {GUARD}\n\n{words}", *map(_section, rubric.prompts)])
+    return "\n\n".join([f"{OPENING} {GUARD}\n\n{reply.common_words()}", *map(_section, pairwise_prompts(rubric))])
 
 
-def _section(prompt: Prompt) -> str:
+def _section(prompt: PairwisePrompt) -> str:
     """Return a prompt under a line that no prompt can contain by chance or intent: its mark is made from the prompt."""
-    own = kind_of(prompt.flow).reply_form(prompt).own_words
+    own = reply.own_words(prompt)
     return "\n\n".join(filter(None, [f"=== {prompt.dimension} {prompt.sha256[:12]} ===", own, prompt.body]))
 
 

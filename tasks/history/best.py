@@ -1,7 +1,7 @@
 """Comparisons of candidates from different runs with the best of them: the history's table `versus_best`.
 
-`due` groups the runs, `protocols.series` pairs the samples. Candidates of one run were compared by the same rule at its
-end (`judging.versus_best`).
+`due` groups the runs, `statistics.series` pairs the samples. Candidates of one run were compared by the same rule at
+its end (`judging.versus_best`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +17,10 @@ from tasks.history.compared import OUTCOMES, compared
 from tasks.history.database import Master
 from tasks.history.due import BEST_DUE, MEMBERS
 from tasks.history.rows import insert_rows
-from tasks.protocols import kind_of
-from tasks.protocols.series import ALL_PROMPTS, Series, paired, series
-from tasks.protocols.values import Measure
+from tasks.protocols import protocol_of
 from tasks.records import OVERALL
 from tasks.statistics.paired import Difference
+from tasks.statistics.series import ALL_PROMPTS, Measure, Series, paired, series
 
 _TAGS = """
     SELECT count(DISTINCT tag)
@@ -81,7 +80,7 @@ def _side(db: Connection, member: _Member) -> _Side:
 def _series(db: Connection, run_id: str, candidate: str) -> Series:
     [flow] = db.execute("SELECT flow FROM evaluations WHERE run_id = ?", [run_id]).fetchone() or ("",)
     rows = db.execute(OUTCOMES, [run_id, candidate]).fetchall()
-    return series(kind_of(flow).measured(compared(*row)) for row in rows)
+    return series(protocol_of(flow).measured(compared(*row)) for row in rows)
 
 
 def _number_of_tags(db: Connection, members: Sequence[_Member]) -> int:

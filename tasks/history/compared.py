@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.protocols.values import Compared
+from tasks.statistics.series import Compared
 
 OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""

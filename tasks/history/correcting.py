@@ -20,9 +20,9 @@ from tasks.history.due import CORRECTIONS_DUE, LABEL_STAMPS
 from tasks.history.rows import insert_rows
 from tasks.ledger.label_pages import UNIFORM
 from tasks.ledger.protocol_keys import digest
-from tasks.protocols import kind_of
-from tasks.protocols.protocol import Kind
-from tasks.protocols.values import Answered
+from tasks.protocols import label_rules_of, protocol_of
+from tasks.protocols.labels import LabelRules
+from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
 from tasks.statistics.intervals import proportion
 from tasks.statistics.people import FEWEST, Corrected, corrected
@@ -161,13 +161,12 @@ def _rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:
     labels = [_Label(*row) for row in db.execute(_LABELS, [evaluation.flow]).fetchall()]
     judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
     headlines = {OVERALL, *(each.tag for each in judged)}
-    kind = kind_of(evaluation.flow)
     for candidate, dimension in db.execute(_SCORES, [evaluation.run_id]).fetchall():
         own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
         about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
         if about or dimension in headlines:
             usable, why = _usable(about, own, evaluation)
-            found = _correction(kind, own, usable)
+            found = _correction(evaluation.flow, own, usable)
             place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
             reasons = [*([] if "corrected" in found else [_too_few(found["labels"])]), *why]
             row = {**place, **found, "why": "; ".join(reasons), "stamp": evaluation.stamp}
@@ -210,8 +209,9 @@ def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], 
     return f"{other} of its {len(labels)} answers are about other pictures" if other else ""
 
 
-def _correction(kind: Kind, judged: Sequence[_Judged], labels: Sequence[_Label]) -> dict[str, Any]:
+def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) -> dict[str, Any]:
     """Return the columns of a correction that can be computed."""
+    rules = label_rules_of(flow)
     said: defaultdict[str, dict[str, Answered]] = defaultdict(dict)
     for label in labels:
         if (answer := _answer(label)) is not None:
@@ -220,20 +220,20 @@ def _correction(kind: Kind, judged: Sequence[_Judged], labels: Sequence[_Label])
         each.sample_id: (each, ours, theirs)
         for each in judged
         if (ours := _answer(each)) is not None and (some := said.get(each.sample_id))
-        if (theirs := kind.merged_answer(each.question, [*some.values()])) is not None
+        if (theirs := rules.merged_answer(each.question, [*some.values()])) is not None
     }
-    units = _Units(kind, judged)
+    units = _Units(flow, judged)
     found = units.corrected(
-        [(each.unit, kind.worth(ours), kind.worth(theirs)) for each, ours, theirs in given.values()]
+        [(each.unit, rules.worth(ours), rules.worth(theirs)) for each, ours, theirs in given.values()]
     )
     told = {
         "labels": len({each.unit for each, *_ in given.values()}),
         "people": len({label.annotator for label in labels}),
         "cannot_tell": len({label.sample_id for label in labels} - said.keys()),
         "names": tuple(sorted({label.name for label in labels})),
-        **_agreement("agreed", [float(kind.alike(ours, theirs)) for _, ours, theirs in given.values()]),
-        **_kappa("kappa", kind, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
-        **_among(kind, {sample: some for sample, some in said.items() if len(some) > 1}),
+        **_agreement("agreed", [float(rules.alike(ours, theirs)) for _, ours, theirs in given.values()]),
+        **_kappa("kappa", rules, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
+        **_among(rules, {sample: some for sample, some in said.items() if len(some) > 1}),
     }
     if found:
         ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
@@ -248,8 +248,8 @@ def _answer(each: _Judged | _Label) -> Answered | None:
 class _Units:
     """Units of the mean of a score: figures, or prompts with the mean of their images; a forfeit scores 0."""
 
-    def __init__(self, kind: Kind, judged: Sequence[_Judged]) -> None:
-        self._highest = kind.highest
+    def __init__(self, flow: str, judged: Sequence[_Judged]) -> None:
+        self._highest, worth = protocol_of(flow).highest, label_rules_of(flow).worth
         self._scores: defaultdict[str, list[float]] = defaultdict(list)
         self._delivered: defaultdict[str, list[float]] = defaultdict(list)
         for each in judged:
@@ -257,7 +257,7 @@ class _Units:
             if each.status == "forfeit":
                 self._scores[each.unit].append(0.0)
             elif answer is not None:
-                self._scores[each.unit].append(kind.worth(answer))
+                self._scores[each.unit].append(worth(answer))
                 self._delivered[each.unit].append(1.0)
 
     def corrected(self, labelled: Sequence[tuple[str, float, float]]) -> Corrected | None:
@@ -272,20 +272,20 @@ class _Units:
         return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
 
 
-def _among(kind: Kind, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:
+def _among(rules: LabelRules, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:
     """Return the agreement of people on the samples that two or more of them answered."""
     pairs = {
         sample: [(some[one], some[other]) for one, other in combinations(sorted(some), 2)]
         for sample, some in shared.items()
     }
-    shares = [fmean(float(kind.alike(a, b)) for a, b in each) for each in pairs.values()]
+    shares = [fmean(float(rules.alike(a, b)) for a, b in each) for each in pairs.values()]
     met = [(a, b, sample) for sample, each in pairs.items() for a, b in each]
-    return {"shared": len(shared), **_agreement("people_agreed", shares), **_kappa("people_kappa", kind, met)}
+    return {"shared": len(shared), **_agreement("people_agreed", shares), **_kappa("people_kappa", rules, met)}
 
 
-def _kappa(name: str, kind: Kind, met: Sequence[tuple[Answered, Answered, str]]) -> dict[str, float | None]:
+def _kappa(name: str, rules: LabelRules, met: Sequence[tuple[Answered, Answered, str]]) -> dict[str, float | None]:
     """Return Cohen's kappa of two raters' answers, each pair with its unit of resampling."""
-    found = kind.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
+    found = rules.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
     return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
 
 

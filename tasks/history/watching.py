@@ -18,7 +18,7 @@ from tasks.history.database import Master
 from tasks.history.due import NIGHTS_DUE
 from tasks.history.rows import insert_rows
 from tasks.ledger.alarm_records import Restart
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.statistics.attribution import Attribution, Series, Shift, series
 from tasks.statistics.cusum import Night, watch
 from tasks.statistics.intervals import Floats
@@ -100,7 +100,7 @@ def _nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]
 
 def _rows(flow: str, nights: Sequence[_Measured]) -> Iterator[dict[str, Any]]:
     scores = _table([(night.units, night.scores) for night in nights])
-    watched = watch(scores, kind_of(flow).highest)
+    watched = watch(scores, protocol_of(flow).highest)
     for number, (night, found) in enumerate(zip(nights, watched, strict=True), 1):
         yield {
             **{name: getattr(night, name) for name in ("run_id", "candidate", "dataset_key", "protocol_key")},
@@ -157,7 +157,7 @@ def _anchor_nights(db: Connection, flow: str, restarted: Sequence[tuple[str, dat
 def _anchor_rows(flow: str, nights: Sequence[_AnchoredNight]) -> Iterator[dict[str, Any]]:
     anchors = _table([(night.anchors, night.anchor_scores) for night in nights])
     candidate = _table([(night.units, night.scores) for night in nights])
-    watched = series(anchors, candidate, kind_of(flow).highest)
+    watched = series(anchors, candidate, protocol_of(flow).highest)
     for at, night in enumerate(nights):
         judge_since = watched.open_since(at)
         since = judge_since if night.dropped_at is None else _first_since(nights, night.dropped_at, at)

@@ -19,9 +19,8 @@ from tasks.judging.questions import Layout, call_key
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.protocols import kind_of
-from tasks.protocols.protocol import Kind
-from tasks.protocols.values import Lack
+from tasks.protocols import protocol_of
+from tasks.protocols.protocol import Lack, Protocol
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 
@@ -205,19 +204,19 @@ def load_case(
     shown: Shown = _unchanged,
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
-    kind, kept = kind_of(rubric.flow), None if sample.control else thumbnails  # controls have no thumbnails
-    case = Case(sample, sample_texts(sample, kind), {})
+    protocol, kept = protocol_of(rubric.flow), None if sample.control else thumbnails  # controls have no thumbnails
+    case = Case(sample, sample_texts(sample, protocol), {})
     problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
     if problems:
-        case.lack = kind.lack(problems)
+        case.lack = protocol.lack(problems)
     else:
         case.calls = plan(case, rubric, parameters, layout)
     return case
 
 
-def sample_texts(sample: Sample, kind: Kind) -> dict[str, str]:
-    """Return the texts of the sample's record, with those that its kind adds."""
-    return {**read_texts(sample), **kind.texts_of(sample)}
+def sample_texts(sample: Sample, protocol: Protocol) -> dict[str, str]:
+    """Return the texts of the sample's record, with those that its protocol adds."""
+    return {**read_texts(sample), **protocol.texts_of(sample)}
 
 
 def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, shown: Shown) -> str:
@@ -242,7 +241,7 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PU
         for prompt in rubric.asked_of(case.sample)
         for order in asked.order_list()
         for vote in range(1, asked.votes + 1)
-        for key in [call_key(prompt, case.digests, order, vote, asked.judge, is_anchor, layout.identity)]
+        for key in [call_key(prompt, case.sample, case.digests, order, vote, asked.judge, is_anchor, layout.identity)]
     )
 
 

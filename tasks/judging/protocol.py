@@ -12,7 +12,7 @@ from tasks.ledger.protocol_keys import PROMPT
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy
 from tasks.protocols.figures.tier_rule import AGGREGATION
-from tasks.protocols.values import REPLY_SCHEMA
+from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric
 

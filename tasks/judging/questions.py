@@ -8,9 +8,9 @@ from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pictures.prepare import Picture
-from tasks.protocols import kind_of
-from tasks.protocols.values import REPLY_SCHEMA
-from tasks.records import Order
+from tasks.protocols import protocol_of
+from tasks.protocols.protocol import REPLY_SCHEMA
+from tasks.records import Order, Sample
 from tasks.rubrics.rubric import Prompt
 
 LAYOUT = "1"
@@ -33,7 +33,7 @@ class Layout:
         return LAYOUT
 
     def request(
-        self, prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
+        self, prompt: Prompt, sample: Sample, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
     ) -> Request:
         """Return a question: the prompt as system message, then labelled texts and pictures, then the format."""
         content: list[str | Image] = []
@@ -42,7 +42,7 @@ class Layout:
                 content += [f"{label}:", Image(pictures[name].data_url)]
             else:
                 content.append(f"{label}:\n{delimited(texts[name])}")
-        form = kind_of(prompt.flow).reply_form(prompt)
+        form = protocol_of(prompt.flow).reply_form(prompt, sample)
         content.append(f"{GUARD}\n\n{form.words}")
         return Request(self.instructions(prompt), tuple(content), schema_name(prompt), form.schema)
 
@@ -76,6 +76,7 @@ def ordered_inputs(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
 
 def call_key(
     prompt: Prompt,
+    sample: Sample,
     digests: Mapping[str, str],
     order: Order,
     vote: int,
@@ -86,6 +87,7 @@ def call_key(
     """Return the SHA-256 of everything that makes calls equal; time-outs, concurrency and prices play no part.
 
     Args:
+        sample: the sample asked about, which may decide the form of the reply.
         digests: input of the prompt -> SHA-256 of its text, or of its picture as sent.
         anchor: the call is about an anchor, and its reply is not reused for the same call about a sample.
     """
@@ -94,7 +96,7 @@ def call_key(
         "schema": REPLY_SCHEMA,
         "question": schema_name(prompt),
         "prompt": prompt.sha256,
-        "reply": kind_of(prompt.flow).reply_form(prompt).allowed,
+        "reply": protocol_of(prompt.flow).reply_form(prompt, sample).allowed,
         "inputs": [[label, digests[name]] for name, label in prompt.inputs.items()],
         "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
         | judge.asked_besides,

@@ -15,14 +15,14 @@ from tasks.controls.status import AnchorRow, ControlRow, anchor_row, control_row
 from tasks.judging.tallies import OutcomeTally
 from tasks.ledger.reading import OUTCOMES, read_end, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
-from tasks.protocols import kind_of
-from tasks.protocols.series import Series, paired, series
-from tasks.protocols.values import Compared, Heard, Measure, Measured, Original
+from tasks.protocols import display_of, protocol_of
+from tasks.protocols.controls import Heard, Original
 from tasks.records import ANCHOR, Order, Outcome, RunStart
 from tasks.statistics.alike import Alike
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.intervals import full_run_interval
 from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
+from tasks.statistics.series import Compared, Measure, Measured, Series, paired, series
 
 KEPT = 4
 """Evaluations whose results are kept: a run, its shards together, and the one before it."""
@@ -49,15 +49,15 @@ class Results:
 
     def __init__(self, start: RunStart, runs: Sequence[Path]) -> None:
         """Begin without outcomes; `start` is that of any run, `runs` are the ledger folders of all."""
-        self._kind = kind_of(start.flow)
+        self._protocol, self._display = protocol_of(start.flow), display_of(start.flow)
         self._start, self._runs = start, runs
-        self._scores = self._kind.score_tally(start)
+        self._scores = self._protocol.score_tally(start)
         self._rates = RateTally()
         self._controls: list[Outcome] = []
         self.anchors: list[AnchorRow] = []
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
         self._alike = Alike[Measure]()
-        self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start.parameters))
+        self.outcomes = OutcomeTally(self._display, self._display.good_from(start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
         """Candidate -> values of its samples that are compared with those of other evaluations."""
 
@@ -72,7 +72,7 @@ class Results:
         self._scores.add(outcome)
         self._rates.decide(outcome)
         self.outcomes.add(outcome)
-        measured = self._kind.measured(Compared.of(outcome))
+        measured = self._protocol.measured(Compared.of(outcome))
         self.by_candidate[outcome.candidate].append(measured._replace(values=self._alike(measured.values)))
         self._originals[outcome.candidate][outcome.sample_id] = _original(outcome.overall, outcome.score)
 
@@ -80,7 +80,7 @@ class Results:
     def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
         rows = self._with_full_run(self._scores.rows())
-        ranked = self._kind.display.in_words(rows)
+        ranked = self._display.in_words(rows)
         return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
 
     def _with_full_run(self, rows: Iterable[Scored]) -> list[Scored]:

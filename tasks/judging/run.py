@@ -21,8 +21,8 @@ from tasks.parameters import Parameters
 from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.protocols import kind_of
-from tasks.protocols.protocol import Kind
+from tasks.protocols import protocol_of
+from tasks.protocols.protocol import Protocol
 from tasks.records import Judgment, Order, Outcome, RunStart, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.spending.bill import Bill
@@ -176,12 +176,14 @@ class Run:
 
     def question(self, case: Case, prompt: Prompt, order: Order) -> Request:
         """Return a question as it is sent."""
-        return self.layout.request(prompt, case.texts, case.pictures, order)._replace(key=self.layout.key(case.number))
+        return self.layout.request(prompt, case.sample, case.texts, case.pictures, order)._replace(
+            key=self.layout.key(case.number)
+        )
 
     @property
-    def kind(self) -> Kind:
-        """Return the kind of judging of the run's flow."""
-        return kind_of(self.start.flow)
+    def protocol(self) -> Protocol:
+        """Return the protocol of the run's flow."""
+        return protocol_of(self.start.flow)
 
     @cached_property
     def bill(self) -> Bill:

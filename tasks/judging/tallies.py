@@ -2,11 +2,11 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.datasets.folders import NO_PICTURE
 from tasks.demo.labels import CLEAN, CLEAN_SCENE, FORFEIT
-from tasks.protocols.protocol import Kind
+from tasks.protocols.display import Display
 from tasks.records import MIXED, Judgment, Outcome
 from tasks.spending.money import place
 from tasks.text import one_line
@@ -120,7 +120,7 @@ def _sum(known: float | None, more: float | None) -> float | None:
 class OutcomeTally:
     """Counts over the outcomes of a run, without their scores."""
 
-    kind: Kind
+    display: Display[Any]
     good_from: float
     """Score from which a sample counts as good, if the kind has such a threshold."""
     statuses: Counter[str] = field(default_factory=Counter[str])
@@ -146,7 +146,7 @@ class OutcomeTally:
             self.known[outcome.injected] += 1
             self.caught[outcome.injected] += outcome.caught is True
             self.unjudged[outcome.injected] += outcome.caught is None
-        reasons = self.kind.notable(outcome, self.good_from)
+        reasons = self.display.notable(outcome, self.good_from)
         if new := next((why for why in reasons if why not in self.notable), ""):
             self.notable[new] = outcome
 

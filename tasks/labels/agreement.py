@@ -11,9 +11,9 @@ from tasks.history.asking import one_opening
 from tasks.history.evaluations import Evaluation, find
 from tasks.labels.prompts import prompts_of
 from tasks.ledger.label_sets import labels_words
-from tasks.protocols import kind_of
-from tasks.protocols.protocol import Kind
-from tasks.protocols.values import Answered
+from tasks.protocols import label_rules_of
+from tasks.protocols.labels import LabelRules
+from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, Record
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.statistics.concordance import Statistic
@@ -166,7 +166,9 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
         raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
     ours, theirs = answers(store, first, judged), answers(store, second, judged)
     met = _meet(_with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second))
-    questions = tuple(_agreed(*group, kind_of(first.flow)) for group in _grouped(met, _sequence(judged, first.flow)))
+    questions = tuple(
+        _agreed(*group, label_rules_of(first.flow)) for group in _grouped(met, _sequence(judged, first.flow))
+    )
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
     return Agreement(a=first, b=second, questions=questions)
@@ -203,12 +205,12 @@ def _grouped(met: Iterable[_Met], sequence: Sequence[str]) -> list[tuple[tuple[s
     return [(group, groups[group]) for group in sorted(groups, key=place)]
 
 
-def _agreed(group: tuple[str, str], met: Sequence[_Met], kind: Kind) -> Agreed:
+def _agreed(group: tuple[str, str], met: Sequence[_Met], rules: LabelRules) -> Agreed:
     both = [(each, a, b) for each in met if (a := each.a.given) is not None and (b := each.b.given) is not None]
     same = [(each, a, b) for each, a, b in both if each.same_picture]
     first, second = [a for _, a, _ in same], [b for *_, b in same]
-    statistics = kind.concordance(first, second, [each.drawn for each, *_ in same])
-    counts = Counter((kind.category(a), kind.category(b)) for a, b in zip(first, second, strict=True))
+    statistics = rules.concordance(first, second, [each.drawn for each, *_ in same])
+    counts = Counter((rules.category(a), rules.category(b)) for a, b in zip(first, second, strict=True))
     categories = sorted({category for pair in counts for category in pair})
     return Agreed(
         tag=group[0],
@@ -274,30 +276,30 @@ def answers(store: Path, rater: Rater, judged: Sequence[Evaluation]) -> dict[Key
     Args:
         judged: the rule applies to the prompts of the first of these evaluations; without any, to the default prompts.
     """
-    kind = kind_of(rater.flow)
+    rules = label_rules_of(rater.flow)
     found: dict[Key, list[tuple[Any, ...]]] = {}
     for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
         found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
-    merged = {key: _merged(kind, key.question, rows) for key, rows in found.items()}
+    merged = {key: _merged(rules, key.question, rows) for key, rows in found.items()}
     if rater.kind == "evaluation":
         return merged
     prompts = prompts_of(judged[0]) if judged else load_rubric(rater.flow)
-    return {**_overalls(kind, merged, prompts), **merged}
+    return {**_overalls(rules, merged, prompts), **merged}
 
 
-def _merged(kind: Kind, question: str, rows: list[tuple[Any, ...]]) -> Answer:
+def _merged(rules: LabelRules, question: str, rows: list[tuple[Any, ...]]) -> Answer:
     tag, prompt_id, picture, *_ = rows[0]
     given = [score if verdict is None else verdict for *_, verdict, score in rows]
-    return Answer(kind.merged_answer(question, given), tag, prompt_id, picture)
+    return Answer(rules.merged_answer(question, given), tag, prompt_id, picture)
 
 
-def _overalls(kind: Kind, merged: Mapping[Key, Answer], prompts: Rubric) -> dict[Key, Answer]:
+def _overalls(rules: LabelRules, merged: Mapping[Key, Answer], prompts: Rubric) -> dict[Key, Answer]:
     """Return the overall of each sample where it follows from the answers to the other questions."""
     samples: dict[tuple[str, str], dict[str, Answered]] = {}
     for key, answer in merged.items():
         if answer.given is not None and key.question != OVERALL:
             samples.setdefault(key[:2], {})[key.question] = answer.given
-    derived = {sample: kind.overall_of(given, prompts) for sample, given in samples.items()}
+    derived = {sample: rules.overall_of(given, prompts) for sample, given in samples.items()}
     return {Key(*sample, OVERALL): Answer(outcome) for sample, outcome in derived.items() if outcome is not None}
 
 

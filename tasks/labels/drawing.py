@@ -19,8 +19,8 @@ from tasks.labels.prompts import prompts_of
 from tasks.ledger.label_pages import DISAGREEMENTS, UNIFORM, LabelItem, LabelPage, keep_page
 from tasks.ledger.protocol_keys import digest
 from tasks.pictures.thumbnails import made
-from tasks.protocols import kind_of
-from tasks.protocols.values import PeopleQuestion
+from tasks.protocols import label_rules_of
+from tasks.protocols.labels import PeopleQuestion
 
 _JUDGED = """
     SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,
@@ -89,7 +89,7 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
     """Draw the items of one evaluation's pages, one page for each person, and keep their identities in the store."""
     _check(asked)
     evaluation = find(store, run)
-    questions = kind_of(evaluation.flow).people_questions(prompts_of(evaluation), asked.questions)
+    questions = label_rules_of(evaluation.flow).people_questions(prompts_of(evaluation), asked.questions)
     found = _drawable(store, evaluation.run_id, asked, questions)
     drawn = drawing(found, asked.seed)
     prompts = history.query(store, "SELECT prompts FROM evaluations WHERE run_id = $1", values=[evaluation.run_id]).rows

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasks.datasets.cells import Cells
-from tasks.datasets.rows import find_rows
+from tasks.datasets.rows import Columns, find_rows
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular, real_place
 from tasks.history.asking import query
@@ -28,8 +28,8 @@ from tasks.ledger.label_sets import (
     read_label_set,
 )
 from tasks.parameters import FLOWS
-from tasks.protocols import kind_of
-from tasks.protocols.values import UNANSWERED
+from tasks.protocols import label_rules_of
+from tasks.protocols.labels import UNANSWERED
 from tasks.records import Record
 from tasks.text import listed, one_line, quoted
 
@@ -130,14 +130,14 @@ def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[st
     Raises:
         InputError: rows are wrong; each is listed with the value found and the values allowed.
     """
-    problems, kind = Problems(), kind_of(flow)
-    columns = kind.label_columns()
+    problems, rules = Problems(), label_rules_of(flow)
+    columns = Columns(rules.required, rules.optional)
     first: dict[tuple[str, ...], str] = {}
     labels: list[LabelRow] = []
     for row in find_rows(file, problems):
         if not columns.meet(row, problems):
             continue
-        label = kind.read_label(Cells(row, problems), questions)
+        label = rules.read_label(Cells(row, problems), questions)
         if label.sample_id and (known := first.setdefault(_question(label), row.where)) != row.where:
             problems.add(row.where, f"answers again what the same person answers in {known}")
         labels.append(label)
@@ -260,7 +260,7 @@ def _wrong(row: Answer, page: LabelPage, items: Mapping[str, LabelItem]) -> str:
 
 
 def _label(row: Answer, saved: Saved, page: LabelPage, item: LabelItem) -> LabelRow:
-    label = kind_of(page.flow).people_label(item, row.question, row.answer or NO_ANSWER)
+    label = label_rules_of(page.flow).people_label(item, row.question, row.answer or NO_ANSWER)
     unanswered = row.answer if row.answer in UNANSWERED else "" if row.answer else NO_ANSWER
     given = {"annotator": saved.name, "comment": row.comment, "unanswered": unanswered, "pictures": item.pictures}
     return label.model_copy(update=given)

@@ -20,7 +20,7 @@ from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import begin_png, png
 from tasks.presentation.markup import NAME, bullets, grid, picture, plain, table
 from tasks.presentation.wording import NOT_COVERED, Scored, judge_words
-from tasks.protocols import kind_of, terms_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Display, Quoted
 from tasks.records import Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.rates import repeated
@@ -94,10 +94,10 @@ def _alarms(past: Past | None) -> list[str]:
 
 def begin_chart(start: RunStart, results: Results) -> None:
     """Begin to draw the chart of a run in a process of its own; `markdown` takes the result."""
-    display = kind_of(start.flow).display
+    display = display_of(start.flow)
     shown = _with_room(display, results.scores)
     if shown:
-        begin_png(display.chart(shown, terms=terms_of(start.flow, start.endpoint, start.parameters)))
+        begin_png(display.chart(shown, terms=display.terms(start.flow, start.endpoint, start.parameters)))
 
 
 def _scores(summary: Summary) -> list[str]:

@@ -10,7 +10,7 @@ from tasks.comparing.layout_words import layouts_grid
 from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
 from tasks.pages.page_names import FOLDER, folder_of, page_name
 from tasks.pages.self_contained import rendered, stamp
-from tasks.protocols import kind_of
+from tasks.protocols import display_of, protocol_of
 from tasks.store_files import write_file
 from tasks.text import one_line
 
@@ -48,8 +48,8 @@ def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> 
         pages: names of the files beside the page.
     """
     title, *lines = changed_lines(found) or ["No samples are paired"]
-    kind = kind_of(found.before.flow)
-    known = pages if kind.unit == kind.display.counted else ()  # A prompt has several samples, and no card of its own.
+    unit, counted = protocol_of(found.before.flow).unit, display_of(found.before.flow).counted
+    known = pages if unit == counted else ()  # A prompt has several samples, and no card of its own.
     sides = {"before": found.before, "after": found.after}
     return rendered(
         "comparison.html.j2",

@@ -20,10 +20,10 @@ from tasks.controls.status import ControlRate, control_rate, judge_status
 from tasks.history.asking import held_together
 from tasks.pages.queries import ask, points
 from tasks.presentation.wording import Scored, judge_words
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Headline
-from tasks.protocols.series import Series, paired
 from tasks.statistics.paired import Difference
+from tasks.statistics.series import Series, paired
 
 MOST_PLACES = 200
 """Most flows and candidates shown as they are now; the table has the others."""
@@ -206,7 +206,7 @@ def _headlines(rows: Rows) -> dict[str, list[Headline | None]]:
     found: dict[str, list[Headline | None]] = {}
     for run_id, its in groupby(rows, key=lambda row: row["run_id"]):
         scores = [*its]
-        display = kind_of(scores[0]["flow"]).display
+        display = display_of(scores[0]["flow"])
         found[run_id] = [*display.headline([_score(display.row, row) for row in scores])]
     return found
 

@@ -13,7 +13,7 @@ from tasks.pages.page_names import page_name
 from tasks.pages.people_words import corrected_words, people_in_brief
 from tasks.pages.self_contained import rendered, stamp
 from tasks.presentation.wording import coverage_words, interval_words, score_words, worst_case_words
-from tasks.protocols import kind_of
+from tasks.protocols import display_of
 from tasks.spending.money import money
 from tasks.text import bounded, number_words, one_line
 
@@ -92,7 +92,7 @@ def _tile(place: Place, pages: Collection[str]) -> dict[str, Any]:
         "flow": line.flow,
         "name": one_line(line.name, LONGEST_NAME),
         "score": score_words(score) if score else "nothing scored",
-        "scale": kind_of(line.flow).display.scale if score else "",
+        "scale": display_of(line.flow).scale if score else "",
         "interval": interval_words(score) if score else "",
         "worst": worst_case_words(score) if score else "",
         "people": one_line(people_in_brief(line.people), LONGEST_ALARM) if line.people else "",

@@ -16,7 +16,7 @@ from tasks.pages.page_size import bounded
 from tasks.pages.self_contained import rendered
 from tasks.pictures.decoding import decode
 from tasks.pictures.thumbnails import LARGEST, SIDES, made
-from tasks.protocols.values import PeopleQuestion
+from tasks.protocols.labels import PeopleQuestion
 
 PICTURES = 13_000_000
 """Bytes of all pictures of a page together: 17.3 MB in base64, so that 100 pairs stay below 20 MB."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from tasks.errors import InputError
 from tasks.pages.queries import ask
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.statistics.concordance import FEWEST
 
 Row = Mapping[str, Any]
@@ -39,7 +39,7 @@ def corrected_words(row: Row) -> str:
     """Return the corrected score and its interval; empty if there is none."""
     if row["corrected"] is None:
         return ""
-    decimals = kind_of(row["flow"]).decimals
+    decimals = protocol_of(row["flow"]).decimals
     value, low, high = (f"{row[name]:.{decimals}f}" for name in ("corrected", "corrected_low", "corrected_high"))
     return f"{value} [{low}, {high}]"
 
@@ -53,7 +53,7 @@ def _lines(row: Row) -> Iterable[str]:
     whose = f"{row['candidate']}, {row['dimension']}"
     if words := corrected_words(row):
         more = f" ({row['cannot_tell']} more could not be told)" if row["cannot_tell"] else ""
-        decimals = kind_of(row["flow"]).decimals
+        decimals = protocol_of(row["flow"]).decimals
         yield (
             f"{whose}: {words} corrected by {row['labels']} labels of {_people(row['people'])}{more}; the judge alone: "
             f"{row['score']:.{decimals}f}" + (f". {row['why']}" if row["why"] else "")

@@ -28,7 +28,7 @@ from tasks.pages.people_words import corrected_words, people_lines
 from tasks.pages.queries import Answer, ask, points
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
-from tasks.protocols import kind_of, terms_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Display, Headline
 from tasks.records import Record
 from tasks.statistics.rates import RateRow
@@ -169,7 +169,7 @@ class Evaluation:
     @property
     def display(self) -> Display[Any]:
         """Display of this kind of judging."""
-        return kind_of(self.flow).display
+        return display_of(self.flow)
 
     @property
     def judge(self) -> str:
@@ -202,7 +202,7 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """Notes on reading the headline."""
-        terms = terms_of(self.flow, self.about["endpoint"], self.about["parameters"])
+        terms = self.display.terms(self.flow, self.about["endpoint"], self.about["parameters"])
         return self.display.notes(self.scores, terms)
 
     @property
@@ -288,13 +288,13 @@ def gather(store: Path, run_id: str) -> Evaluation:
         comparisons = since_last(store, run_id, MOST_COMPARED)
         if comparisons:
             answers["changes"] = ask(store, "changes", run=run_id, previous=comparisons[0].before.run_id)
-        kind = kind_of(about["flow"])
+        display = display_of(about["flow"])
         changes = answers["changes"].rows if comparisons else []
         context = Context(
             reasons=reasons_by_question(reasons),
             changes={(row["candidate"], row["sample_id"]): row for row in changes},
-            good_from=kind.good_from(about["parameters"]),
-            display=kind.display,
+            good_from=display.good_from(about["parameters"]),
+            display=display,
         )
         moved = [each.line for each in attributions(store, run_id)]
         line = joined(store, about["flow"], points(answers["trend"].rows))

@@ -17,7 +17,7 @@ from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
 from tasks.presentation.tables import LONGEST_NAME
 from tasks.presentation.wording import Scored
-from tasks.protocols import kind_of, terms_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
 from tasks.records import BudgetStop, RunEnd, RunStart
 from tasks.spending.money import in_currency, money
@@ -61,12 +61,12 @@ class Summary(NamedTuple):
     @property
     def display(self) -> Display[Any]:
         """Display of this kind of judging."""
-        return kind_of(self.start.flow).display
+        return display_of(self.start.flow)
 
     @property
     def terms(self) -> Terms:
         """Terms for reading the scores."""
-        return terms_of(self.start.flow, self.start.endpoint, self.start.parameters)
+        return self.display.terms(self.start.flow, self.start.endpoint, self.start.parameters)
 
     @property
     def published(self) -> list[ScoreRow]:

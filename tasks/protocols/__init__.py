@@ -1,29 +1,47 @@
-"""Kinds of judging, pairwise figures and rubrics for generated images, with all code in which they differ."""
+"""Kinds of judging, a folder each, with all code in which they differ; the modules beside are their interfaces.
+
+A folder has the modules `protocol`, `display`, `labels` and `controls`, each with an object of the same name in
+capitals. They are imported on request: a plain run needs neither labels nor controls.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from tasks.protocols.display import Terms
-from tasks.protocols.figures.protocol import PairwiseKind
-from tasks.protocols.images.protocol import RubricKind
-from tasks.protocols.protocol import Kind
-from tasks.rubrics.rubric import PROMPT_MODELS
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.rubric import PROMPT_MODELS, PromptModel
+from tasks.rubrics.rubric_prompt import RubricPrompt
 
-KINDS: tuple[Kind, ...] = (PairwiseKind(), RubricKind())
+if TYPE_CHECKING:
+    from tasks.protocols.controls import ControlRules
+    from tasks.protocols.display import Display
+    from tasks.protocols.labels import LabelRules
+    from tasks.protocols.protocol import Protocol
 
-_OF_FLOWS = {flow: kind for kind in KINDS for flow, model in PROMPT_MODELS.items() if model is kind.prompt_model}
-
-
-def kind_of(flow: str) -> Kind:
-    """Return the kind of judging of a flow."""
-    return _OF_FLOWS[flow]
+_FOLDERS: Mapping[PromptModel, str] = {PairwisePrompt: "figures", RubricPrompt: "images"}
+"""Model of the prompts of a kind -> its folder."""
 
 
-def terms_of(flow: str, endpoint: str, parameters: Mapping[str, Any]) -> Terms:
-    """Return the terms for reading the scores of a run.
+def protocol_of(flow: str) -> "Protocol":
+    """Return the protocol of a flow's kind of judging."""
+    return _module(flow, "protocol").PROTOCOL
 
-    Args:
-        endpoint: address of the run's judge.
-        parameters: parameters of the run, as it was started.
-    """
-    return Terms(flow, endpoint, kind_of(flow).good_from(parameters))
+
+def display_of(flow: str) -> "Display[Any]":
+    """Return the display of a flow's scores and samples."""
+    return _module(flow, "display").DISPLAY
+
+
+def label_rules_of(flow: str) -> "LabelRules":
+    """Return the rules for labels of a flow's samples."""
+    return _module(flow, "labels").LABELS
+
+
+def control_rules_of(flow: str) -> "ControlRules":
+    """Return the rules for controls and anchors of a flow."""
+    return _module(flow, "controls").CONTROLS
+
+
+def _module(flow: str, name: str) -> ModuleType:
+    return import_module(f"tasks.protocols.{_FOLDERS[PROMPT_MODELS[flow]]}.{name}")

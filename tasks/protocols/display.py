@@ -1,7 +1,7 @@
 """Display of a kind of judging: its tables, charts and samples, as plain data."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from tasks.presentation.chart_style import Chart
@@ -10,6 +10,9 @@ from tasks.presentation.wording import Scored
 from tasks.records import Outcome
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.scores import ScoreRow
+
+MISSING_OUTPUT = "Missing output (forfeit)"
+"""Reason to look at a sample for which the candidate delivered no output."""
 
 Row = TypeVar("Row", ScoreRow, GradeRow)
 
@@ -81,6 +84,8 @@ class Display(ABC, Generic[Row]):
     """Heads of a table: the question about a sample, and the judge's answer."""
     false_findings: ClassVar[str]
     """Name for defects that the judge reports where there are none."""
+    combined: ClassVar[str] = ""
+    """Dimension that combines the others, for the headline of a run; empty: there is none, and each tag has its own."""
     level: ClassVar[Level | None] = None
     """Reference score that trends mark, if the candidates are judged against one."""
 
@@ -117,3 +122,20 @@ class Display(ABC, Generic[Row]):
             answers: dimension or tag -> its result, in words.
             good_from: score from which a sample counts as good.
         """
+
+    def good_from(self, parameters: Mapping[str, Any]) -> float:
+        """Return the score from which a sample of a run with these parameters counts as good; 0: no threshold."""
+        return 0.0
+
+    @abstractmethod
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        """Yield reasons for a person to look at a sample, the best reason first."""
+
+    def terms(self, flow: str, endpoint: str, parameters: Mapping[str, Any]) -> Terms:
+        """Return the terms for reading the scores of a run.
+
+        Args:
+            endpoint: address of the run's judge.
+            parameters: parameters of the run, as it was started.
+        """
+        return Terms(flow, endpoint, self.good_from(parameters))

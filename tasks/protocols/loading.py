@@ -12,7 +12,7 @@ from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.parameters import Parameters
-from tasks.protocols import kind_of
+from tasks.protocols import protocol_of
 from tasks.text import listed
 
 _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}
@@ -61,7 +61,7 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
     if not source.is_dir() and not source.is_file():
         raise InputError(f"dataset {source} is neither a folder nor a manifest file")
     try:
-        whole = kind_of(flow).read_dataset(source, flow, parameters)
+        whole = protocol_of(flow).read_dataset(source, flow, parameters)
     except OSError as error:
         raise InputError(f"dataset {source} cannot be read: {error}") from error
     if not own:

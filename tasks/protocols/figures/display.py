@@ -19,8 +19,8 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import Display, Headline, Labels, Level, Quoted, Shown, Terms
-from tasks.records import OVERALL, DimensionOutcome, Outcome
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Labels, Level, Quoted, Shown, Terms
+from tasks.records import MIXED, OVERALL, WINNERS, DimensionOutcome, Outcome
 from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 from tasks.text import one_line
 
@@ -40,6 +40,7 @@ class FigureDisplay(Display[ScoreRow]):
     sides = ("Human", "Model")
     columns = ("dimension", "verdict")
     false_findings = "false preferences on clean pairs"
+    combined = OVERALL
     level = Level("Human", NEUTRAL_SCORE)
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
@@ -106,6 +107,18 @@ class FigureDisplay(Display[ScoreRow]):
         """Return the winner, or the status if there is none, and each dimension's verdict."""
         overall = row["overall"] or row["status"].replace("_", " ")
         return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
+
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        """Yield reasons: missing outcomes, wins, clear losses, and dimensions that contradict each other."""
+        verdicts = {each.verdict for each in outcome.dimensions}
+        if outcome.status != "complete":
+            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not complete"
+        if outcome.overall == "Model":
+            yield "Won"
+        if outcome.overall == "Human" and outcome.tier == "tier 1":
+            yield "Lost in tier 1"
+        if verdicts >= WINNERS or MIXED in verdicts:
+            yield "Verdicts pull apart"
 
 
 def _scores(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
@@ -271,3 +284,6 @@ def _layers(parts: Sequence[Part], labels: Sequence[str]) -> list[Chart]:
         layer(point, "isValid(datum.score)", y=y, x=score),
         layer({"type": "text", "align": "left"}, scored, y=y, x={"value": end + 12}, text=beside),
     ]
+
+
+DISPLAY = FigureDisplay()

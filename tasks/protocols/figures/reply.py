@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.endpoint.reply_text import objects, plain, recovery, reply_words, shown, unwrapped
-from tasks.protocols.values import Reading
+from tasks.protocols.protocol import Reading
 from tasks.records import VERDICTS, Verdict
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.text import listed

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-from tasks.protocols.values import Chances, Decided, Lack, last_attempts
+from tasks.protocols.protocol import Chances, Decided, Lack, last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import Rubric

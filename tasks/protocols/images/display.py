@@ -1,10 +1,11 @@
 """Display of generated images: scores 0-10 by tag and aspect, and the image with its prompt."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean
 from typing import Any
 
+from tasks.errors import InputError
 from tasks.presentation.chart_style import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
@@ -21,7 +22,7 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import Display, Headline, Labels, Quoted, Shown, Terms
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Labels, Quoted, Shown, Terms
 from tasks.records import Outcome
 from tasks.statistics.image_scores import HIGHEST, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line
@@ -29,6 +30,8 @@ from tasks.text import bounded, number_words, one_line
 SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
 MEANS = "By image: the mean over images. Aspects: their mean."
 
+CONTRADICTORY = 2.0
+"""Difference between the overall score and the mean of the aspects that is worth a look."""
 _CHECKED = {True: " All requirements are met.", False: " Not all requirements are met.", None: ""}
 MOST_NAMED = 4
 """Most candidates whose number of images is shown."""
@@ -116,6 +119,29 @@ class ImageDisplay(Display[GradeRow]):
             return Labels(row["status"].replace("_", " "), {row["tag"]: "missing"}, row["tier_path"])
         words = f"{good_from:g} or more" if row["score"] >= good_from else f"below {good_from:g}"
         return Labels(number_words(row["score"]), {row["tag"]: words}, "")
+
+    def good_from(self, parameters: Mapping[str, Any]) -> float:
+        """Return the threshold of the run.
+
+        Raises:
+            InputError: the threshold is missing or is no number.
+        """
+        found = parameters.get("threshold")
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise InputError(f"run.json: parameters.threshold is {found!r}; a number is expected")
+        return float(found)
+
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        """Yield reasons: a missing score, a score that contradicts the check or the aspects, a good or a bad image."""
+        if outcome.score is None:
+            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not scored"
+            return
+        good = outcome.score >= good_from
+        if outcome.satisfied is not None and outcome.satisfied != good:
+            yield "Good, but not as asked" if good else "As asked, but not good"
+        if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
+            yield "Overall and aspects pull apart"
+        yield "Good" if good else "Not good"
 
 
 def _of_columns(terms: Terms) -> list[str]:
@@ -207,3 +233,6 @@ def _layers(labels: Sequence[str]) -> list[Chart]:
         layer({"type": "rule", "strokeWidth": 2}, y=y, x=low, x2={"field": "high"}),
         layer({"type": "text", "align": "left"}, y=y, x={"value": WIDTH + 8}, text=words),
     ]
+
+
+DISPLAY = ImageDisplay()

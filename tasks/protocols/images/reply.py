@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, StrictBool, ValidationError
 
 from tasks.endpoint.reply_text import Objects, Repeated, objects, plain, recovery, reply_words, shown, unwrapped
-from tasks.protocols.values import Reading
+from tasks.protocols.protocol import Reading
 from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.statistics.image_scores import HIGHEST

@@ -7,12 +7,64 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
-from tasks.protocols.values import Measure, Measured
+from tasks.records import Outcome
 from tasks.statistics.paired import Difference, difference
 
 ALL_PROMPTS = "all prompts"
 """Name of the flow's own score in a flow with several tags; `overall` would mean the mean of the tags of all flows."""
+
+
+class Measure(NamedTuple):
+    """One quantity that is measured for every sample."""
+
+    dimension: str
+    """Dimension or tag; `overall` or `all prompts`."""
+    measure: str = "score"
+    """`score`; for a tag also `aspect_mean` and `satisfied`."""
+    highest: float = 100.0
+    """Upper end of its scale, which begins at 0."""
+
+
+class Measured(NamedTuple):
+    """Values of a judged sample that are compared with those of another."""
+
+    unit: str
+    """Unit of the pairing: id of the sample, or of the generated image's prompt."""
+    status: str
+    tag: str
+    """Empty for figures."""
+    values: Mapping[Measure, float | None]
+    """Value by each measure, None if missing; the sample is scored if the first one exists."""
+
+
+class Compared(NamedTuple):
+    """Parts of an outcome that are compared, from a ledger or from the history."""
+
+    sample_id: str
+    prompt_id: str
+    tag: str
+    status: str
+    score: float | None
+    aspect_mean: float | None
+    satisfied: bool | None
+    scores: Mapping[str, float | None]
+    """Dimension -> its score."""
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "Compared":
+        """Return the parts of an outcome that are compared."""
+        return cls(
+            sample_id=outcome.sample_id,
+            prompt_id=outcome.prompt_id,
+            tag=outcome.tag,
+            status=outcome.status,
+            score=outcome.score,
+            aspect_mean=outcome.aspect_mean,
+            satisfied=outcome.satisfied,
+            scores={each.dimension: each.score for each in outcome.dimensions},
+        )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,71 @@
+"""Rules of a kind of judging for controls and anchors: samples that test the judge."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from tasks.protocols.protocol import Answered
+from tasks.records import Order, Outcome, PictureSource, Sample
+
+
+class Original(NamedTuple):
+    """Outcome of a sample as it is, for comparison with a control made of it."""
+
+    overall: str | None
+    score: float | None
+
+
+Votes = Mapping[str, Mapping[Order, Sequence[Answered]]]
+"""Dimension or tag -> order -> its ok answers, by vote."""
+
+
+class Heard(NamedTuple):
+    """All ok answers about a control and about the sample that it was made of.
+
+    Empty if each question was asked once in an order: the two outcomes then contain the answers.
+    """
+
+    control: Votes
+    real: Votes
+
+
+class ControlRules(ABC):
+    """Rules for the controls and anchors of one kind of judging. Instances have no state."""
+
+    instructions: ClassVar[Mapping[str, str]]
+    """Role of a picture that controls may alter -> text that they paint into it."""
+    replaced: ClassVar[Mapping[str, str]] = {}
+    """Control that the kind cannot show -> the one that a sample gets instead."""
+
+    @abstractmethod
+    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
+        """Return the pictures that a control shows instead of the sample's own: role -> picture.
+
+        Args:
+            control: kind of control, one that the kind can show.
+            base: the sample that the control is made of.
+            giver: the sample whose pictures are taken: another one for `other`, else `base`.
+        """
+
+    @abstractmethod
+    def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
+        """Return the share of answers on which the judge failed, 0-1, for each question of a control sample.
+
+        The expected share is the same for all numbers of orders and votes. None: the question gives no evidence,
+        because a verdict or score is missing, or because nothing was left to win or lose.
+
+        Args:
+            real: outcome of the sample that the control was made of; None: it has no outcome.
+            heard: the answers, if there were several votes.
+        """
+
+    @abstractmethod
+    def manifest_row(
+        self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
+    ) -> Mapping[str, object]:
+        """Return an anchor as a row of a manifest that `Protocol.read_dataset` reads.
+
+        Args:
+            texts: text field of the prompt -> its text, or data.
+            pictures: role -> path of the file, relative to the manifest's folder.
+        """

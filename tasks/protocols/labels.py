@@ -1,0 +1,110 @@
+"""Rules of a kind of judging for labels: reading and asking people, and comparing answers."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar, NamedTuple
+
+from tasks.datasets.cells import Cells
+from tasks.ledger.label_pages import LabelItem
+from tasks.ledger.label_sets import LabelRow
+from tasks.protocols.protocol import Answered
+from tasks.rubrics.rubric import Rubric
+from tasks.statistics.concordance import Concordance
+
+
+class Choice(NamedTuple):
+    """One answer that people may give."""
+
+    key: str
+    """Key on the keyboard."""
+    value: str
+    """Value in the saved file."""
+    words: str
+
+
+CANNOT_TELL = Choice("c", "cannot tell", "Cannot tell")
+NOT_APPLICABLE = Choice("n", "does not apply", "Does not apply")
+UNANSWERED = (CANNOT_TELL.value, NOT_APPLICABLE.value)
+"""Answers that are neither a verdict nor a score."""
+
+
+class PeopleQuestion(NamedTuple):
+    """One question for people, who see no candidate's name."""
+
+    question: str
+    """Dimension or `overall` of figures; aspect or `overall_score` of an image."""
+    words: str
+    hint: str
+    """Meaning of the question, in a sentence."""
+    choices: tuple[Choice, ...]
+
+
+class Category(NamedTuple):
+    """Category in which an answer is counted, with its place on the scale."""
+
+    place: int
+    name: str
+
+
+class LabelRules(ABC):
+    """Rules for the labels of one kind of judging. Instances have no state."""
+
+    required: ClassVar[tuple[str, ...]]
+    """Columns that a file of labels must have."""
+    optional: ClassVar[tuple[str, ...]]
+    """Columns that it may have."""
+    agreement_notes: ClassVar[tuple[str, ...]]
+    """Meaning of the statistics of `concordance`, as lines below a table."""
+
+    @abstractmethod
+    def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
+        """Read the label in a row; its problems are added to those of `cells`.
+
+        Args:
+            known: dimension or tag -> its aspects, if any.
+        """
+
+    @abstractmethod
+    def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
+        """Return the questions for people on a page of blind items, in order: tag (empty for figures) -> questions.
+
+        Args:
+            chosen: only these questions; empty: the usual questions of the kind.
+
+        Raises:
+            InputError: the flow has no such question.
+        """
+
+    @abstractmethod
+    def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
+        """Return an answer on such a page as a label of the item's sample; its value is None if it is no judgment."""
+
+    @abstractmethod
+    def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:
+        """Merge the answers of several people, at least one; return None if they give no answer together."""
+
+    def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> Answered | None:
+        """Return the overall answer that follows from the answers to the other questions; None: none follows."""
+        return None
+
+    @abstractmethod
+    def worth(self, answer: Answered) -> float:
+        """Return an answer as a score, from 0 to the highest of the protocol."""
+
+    def alike(self, one: Answered, other: Answered) -> bool:
+        """Return whether two answers count as the same; verdicts do if they are equal."""
+        return one == other
+
+    @abstractmethod
+    def category(self, answer: Answered) -> Category:
+        """Return the category in which an answer is counted."""
+
+    @abstractmethod
+    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
+        """Return statistics of the agreement of two raters.
+
+        Args:
+            first: answers of one rater to one question.
+            second: answers of the other rater, sample by sample.
+            drawn: unit that each sample belongs to when resampling.
+        """
