@@ -73,8 +73,8 @@ def test_a_run_without_options_imports_no_extension_and_of_the_protocols_only_it
     )
     run = [sys.executable, "-c", code]
     done = subprocess.run(run, capture_output=True, text=True, env=environment(), timeout=120)
-    code, loaded = json.loads(done.stdout.splitlines()[-1])
-    assert code == 0, done.stderr
+    status, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert status == 0, done.stderr
     assert [name for name in loaded if name.startswith("tasks.extensions.")] == []
     parts = {"protocol", "display", "labels", "controls"}
     for folder, used in (("images", {"protocol", "display"}), ("figures", set[str]())):
