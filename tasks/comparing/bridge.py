@@ -17,10 +17,11 @@ from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
 from tasks.protocols import label_rules_of, protocol_of
-from tasks.protocols.protocol import Answered, Protocol
+from tasks.protocols.labels import LabelRules
+from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, Outcome, RunEnd
 from tasks.statistics.offsets import CONTINUED, MARGIN, WITH_OFFSET, offset
-from tasks.statistics.series import ALL_PROMPTS, Compared, Series, series
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, series
 from tasks.text import listed, number_words, one_line
 
 LONGEST_NAME = 40
@@ -50,10 +51,8 @@ class Answers(NamedTuple):
 
     def of(self, units: Iterable[str]) -> "Answers":
         """Return the answers about these samples (prompts) alone."""
-        wanted, protocol = {*units}, protocol_of(self.evaluation.start.flow)
-        return self._replace(
-            outcomes={key: each for key, each in self.outcomes.items() if unit(each, protocol) in wanted}
-        )
+        wanted = {*units}
+        return self._replace(outcomes={key: each for key, each in self.outcomes.items() if unit(each) in wanted})
 
 
 def answers_of(evaluation: Evaluation) -> Answers:
@@ -66,9 +65,9 @@ def answers_of(evaluation: Evaluation) -> Answers:
     return Answers(evaluation, {(each.candidate, each.sample_id): each for each in found})
 
 
-def unit(outcome: Outcome, protocol: Protocol) -> str:
+def unit(outcome: Outcome) -> str:
     """Return the unit that is drawn and resampled: the sample, or the prompt of a generated image."""
-    return protocol.measured(Compared.of(outcome)).unit
+    return _measured(outcome).unit
 
 
 def common(old: Answers, new: Answers) -> list[Key]:
@@ -187,8 +186,7 @@ def _about(first: Evaluation, second: Evaluation, ended: RunEnd, then: RunEnd) -
 
 
 def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[str, str]) -> Iterator[BridgeRow]:
-    flow = about["flow"]
-    old, new = _series((each.old for each in pairs), flow), _series((each.new for each in pairs), flow)
+    old, new = series(_measured(each.old) for each in pairs), series(_measured(each.new) for each in pairs)
     for measure in old.values:
         if measure.measure != "score" or measure not in new.values:
             continue
@@ -199,7 +197,7 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
             {
                 **about,
                 **found.model_dump(),
-                **_agreed(pairs, measure.dimension, flow),
+                **_agreed(pairs, measure.dimension, label_rules_of(about["flow"])),
                 "candidate": candidate,
                 "dimension": measure.dimension,
                 "highest": measure.highest,
@@ -207,18 +205,16 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
         )
 
 
-def _series(outcomes: Iterable[Outcome], flow: str) -> Series:
-    measured = protocol_of(flow).measured
-    return series(measured(Compared.of(each)) for each in outcomes)
+def _measured(outcome: Outcome) -> Measured:
+    return protocol_of(outcome.flow).measured(Compared.of(outcome))
 
 
-def _agreed(pairs: Sequence[_Pair], dimension: str, flow: str) -> dict[str, Any]:
+def _agreed(pairs: Sequence[_Pair], dimension: str, rules: LabelRules) -> dict[str, Any]:
     answered = [(each, answer_of(each.old, dimension), answer_of(each.new, dimension)) for each in pairs if each.judged]
     both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
     if not both:
         return {"judged": 0, "agreement": None, "kappa": None, "confusion": {}}
-    rules, protocol = label_rules_of(flow), protocol_of(flow)
-    drawn = [unit(each.old, protocol) for each, *_ in both]
+    drawn = [unit(each.old) for each, *_ in both]
     found = rules.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
     confusion = Counter((rules.category(old), rules.category(new)) for _, old, new in both)
     return {

@@ -65,10 +65,10 @@ def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis
     )
     if found is None:
         raise InputError(f"{store} holds no finished {flow} run: `jury run {flow}` makes one, whose samples are judged")
-    answers, protocol = answers_of(found), protocol_of(flow)
-    units = list(dict.fromkeys(unit(each, protocol) for each in answers.outcomes.values() if each.score is not None))
+    answers = answers_of(found)
+    units = list(dict.fromkeys(unit(each) for each in answers.outcomes.values() if each.score is not None))
     if 0 < samples < FEWEST:
-        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {protocol.unit} at least")
+        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {protocol_of(flow).unit} at least")
     if not 0 < samples < len(units):
         return Basis(answers, tuple(units), drawn=False)
     chosen = {*random.Random(SEED).sample(sorted(units), samples)}
