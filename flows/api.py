@@ -19,13 +19,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.runtime.apart import Apart
+from flows.runtime.subprocess import Apart
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.ledger.remote import local_cache
+from tasks.ledger.run_files import read_judgments, read_outcomes
 from tasks.pages.page_names import page_of, where
 from tasks.pages.run_summary import summarize
 from tasks.parameters import (

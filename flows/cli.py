@@ -14,8 +14,7 @@ import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
-from flows.commands.messages import is_users, tell_fault, warn
-from flows.commands.sections import GIVEN, Command, Group
+from flows.commands.console import GIVEN, Command, Group, is_users, tell_fault, warn
 from flows.runtime.process import end_without_the_rest, hush
 from tasks.errors import InputError
 
@@ -65,7 +64,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "deploy": Entry(
             "Make on the server of PREFECT_API_URL what runs of a work pool need, once a server; or write a list of "
             "your own deployments to begin with.",
-            "deploy.deploy",
+            "up.deploy",
         ),
         "alarms": Entry("Begin the baseline of nightly alarms anew."),
         "alarms restart": Entry(
@@ -82,7 +81,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "compare": Entry("Show what changed from one run, or one candidate, to another.", "compare.compare_runs"),
         "gate": Entry(
             "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
-            "gate.gate",
+            "compare.gate",
         ),
         "store": Entry("Bring history, pages and bucket in step with the ledgers, or remove data for good."),
         "store sync": Entry("Load what the ledgers hold and the history lacks.", "store.sync"),
@@ -91,7 +90,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "store pages": Entry(
             "Make the store's pages anew: the index of all evaluations, and a page each.", "pages.make_pages"
         ),
-        "store forget": Entry("Remove a run, a candidate or a sample from the store for good.", "forget.forget"),
+        "store forget": Entry("Remove a run, a candidate or a sample from the store for good.", "store.forget"),
     },
     "People": {
         "labels": Entry("Let people judge samples, and compare a judge with them."),

@@ -10,7 +10,7 @@ from prefect.exceptions import CancelledRun
 from prefect.tasks import exponential_backoff
 from prefect.utilities.annotations import quote
 
-from flows.runtime.given import Raw
+from flows.runtime.flow_run import Raw
 from flows.runtime.session import Session, opened
 from flows.runtime.states import final_state
 from tasks.aggregate import aggregate
@@ -30,7 +30,7 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
     """Run one evaluation from its dataset to its report.
 
     Args:
-        parameters: raw if the run comes from a deployment, which then completes them; see `runtime.given`.
+        parameters: raw if the run comes from a deployment, which then completes them; see `runtime.flow_run`.
 
     Returns:
         Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one

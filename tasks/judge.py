@@ -12,9 +12,8 @@ from prefect.client.schemas.objects import State
 from prefect.context import TaskRunContext
 from prefect.states import Cancelled
 
-from tasks.endpoint.completion import Reply
+from tasks.endpoint.replies import Reply, Usage
 from tasks.endpoint.requests import Request
-from tasks.endpoint.usage import Usage
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.run import Run

@@ -217,7 +217,7 @@ class Judge(Record):
                     "address, such as http://localhost:8000/v1"
                 )
             return self
-        if self.base_url.isalnum():  # a short name, which `endpoint.known` looks up when a run begins
+        if self.base_url.isalnum():  # a short name, which `endpoint.catalog` looks up when a run begins
             return self
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:

@@ -585,7 +585,7 @@ class RunEnd(HistoryRecord):
 
 
 class Offset(HistoryRecord):
-    """One judge's scores against another's on the same samples; see `statistics.offsets`."""
+    """One judge's scores against another's on the same samples; see `statistics.intervals`."""
 
     n: int
     """Number of samples (of generated images: prompts) with a score by both judges."""

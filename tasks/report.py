@@ -11,13 +11,13 @@ from prefect.events import emit_event
 from prefect.logging import get_logger, get_run_logger
 from prefect.utilities.urls import url_for
 
-from tasks.comparing.earlier_runs import Past, look_back
+from tasks.comparing.wording import Past, look_back
 from tasks.ledger.remote import local_cache
 from tasks.pages.artifact import markdown
-from tasks.pages.behind import LARGE, renew_behind
+from tasks.pages.background import LARGE, renew_behind
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, cost_lines, sentence, summarize
-from tasks.presentation.markup import QUOTE, plain
+from tasks.presentation.tables import QUOTE, plain_markdown
 from tasks.records import RunStart
 
 ANSWER_SECONDS = 20.0
@@ -76,7 +76,7 @@ async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | N
 
 def renewed(store: str, run_id: str) -> list[str]:
     """Make the store's pages show a run, here and in its bucket; return a message if that fails."""
-    from tasks.pages.sent_pages import renew_and_send  # DuckDB, which is not needed before the end of a run
+    from tasks.pages.site import renew_and_send  # DuckDB, which is not needed before the end of a run
 
     try:
         renew_and_send(store, [run_id])
@@ -120,6 +120,6 @@ async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past
     text = await asyncio.to_thread(markdown, summary, warnings, past)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            await acreate_markdown_artifact(text, key, plain(sentence(summary), 4 * QUOTE))
+            await acreate_markdown_artifact(text, key, plain_markdown(sentence(summary), 4 * QUOTE))
     except TimeoutError:
         raise TimeoutError(f"the Prefect server did not take it in within {ANSWER_SECONDS:g} seconds") from None

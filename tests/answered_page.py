@@ -10,8 +10,8 @@ from factories import RUN
 from written_history import images, keep, pair
 
 from flows.cli import main
-from tasks.labels.importing import FORMAT
-from tasks.ledger.label_pages import FOLDER, LabelItem, LabelPage, read_page
+from tasks.labels.labeling import FORMAT
+from tasks.ledger.labels import LABEL_PAGES, LabelItem, LabelPage, read_page
 
 COUNTING = "20261118T120000-counting-0000cc"
 
@@ -41,9 +41,9 @@ def images_store(store: Path) -> Path:
 
 def made_page(store: Path, target: Path, *options: str, run: str = RUN) -> LabelPage:
     """The page that the command writes, as the store keeps it."""
-    before = {*(store / FOLDER).glob("*.json")}
+    before = {*(store / LABEL_PAGES).glob("*.json")}
     assert main(["labels", "page", run, *options, "-o", str(target), "--store", str(store)]) == 0
-    [new] = {*(store / FOLDER).glob("*.json")} - before
+    [new] = {*(store / LABEL_PAGES).glob("*.json")} - before
     return read_page(store, new.stem)
 
 

@@ -16,13 +16,13 @@ from factories import DIMENSIONS, judgment, picture, start
 from plain_runs import run_of
 
 from flows.runtime.collecting import taken_in
-from tasks.batches.handing_in import CASES, custom_id, kept
 from tasks.batches.log import Log, begin
+from tasks.batches.submission import CASES, custom_id, kept
 from tasks.judging.case import Call, Case
 from tasks.judging.results import Results
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures.prepare import Picture
+from tasks.pictures.preparation import Picture
 from tasks.records import Place, Sample
 
 SETTINGS = Judge(model="m", base_url="http://127.0.0.1:9/v1")

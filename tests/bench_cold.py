@@ -22,7 +22,7 @@ from bench_sides import IN_FLIGHT
 from loopback_judge import LoopbackJudge
 from served import JURY, environment, free_port, jury_up
 
-from flows.runtime import prepared_database
+from flows.runtime import server_process
 from tasks.demo.chat import PROBE
 
 PAIRS = 32
@@ -133,7 +133,7 @@ def judged(turns: list[dict[str, Found]]) -> dict[str, float]:
 
 def main() -> list[str]:
     """Measure, print two tables, and return the targets that were missed."""
-    prepared_database.prepared()
+    server_process.prepared_file()
     with tempfile.TemporaryDirectory() as folder, LoopbackJudge() as judge:
         place = Path(folder)
         draw_pairs(place / "pairs", PAIRS, "JPEG")

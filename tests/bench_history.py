@@ -20,8 +20,8 @@ from factories import finished, image, judgment, outcome, scored
 from written_history import pair
 
 from tasks.comparing.alarms import watched
-from tasks.comparing.compare import since_last
-from tasks.history import asking as history
+from tasks.comparing.comparison import since_last
+from tasks.history import queries as history
 from tasks.history.database import HISTORY, alone_with_master, opened_master
 from tasks.history.landing import land
 from tasks.pages import queries

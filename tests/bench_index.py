@@ -21,10 +21,10 @@ from playwright.sync_api import sync_playwright
 from test_index_browser import RUNS, thousand
 from written_history import pair
 
-from tasks.history.asking import query
 from tasks.history.database import alone_with_master, opened_master
 from tasks.history.landing import land
-from tasks.pages.behind import LARGE
+from tasks.history.queries import query
+from tasks.pages.background import LARGE
 from tasks.pages.page_names import folder_of
 from tasks.pages.site import renew
 from tasks.report import renewed

@@ -30,9 +30,9 @@ from factories import end, judgment, start
 from loopback_judge import judge_process
 from PIL import Image
 
-from tasks.ledger import reading as ledger
+from tasks.ledger import run_files as ledger
 from tasks.ledger.reuse import earlier_replies
-from tasks.ledger.writing import write_record
+from tasks.ledger.run_files import write_record
 from tasks.rubrics.rubric import Rubric
 
 REPLIES, RUNS, REPLY_BYTES = 400_000, 4, 2_600

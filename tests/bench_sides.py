@@ -151,9 +151,9 @@ def _ended_children() -> float:
 
 def measure_drawing() -> dict[str, float]:
     """Peak memory in MB of the process that draws a chart, measured beside a parent that is smaller."""
-    from tasks.presentation import drawing
+    from tasks.presentation import charts
 
-    drawing.png({"data": {"values": [{"a": 1}]}, "mark": "bar"})
+    charts.png({"data": {"values": [{"a": 1}]}, "mark": "bar"})
     return {"memory": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024}
 
 

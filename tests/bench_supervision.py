@@ -22,7 +22,7 @@ from served import Up, headers, listed, wait_for, write_list
 from test_supervision import RUNNER, SERVER, Scene, children
 
 from flows.runtime.server import running
-from tasks.demo.scenes import MOST_PROMPTS
+from tasks.demo.samples import MOST_PROMPTS
 
 KILLS = 5
 OUTAGES = 20, 120

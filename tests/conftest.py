@@ -32,7 +32,7 @@ from tasks.history import landing
 from tasks.history.database import FOLDER, Master, opened_master
 from tasks.history.landing import land
 from tasks.parameters import T2I
-from tasks.presentation import drawing
+from tasks.presentation import charts as drawing
 from tasks.protocols import loading as dataset_loading
 from tasks.rubrics.rubric import Rubric, load_rubric
 
@@ -124,7 +124,7 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
     That they make them anew is tested with `site`, `bridge` and `forget`.
     """
-    for name in ("labels", "bridge", "store", "forget"):
+    for name in ("labels", "bridge", "store"):
         monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
 
 

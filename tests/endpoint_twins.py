@@ -12,7 +12,7 @@ from endpoint_habits import HABITS, Habits
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, completion, example
 
-from tasks.endpoint import known
+from tasks.endpoint import catalog
 
 STANDARD = {"model", "messages", "temperature", "response_format", "stop", "top_p", "n", "stream", "tools"}
 """Fields that every endpoint takes."""
@@ -22,9 +22,9 @@ TOKENS_A_PICTURE = 258
 
 def moved_to(monkeypatch: pytest.MonkeyPatch, name: str, address: str, **changes: object) -> None:
     """Let a known endpoint be at this address, for as long as the test lasts; `changes` are other facts of it."""
-    table = known.endpoints()
+    table = catalog.endpoints()
     moved = table[name].model_copy(update={"address": address, **changes})
-    monkeypatch.setattr(known, "endpoints", lambda: {**table, name: moved})
+    monkeypatch.setattr(catalog, "endpoints", lambda: {**table, name: moved})
 
 
 class Twin(LoopbackJudge):
@@ -33,7 +33,7 @@ class Twin(LoopbackJudge):
     def __init__(self, name: str, habits: Habits | None = None) -> None:
         super().__init__(self._answer)
         self.name = name
-        self.root = urlsplit(known.endpoints()[name].address).path
+        self.root = urlsplit(catalog.endpoints()[name].address).path
         self.habits = habits or HABITS[name]
         self.refusals: list[Reply] = []
         self.tier = ""

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.ledger.other_calls import OtherCall
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
+from tasks.ledger.side_records import OtherCall
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -20,9 +20,8 @@ from tasks.records import (
     RunStart,
     Sample,
 )
-from tasks.statistics.image_scores import GradeRow, GradeTally
 from tasks.statistics.rates import RateRow, RateTally
-from tasks.statistics.scores import ScoreRow, ScoreTally
+from tasks.statistics.scores import GradeRow, GradeTally, ScoreRow, ScoreTally
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 NOON = "2026-11-20T12:00:00+00:00"

@@ -72,18 +72,18 @@ def _work(address: str, words: list[str], most: int, rows: int, environment: dic
     os.environ.update(environment)
     from flows.cli import main
     from tasks import report
-    from tasks.batches import handing_in
-    from tasks.endpoint import known
-    from tasks.ledger.writing import Ledger
-    from tasks.presentation import drawing
+    from tasks.batches import submission
+    from tasks.endpoint import catalog
+    from tasks.ledger.run_files import Ledger
+    from tasks.presentation import charts
 
     report.renewed = report.renew_behind = lambda *_: []  # as in `conftest.jury`; pages and charts take longest
-    drawing._waiting, drawing._begin = [None], lambda _: None
-    drawing._draw = lambda _, charts: [b"" for _ in charts]
-    table = known.endpoints()
+    charts._waiting, charts._begin = [None], lambda _: None
+    charts._draw = lambda _, charts: [b"" for _ in charts]
+    table = catalog.endpoints()
     moved = table["openai"].model_copy(update={"address": address})
-    known.endpoints = lambda: {**table, "openai": moved}
-    handing_in.MOST_REQUESTS = most
+    catalog.endpoints = lambda: {**table, "openai": moved}
+    submission.MOST_REQUESTS = most
     append, written = Ledger.append, 0
 
     def counted(self: Ledger, row: Any) -> None:

@@ -18,8 +18,7 @@ Patch = Callable[[], None]
 SECONDS = 60
 IMPORTED = [
     "killed_landing",
-    "tasks.history.watching",
-    "tasks.history.best",
+    "tasks.history.derived_tables",
     "tasks.protocols.figures.protocol",
     "tasks.protocols.figures.labels",
 ]

@@ -12,13 +12,12 @@ import pytest
 from png_files import file
 from written_datasets import write_json
 
-from tasks.demo.figures import Diagram, random_diagram, spoil
-from tasks.demo.labels import FORFEIT
+from tasks.demo.defects import FORFEIT
+from tasks.demo.samples import Diagram, random_diagram, spoil
 from tasks.parameters import PAIRWISE, T2I
 from tasks.protocols.figures.tier_rule import pairwise_prompts
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
 from tasks.rubrics.rubric import load_rubric
-from tasks.rubrics.rubric_prompt import RubricPrompt
 
 PUBLISHED = Path(__file__).parents[2] / "shared"
 """Published data beside the checkout; absent in most places."""

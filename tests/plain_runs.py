@@ -29,9 +29,9 @@ from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.protocols.loading import load_dataset
 from tasks.records import Judgment, Place, RunStart, Sample
 from tasks.rubrics.rubric import Rubric, load_rubric

@@ -6,7 +6,7 @@ from io import BytesIO
 
 from PIL import Image
 
-from tasks.pictures.prepare import Policy
+from tasks.pictures.preparation import Policy
 
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)

@@ -18,8 +18,7 @@ from uuid import uuid4
 
 import yaml
 
-from flows.runtime.server import home
-from flows.runtime.sign_in import header, kept
+from flows.runtime.server import home, kept_sign_in, sign_in_header
 
 JURY = str(Path(sys.executable).with_name("jury"))
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
@@ -27,7 +26,7 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
 def headers(api: str, auth: str = "") -> dict[str, str]:
     """What a program sends with a request that changes something: the token of a client of its own."""
-    client, signed_in = str(uuid4()), header(auth)
+    client, signed_in = str(uuid4()), sign_in_header(auth)
     asked = urllib.request.Request(f"{api}/csrf-token?client={client}", headers=signed_in)
     with urllib.request.urlopen(asked, timeout=120) as reply:
         token = json.loads(reply.read())["token"]
@@ -52,7 +51,7 @@ class Up(NamedTuple):
         deadline = time.monotonic() + 120
         while True:
             try:
-                sent = headers(f"{self.ui}/api", self.auth) if changes else header(self.auth)
+                sent = headers(f"{self.ui}/api", self.auth) if changes else sign_in_header(self.auth)
                 request = urllib.request.Request(f"{self.ui}/api{path}", data, sent, method=method)
                 with urllib.request.urlopen(request, timeout=120) as reply:
                     return json.loads(reply.read() or "null")
@@ -140,7 +139,7 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
         try:
             wait_for(lambda: "Ctrl-C stops all of it" in log.read_text() or process.poll() is not None, 240)
             assert process.poll() is None, log.read_text()
-            yield Up(process, store, port, kept(home(store)))
+            yield Up(process, store, port, kept_sign_in(home(store)))
         finally:
             process.send_signal(ended_by)
             assert process.wait(120) == 0, log.read_text()

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from simulate_alarm import FIGURES, MOST, SPREAD, Judge, arguments, scored, slope
 
-from tasks.statistics.attribution import series
-from tasks.statistics.cusum import watch
+from tasks.statistics.cusum import anchor_series, watch
 
 ANCHORS, DIMENSIONS, NIGHTS, FLOWS = 40, 4, 60, 6
 AT, BY, POINTS = 19, 23, 8.0
@@ -54,7 +53,7 @@ def false_alarms(random: np.random.Generator, judge: Judge, anchors: int = ANCHO
     """Alarms of the anchors of one flow in 60 quiet nights."""
     shared = random.normal(0, (judge.scatter**2 - 1) ** 0.5 * night_noise(anchors), NIGHTS)
     scores = judged(random, anchors, shared)
-    found = series(scores, scores, MOST)
+    found = anchor_series(scores, scores, MOST)
     since = [found.open_since(at) for at in range(NIGHTS)]
     return sum(now is not None and now != before for before, now in pairwise([None, *since]))
 
@@ -68,7 +67,7 @@ def told(random: np.random.Generator, judge: float, candidate: float, renewed: f
     """What comes of a judge and a candidate that move by so many points at night 20."""
     nights = BY + 1
     figures = judged(random, FIGURES, after(judge + candidate, nights), renewed)
-    found = series(judged(random, ANCHORS, after(judge, nights)), figures, MOST)
+    found = anchor_series(judged(random, ANCHORS, after(judge, nights)), figures, MOST)
     drops = watch(figures, MOST)
     for at in range(AT, nights):
         since = drops[at].since if drops[at].since is not None else found.open_since(at)

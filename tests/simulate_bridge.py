@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tasks.records import Offset
-from tasks.statistics.offsets import offset
+from tasks.statistics.intervals import offset
 
 Floats = NDArray[np.float64]
 LIMIT = 0.4

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.records import Place, Sample
-from tasks.spending.budget import Budget, CallCosts
-from tasks.spending.order import in_random_order
+from tasks.spending.budget import Budget, CallCosts, in_random_order
 from tasks.spending.prices import Rates, Tariff
 from tasks.statistics.intervals import full_run_interval, interval
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.controls.status import ControlRate, control_rate
+from tasks.judging.results import ControlRate, control_rate
 from tasks.protocols import control_rules_of
 from tasks.protocols.controls import Heard
 from tasks.protocols.figures.tier_rule import merge_orders, merge_votes

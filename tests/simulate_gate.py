@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.comparing.candidate_gate import bounded
-from tasks.statistics.paired import difference
+from tasks.statistics.intervals import difference
 
 N = 292
 PAIRS = 2000

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tasks.statistics.intervals import Floats, interval, worst_case
-from tasks.statistics.paired import difference
+from tasks.statistics.intervals import Floats, difference, interval, worst_case
 
 Random = np.random.Generator
 Levels = Callable[[Random, int], Floats]

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from tasks.statistics.intervals import Floats, interval
-from tasks.statistics.people import corrected
+from tasks.statistics.intervals import Floats, corrected, interval
 
 N, RUNS, BIAS = 292, 1000, 10.0
 NUMBERS = (15, 30, 60, 100, 150)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from passport_judges import FAULTY, Judge, Key, card_of, failed
 
-from tasks.passport.lines import GOOD
-from tasks.passport.wording import causes
+from tasks.passport.lines import GOOD, causes
 
 
 def simulate(seeds: int, good: int, first: int) -> int:

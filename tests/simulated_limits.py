@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tasks.endpoint.gate import LIMITED_IN_A_ROW, REFUSED_GAP, TRY_SECONDS, Repeats, Ticket, backoff
-from tasks.endpoint.window import Window
+from tasks.endpoint.gate import LIMITED_IN_A_ROW, REFUSED_GAP, TRY_SECONDS, Repeats, Ticket, Window, backoff
 
 TRAVEL_SECONDS = 0.002
 """Mean time of a request or an answer on its way."""

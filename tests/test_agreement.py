@@ -13,7 +13,7 @@ from scipy.stats import kendalltau
 
 from tasks.history.landing import land
 from tasks.labels.agreement import Agreed, Agreement, agreement
-from tasks.labels.importing import import_labels
+from tasks.labels.labeling import import_labels
 from tasks.records import Outcome
 from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 

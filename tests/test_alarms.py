@@ -18,14 +18,13 @@ from served import wait_for
 from written_history import ask
 
 from flows.cli import main
-from flows.runtime.automations import NAME, notify_of_regressions
-from tasks.comparing.alarms import EVENT, Alarm, Place, alarms, note_told, watched
-from tasks.comparing.attribution import JUDGE_MOVED
-from tasks.comparing.earlier_runs import look_back
+from flows.runtime.deployments import NOTICE, notify_of_regressions
+from tasks.comparing.alarms import EVENT, JUDGE_MOVED, Alarm, Place, alarms, note_told, watched
+from tasks.comparing.wording import look_back
 from tasks.extensions.bucket import share_nights
 from tasks.history.landing import Landed, land, rebuild
-from tasks.ledger.alarm_records import FOLDER, restart_baseline, restart_files
 from tasks.ledger.remote import Remote
+from tasks.ledger.side_records import ALARMS, restart_baseline, restart_files
 from tasks.records import RunStart
 from tasks.report import report
 from tasks.statistics.cusum import BASELINE
@@ -177,7 +176,7 @@ def test_a_drop_that_no_run_could_tell_is_told_by_the_next_which_loads_what_is_m
 def test_a_damaged_note_counts_as_none(whole: Path) -> None:
     begun = night(whole, DROPPED, WORSE)
     assert told(whole, begun)
-    [note] = (whole / FOLDER).iterdir()
+    [note] = (whole / ALARMS).iterdir()
     note.write_text("{")
     assert told(whole, begun)
 
@@ -258,7 +257,7 @@ def test_a_candidate_that_has_no_baseline_is_refused_with_those_that_have(tmp_pa
 def test_a_damaged_restart_is_left_out_and_told(tmp_path: Path) -> None:
     nights(tmp_path, 1)
     restart = restart_baseline(tmp_path, "diagram")
-    file = tmp_path / FOLDER / f"{restart.restart_id}.json"
+    file = tmp_path / ALARMS / f"{restart.restart_id}.json"
     file.write_text(file.read_text().replace("diagram", "diagrams"))
     [said] = land(tmp_path).left_out
     assert "restarted baseline was left out" in said and "it holds the restart" in said
@@ -351,7 +350,7 @@ def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: P
 def test_one_automation_is_made_by_a_block_that_can_notify(loopback: LoopbackJudge, capsys: Any) -> None:
     async def automations() -> list[Any]:
         async with get_client() as client:
-            return [each for each in await client.read_automations() if each.name == NAME]
+            return [each for each in await client.read_automations() if each.name == NOTICE]
 
     from prefect.blocks.system import Secret
 

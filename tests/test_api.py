@@ -23,8 +23,8 @@ from written_datasets import encoded
 
 from flows import api
 from flows.api import FigureSample, ImageSample, InputError, Judge, PairwiseParameters, Result, RubricParameters
-from tasks.history.asking import query
-from tasks.ledger.reading import read_end, run_folders
+from tasks.history.queries import query
+from tasks.ledger.run_files import read_end, run_folders
 from tasks.records import SCHEMA
 
 README = Path(__file__).parents[1] / "README.md"

@@ -19,9 +19,8 @@ from strangers import HOSTILE, tokens
 
 from flows.cli import main
 from flows.runtime.progress import Progress
-from tasks.controls.status import control_rates
-from tasks.judging.results import Results, results_of
-from tasks.ledger.reading import folder
+from tasks.judging.results import Results, control_rates, results_of
+from tasks.ledger.run_files import folder
 from tasks.pages import artifact
 from tasks.pages.artifact import THUMBNAIL_BYTES, begin_chart, markdown
 from tasks.pages.run_summary import Summary, cost_lines, price_lines, sentence, summarize

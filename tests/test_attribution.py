@@ -13,14 +13,12 @@ from simulate_anchors import AT, BY, Judge, after, false_alarms, judged, told
 from written_history import ask
 
 from flows.cli import main
-from tasks.comparing.alarms import note_told, payload_of, watched
-from tasks.comparing.attribution import MovedJudge, attributions, moved_judges
+from tasks.comparing.alarms import MovedJudge, attributions, moved_judges, note_told, payload_of, watched
 from tasks.history.landing import land, rebuild
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.records import RunStart
-from tasks.statistics.attribution import series
-from tasks.statistics.cusum import BACK, BASELINE, LIMIT, Night, limit_of, watch
+from tasks.statistics.cusum import BACK, BASELINE, LIMIT, Night, anchor_series, limit_of, watch
 
 
 @pytest.mark.parametrize(
@@ -41,7 +39,7 @@ def test_quiet_nights_raise_no_alarm_of_the_anchors() -> None:
 
 def test_without_14_nights_before_it_nothing_is_put_down_to_anyone() -> None:
     random = np.random.default_rng(9)
-    found = series(judged(random, 40, after(0, 13)), judged(random, 60, after(0, 13)), 100.0)
+    found = anchor_series(judged(random, 40, after(0, 13)), judged(random, 60, after(0, 13)), 100.0)
     assert found.attribution(10, 12).moved == "cannot tell" and found.attribution(10, 12).judge is None
     assert found.open_since(12) is None
 
@@ -51,7 +49,7 @@ def test_a_judge_that_always_repeats_itself_is_told_apart_too() -> None:
     anchors, candidate = np.full((20, 40), 50.0), np.full((20, 60), 75.0)
     anchors[16:] -= 8
     candidate[16:] -= 8
-    found = series(anchors, candidate, 100.0)
+    found = anchor_series(anchors, candidate, 100.0)
     assert found.attribution(16, 19).moved == "judge moved"
     assert found.open_since(15) is None and found.open_since(19) == 16
 
@@ -60,7 +58,7 @@ def test_nights_whose_anchors_were_not_answered_are_left_out() -> None:
     random = np.random.default_rng(10)
     anchors, candidate = judged(random, 40, after(-8, 24)), judged(random, 292, after(-8, 24))
     anchors[20] = np.nan
-    found = series(anchors, candidate, 100.0).attribution(19, 23)
+    found = anchor_series(anchors, candidate, 100.0).attribution(19, 23)
     assert (found.moved, found.nights) == ("judge moved", 4)
 
 

@@ -16,17 +16,16 @@ from loopback_replies import Reply as Answered
 from loopback_replies import Request as Seen
 from loopback_replies import error, gzipped
 
-from tasks.batches import handing_in, taking_out
-from tasks.batches.handing_in import RequestFiles
+from tasks.batches import results, submission
 from tasks.batches.log import Log, begin, locked, waiting_runs
-from tasks.batches.taking_out import Replies
-from tasks.endpoint.arguments import Manner, body
+from tasks.batches.results import Replies
+from tasks.batches.submission import RequestFiles
+from tasks.endpoint.api_keys import Mask
 from tasks.endpoint.batches import Batches
-from tasks.endpoint.completion import Reply
-from tasks.endpoint.masking import Mask
-from tasks.endpoint.requests import Image, Request
+from tasks.endpoint.replies import Reply
+from tasks.endpoint.requests import Image, Manner, Request, body
 from tasks.errors import BatchesUnavailable
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.parameters import Judge
 
 JUDGE = Judge(model="m", base_url="https://judge.example/v1", seed=7)
@@ -64,7 +63,7 @@ def test_a_line_holds_the_very_body_of_a_call(log: Log) -> None:
 
 @pytest.mark.parametrize(("limit", "most"), [("MOST_REQUESTS", 100), ("MOST_BYTES", 11_150)])
 def test_a_file_holds_no_more_than_is_taken(log: Log, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
-    monkeypatch.setattr(handing_in, limit, most)
+    monkeypatch.setattr(submission, limit, most)
     files = RequestFiles(log)
     for number in range(250):
         files.add(f"{number:032}", [memoryview(b"{}")])
@@ -182,7 +181,7 @@ def test_of_two_replies_to_one_call_the_first_counts(log: Log) -> None:
 
 
 def test_a_line_that_is_too_long_is_no_reply_and_hides_none(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taking_out, "LONGEST_LINE", 200)
+    monkeypatch.setattr(results, "LONGEST_LINE", 200)
     inner = row("y", response={"status_code": 200, "body": 1})
     long = row("x", response={"status_code": 200, "body": " " * 300})[:-1] + inner
     found = replies(log, long, row("z", response={"status_code": 200, "body": 2}))
@@ -200,7 +199,7 @@ def test_no_more_is_written_of_a_file_of_replies_than_its_requests_may_have(log:
 
     async def take_out(address: str) -> bool:
         async with Batches(Judge(model="gpt", base_url=address)) as batches:
-            return await taking_out.fetch(log, batches)
+            return await results.fetch(log, batches)
 
     with BatchTwin() as twin:
         twin.refuses["ask batch"] = Answered(state)

@@ -6,9 +6,8 @@ import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
 from tasks.datasets.benchmark import read_benchmark
-from tasks.datasets.contents import read_picture
-from tasks.datasets.entries import Loaded
-from tasks.datasets.folders import NO_PICTURE
+from tasks.datasets.entries import Loaded, read_picture
+from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import Problems
 from tasks.parameters import PairwiseParameters
 

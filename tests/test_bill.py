@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from factories import judgment
 
-from tasks.endpoint.completion import Reply
+from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Request
 from tasks.parameters import Judge
 from tasks.spending.bill import Bill, Charge
-from tasks.spending.money import money
+from tasks.spending.prices import money
 
 QUESTION = Request("Compare.", ("A question.",), "diagram_faithfulness", {})
 TOKENS: dict[str, Any] = {"tokens_in": 10_000, "tokens_cached": 9_000, "tokens_out": 500, "model": "gpt-5"}

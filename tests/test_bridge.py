@@ -19,12 +19,12 @@ from tasks.comparing.trend import breaks, joints, series_of, trend_chart, trend_
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.judging.protocol import asked_protocol
-from tasks.ledger.bridges import BRIDGES, BridgeRow
 from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.parameters import PairwiseParameters
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import load_rubric
-from tasks.statistics.offsets import CANNOT_TELL, CONTINUED, WITH_OFFSET
+from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
 

@@ -10,12 +10,10 @@ from factories import DIMENSIONS, NOON, end, judgment, start, write_run
 
 from tasks.errors import InputError
 from tasks.extensions.budget import Shared, announce_limit, budget_of, tariff_of
-from tasks.ledger.reading import read_start
 from tasks.ledger.remote import Remote
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger, read_start
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.spending.budget import Budget
-from tasks.spending.month import VARIABLE
+from tasks.spending.budget import VARIABLE, Budget
 from tasks.spending.prices import Amounts
 
 JUDGE = Judge(model="gpt-x", base_url="https://judge.example/v1", price_in=1.0, price_out=10.0, max_output_tokens=1000)

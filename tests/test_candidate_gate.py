@@ -14,7 +14,7 @@ from simulate_gate import CASES, Case, N, shares
 from test_compare import keep
 
 from tasks.comparing.candidate_gate import Found, least_score, no_worse
-from tasks.comparing.compare import compare
+from tasks.comparing.comparison import compare
 from tasks.comparing.wording import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land

@@ -19,9 +19,9 @@ from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
 from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
 from tasks.ledger.reuse import Replies
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures.prepare import Picture
+from tasks.pictures.preparation import Picture
 from tasks.protocols.loading import load_dataset
 from tasks.records import Place, Sample
 from tasks.rubrics.rubric import load_rubric

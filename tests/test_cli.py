@@ -23,7 +23,7 @@ from served import environment
 from flows.cli import COMMANDS, main
 from flows.commands import query
 from flows.commands import store as store_commands
-from flows.commands.messages import LOG, command_line
+from flows.commands.console import LOG, command_line
 from flows.runtime import states
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.parameters import FLOWS
@@ -213,7 +213,7 @@ def test_help_imports_the_module_of_no_command() -> None:
     code = f"import sys; from flows.cli import main; codes = {{main(words) for words in {asked!r}}}; print(); "
     told = "print(codes, sorted(name for name in sys.modules if name.startswith('flows.commands.')))"
     done = subprocess.run([sys.executable, "-c", code + told], capture_output=True, text=True, timeout=120)
-    assert done.stdout.splitlines()[-1] == "{0} ['flows.commands.messages', 'flows.commands.sections']", done.stderr
+    assert done.stdout.splitlines()[-1] == "{0} ['flows.commands.console']", done.stderr
 
 
 # Whose failure it is

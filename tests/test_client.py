@@ -9,7 +9,7 @@ from loopback_replies import Request as Seen
 
 from tasks.endpoint import requests as asking
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.completion import Reply as Answer
+from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge

@@ -28,11 +28,11 @@ from written_images import prompt_row, write_geneval
 from flows.cli import main
 from flows.collect import collect
 from flows.runtime import session
-from tasks.batches import handing_in
+from tasks.batches import submission
 from tasks.batches.log import locked
-from tasks.endpoint import known
-from tasks.ledger.reading import read_judgments, read_outcomes, read_start, run_folders
-from tasks.spending.month import VARIABLE
+from tasks.endpoint import catalog
+from tasks.ledger.run_files import read_judgments, read_outcomes, read_start, run_folders
+from tasks.spending.budget import VARIABLE
 
 SAMPLES, CALLS = 4, 16
 
@@ -167,7 +167,7 @@ def test_a_key_that_a_batch_repeats_is_kept_nowhere(tmp_path: Path, monkeypatch:
 def test_the_requests_are_those_of_a_live_run(
     twin: BatchTwin, dataset: list[str], tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(handing_in, "MOST_REQUESTS", 7)
+    monkeypatch.setattr(submission, "MOST_REQUESTS", 7)
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
     assert jury("run", "diagram", *dataset, *judged_by(twin))[0] == 0
     sent = sorted(json.dumps(each.body) for each in twin.requests[2:])
@@ -191,8 +191,8 @@ def test_votes_orders_and_controls_in_a_batch(tmp_path: Path, twin: BatchTwin, d
 def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
     tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table, here = known.endpoints(), {"address": twin.base_url}
-    monkeypatch.setattr(known, "endpoints", lambda: {"litellm": table["litellm"].model_copy(update=here)})
+    table, here = catalog.endpoints(), {"address": twin.base_url}
+    monkeypatch.setattr(catalog, "endpoints", lambda: {"litellm": table["litellm"].model_copy(update=here)})
     images = write_geneval(tmp_path / "images", [prompt_row("clock", "counting")], images_per_prompt=1)
     assert jury("run", "counting", "--dataset", images, *bought(twin))[0] == 3
     code, _, err = jury("batch", "collect")
@@ -514,7 +514,7 @@ def test_nothing_is_collected_from_a_bucket(jury: Any) -> None:
 
 def test_a_run_whose_prompts_changed_waits_on(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     prompts = tmp_path / "prompts"
-    original = Path(known.__file__).parents[2] / "prompts" / "diagram"
+    original = Path(catalog.__file__).parents[2] / "prompts" / "diagram"
     (prompts / "diagram").mkdir(parents=True)
     own = prompts / "diagram" / "aesthetics.md"
     own.write_text((original / "aesthetics.md").read_text(encoding="utf-8"), encoding="utf-8")

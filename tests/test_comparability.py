@@ -8,9 +8,8 @@ import pytest
 from PIL import Image
 from written_history import keep
 
-from tasks.history.asking import query
-from tasks.pictures.comparability import Comparability
-from tasks.pictures.prepare import Policy, prepare
+from tasks.history.queries import query
+from tasks.pictures.preparation import Comparability, Policy, prepare
 from tasks.records import PictureNote
 
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)

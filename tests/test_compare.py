@@ -14,11 +14,10 @@ from factories import DIMENSIONS, LOST, TIED, WON, figures, finished, image, jud
 from written_datasets import record, result, write_benchmark, write_json
 from written_history import SCRIPT
 
-from tasks.comparing.compare import Change, Comparison, compare, since_last
-from tasks.comparing.earlier_runs import look_back
-from tasks.history.asking import query
-from tasks.history.evaluations import last_runs, shared_replies
+from tasks.comparing.comparison import Change, Comparison, compare, since_last
+from tasks.comparing.wording import look_back
 from tasks.history.landing import land
+from tasks.history.queries import last_runs, query, shared_replies
 from tasks.pages import site
 from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.endpoint.completion import Reply, read
+from tasks.endpoint.replies import Reply, read_completion
 from tasks.protocols.figures import reply as verdict_reply
 from tasks.records import MOST_COUNTED
 from tasks.rubrics.rubric import load_rubric
@@ -49,30 +49,30 @@ def check(reply: Reply) -> None:
 
 @given(st.binary(max_size=400))
 def test_any_bytes_end_in_a_status(body: bytes) -> None:
-    check(read(body))
+    check(read_completion(body))
 
 
 @given(anything)
 def test_any_json_ends_in_a_status(value: Any) -> None:
-    check(read(json.dumps(value).encode()))
+    check(read_completion(json.dumps(value).encode()))
 
 
 @given(completions)
 def test_anything_like_a_completion_ends_in_a_status(value: dict[str, Any]) -> None:
-    check(read(json.dumps(value).encode()))
+    check(read_completion(json.dumps(value).encode()))
 
 
 @given(completions, st.data())
 def test_a_damaged_completion_ends_in_a_status(value: dict[str, Any], data: st.DataObject) -> None:
     whole = json.dumps(value).encode()
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
-    check(read(whole[:begin] + data.draw(st.binary(max_size=8)) + whole[end:]))
+    check(read_completion(whole[:begin] + data.draw(st.binary(max_size=8)) + whole[end:]))
 
 
 @given(st.text(st.characters()), st.sampled_from(["stop", None, "eos"]))
 def test_any_text_arrives_as_it_is(content: str, finish: str | None) -> None:
     body = {"choices": [{"message": {"content": content}, "finish_reason": finish}]}
-    reply = read(json.dumps(body).encode())
+    reply = read_completion(json.dumps(body).encode())
     assert (reply.status, reply.text) == (("ok", content) if content.strip() else ("invalid", ""))
 
 
@@ -82,5 +82,5 @@ def test_any_text_arrives_as_it_is(content: str, finish: str | None) -> None:
 def test_any_depth_ends_in_a_status(depth: int, begin: str, opening: str, closing: str) -> None:
     ends = {"[": "]", "{": "}"}
     close = "".join(ends[sign] for sign in reversed(begin) if sign in ends)
-    check(read((begin + opening * depth + "1" + closing * depth + close).encode()))
-    check(read((begin + opening * depth).encode()))
+    check(read_completion((begin + opening * depth + "1" + closing * depth + close).encode()))
+    check(read_completion((begin + opening * depth).encode()))

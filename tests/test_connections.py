@@ -15,10 +15,9 @@ from loopback_replies import Reply as Scripted
 from loopback_replies import Request as Seen
 from loopback_replies import allowed_reply, drop, hang, to_samples, torn, verdict
 
-from tasks.endpoint.arguments import PIECE_BYTES, Manner, body
 from tasks.endpoint.client import MOST_FAILURES, Vlm
-from tasks.endpoint.completion import Reply
-from tasks.endpoint.requests import Image, Request, probe_request
+from tasks.endpoint.replies import Reply
+from tasks.endpoint.requests import PIECE_BYTES, Image, Manner, Request, body, probe_request
 from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge
 

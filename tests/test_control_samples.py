@@ -11,7 +11,7 @@ from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
 from tasks.extensions.controls import FEWEST, altered, with_controls
-from tasks.pictures.bad_picture import BadPicture
+from tasks.pictures.decoding import BadPicture
 from tasks.protocols import control_rules_of
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
 

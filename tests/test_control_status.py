@@ -8,16 +8,16 @@ from factories import RUN, end, judgment, outcome, start, write_run
 from simulate_controls import BOTH, ONE, erring, first_place, many_runs, stubborn
 from written_history import ask, keep
 
-from tasks.controls.status import (
+from tasks.judging.results import (
     ControlRate,
     ControlRow,
+    Results,
     control_rate,
     control_rates,
     judge_status,
     red_words,
     status_lines,
 )
-from tasks.judging.results import Results
 from tasks.pages.artifact import markdown
 from tasks.pages.run_summary import Summary, sentence, summarize
 from tasks.records import (

@@ -14,11 +14,11 @@ from simulate_labels import HARD, WORLDS, simulate
 from written_history import ask, keep, pair
 
 from flows.cli import main
-from tasks.history.asking import as_json_rows, query
-from tasks.history.correcting import Correction
-from tasks.ledger.label_pages import FOLDER, LabelItem, read_page
-from tasks.pages.people_words import people_lines_of
-from tasks.statistics.people import FEWEST, FIXED, TUNED_FROM, corrected
+from tasks.history.derived_tables import Correction
+from tasks.history.queries import as_json_rows, query
+from tasks.ledger.labels import LABEL_PAGES, LabelItem, read_page
+from tasks.pages.queries import people_lines_of
+from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, corrected
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
 
@@ -103,7 +103,7 @@ def test_several_people_with_a_page_each_share_some_items_and_count_together(sto
     code, out, _ = jury("labels", "page", RUN, *asked, "-o", store.parent / "label.html")
     assert code == 0 and f"28 samples drawn from 40 of {RUN}, uniformly" in out
     assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
-    for number, file in enumerate(sorted((store / FOLDER).glob("*.json"))):
+    for number, file in enumerate(sorted((store / LABEL_PAGES).glob("*.json"))):
         name = f"reader-{number}"
         answers = saved(read_page(store, file.stem), store.parent / f"{name}.json", prefer("human"), name)
         assert jury("labels", "import", answers)[0] == 0
@@ -183,7 +183,7 @@ def test_images_are_corrected_by_prompt(tmp_path: Path) -> None:
 def test_below_15_labels_nothing_is_corrected() -> None:
     judge = [100.0, 0.0] * 50
     assert corrected(judge, judge[:14], judge[:14]) is None
-    assert corrected(judge, judge[:FEWEST], judge[:FEWEST])
+    assert corrected(judge, judge[:FEWEST_LABELS], judge[:FEWEST_LABELS])
 
 
 def test_a_judge_that_is_too_kind_is_brought_down_by_what_people_say() -> None:

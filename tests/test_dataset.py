@@ -14,10 +14,9 @@ from PIL import Image
 from written_datasets import figure_row, inline, png, record, result, write_benchmark, write_json, write_two_stages
 from written_images import image_row, prompt_row, write_geneval, write_manifest
 
-from tasks.datasets.contents import read_picture, read_texts
 from tasks.datasets.dataset import Dataset, select
-from tasks.datasets.entries import Entry
-from tasks.datasets.folders import NO_PICTURE
+from tasks.datasets.entries import Entry, read_picture, read_texts
+from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol import protocol_of_dataset
 from tasks.parameters import PairwiseParameters, RubricParameters
@@ -242,17 +241,17 @@ def rubric(source: Path) -> Dataset:
 
 
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "benchmark": ("tasks.datasets.json_records.array_spans", lambda root: load(root / "bench")),
-    "benchmark picture": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "bench")),
+    "benchmark": ("tasks.datasets.rows.array_spans", lambda root: load(root / "bench")),
+    "benchmark picture": ("tasks.datasets.paths.Folder.picture", lambda root: load(root / "bench")),
     "picture folder": (
-        "tasks.datasets.folders.Folder.at",
+        "tasks.datasets.paths.Folder.at",
         lambda root: load(root / "bench", images=str(root / "bench" / "diagram" / "images"), ids=["test_1"]),
     ),
-    "key": ("tasks.datasets.contents.read_regular", lambda root: load(root / "bench")),
-    "manifest": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "figures.csv")),
+    "key": ("tasks.datasets.entries.read_regular", lambda root: load(root / "bench")),
+    "manifest": ("tasks.datasets.paths.Folder.picture", lambda root: load(root / "figures.csv")),
     "manifest cells": ("tasks.datasets.rows._csv_records", lambda root: load(root / "figures.csv")),
     "prompt folders": ("tasks.datasets.geneval.json_object", lambda root: rubric(root / "set")),
-    "image manifest": ("tasks.datasets.folders.Folder.picture", lambda root: rubric(root / "rows.jsonl")),
+    "image manifest": ("tasks.datasets.paths.Folder.picture", lambda root: rubric(root / "rows.jsonl")),
     "texts": ("tasks.datasets.rows._bytes_at", lambda root: read_texts(sample_of(root))),
 }
 """What is read -> the function within that slips, and the reading."""

@@ -13,11 +13,10 @@ from own_data import RESULTS
 from PIL import Image, ImageDraw, ImageOps
 
 from tasks.datasets.benchmark import read_labels
-from tasks.demo.figure_judge import LIMITS, QUESTIONS, agreement, compare, measure
-from tasks.demo.figures import random_diagram, spoil
-from tasks.demo.labels import DEFECTS, FORFEIT
-from tasks.demo.samples import draw_samples
-from tasks.pictures.prepare import as_shown
+from tasks.demo.defects import DEFECTS, FORFEIT
+from tasks.demo.pixel_judge import LIMITS, QUESTIONS, agreement, compare_figures, measure_figure
+from tasks.demo.samples import draw_samples, random_diagram, spoil
+from tasks.pictures.preparation import as_shown
 from tasks.protocols.figures.protocol import caught
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
@@ -25,7 +24,7 @@ UNSEEN = ("garbled", "reversed", "mislabeled", "tiny_text", "human_tiny_text", "
 """Kinds that show only to who reads, or that are not measured."""
 FIGURE = random_diagram(Random(1))
 PICTURE = FIGURE.draw()
-BASE = measure(PICTURE)
+BASE = measure_figure(PICTURE)
 
 Judged = list[tuple[str, bool | None]]
 
@@ -36,9 +35,11 @@ def judge(root: Path, flow: str, results: Path) -> Judged:
     labels, found = read_labels(root, flow), []
     for row in json.loads(results.read_bytes()):
         if (kind := labels[row["id"]]) not in FORFEIT:
-            human = measure(as_shown(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
-            model = measure(as_shown(b64decode(row[row["eval_image_field"]])))
-            given = {dimension: compare(f"{flow}_{dimension}", human, model).verdict for dimension in DIMENSIONS}
+            human = measure_figure(as_shown(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
+            model = measure_figure(as_shown(b64decode(row[row["eval_image_field"]])))
+            given = {
+                dimension: compare_figures(f"{flow}_{dimension}", human, model).verdict for dimension in DIMENSIONS
+            }
             found.append((kind, caught(kind, flow, given)))
     return found
 
@@ -68,7 +69,7 @@ def test_defects_put_into_figures_of_a_benchmark_are_caught_and_copies_have_no_w
 
 def test_no_human_figure_of_a_benchmark_crosses_a_limit(figure_benchmark: Path) -> None:
     for path in sorted((figure_benchmark / "diagram" / "images").iterdir()):
-        figure = measure(as_shown(path.read_bytes()))
+        figure = measure_figure(as_shown(path.read_bytes()))
         assert all(getattr(figure, name) >= least for name, (_, least) in LIMITS.items()), path.name
 
 
@@ -85,7 +86,7 @@ FORBIDDEN = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_figure_loses_by_what_its_dimensions_prompt_forbids_and_by_nothing_else(question: str, fault: str) -> None:
     bad = replace(BASE, **{fault: FAULTS[fault]})  # pyright: ignore
-    found = [compare(question, *pair).verdict for pair in ((BASE, BASE), (BASE, bad), (bad, BASE), (bad, bad))]
+    found = [compare_figures(question, *pair).verdict for pair in ((BASE, BASE), (BASE, bad), (bad, BASE), (bad, bad))]
     if fault in FORBIDDEN.get(question, ()):
         assert found == ["Both are good", "Human", "Model", "Both are bad"]
     else:
@@ -105,13 +106,13 @@ def test_a_figure_loses_by_what_its_dimensions_prompt_forbids_and_by_nothing_els
 )
 def test_the_wordier_figure_loses_only_by_much_more_and_much(lettering: tuple[float, float], verdict: str) -> None:
     human, model = (replace(BASE, lettering=share) for share in lettering)
-    assert compare("plot_conciseness", human, model).verdict == verdict
+    assert compare_figures("plot_conciseness", human, model).verdict == verdict
 
 
 def test_in_faithfulness_the_model_loses_with_another_figure_and_the_human_one_never() -> None:
-    other = measure(spoil("other", FIGURE, Random(1)))
+    other = measure_figure(spoil("other", FIGURE, Random(1)))
     pairs = ((BASE, other), (other, BASE), (BASE, BASE))
-    found = [compare("diagram_faithfulness", human, model).verdict for human, model in pairs]
+    found = [compare_figures("diagram_faithfulness", human, model).verdict for human, model in pairs]
     assert found == ["Human", "Human", "Both are good"]
 
 
@@ -124,7 +125,7 @@ def sheet(size: tuple[int, int] = (800, 500)) -> tuple[Image.Image, ImageDraw.Im
 
 
 def test_light_letters_on_black_are_measured_like_black_ones_on_white() -> None:
-    inverted = measure(ImageOps.invert(PICTURE))
+    inverted = measure_figure(ImageOps.invert(PICTURE))
     assert BASE.paper > 0.98 and inverted.paper < 0.01
     assert inverted.lettering == pytest.approx(BASE.lettering, rel=0.05)
 
@@ -133,7 +134,7 @@ def test_light_letters_on_black_are_measured_like_black_ones_on_white() -> None:
 def test_contrast_is_the_ratio_of_wcag_and_content_the_share_that_is_drawn_on(ink: str, ratio: float) -> None:
     picture, draw = sheet()
     draw.rectangle((0, 0, 480, 500), outline=ink, width=4)
-    found = measure(picture)
+    found = measure_figure(picture)
     assert found.contrast == pytest.approx(ratio, abs=0.02)
     assert found.content == pytest.approx(0.6 if ratio > 1 else 0, abs=0.02)
     assert found.lettering == pytest.approx(0, abs=0.01)
@@ -146,11 +147,11 @@ def mosaic(picture: Image.Image, square: int) -> Image.Image:
 
 def test_neon_is_a_share_of_the_color_not_of_the_picture() -> None:
     picture, draw = sheet()
-    assert measure(picture).calm == 1
+    assert measure_figure(picture).calm == 1
     draw.rectangle((50, 50, 100, 100), fill="#ff00ff")
-    assert measure(picture).calm == pytest.approx(0.0)
+    assert measure_figure(picture).calm == pytest.approx(0.0)
     draw.rectangle((200, 50, 400, 350), fill="#3b76af")
-    assert measure(picture).calm > 0.85
+    assert measure_figure(picture).calm > 0.85
 
 
 @pytest.mark.parametrize(
@@ -165,12 +166,12 @@ def test_neon_is_a_share_of_the_color_not_of_the_picture() -> None:
     ids=["inverted", "with margins", "mosaic", "gray", "larger"],
 )
 def test_what_leaves_things_where_they_are_keeps_the_agreement(picture: Image.Image) -> None:
-    assert agreement(BASE, measure(picture)) > 0.9
+    assert agreement(BASE, measure_figure(picture)) > 0.9
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (1, 400), (3000, 2)])
 @pytest.mark.parametrize("color", ["white", "black", "red"])
 def test_the_smallest_pictures_have_measures_too(size: tuple[int, int], color: str) -> None:
-    found = measure(Image.new("RGB", size, color))
+    found = measure_figure(Image.new("RGB", size, color))
     assert (found.contrast, found.lettering) == (pytest.approx(1), 0)
     assert agreement(found, BASE) <= 1

@@ -13,11 +13,11 @@ from PIL import Image, ImageDraw
 
 from tasks.datasets.benchmark import read_labels
 from tasks.demo.canvas import PAINTS, SHAPES, encode
-from tasks.demo.image_judge import Blobs, find_blobs, look, score
-from tasks.demo.labels import CLEAN_SCENE, SCENE_DEFECTS, SCENE_KINDS
-from tasks.demo.scenes import COLORS, draw_images, prompt_text, random_scene, read_prompt, spoil_scene
+from tasks.demo.defects import CLEAN_SCENE, SCENE_DEFECTS, SCENE_KINDS
+from tasks.demo.pixel_judge import Blobs, find_blobs, look_at_image, score_image
+from tasks.demo.samples import COLORS, draw_images, prompt_text, random_scene, read_prompt, spoil_scene
 from tasks.parameters import T2I
-from tasks.pictures.prepare import as_shown
+from tasks.pictures.preparation import as_shown
 from tasks.protocols.images.protocol import noticed
 from tasks.records import Requirement
 from tasks.rubrics.rubric import holdings, load_rubric
@@ -50,7 +50,7 @@ def test_defects_are_noticed_of_every_kind_and_clean_images_hardly_score_low(tmp
         candidate, prompt, image = key.split("/")
         row = json.loads((tmp_path / candidate / prompt / "metadata.jsonl").read_text())
         found = find_blobs(as_shown((tmp_path / candidate / prompt / "samples" / f"{image}.png").read_bytes()))
-        rates[kind].append(noticed(kind, score(ASPECTS_OF[row["tag"]], row["prompt"], found)[-1].score, 7))
+        rates[kind].append(noticed(kind, score_image(ASPECTS_OF[row["tag"]], row["prompt"], found)[-1].score, 7))
     assert rates.keys() == SCENE_KINDS
     assert all(sum(hit is True for hit in hits) >= 0.95 * len(hits) for hits in rates.values()), rates
 
@@ -117,27 +117,27 @@ def test_an_empty_sheet_of_any_size_has_no_blobs(size: tuple[int, int]) -> None:
     ],
 )
 def test_a_defect_lowers_its_aspect(required: tuple[Requirement, ...], kind: str, aspect: str, expected: float) -> None:
-    assert score((aspect,), prompt_text(required), drawn(required, kind))[0].score == expected
+    assert score_image((aspect,), prompt_text(required), drawn(required, kind))[0].score == expected
 
 
 @pytest.mark.parametrize("prompt", ["a photo of a dog", "two dogs left of a cat", "", "!?", "white " * 3000])
 def test_of_anything_but_drawn_shapes_nothing_is_claimed(prompt: str) -> None:
     for found in ([], photo(), drawn(THREE)):
-        for one in score(ASPECTS_OF["position"], prompt, found):
+        for one in score_image(ASPECTS_OF["position"], prompt, found):
             assert one.score == 5 and one.explanation.endswith("pixels cannot tell.")
 
 
 def test_the_overall_score_is_that_of_the_lowest_aspect_that_pixels_can_tell() -> None:
-    found = score(ASPECTS_OF["color_attr"], prompt_text((RING, STAR)), drawn((RING, STAR), "wrong_color"))
+    found = score_image(ASPECTS_OF["color_attr"], prompt_text((RING, STAR)), drawn((RING, STAR), "wrong_color"))
     assert [one.score for one in found] == [5, 5, 5, 5]
-    fine = score(ASPECTS_OF["color_attr"], prompt_text((RING, STAR)), drawn((RING, STAR)))
+    fine = score_image(ASPECTS_OF["color_attr"], prompt_text((RING, STAR)), drawn((RING, STAR)))
     assert [one.score for one in fine] == [10, 5, 5, 10]
     assert fine[-1].explanation.endswith("; nothing was recognized.")
 
 
 @pytest.mark.parametrize(("kind", "holds"), [("clean", True), ("mirrored", False), ("overlapping", None)])
 def test_a_relation_is_seen_to_hold_or_not(kind: str, holds: bool | None) -> None:
-    assert look(["ring", "star"], prompt_text(LEFT), drawn(LEFT, kind)).relation_holds is holds
+    assert look_at_image(["ring", "star"], prompt_text(LEFT), drawn(LEFT, kind)).relation_holds is holds
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_relation_is_seen_to_hold_or_not(kind: str, holds: bool | None) -> Non
     ],
 )
 def test_what_cannot_be_told_is_not_mentioned(names: list[str], found: Blobs, seen: list[object]) -> None:
-    told = look(names, "a photo of a dog", found).objects
+    told = look_at_image(names, "a photo of a dog", found).objects
     assert [(one.name, one.present, one.count, one.color) for one in told] == seen
 
 

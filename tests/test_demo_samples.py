@@ -13,11 +13,21 @@ import pytest
 from PIL import Image, ImageChops
 
 from tasks.datasets.benchmark import read_labels
-from tasks.datasets.contents import read_texts
+from tasks.datasets.entries import read_texts
 from tasks.datasets.geneval import read_geneval
-from tasks.demo.labels import CLEAN, CLEAN_SCENE, DEFECTS, FORFEIT, IN_HUMAN, SCENE_DEFECTS
-from tasks.demo.samples import draw_all, draw_samples, drawn_samples
-from tasks.demo.scenes import CANDIDATES, MOST_PROMPTS, TAGS, draw_images, random_scene, read_prompt, spoil_scene
+from tasks.demo.defects import CLEAN, CLEAN_SCENE, DEFECTS, FORFEIT, IN_HUMAN, SCENE_DEFECTS
+from tasks.demo.samples import (
+    CANDIDATES,
+    MOST_PROMPTS,
+    TAGS,
+    draw_all,
+    draw_images,
+    draw_samples,
+    drawn_samples,
+    random_scene,
+    read_prompt,
+    spoil_scene,
+)
 from tasks.errors import Problems
 from tasks.parameters import PairwiseParameters, RubricParameters
 from tasks.protocols.figures.protocol import caught

@@ -15,10 +15,9 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.cli import main
-from flows.commands.deploy import STARTER
-from flows.runtime.deployments import LIST, read_list
-from flows.runtime.registering import when
-from tasks.endpoint.models import recommended
+from flows.commands.up import STARTER
+from flows.runtime.deployments import LIST, read_list, when
+from tasks.endpoint.catalog import recommended
 from tasks.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 
 HOUSE = Path(__file__).parents[1]

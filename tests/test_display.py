@@ -10,8 +10,7 @@ from rich.console import Console
 from written_history import figures
 
 from tasks.parameters import FLOWS, PAIRWISE, T2I
-from tasks.presentation.chart_style import Chart
-from tasks.presentation.drawing import png
+from tasks.presentation.charts import Chart, png
 from tasks.presentation.tables import grid_table
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.display import Quoted, Terms

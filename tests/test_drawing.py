@@ -15,7 +15,7 @@ from PIL import Image
 from strangers import HOSTILE
 
 from tasks.comparing.trend import Point, trend_chart
-from tasks.presentation import drawing
+from tasks.presentation import charts
 from tasks.protocols import display_of
 from tasks.protocols.display import Terms
 
@@ -28,7 +28,7 @@ BARS: dict[str, Any] = {
 
 
 def test_a_chart_is_drawn_with_twice_the_pixels_and_a_palette() -> None:
-    image = Image.open(io.BytesIO(drawing.png(BARS)))
+    image = Image.open(io.BytesIO(charts.png(BARS)))
     assert (image.format, image.mode) == ("PNG", "P")
     assert image.width > 400
     red = sum(n for n, color in image.convert("RGB").getcolors(1 << 20) or [] if color == (255, 0, 0))
@@ -36,61 +36,61 @@ def test_a_chart_is_drawn_with_twice_the_pixels_and_a_palette() -> None:
 
 
 def test_a_process_started_ahead_draws_the_next_chart_and_no_other() -> None:
-    drawing.warm_up()
-    first = drawing.png(BARS)
-    assert drawing.png(BARS) == first
+    charts.warm_up()
+    first = charts.png(BARS)
+    assert charts.png(BARS) == first
 
 
 def test_a_chart_that_is_begun_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = drawing.png({**BARS, "width": 100})
+    other = charts.png({**BARS, "width": 100})
     started: list[object] = []
-    start = drawing._start  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(drawing, "_start", lambda: started.append(1) or start())
-    drawing.begin_png(BARS)
-    drawing.begin_png(BARS)
-    assert drawing.png({**BARS, "width": 100}) == other and len(started) == 2
-    begun = drawing.png(BARS)
+    start = charts._start  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(charts, "_start", lambda: started.append(1) or start())
+    charts.begin_png(BARS)
+    charts.begin_png(BARS)
+    assert charts.png({**BARS, "width": 100}) == other and len(started) == 2
+    begun = charts.png(BARS)
     assert len(started) == 2
-    assert drawing.png(BARS) == begun and len(started) == 3
+    assert charts.png(BARS) == begun and len(started) == 3
 
 
 def test_where_no_process_can_be_started_only_who_draws_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_process() -> None:
         raise OSError("Cannot allocate memory")
 
-    monkeypatch.setattr(drawing, "_start", no_process)
-    monkeypatch.setattr(drawing, "_waiting", [])
-    drawing.warm_up()
+    monkeypatch.setattr(charts, "_start", no_process)
+    monkeypatch.setattr(charts, "_waiting", [])
+    charts.warm_up()
     words = "the chart could not be drawn: no process for it could be started: Cannot allocate memory"
     with pytest.raises(RuntimeError, match=f"^{words}$"):
-        drawing.png(BARS)
+        charts.png(BARS)
 
 
 def test_a_chart_that_is_begun_and_cannot_be_drawn_says_why() -> None:
-    drawing.begin_png({"data": {"values": []}, "mark": "nonsense"})
+    charts.begin_png({"data": {"values": []}, "mark": "nonsense"})
     with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
-        drawing.png({"data": {"values": []}, "mark": "nonsense"})
+        charts.png({"data": {"values": []}, "mark": "nonsense"})
 
 
 def test_all_drawings_of_a_page_come_from_one_process_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
-    start = drawing._start  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(drawing, "_start", lambda: started.append(1) or start())
-    drawn = drawing.svgs([{**BARS, "description": f"chart {number}"} for number in range(3)])
+    start = charts._start  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(charts, "_start", lambda: started.append(1) or start())
+    drawn = charts.svgs([{**BARS, "description": f"chart {number}"} for number in range(3)])
     assert [re.search('aria-label="(.*?)"', svg)[1] for svg in drawn] == ["chart 0", "chart 1", "chart 2"]  # type: ignore
     assert len(started) == 1
-    assert drawing.svgs([]) == [] and len(started) == 1
+    assert charts.svgs([]) == [] and len(started) == 1
 
 
 def test_a_chart_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "PATIENCE_SECONDS", 1e-5)
+    monkeypatch.setattr(charts, "PATIENCE_SECONDS", 1e-5)
     with pytest.raises(RuntimeError, match="the chart was not drawn within 1e-05 seconds"):
-        drawing.png(BARS)
+        charts.png(BARS)
 
 
 def test_a_chart_loads_nothing() -> None:
     with pytest.raises(RuntimeError, match="could not be drawn"):
-        drawing.svgs([{**BARS, "data": {"url": "http://127.0.0.1:9/data.json"}}])
+        charts.svgs([{**BARS, "data": {"url": "http://127.0.0.1:9/data.json"}}])
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_chart_loads_nothing() -> None:
     ],
 )
 def test_a_process_that_is_never_needed_ends_with_its_parent(ahead: str) -> None:
-    ahead = f"from tasks.presentation import drawing; {ahead}"
+    ahead = f"from tasks.presentation import charts; {ahead}"
     done = subprocess.run([sys.executable, "-c", ahead], capture_output=True, text=True, timeout=60, check=True)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
@@ -116,7 +116,7 @@ HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1
 
 
 def kept(inner: str) -> str:
-    return drawing.inline_svg(f"{HEAD}{inner}</svg>", "words")
+    return charts.inline_svg(f"{HEAD}{inner}</svg>", "words")
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_numbers_are_rounded_and_a_marks_words_become_its_tooltip() -> None:
 @pytest.mark.parametrize("drawn", ["", "no XML", "<html/>"])
 def test_what_is_no_svg_is_a_fault(drawn: str) -> None:
     with pytest.raises(RuntimeError, match="the engine drew"):
-        drawing.inline_svg(drawn, "")
+        charts.inline_svg(drawn, "")
 
 
 @pytest.mark.usefixtures("drawn_here")
@@ -164,7 +164,7 @@ def test_hostile_names_are_only_text() -> None:
     rows = score_rows(outcome("s", category=name, candidate=name) for name in names)
     moments = [datetime.fromisoformat(f"2026-09-0{day}") for day in (1, 2)]
     series = [[Point(name, "overall", moment, name, 50.0, 1, 99, name) for moment in moments] for name in names]
-    drawn = drawing.svgs([CHART(rows), CHART(rows, "category", NOTED), trend_chart(series)])
+    drawn = charts.svgs([CHART(rows), CHART(rows, "category", NOTED), trend_chart(series)])
     for svg in drawn:
         root = ElementTree.fromstring(svg)
         assert {element.tag for element in root.iter()} <= DRAWS
@@ -175,7 +175,7 @@ def test_hostile_names_are_only_text() -> None:
 
 @pytest.mark.usefixtures("drawn_here")
 def test_neutral_parts_have_the_colour_of_the_text_around_them() -> None:
-    [svg] = drawing.svgs([CHART(score_rows([outcome("s1"), outcome("s2", "-MMM", None)]), terms=NOTED)])
+    [svg] = charts.svgs([CHART(score_rows([outcome("s1"), outcome("s2", "-MMM", None)]), terms=NOTED)])
     root = ElementTree.fromstring(svg)
     written = [element.get("fill") for element in root.iter("text")]
     assert "currentColor" in written and {*written} <= {"currentColor", "white", "black"}

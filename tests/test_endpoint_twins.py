@@ -18,9 +18,9 @@ from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
 from tasks.endpoint import gate
+from tasks.endpoint.catalog import addressed, endpoints
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.completion import Reply as Answer
-from tasks.endpoint.known import addressed, endpoints
+from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Request, probe_request
 from tasks.parameters import Judge, Probe, RubricParameters
 from tasks.protocols import protocol_of

@@ -6,7 +6,7 @@ import pytest
 from written_datasets import png
 
 from tasks.datasets.entries import Entry, Layout, clean_text, read_entry
-from tasks.datasets.folders import NO_PICTURE, Folder
+from tasks.datasets.paths import NO_PICTURE, Folder
 from tasks.datasets.rows import Row
 from tasks.errors import Problems
 from tasks.records import Place

@@ -6,13 +6,19 @@ from typing import Any
 import pytest
 from factories import end, judgment, outcome, start, write_run
 
-from tasks.history.asking import query
-from tasks.history.evaluations import stop_of
 from tasks.history.landing import land
-from tasks.ledger.anew import Anew, replies_anew
-from tasks.ledger.evaluations import Evaluation, evaluation_folders, read_evaluation
-from tasks.ledger.reading import JUDGMENTS, OUTCOMES, read_end, read_judgments, read_outcomes, read_start, run_folders
-from tasks.ledger.writing import Ledger
+from tasks.history.queries import query, stop_of
+from tasks.ledger.evaluations import Anew, Evaluation, evaluation_folders, read_evaluation, replies_anew
+from tasks.ledger.run_files import (
+    JUDGMENTS,
+    OUTCOMES,
+    Ledger,
+    read_end,
+    read_judgments,
+    read_outcomes,
+    read_start,
+    run_folders,
+)
 from tasks.records import BudgetStop, Judgment, Outcome
 
 pytestmark = pytest.mark.usefixtures("laid_out")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from factories import RUN, judgment, start, write_run
 
-from tasks.ledger.reading import read_judgments
-from tasks.spending.expected import ENOUGH, Call, Expected, Seen, past_replies, seen, tries
+from tasks.ledger.run_files import read_judgments
 from tasks.spending.prices import Amounts, Rates, Tariff
+from tasks.spending.quote import ENOUGH, Call, Expected, Seen, past_replies, seen, tries
 
 DIMENSIONS = ("faithfulness", "readability")
 CHEAP = Tariff((Rates(1.0, 0.1, 1.25, 10.0),), "a table")

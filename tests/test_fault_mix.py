@@ -14,14 +14,14 @@ from loopback_replies import Request as Seen
 from plain_runs import POLICY, RUBRIC, case_of, run_of
 from written_datasets import png
 
-from tasks.endpoint import client, gate, window
+from tasks.endpoint import client, gate
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judge import judge_dimension
 from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
 from tasks.judging.run import Run
-from tasks.ledger.reading import read_judgments
+from tasks.ledger.run_files import read_judgments
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures.prepare import Picture, prepare
+from tasks.pictures.preparation import Picture, prepare
 from tasks.records import Judgment
 
 SAMPLES = 73
@@ -73,7 +73,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """In proportion to a judge that answers at once."""
     monkeypatch.setattr(client, "RETRY_SECONDS", 0.001)
     monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.001, 0.002))
-    monkeypatch.setattr(window, "SHORTEST_ROUND", 0.01)
+    monkeypatch.setattr(gate, "SHORTEST_ROUND", 0.01)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -9,7 +9,7 @@ from loopback_judge import LoopbackJudge
 
 from tasks.endpoint import client, gate
 from tasks.endpoint.client import MOST_FAILURES, MOST_SILENCES, Vlm
-from tasks.endpoint.completion import Reply
+from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Image, Request, probe_request
 from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge

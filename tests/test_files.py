@@ -22,8 +22,7 @@ from tasks.files import (
     real_place,
     write_whole,
 )
-from tasks.ledger.reading import JUDGMENTS, read_judgments
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import JUDGMENTS, Ledger, read_judgments
 
 TAKE = """
 import sys

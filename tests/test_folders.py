@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from written_datasets import inline, png
 
-from tasks.datasets.folders import ENOUGH, NO_PICTURE, Folder, is_bare_base64, looked_at, of_file, of_value
+from tasks.datasets.paths import ENOUGH, NO_PICTURE, Folder, is_bare_base64, looked_at, of_file, of_value
 from tasks.errors import InputError, Problems
-from tasks.pictures.bad_picture import NoReader
+from tasks.pictures.decoding import NoReader
 from tasks.records import PictureSource, Place
 
 

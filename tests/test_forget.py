@@ -16,27 +16,21 @@ from written_history import keep_thumbnails, pair
 from tasks.errors import InputError
 from tasks.extensions.anchors import Anchors, anchors_of
 from tasks.extensions.anchors import folder as anchor_folder
-from tasks.forgetting import doing
-from tasks.forgetting.doing import carry_out, check_idle
-from tasks.forgetting.plan import keep_plan, make_plan
-from tasks.history.asking import query
+from tasks.forgetting import removal
+from tasks.forgetting.removal import carry_out, check_idle, keep_plan, make_plan
 from tasks.history.landing import land
+from tasks.history.queries import query
 from tasks.judging.protocol import picture_policy
-from tasks.ledger.alarm_records import FOLDER as ALARMS
-from tasks.ledger.alarm_records import Told, keep_told, restart_baseline
-from tasks.ledger.bridges import BRIDGES
-from tasks.ledger.label_pages import LabelItem, LabelPage, keep_page
-from tasks.ledger.label_sets import LabelRow, LabelSet, keep_labels
-from tasks.ledger.label_sets import folder as label_folder
-from tasks.ledger.reading import BATCHES, JUDGMENTS, folder, read_end, read_outcomes, read_start, run_folders
+from tasks.ledger.labels import LabelItem, LabelPage, LabelRow, LabelSet, keep_labels, keep_page, label_folder
 from tasks.ledger.remote import FETCHED
-from tasks.ledger.removed import UNFINISHED, removed_costs
-from tasks.ledger.writing import Ledger
+from tasks.ledger.removals import UNFINISHED, removed_costs
+from tasks.ledger.run_files import BATCHES, JUDGMENTS, Ledger, folder, read_end, read_outcomes, read_start, run_folders
+from tasks.ledger.side_records import ALARMS, BRIDGES, Told, keep_told, restart_baseline
 from tasks.parameters import PairwiseParameters
 from tasks.pictures.thumbnails import Thumbnails, place_of, waiting
 from tasks.protocols.loading import load_dataset
 from tasks.records import OTHER, Judgment, Outcome
-from tasks.spending.month import Month
+from tasks.spending.budget import Month
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 FIRST, SECOND = "20261118T120000-diagram-0000aa", "20261119T120000-diagram-0000bb"
@@ -207,8 +201,8 @@ def test_a_backup_that_is_put_back_is_removed_again(store: Path, written: Path, 
 def test_after_a_kill_at_any_step_the_same_again_does_the_rest(
     store: Path, tmp_path: Path, kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doing, "make_anew", lambda _: None)  # it is made of what is left, whatever that is
-    monkeypatch.setattr(doing, "tombstone_of", lambda *_: b"the tombstone")
+    monkeypatch.setattr(removal, "make_anew", lambda _: None)  # it is made of what is left, whatever that is
+    monkeypatch.setattr(removal, "tombstone_of", lambda *_: b"the tombstone")
     keep_plan(store, make_plan(store, kind, name, ""))
     whole = Path(shutil.copytree(store, tmp_path / "whole"))
     carry_out(whole, None)

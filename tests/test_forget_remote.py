@@ -10,15 +10,14 @@ import pytest
 from factories import end, judgment, outcome, start, write_run
 from test_forget import CANDIDATE, FIRST, IMAGES, SECOND, SECRET, hashes, places, spent, write_store
 
-from flows.commands.forget import share_store
+from flows.commands.store import share_store
 from tasks.extensions.bucket import fetch_replies
-from tasks.forgetting.doing import carry_out
-from tasks.forgetting.plan import keep_plan, make_plan
-from tasks.history.asking import query
-from tasks.ledger.reading import folder, read_judgments, read_outcomes, run_folders
+from tasks.forgetting.removal import carry_out, keep_plan, make_plan
+from tasks.history.queries import query
 from tasks.ledger.remote import Remote, local_cache
-from tasks.ledger.removed import UNFINISHED
+from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.run_files import folder, read_judgments, read_outcomes, run_folders
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out", "without_pages")
 

@@ -12,7 +12,7 @@ import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
-from tasks.datasets.contents import read_picture, read_texts
+from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.extensions import extensions_of
 from tasks.extensions.anchors import (

@@ -12,7 +12,7 @@ from loopback_replies import Request as Seen
 
 from tasks.endpoint import client, gate
 from tasks.endpoint.client import MOST_FAILURES, Vlm
-from tasks.endpoint.completion import Reply as Answer
+from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge

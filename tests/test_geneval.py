@@ -10,10 +10,9 @@ from own_data import LISTS, each_list
 from written_datasets import png
 from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
 
-from tasks.datasets.contents import read_picture
-from tasks.datasets.coverage import Generated, gaps
-from tasks.datasets.folders import NO_PICTURE
-from tasks.datasets.geneval import NO_LIST, read_geneval
+from tasks.datasets.entries import read_picture
+from tasks.datasets.geneval import NO_LIST, Generated, gaps, read_geneval
+from tasks.datasets.paths import NO_PICTURE
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
 from tasks.parameters import T2I, RubricParameters

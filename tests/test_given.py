@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from deployed_here import Deployment
 
-from flows.runtime.given import completed, read_json
+from flows.runtime.flow_run import completed, read_json
 from tasks.parameters import PairwiseParameters
 
 DEPLOYMENT = {

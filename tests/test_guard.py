@@ -13,9 +13,19 @@ from typing import Any
 import pytest
 from served import headers as own_headers
 
-from flows.runtime import served_process
-from flows.runtime.guard import LOOPBACK, Receive, Scope, Send, guarded
-from flows.runtime.served_process import BUSY, HOSTS, PAUSES, further_hosts, retrying
+from flows.runtime import server_process
+from flows.runtime.server_process import (
+    BUSY,
+    HOSTS,
+    LOOPBACK,
+    PAUSES,
+    Receive,
+    Scope,
+    Send,
+    further_hosts,
+    guarded,
+    retrying,
+)
 
 Headers = list[tuple[bytes, bytes]]
 HOST = (b"host", b"127.0.0.1:8000")
@@ -164,7 +174,7 @@ def told(server: Busy, headers: list[tuple[bytes, bytes]]) -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_process, "PAUSES", (0.0,) * len(PAUSES))
+    monkeypatch.setattr(server_process, "PAUSES", (0.0,) * len(PAUSES))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from flows.commands.query import WIDEST
-from tasks.history.asking import Table, as_json_rows, catalog, held_together, query
 from tasks.history.database import HISTORY
-from tasks.history.layout import VIEWS
+from tasks.history.landing import VIEWS
+from tasks.history.queries import Table, as_json_rows, catalog, held_together, query
 
 
 @pytest.mark.parametrize("name", ["leaderboard", " leaderboard; ", "LEADERBOARD"])

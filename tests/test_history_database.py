@@ -17,9 +17,9 @@ from killed_landing import PLACES, REBUILT, dies
 from written_history import ask, whole_run
 
 from tasks.errors import InputError
-from tasks.history.asking import held_open, query
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import land, missing, rebuild
+from tasks.history.queries import held_open, query
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 NOBODY = 65534

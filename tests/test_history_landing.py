@@ -11,12 +11,11 @@ from written_history import ask, keep, whole_run
 
 from tasks.errors import InputError
 from tasks.history import database
-from tasks.history.asking import as_json_rows, query
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import Landed, land, missing, rebuild
+from tasks.history.queries import as_json_rows, query
 from tasks.judging.results import Results
-from tasks.ledger.reading import read_judgments, read_outcomes
-from tasks.ledger.writing import write_record
+from tasks.ledger.run_files import read_judgments, read_outcomes, write_record
 from tasks.records import Judgment, Outcome, RunStart
 
 pytestmark = pytest.mark.usefixtures("laid_out")

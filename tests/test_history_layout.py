@@ -9,15 +9,14 @@ from pydantic import BaseModel
 from written_history import ask, whole_run
 
 from tasks import records
-from tasks.controls.status import ControlRow
-from tasks.history import layout
-from tasks.history.asking import catalog
+from tasks.history import landing
 from tasks.history.comments import RECORDS, comment
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import land, prepare
-from tasks.statistics.image_scores import GradeRow
+from tasks.history.queries import catalog
+from tasks.judging.results import ControlRow
 from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import ScoreRow
+from tasks.statistics.scores import GradeRow, ScoreRow
 
 
 def test_a_history_that_was_prepared_is_the_one_that_the_first_run_makes(tmp_path: Path) -> None:
@@ -69,18 +68,18 @@ def test_everything_in_the_history_is_explained(store: Path) -> None:
 
 
 def test_every_file_of_a_view_is_a_view_of_its_name(store: Path) -> None:
-    files = {file.stem for file in (Path(layout.__file__).parent / "views").glob("*.sql")}
-    assert files - {"macros"} == set(layout.VIEWS)
-    assert {entry.name for entry in catalog(store) if entry.kind == "view"} == set(layout.VIEWS)
+    files = {file.stem for file in (Path(landing.__file__).parent / "views").glob("*.sql")}
+    assert files - {"macros"} == set(landing.VIEWS)
+    assert {entry.name for entry in catalog(store) if entry.kind == "view"} == set(landing.VIEWS)
 
 
-@pytest.mark.parametrize("module", ["asking", "database", "evaluations", "landing", "layout"])
+@pytest.mark.parametrize("module", ["database", "landing", "queries"])
 def test_what_only_asks_loads_no_statistics(module: str) -> None:
     code = f"import sys, tasks.history.{module}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert f"tasks.history.{module}" in loaded
     packages = {name.partition(".")[0] for name in loaded} | {".".join(name.split(".")[:2]) for name in loaded}
-    heavy = {"numpy", "scipy", "PIL", "polars", "tasks.statistics", "tasks.protocols", "tasks.controls"}
+    heavy = {"numpy", "scipy", "PIL", "polars", "tasks.statistics", "tasks.protocols", "tasks.judging"}
     assert packages & heavy == set()
 
 

@@ -8,11 +8,10 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, other_call, outcome, start, write_run
 from written_history import ask, keep, whole_run
 
-from tasks.history.asking import catalog, query
 from tasks.history.landing import land, missing
-from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
+from tasks.history.queries import catalog, query
+from tasks.ledger.evaluations import ASKED, joint_key, protocol_differences, read_evaluation
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import ANCHOR, OVERALL, DimensionOutcome, Judgment
 
 pytestmark = pytest.mark.usefixtures("laid_out")

@@ -10,8 +10,8 @@ from PIL import Image
 from png_files import POLICY, RED, WHITE
 from written_datasets import png
 
-from tasks.pictures.bad_picture import BadPicture, NoReader
-from tasks.pictures.prepare import as_shown, prepare
+from tasks.pictures.decoding import BadPicture, NoReader
+from tasks.pictures.preparation import as_shown, prepare
 from tasks.pictures.rare_reader import self_contained
 
 SIZE = 'width="60" height="40"'

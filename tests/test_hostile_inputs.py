@@ -25,7 +25,7 @@ from written_datasets import png, record, result, write_benchmark, write_json
 from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
-from flows.commands.messages import LOG, tell_fault
+from flows.commands.console import LOG, tell_fault
 from tasks.protocols import protocol_of
 from tasks.rubrics.rubric import PROMPTS, load_rubric
 

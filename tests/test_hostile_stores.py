@@ -17,22 +17,21 @@ from factories import RUN, end, line, outcome, picture, start, write_run
 from watched import ended
 from written_history import whole_run
 
-from flows.commands.messages import LOG, tell_fault
+from flows.commands.console import LOG, tell_fault
 from flows.runtime.server import home, made_home, running
 from tasks.batches.log import begin
-from tasks.batches.taking_out import remove
+from tasks.batches.results import remove
 from tasks.errors import InputError
-from tasks.forgetting.keeping import VARIABLE, remove_old
+from tasks.files import is_store_name, remove_drafts, remove_file, remove_folder, write_at, write_file
 from tasks.history.database import reading
-from tasks.labels.exchange import exchange_labels
-from tasks.ledger import label_sets
+from tasks.ledger import labels
 from tasks.ledger.bucket import MOST_OBJECT
-from tasks.ledger.reading import JUDGMENTS, OUTCOMES
+from tasks.ledger.labels import exchange_labels
 from tasks.ledger.remote import Remote
-from tasks.ledger.removed import cost_by_month
-from tasks.pages.sent_pages import send_pages
+from tasks.ledger.removals import VARIABLE, cost_by_month, remove_old
+from tasks.ledger.run_files import JUDGMENTS, OUTCOMES
+from tasks.pages.site import send_pages
 from tasks.pictures.thumbnails import Thumbnails, make_waiting
-from tasks.store_files import is_store_name, remove_drafts, remove_file, remove_folder, write_at, write_file
 
 SHA256 = "ab" * 32
 SECRET = "not ours, and secret"
@@ -217,7 +216,7 @@ def test_an_object_that_no_machine_of_ours_has_sent_is_not_taken_into_the_memory
     other.fetch_folder("alarms")
     exchange_labels(other.bucket, other.folder)
     assert "skipped 3 with names" in other.bucket.skipped_words
-    assert not (other.folder / "alarms").exists() and not label_sets.label_folders(other.folder)
+    assert not (other.folder / "alarms").exists() and not labels.label_folders(other.folder)
 
 
 # What rows of strangers say
@@ -401,7 +400,7 @@ LED: dict[str, tuple[str, Callable[[Path], object]]] = {
     "old pictures": ("pictures", remove_old_files),
     "old pictures that wait": ("pictures/waiting", remove_old_files),
     "old pages": ("pages", remove_old_files),
-    "labels": ("labels/people", lambda store: label_sets.remove_labels(store, "people")),
+    "labels": ("labels/people", lambda store: labels.remove_labels(store, "people")),
     "a batch": (f"batches/{RUN}", lambda store: remove(begin(store, RUN))),
     "a ledger from a bucket": ("ledger", fetch),
 }
@@ -414,9 +413,9 @@ def test_nothing_that_is_removed_or_fetched_lies_behind_a_link(
     monkeypatch.setenv(VARIABLE, "30")
     if name == "labels/people":
         origin = {"source": "a.csv", "source_sha256": SHA256, "imported_at": "2026-11-20T12:00:00+00:00"}
-        told = label_sets.LabelSet(name="people", flow="diagram", labels=1, annotators=(), **origin)
-        row = label_sets.LabelRow(sample_id="s1", candidate="c", verdict="Model", annotator="")
-        label_sets.keep_labels(outside, told, [row])
+        told = labels.LabelSet(name="people", flow="diagram", labels=1, annotators=(), **origin)
+        row = labels.LabelRow(sample_id="s1", candidate="c", verdict="Model", annotator="")
+        labels.keep_labels(outside, told, [row])
     link(empty / name, outside)
     before = seen(outside)
     with pytest.raises(InputError, match="refused: it is a link"):

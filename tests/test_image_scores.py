@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 from factories import TAGS, end, finished, grade_rows, image, outcome, score_rows, scored, start, write_run
 
-from tasks.history.asking import as_json_rows, query
 from tasks.history.landing import land
+from tasks.history.queries import as_json_rows, query
 from tasks.judging.results import results_of
 from tasks.pages.run_summary import summarize
 from tasks.protocols import display_of, protocol_of
 from tasks.protocols.display import Terms
 from tasks.records import OVERALL, BudgetStop, Outcome
-from tasks.statistics.image_scores import GradeRow, by_tag
 from tasks.statistics.intervals import full_run_interval
-from tasks.statistics.scores import PublishedScoreTally, ScoreRow
+from tasks.statistics.scores import GradeRow, PublishedScoreTally, ScoreRow, by_tag
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 

@@ -8,16 +8,15 @@ import pytest
 from factories import slip
 from written_datasets import png, record, write_benchmark
 
-from tasks.datasets.contents import read_texts
+from tasks.datasets.entries import read_texts
 from tasks.judging.protocol import asked_protocol
 from tasks.parameters import PAIRWISE, T2I, PairwiseParameters
 from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.protocols.images.reply import format_words
 from tasks.protocols.loading import load_dataset
 from tasks.rubrics.importer import import_prompts, imported_words
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
 from tasks.rubrics.rubric import load_rubric
-from tasks.rubrics.rubric_prompt import RubricPrompt
 
 COMPARED = """\
 Compare two diagrams by their Faithfulness.

@@ -10,11 +10,11 @@ from factories import outcome, score_rows
 from opened_page import Opened
 from strangers import HOSTILE
 
-from tasks.comparing.points import Point
+from tasks.comparing.trend import Point
 from tasks.pages.index_data import Change, Index, Line, Place
 from tasks.pages.index_page import FIRST, index_page
 from tasks.pages.page_names import page_name
-from tasks.statistics.paired import difference
+from tasks.statistics.intervals import difference
 
 RUNS = 1_000
 ALARM = "painter has dropped since 2026-11-18: −6.2 to 48.1 over 3 nights, from 54.3 (14 nights from 2026-11-01 on)"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from tasks.endpoint.completion import Reply
-from tasks.endpoint.input_tokens import InputTokens
+from tasks.endpoint.replies import InputTokens, Reply
 from tasks.endpoint.requests import Image, Request
 
 

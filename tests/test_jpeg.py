@@ -8,9 +8,7 @@ import pytest
 from PIL.JpegImagePlugin import JpegImageFile
 from png_files import file, noise, oriented
 
-from tasks.pictures.bad_picture import BadPicture
-from tasks.pictures.decoding import decode
-from tasks.pictures.jpeg import is_plain
+from tasks.pictures.decoding import BadPicture, decode, is_plain
 
 SCAN = b"\xff\xda"
 

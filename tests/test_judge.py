@@ -26,10 +26,10 @@ from tasks.judging.case import INVALID_ATTEMPTS, Case, Chunk, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.questions import Layout, call_key, delimited
 from tasks.judging.run import Run
-from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.ledger.reuse import Replies, earlier_replies
+from tasks.ledger.run_files import read_judgments, read_outcomes
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures.prepare import prepare
+from tasks.pictures.preparation import prepare
 from tasks.protocols.protocol import Lack
 from tasks.records import Judgment
 from tasks.spending.budget import Budget, CallCosts

@@ -10,9 +10,9 @@ import pytest
 from factories import picture
 from written_history import EARLIER, LATER, write_evaluations, written
 
-from tasks.forgetting.keeping import VARIABLE, keep_days, remove_old
-from tasks.history.asking import query
+from tasks.history.queries import query
 from tasks.ledger.bucket import Bucket
+from tasks.ledger.removals import VARIABLE, keep_days, remove_old
 from tasks.pages import site
 from tasks.pictures.thumbnails import Thumbnails, place_of
 

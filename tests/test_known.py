@@ -14,11 +14,21 @@ import pytest
 from flows.cli import COMMANDS, main
 from flows.commands.options import parse_options
 from tasks.endpoint.api_keys import find_key
-from tasks.endpoint.known import Endpoint, addressed, endpoints, known_at, read_tables
-from tasks.endpoint.models import ANNOUNCED, Dated, ending, read_shutdowns, recommended
+from tasks.endpoint.catalog import (
+    ANNOUNCED,
+    Dated,
+    Endpoint,
+    addressed,
+    ending,
+    endpoints,
+    known_at,
+    read_shutdowns,
+    read_tables,
+    recommended,
+)
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
-from tasks.ledger.protocol_keys import judge_key
+from tasks.ledger.evaluations import judge_key
 from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, FLOWS, Judge, PairwiseParameters
 from tasks.rubrics.rubric import Rubric
 

@@ -19,9 +19,9 @@ from PIL import Image
 from written_history import ask, keep, noise, pair
 
 from flows.cli import main
-from tasks.labels.drawing import Asked, Drawable, dealt, drawing
-from tasks.ledger.label_pages import FOLDER, LabelPage, read_page
-from tasks.ledger.protocol_keys import digest
+from tasks.labels.labeling import Asked, Drawable, dealt, drawing
+from tasks.ledger.evaluations import digest
+from tasks.ledger.labels import LABEL_PAGES, LabelPage, read_page
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
 
@@ -251,7 +251,7 @@ def test_a_file_of_another_store_flow_or_version_is_refused(own: Path, tmp_path:
         code, _, err = jury("labels", "import", file)
         assert code == 2 and said in err
     file.write_text(text)
-    shutil.rmtree(own / FOLDER)
+    shutil.rmtree(own / LABEL_PAGES)
     code, _, err = jury("labels", "import", file)
     assert code == 2 and "import the file into the store whose `jury labels page` made it" in err
 
@@ -294,9 +294,9 @@ def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, t
 
     url = f"file://{tmp_path}/bucket"
     on("one", "labels", "list")  # from here on this process is on that machine
-    shutil.copytree(store, local_cache(url), dirs_exist_ok=True, ignore=shutil.ignore_patterns(FOLDER))
+    shutil.copytree(store, local_cache(url), dirs_exist_ok=True, ignore=shutil.ignore_patterns(LABEL_PAGES))
     assert on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
-    [kept] = (local_cache(url) / FOLDER).glob("*.json")
+    [kept] = (local_cache(url) / LABEL_PAGES).glob("*.json")
     page = read_page(local_cache(url), kept.stem)
     file = saved(page, tmp_path / "labels-reader-1.json", prefer("model"))
     assert on("two", "labels", "import", str(file))[0] == 0

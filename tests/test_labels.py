@@ -12,9 +12,9 @@ from factories import end, outcome, start, write_run
 
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.labels.importing import import_labels, read_label_rows
+from tasks.labels.labeling import import_labels, read_label_rows
 from tasks.labels.prompts import known_questions
-from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, read_label_set
+from tasks.ledger.labels import ABOUT, LABELS, LabelRow, LabelSet, label_folder, read_label_set
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
 
@@ -189,12 +189,12 @@ def test_a_name_stands_for_the_same_labels_for_ever(tmp_path: Path, jury: Jury, 
     file = written(tmp_path / "people.jsonl", verdict())
     given = ("labels", "import", file, "--flow", "diagram")
     assert jury(*given)[0] == 0
-    kept = (folder(tmp_path / "store", "people") / ABOUT).read_bytes()
+    kept = (label_folder(tmp_path / "store", "people") / ABOUT).read_bytes()
     assert jury(*given)[1].startswith("these labels are here already, as people: 1 label of people, imported 20")
     written(file, verdict(verdict="Human"))
     code, _, err = jury(*given)
     assert code == 2 and "other labels are called 'people' already" in err and "choose another name with --name" in err
-    assert (folder(tmp_path / "store", "people") / ABOUT).read_bytes() == kept
+    assert (label_folder(tmp_path / "store", "people") / ABOUT).read_bytes() == kept
     assert jury(*given, "--name", "people-2")[0] == 0
     counted = ask("SELECT name, count(*) AS n, min(verdict) AS said FROM labels GROUP BY name ORDER BY name")
     told = [(row["name"], row["n"], row["said"]) for row in counted]
@@ -227,12 +227,12 @@ def test_a_rebuilt_history_has_the_labels_again(tmp_path: Path, jury: Jury, ask:
 def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> None:
     for name in ("one", "two"):
         import_labels(tmp_path, written(tmp_path / f"{name}.jsonl", verdict()), "diagram")
-    (folder(tmp_path, "one") / LABELS).write_bytes(b"")
+    (label_folder(tmp_path, "one") / LABELS).write_bytes(b"")
     done = land(tmp_path)
     assert done.labels == ("two",) and "damaged: found 0 rows, label.json counts 1" in done.left_out[0]
-    (folder(tmp_path, "two") / ABOUT).write_text('{"schema": 7, "name": 2}')
+    (label_folder(tmp_path, "two") / ABOUT).write_text('{"schema": 7, "name": 2}')
     with pytest.raises(InputError, match=r"label\.json, line 1: damaged: name: Input should be a valid string"):
-        read_label_set(folder(tmp_path, "two"))
+        read_label_set(label_folder(tmp_path, "two"))
 
 
 def test_labels_travel_through_a_remote_store(tmp_path: Path, on: Jury) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STEPS = ("load", "judge", "aggregate", "store", "report")
-GROUND = ("errors", "files", "parameters", "records", "store_files", "text")
+GROUND = ("errors", "files", "parameters", "records", "text")
 
 
 def modules(folder: str) -> list[Path]:

@@ -10,11 +10,11 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, verdict
 from own_data import RESULTS, write_own_benchmark
 
-from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.layout_words import agreement_notes, layout_lines, layouts_grid
+from tasks.comparing.comparison import Comparison, compare
+from tasks.comparing.wording import agreement_notes, layout_lines, layouts_grid
 from tasks.history.landing import land
 from tasks.labels.agreement import Agreement
-from tasks.ledger.protocol_keys import protocol_differences, protocol_key
+from tasks.ledger.evaluations import protocol_differences, protocol_key
 from tasks.records import Judgment, Outcome
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tasks.endpoint.waits import OF_REQUESTS, OF_TOKENS, Room, room
+from tasks.endpoint.refusals import OF_REQUESTS, OF_TOKENS, Room, room
 
 
 def openai(of: str, limit: object, left: object, reset: str) -> dict[str, str]:

@@ -11,10 +11,9 @@ import pytest
 from written_datasets import figure_row, inline, png, record, result, write_benchmark, write_json, write_two_stages
 from written_images import image_row, prompt_row, write_geneval, write_manifest
 
-from tasks.datasets.contents import LOST, read_picture, read_texts
 from tasks.datasets.dataset import Dataset
-from tasks.datasets.folders import Links
-from tasks.datasets.paths import ROOTS, absolute
+from tasks.datasets.entries import LOST, read_picture, read_texts
+from tasks.datasets.paths import ROOTS, Links, absolute
 from tasks.errors import InputError
 from tasks.parameters import PairwiseParameters, Parameters, parameters_of
 from tasks.protocols.loading import load_dataset

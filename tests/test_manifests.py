@@ -11,10 +11,10 @@ from written_datasets import figure_row as row
 from written_datasets import inline, png, record, write_rows
 from written_images import image_row, write_manifest
 
-from tasks.datasets.contents import read_picture, read_texts
-from tasks.datasets.coverage import gaps
-from tasks.datasets.folders import NO_PICTURE
-from tasks.datasets.manifests import read_figure_manifest, read_image_manifest
+from tasks.datasets.dataset import read_figure_manifest, read_image_manifest
+from tasks.datasets.entries import read_picture, read_texts
+from tasks.datasets.geneval import gaps
+from tasks.datasets.paths import NO_PICTURE
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
 from tasks.parameters import T2I, parameters_of

@@ -5,7 +5,7 @@ import re
 import pytest
 from strangers import HOSTILE, tokens
 
-from tasks.presentation.markup import bullets, plain, table
+from tasks.presentation.tables import bullets, markdown_table, plain_markdown
 
 BARE_ADDRESS = re.compile(r"(https?|ftp)://|www\.|\w@\w", re.IGNORECASE)
 
@@ -24,9 +24,9 @@ def acting(markdown: str) -> set[str]:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_hostile_text_shows_as_it_is_does_nothing_and_stays_within_its_cell_and_item(text: str) -> None:
-    assert shown(plain(text)) == text
-    assert acting(plain(text)) == set()
-    markdown = table(["a", "b"], [[plain(text), "next"]])
+    assert shown(plain_markdown(text)) == text
+    assert acting(plain_markdown(text)) == set()
+    markdown = markdown_table(["a", "b"], [[plain_markdown(text), "next"]])
     assert sum(token.type == "td_open" for token in tokens(markdown)) == 2
     assert shown(markdown) == f"ab{text}next"
     markdown = bullets([text, f"  {text}"])
@@ -35,20 +35,20 @@ def test_a_hostile_text_shows_as_it_is_does_nothing_and_stays_within_its_cell_an
 
 
 def test_line_breaks_cannot_begin_a_block() -> None:
-    assert acting(plain("a\n\n# b\n- c\n    code\n```\nd")) == set()
+    assert acting(plain_markdown("a\n\n# b\n- c\n    code\n```\nd")) == set()
 
 
 def test_ordinary_words_stay_readable_as_they_are_written() -> None:
     words = 'judgments: 93 ok, 2 invalid; 62.5 (no interval below 8), 22/24 scored. It\'s "fine" - yes?'
-    assert plain(words) == words
+    assert plain_markdown(words) == words
 
 
 def test_a_long_text_is_cut_before_it_is_escaped() -> None:
-    assert shown(plain("<" * 500, 10)) == "<" * 9 + "…"
+    assert shown(plain_markdown("<" * 500, 10)) == "<" * 9 + "…"
 
 
 def test_a_short_line_of_a_table_is_filled_up() -> None:
-    assert table(["", "n"], [["head"], ["a", "1"]]).splitlines() == [
+    assert markdown_table(["", "n"], [["head"], ["a", "1"]]).splitlines() == [
         "|  | n |",
         "| --- | ---: |",
         "| head |  |",

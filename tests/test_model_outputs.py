@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from written_datasets import inline, png, record, result, write_json
 
-from tasks.datasets.contents import read_picture
-from tasks.datasets.folders import NO_PICTURE
-from tasks.datasets.model_outputs import Carried, carried, read_picture_folder, read_results, stage_key, stages_among
+from tasks.datasets.benchmark import Carried, carried, read_picture_folder, read_results, stage_key, stages_among
+from tasks.datasets.entries import read_picture
+from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import Problems
 
 EPS = base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode()

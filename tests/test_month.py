@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from factories import end, judgment, other_call, start, write_run
 
-from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.reading import REMOVED, read_start
-from tasks.ledger.removed import tombstone_of
-from tasks.ledger.writing import Ledger
+from tasks.ledger.removals import tombstone_of
+from tasks.ledger.run_files import REMOVED, Ledger, read_start
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import Judgment, RunStart
-from tasks.spending import month as months
-from tasks.spending.month import Month, MonthLimit, costs_of, month_of
+from tasks.spending import budget as months
+from tasks.spending.budget import Month, MonthLimit, costs_of, month_of
 
 NOW = datetime.now(UTC)
 THIS = month_of(NOW)

@@ -14,14 +14,13 @@ from odd_replies import ODD, PLAIN
 from plain_runs import RUBRIC, run_of
 from test_judge import case
 
-from tasks.endpoint.client import Vlm
-from tasks.endpoint.connections import LONGEST_REPLY
+from tasks.endpoint.client import LONGEST_REPLY, Vlm
 from tasks.endpoint.requests import probe_request
-from tasks.history.asking import query
 from tasks.history.landing import Landed, land
+from tasks.history.queries import query
 from tasks.judge import judge_dimension
 from tasks.judging.case import plan
-from tasks.ledger.reading import folder, read_judgments
+from tasks.ledger.run_files import folder, read_judgments
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.records import Judgment
 

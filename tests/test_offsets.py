@@ -3,7 +3,7 @@
 import pytest
 from simulate_bridge import WORLDS, bridges, image_bridges, watched
 
-from tasks.statistics.offsets import CANNOT_TELL, CONTINUED, WITH_OFFSET, decide, offset, samples_for
+from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET, decide_offset, offset, samples_for
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tasks.statistics.offsets import CANNOT_TELL, CONTINUED, WITH_OFFSET, decide
     ],
 )
 def test_the_interval_decides(low: float | None, high: float | None, decision: str) -> None:
-    assert decide(low, high, 3.0) == decision
+    assert decide_offset(low, high, 3.0) == decision
 
 
 def test_how_many_samples_would_tell() -> None:

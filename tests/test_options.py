@@ -5,8 +5,8 @@ from operator import attrgetter
 import pytest
 from click import Context
 
+from flows.commands.console import Command
 from flows.commands.options import HEADINGS, by_options, model_options, parse_options
-from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
 
-from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.spending.month import Month, month_of
+from tasks.ledger.side_records import OTHER_CALLS
+from tasks.spending.budget import Month, month_of
 
 PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]

@@ -18,8 +18,8 @@ from prefect.states import Cancelling, Pending, Running
 from served import JURY, environment, listed, on_ctrl_c, wait_for, write_list
 
 from flows.runtime import runner_process
-from flows.runtime.lifeline import UP, lifeline
-from flows.runtime.registering import variable_name
+from flows.runtime.deployments import variable_name
+from flows.runtime.process import UP, lifeline
 from flows.runtime.runner_process import OutageRunner, begin_again
 
 NAME = "outages"

@@ -12,7 +12,7 @@ from loopback_replies import Reply, Request, allowed_reply, example, text
 from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
-from tasks.ledger.label_pages import LabelItem
+from tasks.ledger.labels import LabelItem
 from tasks.rubrics.rubric import PROMPTS
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out", "without_pages")

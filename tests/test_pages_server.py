@@ -10,10 +10,10 @@ from factories import RUN, end, outcome, start, write_run
 from served import free_port
 
 from flows.runtime.pages_server import serving_pages
-from flows.runtime.sign_in import header
+from flows.runtime.server import sign_in_header
 from tasks.history.landing import land
+from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import NOTE, page_of, where
-from tasks.pages.self_contained import HEAD_BYTES, policy_of
 from tasks.pages.site import renew
 
 INDEX = b"<!doctype html>the index" + bytes(600_000)
@@ -134,8 +134,8 @@ def test_others_of_the_machine_are_kept_out_by_the_text_that_signs_in(tmp_path: 
     with serving_pages(tmp_path, free_port(), SIGNED) as address:
         status, body, headers = asked(address, "/")
         assert (status, headers["www-authenticate"]) == (401, 'Basic realm="jury"') and b"index" not in body
-        assert asked(address, "/", **header("jury:another"))[0] == 401
-        assert asked(address, "/", **header(SIGNED))[:2] == (200, b"the index")
+        assert asked(address, "/", **sign_in_header("jury:another"))[0] == 401
+        assert asked(address, "/", **sign_in_header(SIGNED))[:2] == (200, b"the index")
 
 
 def test_a_note_tells_others_the_address_while_it_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

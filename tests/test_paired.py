@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 from simulate_intervals import Images, seen_level
 
-from tasks.statistics.intervals import Interval, interval
-from tasks.statistics.paired import Difference, difference, holm, sign_test, smallest_shown
+from tasks.statistics.intervals import Difference, Interval, difference, holm, interval, sign_test, smallest_shown
 
 SCORES = np.array([0.0, 50.0, 100.0])
 BENCHMARK = 292

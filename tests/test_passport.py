@@ -8,11 +8,9 @@ import pytest
 
 from tasks.ledger.passports import PassportReply
 from tasks.parameters import FLOWS, Judge
-from tasks.passport import lines, making
-from tasks.passport.card import card_lines, smallest_words, state_of
-from tasks.passport.items import Answer, Item, items_of, marks
-from tasks.passport.lines import GOOD, LINE, LINES, at_least, needed
-from tasks.passport.wording import card_grid
+from tasks.passport import exam, lines
+from tasks.passport.items import Answer, Item, card_lines, items_of, marks, smallest_words, state_of
+from tasks.passport.lines import GOOD, LINE, LINES, at_least, card_grid, needed
 
 TESTED = [line for line in LINES if line.items]
 
@@ -114,14 +112,14 @@ def one(line: str) -> Item:
     ],
 )
 def test_an_answer_is_read_out_of_its_wrapping_and_never_guessed(line: str, said: str, answer: Answer | None) -> None:
-    read = making.read_reply(said, one(line))
+    read = exam.read_reply(said, one(line))
     assert read.answer == answer and bool(read.error) == (answer is None)
 
 
 def test_a_question_has_the_layout_of_the_flows_questions() -> None:
     item = one(lines.FIRST)
-    pictures = making.prepared(item)
-    asked = making.question_of(item, pictures)
+    pictures = exam.prepared(item)
+    asked = exam.question_of(item, pictures)
     texts = [part for part in asked.content if isinstance(part, str)]
     assert asked.name == "passport_which_is_first" and asked.pictures == 2
     assert texts[1:3] == ["First picture:", "Second picture:"] and "JSON" in texts[-1]
@@ -132,14 +130,14 @@ def test_a_question_has_the_layout_of_the_flows_questions() -> None:
 
 def test_the_key_changes_with_judge_and_turn_and_not_with_time_outs() -> None:
     item = one(lines.COUNTING)
-    pictures = making.prepared(item)
-    asked = making.question_of(item, pictures)
+    pictures = exam.prepared(item)
+    asked = exam.question_of(item, pictures)
     judge = Judge(model="m", base_url="http://127.0.0.1:9/v1")
-    found = making.question_key(asked, pictures, judge, "")
+    found = exam.question_key(asked, pictures, judge, "")
     patient = judge.model_copy(update={"timeout_seconds": 9.0, "concurrency": 2})
-    assert making.question_key(asked, pictures, patient, "") == found
+    assert exam.question_key(asked, pictures, patient, "") == found
     seeded = judge.model_copy(update={"seed": 3})
-    others = [making.question_key(asked, pictures, *which) for which in ((seeded, ""), (judge, "repeat 1"))]
+    others = [exam.question_key(asked, pictures, *which) for which in ((seeded, ""), (judge, "repeat 1"))]
     assert len({found, *others}) == 3
 
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from passport_judges import FAULTY, Judge, Key, card_of, failed
 
-from tasks.passport.lines import LINE
-from tasks.passport.wording import causes, causes_of
+from tasks.passport.lines import LINE, causes, causes_of
 
 
 @pytest.fixture(scope="module")

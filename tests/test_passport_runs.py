@@ -19,19 +19,17 @@ from tasks.endpoint.api_keys import no_secret
 from tasks.errors import InputError, JudgeStopped
 from tasks.history.landing import land
 from tasks.ledger.bucket import Bucket
-from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.passports import CARD, REPLIES, Card, exchange_passports, newest_card, passport_folders, read_card
-from tasks.ledger.reading import read_rows
-from tasks.ledger.writing import write_record
+from tasks.ledger.run_files import read_rows, write_record
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.pages.run_summary import summarize
 from tasks.parameters import Judge as Settings
-from tasks.passport.card import card_lines
-from tasks.passport.items import items_of
-from tasks.passport.making import calls_of, make_passport
-from tasks.passport.wording import warning
+from tasks.passport.exam import calls_of, make_passport
+from tasks.passport.items import card_lines, items_of
+from tasks.passport.lines import warning
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import tariff
 

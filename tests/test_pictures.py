@@ -15,8 +15,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from png_files import BLUE, POLICY, RED, WHITE, chunk, file, noise, oriented, png
 
-from tasks.pictures.bad_picture import BadPicture, NoReader
-from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.pictures.decoding import BadPicture, NoReader
+from tasks.pictures.preparation import Picture, Policy, prepare
 
 
 def plain(mode: str, colour: object = "white") -> Image.Image:
@@ -342,8 +342,8 @@ def test_damaged_metadata_and_bombs_are_no_warnings_for_the_user(tmp_path: Path)
     script = """
 import sys
 from pathlib import Path
-from tasks.pictures.bad_picture import BadPicture, NoReader
-from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.pictures.decoding import BadPicture, NoReader
+from tasks.pictures.preparation import Picture, Policy, prepare
 policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 print(prepare(Path(sys.argv[1], "torn.jpg").read_bytes(), policy).note.changes)
 try:

@@ -30,7 +30,7 @@ from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.thumbnails import FEW, made
-from tasks.presentation import drawing
+from tasks.presentation import charts
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
@@ -203,7 +203,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
 
 
 def rows_of(store: Path, question: str) -> list[dict[str, Any]]:
-    from tasks.history.asking import as_json_rows, query
+    from tasks.history.queries import as_json_rows, query
 
     return as_json_rows(query(store, question))
 
@@ -448,7 +448,7 @@ def test_a_run_whose_chart_cannot_be_begun_ahead_is_complete(
     def no_process(_: bytes) -> None:
         raise OSError("Cannot allocate memory")
 
-    monkeypatch.setattr(drawing, "_begin", no_process)
+    monkeypatch.setattr(charts, "_begin", no_process)
     loopback.answer = allowed_reply("Model")
     code, out, err = jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
     assert code == 0 and "4/4" in out and "could not be made" not in out + err, err

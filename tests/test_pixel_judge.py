@@ -16,14 +16,13 @@ from png_files import POLICY, file
 
 from tasks.demo import pixel_judge
 from tasks.demo.chat import ANSWERED_MODEL
-from tasks.demo.figure_judge import Measures
-from tasks.demo.figures import random_diagram
-from tasks.demo.scenes import random_scene
+from tasks.demo.pixel_judge import Measures
+from tasks.demo.samples import random_diagram, random_scene
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.completion import Reply
+from tasks.endpoint.replies import Reply
 from tasks.judging import questions
 from tasks.parameters import T2I, Judge
-from tasks.pictures.prepare import prepare
+from tasks.pictures.preparation import prepare
 from tasks.protocols import protocol_of
 from tasks.records import VERDICTS, Requirement
 from tasks.rubrics.rubric import holdings, load_rubric
@@ -142,7 +141,7 @@ def test_a_fault_of_its_own_is_a_server_error_and_the_next_one_is_answered(monke
 
     fresh = ImageOps.flip(WHITE)
     with monkeypatch.context() as broken:
-        broken.setattr(pixel_judge, "measure", fail)
+        broken.setattr(pixel_judge, "measure_figure", fail)
         with pytest.raises(InternalServerError, match="no measure today") as caught:
             ask(pair(fresh, fresh), schema("diagram_readability"))
     assert caught.value.body["type"] == "server_error"  # pyright: ignore

@@ -10,7 +10,7 @@ import pytest
 from factories import end, judgment, outcome, start, write_run
 from pydantic import ValidationError
 
-from tasks.endpoint.usage import Usage
+from tasks.endpoint.replies import Usage
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.parameters import Judge

@@ -11,13 +11,17 @@ import pytest
 from prefect.exceptions import TerminationSignal
 from served import environment, on_ctrl_c, wait_for
 
-from flows.runtime import supervision
-from flows.runtime.lifeline import UP, end_process, has_process, is_locked, lifeline
+from flows.runtime import process
 from flows.runtime.process import (
+    UP,
+    Supervised,
+    end_process,
     ended_by_sigterm,
+    has_process,
+    is_locked,
+    lifeline,
     run_async,
 )
-from flows.runtime.supervision import Supervised
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_groups() -> None:
@@ -71,7 +75,7 @@ def test_only_the_command_itself_ends_its_process(call: str, goes_on: bool) -> N
 
 
 RUN = "a-run"
-PROGRAM = "import sys; from flows.runtime.lifeline import claim_run; claim_run(); print('mine'); sys.stdout.flush(); {}"
+PROGRAM = "import sys; from flows.runtime.process import claim_run; claim_run(); print('mine'); sys.stdout.flush(); {}"
 WAITS = "import time; time.sleep(60)"
 
 
@@ -130,7 +134,7 @@ def test_a_child_that_is_killed_is_started_again_until_it_is_ended(capsys: pytes
 
 
 def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(process, "FIRST_PAUSE", 0.01)
     child = Child("")
     kept = Supervised("child", "child.log", child.start)
     kept.keep()
@@ -140,7 +144,7 @@ def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatc
 
 
 def test_a_child_that_does_not_end_is_ended_by_force(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(supervision, "END_SECONDS", 0.5)
+    monkeypatch.setattr(process, "CHILD_SECONDS", 0.5)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     child = Child(f"{deaf}; open({str(tmp_path / 'deaf')!r}, 'w').close(); time.sleep(60)")
     kept = Supervised("child", "child.log", child.start)

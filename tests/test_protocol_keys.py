@@ -8,7 +8,7 @@ from factories import any_sample
 
 from tasks.judging.protocol import answered_protocol, asked_protocol
 from tasks.judging.questions import call_key
-from tasks.ledger.protocol_keys import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
+from tasks.ledger.evaluations import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
 from tasks.parameters import PAIRWISE, T2I, Judge, parameters_of
 from tasks.rubrics.rubric import Rubric, holdings, load_rubric
 

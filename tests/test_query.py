@@ -16,8 +16,8 @@ from rich.cells import cell_len
 from served import JURY, environment, shown_until_closed
 
 from flows.commands import query
-from tasks.history.asking import catalog
 from tasks.history.database import _READER
+from tasks.history.queries import catalog
 
 DIGEST = "ab" * 32
 

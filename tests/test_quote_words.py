@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from tasks.parameters import Judge
-from tasks.spending.expected import Call, Expected, Seen
 from tasks.spending.prices import FREE, TIERS, Amounts, tariff
-from tasks.spending.quote import Quote, quote_of
+from tasks.spending.quote import Call, Expected, Quote, Seen, quote_of
 
 OPENAI = Judge(model="gpt-5", base_url="https://api.openai.com/v1")
 CALLS = [Call(f"k{n}", (f"s{n}", "alpha", ""), "readability", f"t{n}", 4000, 2, 1.0) for n in range(1000)]

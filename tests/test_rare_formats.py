@@ -9,13 +9,11 @@ import pytest
 from PIL import Image
 from png_files import BLUE, POLICY, RED, WHITE, file, oriented
 
-from tasks.datasets.folders import Folder
+from tasks.datasets.paths import Folder
 from tasks.errors import InputError
-from tasks.pictures import rare_formats
-from tasks.pictures.bad_picture import BadPicture, NoReader
-from tasks.pictures.decoding import format_of
-from tasks.pictures.prepare import as_shown, prepare
-from tasks.pictures.rare_formats import PACKAGES, import_fault
+from tasks.pictures import decoding
+from tasks.pictures.decoding import PACKAGES, BadPicture, NoReader, format_of, import_fault
+from tasks.pictures.preparation import as_shown, prepare
 
 DRAWN = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
 
@@ -125,7 +123,7 @@ class TestDrawn:
 
     @pytest.fixture(autouse=True)
     def _installed(self):
-        for package in rare_formats.PACKAGES.values():
+        for package in decoding.PACKAGES.values():
             pytest.importorskip(package, reason=DRAWN)
 
     @pytest.mark.parametrize(
@@ -185,18 +183,18 @@ class TestDrawn:
         ids=["uses", "entities", "depth", "torn", "no size", "XHTML", "half a PDF", "no PDF"],
     )
     def test_a_hostile_or_damaged_drawing_is_refused(self, data: bytes, words: str, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(rare_formats, "SECONDS", 2)
+        monkeypatch.setattr(decoding, "SECONDS", 2)
         assert words in refusal(data)
 
     def test_time_is_bounded(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(rare_formats, "SECONDS", 1)
+        monkeypatch.setattr(decoding, "SECONDS", 1)
         data = svg(SLOW + 200 * '<rect width="60" height="40" filter="url(#f)"/>')
         assert refusal(data) == "SVG that takes more than 1 s to be shown, the most allowed"
 
 
 @pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])
 def test_without_its_package_a_drawing_is_named_with_the_cure(name: str, data: bytes, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rare_formats, "find_spec", lambda package: None)
+    monkeypatch.setattr(decoding, "find_spec", lambda package: None)
     words = refusal(data, NoReader)
     assert words.startswith(f"{name}, which is drawn by the package ")
     assert "install the extra `vector`" in words and "or convert the file (" in words
@@ -251,6 +249,6 @@ def test_a_known_format_without_a_reader_is_told_from_what_is_no_picture(head: b
 
 
 def test_a_process_that_is_ended_from_outside_says_nothing_of_the_picture(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(rare_formats.sys, "executable", "/bin/false")
+    monkeypatch.setattr(decoding.sys, "executable", "/bin/false")
     with pytest.raises(RuntimeError, match="was ended from outside"):
         prepare(file(halves(), "BMP"), POLICY)

@@ -7,8 +7,7 @@ import pytest
 from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 
 from tasks.pages.artifact import markdown
-from tasks.pages.rate_tables import rate_grid, rate_words, repeat_lines
-from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.run_summary import Summary, rate_grid, rate_words, repeat_lines, summarize
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.rates import RateRow
 

@@ -9,7 +9,16 @@ from factories import end, judgment, line, outcome, start, write_run
 
 from tasks.errors import InputError
 from tasks.history.landing import land, rebuild
-from tasks.ledger.reading import END, JUDGMENTS, RUN, check_schema, read_end, read_judgments, read_outcomes, read_start
+from tasks.ledger.run_files import (
+    END,
+    JUDGMENTS,
+    RUN,
+    check_schema,
+    read_end,
+    read_judgments,
+    read_outcomes,
+    read_start,
+)
 from tasks.records import SCHEMA, Judgment
 
 

@@ -10,7 +10,7 @@ from tasks.parameters import Judge, PairwiseParameters, Parameters, Probe, Rubri
 from tasks.protocols.figures import reply as verdict_reply
 from tasks.protocols.images import reply as score_reply
 from tasks.records import Judgment, Outcome, Record, Requirement, RunEnd, RunStart
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric
 
 

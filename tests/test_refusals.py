@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
-from tasks.endpoint.refusals import MOST_WORDS, Kind, Refusal, read_refusal
-from tasks.endpoint.waits import LONGEST_WAIT
+from tasks.endpoint.refusals import LONGEST_WAIT, MOST_WORDS, Kind, Refusal, read_refusal
 
 DATE = "Sun, 22 Nov 2026 05:00:00 GMT"
 """The moment of every response below; waits until a moment are counted from it."""

@@ -14,8 +14,7 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from served import listed
 
-from flows.runtime.deployments import read_list
-from flows.runtime.registering import (
+from flows.runtime.deployments import (
     MISSING,
     Registered,
     digests,
@@ -23,6 +22,7 @@ from flows.runtime.registering import (
     left_over,
     merge,
     on_server,
+    read_list,
     register,
     variable_name,
 )

@@ -22,16 +22,15 @@ from png_files import png
 from s3_server import S3Server, s3
 
 from tasks.errors import InputError
-from tasks.history.asking import query
 from tasks.history.landing import land
-from tasks.labels.exchange import Exchanged, exchange_labels
-from tasks.labels.importing import import_labels
-from tasks.ledger import bucket_parts, remote
+from tasks.history.queries import query
+from tasks.labels.labeling import import_labels
+from tasks.ledger import bucket as bucket_parts
+from tasks.ledger import remote
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
-from tasks.ledger.label_sets import LabelSet
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, read_judgments
+from tasks.ledger.labels import Exchanged, LabelSet, exchange_labels
 from tasks.ledger.remote import Remote, is_remote, local_cache
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
 from tasks.pictures.thumbnails import Thumbnails
 
 pytestmark = pytest.mark.usefixtures("laid_out")

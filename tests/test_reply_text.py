@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tasks.endpoint.reply_text import objects, unwrapped
+from tasks.endpoint.replies import objects, unwrapped
 from tasks.protocols.figures import reply as verdict_reply
 from tasks.protocols.images import reply as score_reply
 from tasks.protocols.protocol import Reading

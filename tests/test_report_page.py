@@ -17,9 +17,9 @@ import pytest
 from factories import judgment, outcome
 from written_history import EARLIER, LATER, figures, keep, noise, write_evaluations, written
 
-from tasks.history import asking as history
+from tasks.history import queries as history
 from tasks.pages import queries
-from tasks.pages.page_size import LEAST_PICTURE, fair_share, picture_limit, thumbnails
+from tasks.pages.page import LEAST_PICTURE, fair_share, picture_limit, thumbnails
 from tasks.records import SAME
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
@@ -240,7 +240,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_what_is_no_thumbnail_is_left_out_or_small(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.pages.page_size.picture_limit", lambda _sizes: LEAST_PICTURE)
+    monkeypatch.setattr("tasks.pages.page.picture_limit", lambda _sizes: LEAST_PICTURE)
     strange, small = "a" * 64, "b" * 64
     (tmp_path / "pictures").mkdir()
     for sha256, kept in ((strange, STRANGE[name]), (small, noise(20))):

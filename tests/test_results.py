@@ -13,7 +13,7 @@ from written_datasets import write_figures
 
 from tasks.errors import InputError
 from tasks.judging.results import Results, keep_results, results_of
-from tasks.ledger.reading import OUTCOMES, folder, read_start
+from tasks.ledger.run_files import OUTCOMES, folder, read_start
 from tasks.records import Outcome, RunStart
 
 ROWS = [

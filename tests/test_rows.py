@@ -8,10 +8,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.datasets import json_records
-from tasks.datasets.json_records import array_spans
+from tasks.datasets import rows
 from tasks.datasets.parquet_records import PARQUET_ROWS
-from tasks.datasets.rows import Columns, Row, find_rows, read_row
+from tasks.datasets.rows import Columns, Row, array_spans, find_rows, read_row
 from tasks.errors import InputError, Problems
 from tasks.records import Place
 
@@ -275,7 +274,7 @@ NESTED = [
 ]
 
 
-def spans(text: str | bytes) -> list[json_records.Span]:
+def spans(text: str | bytes) -> list[rows.Span]:
     raw = text.encode() if isinstance(text, str) else text
     file = io.BytesIO(raw)
     file.seek(raw.index(b"[") + 1)
@@ -285,7 +284,7 @@ def spans(text: str | bytes) -> list[json_records.Span]:
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 64, 1 << 20])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_each_record_is_found_whole_for_any_block_size(block: int, indent: int | None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(json_records, "BLOCK", block)
+    monkeypatch.setattr(rows, "BLOCK", block)
     text = "  " + json.dumps(NESTED, indent=indent, ensure_ascii=False) + "\n"
     found = spans(text)
     assert [json.loads(span.raw) for span in found] == NESTED
@@ -317,8 +316,8 @@ def test_a_broken_array_is_refused_with_the_record_before_the_break(text: str, w
 
 
 def test_a_record_that_is_never_closed_does_not_bring_the_file_into_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(json_records, "BLOCK", 1000)
-    monkeypatch.setattr(json_records, "LONGEST", 10_000)
+    monkeypatch.setattr(rows, "BLOCK", 1000)
+    monkeypatch.setattr(rows, "LONGEST", 10_000)
     with pytest.raises(ValueError, match="record at byte 1 does not end within 10,000 bytes"):
         spans('[{"a": "' + "x" * 100_000)
 

@@ -309,7 +309,7 @@ def test_all_problems_of_all_files_come_together(tmp_path: Path):
 
 def test_a_fault_of_the_program_is_none_of_a_prompt_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
-    monkeypatch.setattr("tasks.rubrics.pairwise_prompt.kept", slip)
+    monkeypatch.setattr("tasks.rubrics.prompts.kept", slip)
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         load_rubric("diagram", str(tmp_path))
     assert not isinstance(caught.value, InputError)

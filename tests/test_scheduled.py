@@ -22,7 +22,7 @@ from prefect.utilities.names import generate_slug
 
 from flows.counting import counting
 from flows.runtime import states
-from flows.runtime.prefect_run import is_made_up, key_of, name_run, results_key
+from flows.runtime.flow_run import is_made_up, key_of, name_run, results_key
 from flows.runtime.states import unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")

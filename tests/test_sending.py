@@ -26,9 +26,9 @@ from flows.cli import main
 from tasks.errors import InputError
 from tasks.extensions import bucket
 from tasks.extensions.bucket import Sending, fetch_replies
-from tasks.ledger.bucket_parts import SENT
-from tasks.ledger.reading import END, OUTCOMES, folder
+from tasks.ledger.bucket import SENT
 from tasks.ledger.remote import Remote, in_daemon_thread, is_remote, local_cache
+from tasks.ledger.run_files import END, OUTCOMES, folder
 
 RUN_ID = "20261120T120000000-diagram-000001"
 

@@ -11,19 +11,18 @@ import httpx
 import pytest
 from served import command, environment, free_port, jury_up, wait_for
 
-from flows.commands.connection import answered, use_running
-from flows.runtime import sign_in
-from flows.runtime.lifeline import UP, lifeline
-from flows.runtime.server import NOTE, client_settings, home, running
+from flows.runtime import server
+from flows.runtime.process import UP, lifeline
+from flows.runtime.server import NOTE, answered, client_settings, home, running, use_running
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 
 
 def test_what_signs_in_is_kept_for_this_user_alone_until_nothing_is_needed(tmp_path: Path) -> None:
-    text = sign_in.settle(tmp_path, wanted=True)
-    assert len(text) > 30 and sign_in.kept(tmp_path) == text == sign_in.settle(tmp_path, wanted=True)
-    assert stat.S_IMODE((tmp_path / sign_in.FILE).stat().st_mode) == 0o600
-    assert sign_in.settle(tmp_path, wanted=False) == sign_in.kept(tmp_path) == ""
+    text = server.settle_sign_in(tmp_path, wanted=True)
+    assert len(text) > 30 and server.kept_sign_in(tmp_path) == text == server.settle_sign_in(tmp_path, wanted=True)
+    assert stat.S_IMODE((tmp_path / server.SIGN_IN_FILE).stat().st_mode) == 0o600
+    assert server.settle_sign_in(tmp_path, wanted=False) == server.kept_sign_in(tmp_path) == ""
 
 
 def test_it_is_not_made_for_the_server_of_somebody_else(jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,7 +45,7 @@ def test_commands_and_runs_sign_in_and_others_are_refused(tmp_path: Path) -> Non
         run = up.started("colors/colors-nightly", dataset=images, limit=1)
         assert up.ended(run)["state_type"] == "COMPLETED"
         wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}))
-    kept = home(store) / sign_in.FILE
+    kept = home(store) / server.SIGN_IN_FILE
     written = [path for path in store.rglob("*") if path.is_file() and path != kept]
     assert len(written) > 10 and [path for path in written if up.auth.encode() in path.read_bytes()] == []
     assert up.auth not in done.stdout + done.stderr + told.stdout + store.with_name("store-up.log").read_text()

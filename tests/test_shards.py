@@ -14,13 +14,13 @@ from prefect.states import Scheduled
 from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
-from flows.runtime.shards import judge_in_shards
+from flows.runtime.flow_run import judge_in_shards
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import absolute
-from tasks.history.asking import query
 from tasks.history.landing import land
+from tasks.history.queries import query
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.pages.run_summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.protocols.loading import load_dataset

@@ -23,7 +23,7 @@ from tasks.judging import questions
 from tasks.judging.case import Call, Case, Chunk, FirstCalls, Leading, plan
 from tasks.judging.extension import Limit
 from tasks.judging.protocol import asked_protocol
-from tasks.ledger.protocol_keys import protocol_key
+from tasks.ledger.evaluations import protocol_key
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.records import Judgment
 from tasks.rubrics.rubric import Rubric, load_rubric

@@ -25,16 +25,16 @@ from flows.cli import main
 from tasks.errors import InputError
 from tasks.files import alone
 from tasks.history.landing import land
-from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.remote import Remote, local_cache
-from tasks.pages import index_data, sent_pages, site
-from tasks.pages.behind import LARGE, renew_behind
+from tasks.ledger.side_records import BRIDGES
+from tasks.pages import index_data, site
+from tasks.pages.background import LARGE, renew_behind
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import is_address, page_name, page_of, where
 from tasks.pages.report_page import LEFT_OUT
-from tasks.pages.sent_pages import HTML, send_pages
+from tasks.pages.site import HTML, send_pages
 from tasks.records import BudgetStop
 from tasks.report import renewed
 
@@ -380,7 +380,7 @@ def test_pages_are_sent_as_pages_and_the_index_leads_to_all_that_lie_there(machi
 
 def test_machines_that_write_it_all_the_time_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judged(one := Remote(f"file://{tmp_path}/shared", tmp_path / "one"), 1)
-    monkeypatch.setattr(sent_pages, "TIMES", 2)
+    monkeypatch.setattr(site, "TIMES", 2)
     monkeypatch.setattr(one, "fetch", lambda: ["a run that was sent meanwhile"])
     with pytest.raises(RemoteUnavailable, match="/pages is written by other machines all the time"):
         send_pages(one)
@@ -429,7 +429,7 @@ def test_an_index_loses_no_run_that_was_sent_meanwhile(tmp_path: Path, monkeypat
             send_pages(two)
         return found
 
-    monkeypatch.setattr(sent_pages, "gather_index", gather)
+    monkeypatch.setattr(site, "gather_index", gather)
     made = site.renew(one.folder, [first]).pages
     assert send_pages(one, made).evaluations == 2
     assert runs_in((tmp_path / "shared" / "pages" / "index.html").read_bytes()) == [second, first]

@@ -8,7 +8,7 @@ import numpy as np
 from tasks.extensions.controls import with_controls
 from tasks.protocols import control_rules_of
 from tasks.records import ANCHOR, PictureSource, Place, Sample
-from tasks.spending.order import chunks, in_random_order, units
+from tasks.spending.budget import chunks, in_random_order, units
 
 SIDES = {"human": PictureSource(Place("h")), "model": PictureSource(Place("m"))}
 

@@ -10,13 +10,13 @@ from factories import end, judgment, other_call, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from prefect.client.schemas.responses import DeploymentResponse
 
-from flows.runtime.at_work import ending_lines
-from tasks.endpoint import known
-from tasks.endpoint.known import endpoints
+from flows.runtime.activity import ending_lines
+from tasks.endpoint import catalog
+from tasks.endpoint.catalog import endpoints
 from tasks.history.landing import land
-from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.reading import read_start
-from tasks.spending.month import month_of
+from tasks.ledger.run_files import read_start
+from tasks.ledger.side_records import OTHER_CALLS
+from tasks.spending.budget import month_of
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +133,7 @@ def test_a_run_by_a_judge_that_has_ended_says_so_in_its_record(
     jury: Any, loopback: LoopbackJudge, prefect_server: str, monkeypatch: pytest.MonkeyPatch, ask: Any
 ) -> None:
     moved = endpoints()["openai"].model_copy(update={"address": loopback.base_url, "key": ""})
-    monkeypatch.setattr(known, "endpoints", lambda: {"openai": moved})
+    monkeypatch.setattr(catalog, "endpoints", lambda: {"openai": moved})
     judge = judged_by(loopback, **{"judge.model": "gpt-4-turbo"})
     code, _, err = jury("run", "counting", "--limit", 1, *judge)
     assert code == 0 and "The judge gpt-4-turbo (OpenAI) ended on 2026-10-23" in err

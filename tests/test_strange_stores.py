@@ -13,12 +13,12 @@ import pytest
 from factories import RUN, end, judgment, line, outcome, start, write_run
 from written_history import ask, whole_run
 
-from tasks.forgetting.plan import end_plan, keep_plan, make_plan
+from tasks.forgetting.removal import end_plan, keep_plan, make_plan
 from tasks.history.landing import land, missing
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, run_folders
-from tasks.ledger.reading import RUN as START
-from tasks.ledger.removed import tombstone_of
+from tasks.ledger.removals import tombstone_of
 from tasks.ledger.reuse import Replies, earlier_replies
+from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, run_folders
+from tasks.ledger.run_files import RUN as START
 from tasks.records import SCHEMA, BudgetStop, Judgment, RunStart
 
 OTHER = "20261121T120000-diagram-0000aa"

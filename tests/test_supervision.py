@@ -23,7 +23,7 @@ from tasks.demo.samples import drawn_samples
 
 pytestmark = pytest.mark.timeout(900)  # four starts of `jury up`, of up to a minute each on a busy machine
 NAME = "short"
-RUNNER, SERVER = "flows.runtime.runner_process", "flows.runtime.served_process"
+RUNNER, SERVER = "flows.runtime.runner_process", "flows.runtime.server_process"
 CONCURRENCY = 2
 LAST = ENDED - {"CRASHED"}
 """States that a run stays in: one that crashed is begun again."""

@@ -17,16 +17,16 @@ from pathlib import Path
 import pytest
 from served import command, environment, users_of, wait_for
 
-from flows.runtime import prepared_database
-from flows.runtime.prepared_database import DATABASE, ELSEWHERE, give, prepared
+from flows.runtime import server_process
 from flows.runtime.server import TemporaryServer
+from flows.runtime.server_process import DATABASE, ELSEWHERE, give_database, prepared_file
 from tasks.errors import InputError
 
 
 @pytest.fixture(scope="session")
 def real() -> Path:
     """The one that this version of Prefect made."""
-    return prepared()
+    return prepared_file()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def migrations(real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     """An environment without a prepared database, and migrations that take no time: this file has a line for each."""
     noted = tmp_path / "migrations"
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
-    monkeypatch.setattr(prepared_database, "MIGRATE", copying(real, noted))
+    monkeypatch.setattr(server_process, "MIGRATE", copying(real, noted))
     noted.touch()
     return noted
 
@@ -56,19 +56,19 @@ def test_what_prefect_migrates_is_private_and_holds_a_schema_and_no_row(real: Pa
 
 
 def test_what_a_killed_process_left_behind_is_cleared_away(migrations: Path) -> None:
-    left = prepared().with_suffix(".draft")
-    prepared().unlink()
+    left = prepared_file().with_suffix(".draft")
+    prepared_file().unlink()
     left.mkdir()
     (left / DATABASE).write_text("half a database")
-    assert [file.name for file in prepared().parent.iterdir()] == [prepared().name]
+    assert [file.name for file in prepared_file().parent.iterdir()] == [prepared_file().name]
     assert migrations.read_text() == "made\n" * 2
 
 
 def test_two_processes_at_once_make_it_once(real: Path, migrations: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; sys.prefix = sys.argv[1]; "
-        "from flows.runtime import prepared_database as it; it.MIGRATE = sys.argv[2]; "
-        "home = Path(sys.argv[3]); home.mkdir(); it.give(home)"
+        "from flows.runtime import server_process as it; it.MIGRATE = sys.argv[2]; "
+        "home = Path(sys.argv[3]); home.mkdir(); it.give_database(home)"
     )
     given = [str(tmp_path / "environment"), copying(real, migrations)]
     homes = [tmp_path / "one", tmp_path / "other"]
@@ -86,12 +86,12 @@ def test_where_the_environment_cannot_hold_it_the_users_cache_does(
     if folder == "no folder":
         (tmp_path / "environment").write_text("")
     else:
-        prepared().parent.chmod(0o777)
-    assert prepared().is_relative_to(tmp_path / "cache") and prepared().parent.stat().st_mode & 0o777 == 0o700
+        prepared_file().parent.chmod(0o777)
+    assert prepared_file().is_relative_to(tmp_path / "cache") and prepared_file().parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_new_home_is_given_the_prepared_database(real: Path, tmp_path: Path) -> None:
-    give(tmp_path)
+    give_database(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == [DATABASE]
     assert (tmp_path / DATABASE).read_bytes() == real.read_bytes()
     assert (tmp_path / DATABASE).stat().st_mode & 0o777 == 0o600
@@ -100,14 +100,14 @@ def test_a_new_home_is_given_the_prepared_database(real: Path, tmp_path: Path) -
 @pytest.mark.parametrize("there", [DATABASE, f"{DATABASE}-wal"])
 def test_a_home_with_a_database_or_what_is_left_of_one_keeps_it(there: str, tmp_path: Path) -> None:
     (tmp_path / there).write_text("a person's")
-    give(tmp_path)
+    give_database(tmp_path)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(there, "a person's")]
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
 def test_a_home_with_another_database_is_given_none(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "postgresql+asyncpg://127.0.0.1/prefect")
-    give(tmp_path)
+    give_database(tmp_path)
     assert [*tmp_path.iterdir()] == []
 
 
@@ -117,9 +117,9 @@ def test_a_server_begins_without_it_where_it_cannot_be_made(
 ) -> None:
     if why == "no locks":
         monkeypatch.setitem(sys.modules, "fcntl", None)
-    monkeypatch.setattr(prepared_database, "MIGRATE", "raise SystemExit(1)")
+    monkeypatch.setattr(server_process, "MIGRATE", "raise SystemExit(1)")
     (tmp_path / "home").mkdir()
-    give(tmp_path / "home")
+    give_database(tmp_path / "home")
     assert [*(tmp_path / "home").iterdir()] == []
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 from png_files import BLUE, POLICY, WHITE, file, noise, oriented
 
 from tasks.pictures import thumbnails as module
-from tasks.pictures.prepare import prepare
+from tasks.pictures.preparation import prepare
 from tasks.pictures.thumbnails import FEW, Thumbnails, made, make_waiting, place_of, waiting
 
 

@@ -20,10 +20,9 @@ from tasks.comparing.trend import (
     trend_png,
     trend_points,
 )
-from tasks.history.asking import query
 from tasks.history.landing import land
-from tasks.presentation.chart_style import Chart
-from tasks.presentation.drawing import svgs
+from tasks.history.queries import query
+from tasks.presentation.charts import Chart, svgs
 from tasks.protocols.display import Level
 from tasks.records import RunStart
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoint.usage import Usage, billed_tier, read_usage
+from tasks.endpoint.replies import Usage, billed_tier, read_usage
 
 OPENAI = {
     "prompt_tokens": 10_000,

@@ -8,15 +8,15 @@ import pytest
 from factories import LOST, RUN, TAGS, TIED, WON, end, figures, finished, image, start, write_run
 from rich.console import Console
 
-from tasks.history.asking import as_json_rows, query
 from tasks.history.landing import land, rebuild
+from tasks.history.queries import as_json_rows, query
 from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.pages.run_summary import Summary, summarize
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
-from tasks.statistics.paired import difference
+from tasks.statistics.intervals import difference
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
 

@@ -3,7 +3,7 @@
 import pytest
 from simulated_limits import LIMITS, Limits, Run, World, least_share, requests_over_calls, simulate
 
-from tasks.endpoint.window import FIRST_WINDOW, LEAST_RATE, Window
+from tasks.endpoint.gate import FIRST_WINDOW, LEAST_RATE, Window
 
 CALLS, SECONDS = 584, 0.2
 IDEAL = {"8 at once": CALLS * SECONDS * 1.05 / 8, "20 a second": CALLS / 20, "5 a second": CALLS / 5}

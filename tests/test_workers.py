@@ -31,8 +31,8 @@ from served import JURY, environment, free_port, wait_for
 from written_datasets import png, record, write_benchmark
 
 from flows.runtime.server import client_settings, own_server
-from tasks.ledger.reading import JUDGMENTS
 from tasks.ledger.remote import FETCHED
+from tasks.ledger.run_files import JUDGMENTS
 
 ROOT = Path(__file__).parents[1]
 SAMPLES, SHARDS, CHUNK = 200, 4, 16

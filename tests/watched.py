@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 
 from flows.cli import main
-from tasks.datasets.contents import read_picture, read_texts
+from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.parameters import parameters_of
 from tasks.pictures.decoding import check

@@ -10,8 +10,8 @@ from PIL import Image
 from strangers import HOSTILE
 from written_datasets import encoded
 
-from tasks.history.asking import query
 from tasks.history.landing import land
+from tasks.history.queries import query
 from tasks.records import DimensionOutcome, Judgment, Outcome
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"

@@ -2,10 +2,9 @@
 
 import click
 
-from flows.commands.messages import printable_json, say
+from flows.commands.console import Command, printable_json, say
 from flows.commands.options import json_option, store_option
-from flows.commands.sections import Command
-from tasks.history.evaluations import shared_replies
+from tasks.history.queries import shared_replies
 from tasks.labels.agreement import Agreed, Agreement, agreement
 from tasks.ledger.remote import local_cache
 from tasks.presentation import tables

@@ -6,17 +6,14 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import left_to_sync, say
+from flows.commands.console import Command, left_to_sync, say
 from flows.commands.options import store_option
-from flows.commands.sections import Command
-from tasks.comparing.alarms import Alarm, alarms, candidates_watched, newest_places
-from tasks.comparing.attribution import MovedJudge, moved_judges
+from tasks.comparing.alarms import Alarm, MovedJudge, alarms, candidates_watched, moved_judges, newest_places
 from tasks.errors import InputError
-from tasks.history.asking import held_open
 from tasks.history.landing import land
-from tasks.ledger.alarm_records import FOLDER as ALARMS
-from tasks.ledger.alarm_records import restart_baseline
+from tasks.history.queries import held_open
 from tasks.ledger.remote import remote_of, writable_folder
+from tasks.ledger.side_records import ALARMS, restart_baseline
 from tasks.parameters import FLOWS
 from tasks.text import listed, number_of
 

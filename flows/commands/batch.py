@@ -10,17 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from flows.commands.connection import answered, find_prefect, prepare_prefect
-from flows.commands.messages import say, warn
+from flows.commands.console import Command, say, warn
 from flows.commands.options import json_option, store_option
 from flows.commands.run import NOT_ALL_OK, OK, STOPPED, show_run
 from flows.commands.running import raise_fault
-from flows.commands.sections import Command
 from flows.runtime.process import ended_by_sigterm, run_async, run_to_end
-from flows.runtime.secrets import secret_block
-from flows.runtime.server import temporary_server
-from tasks.batches.checks import check_folder
-from tasks.batches.log import locked, waiting_runs
+from flows.runtime.server import answered, find_prefect, prepare_prefect, secret_block, temporary_server
+from tasks.batches.log import check_folder, locked, waiting_runs
 from tasks.errors import InputError
 from tasks.parameters import Collect
 
@@ -91,7 +87,7 @@ def _collect(folder: Path, found: list[str], as_json: bool) -> int:
 
 
 async def _cancel(store: Path, run_id: str) -> None:
-    from tasks.batches.taking_out import asking, cancel
+    from tasks.batches.results import asking, cancel
 
     with locked(store, run_id) as log:
         if log is None:
@@ -105,7 +101,7 @@ async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> 
 
     A failed check of one run does not affect the other runs.
     """
-    from tasks.batches.taking_out import looked_after
+    from tasks.batches.results import looked_after
 
     ready, unasked = list[str](), 0
     for run_id in found:

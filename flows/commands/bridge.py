@@ -8,20 +8,30 @@ from typing import Any
 
 import click
 
-from flows.commands.messages import left_to_sync, printable_json, say, warn
+from flows.commands.console import Command, left_to_sync, printable_json, say, warn
 from flows.commands.options import json_option, model_options, parse_options, store_option
-from flows.commands.sections import Command
 from flows.commands.sharing import renew_pages
-from tasks.comparing.bridge import Answers, answers_of, bridge, bridge_grid, confusion_grid, sentences
-from tasks.comparing.judges_to_bridge import Basis, basis, made_since, stored, to_ask
+from tasks.comparing.bridge import (
+    Answers,
+    Basis,
+    answers_of,
+    basis,
+    bridge,
+    bridge_grid,
+    confusion_grid,
+    made_since,
+    sentences,
+    stored,
+    to_ask,
+)
 from tasks.errors import InputError
-from tasks.history.evaluations import shared_replies
-from tasks.ledger.bridges import BRIDGES, BridgeRow
-from tasks.ledger.reading import run_folders
+from tasks.history.queries import shared_replies
 from tasks.ledger.remote import remote_of, writable_folder
+from tasks.ledger.run_files import run_folders
+from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.parameters import FLOWS, Probe
 from tasks.presentation.tables import console, grid_table
-from tasks.statistics.offsets import CANNOT_TELL, MARGIN
+from tasks.statistics.intervals import CANNOT_TELL, OFFSET_MARGIN
 from tasks.text import printable
 
 OK, STOPPED, CANNOT = 0, 2, 3
@@ -44,7 +54,7 @@ _JUDGE = {"judge__model"}
 @click.option(
     "--margin",
     type=click.FloatRange(0, 50, min_open=True),
-    default=MARGIN,
+    default=OFFSET_MARGIN,
     show_default=True,
     metavar="POINTS",
     help="Points of a scale of 100 that the history may be off by.",

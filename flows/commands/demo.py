@@ -5,13 +5,11 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from flows.commands.messages import command_line
+from flows.commands.console import Command, command_line
 from flows.commands.options import files, store_option
 from flows.commands.run import run_flow
-from flows.commands.sections import Command
-from tasks.demo.samples import GENERATED, draw_all
-from tasks.demo.scenes import MOST_PROMPTS
-from tasks.endpoint.models import recommended
+from tasks.demo.samples import GENERATED, MOST_PROMPTS, draw_all
+from tasks.endpoint.catalog import recommended
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
 from tasks.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of

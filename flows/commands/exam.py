@@ -9,17 +9,15 @@ from typing import Any
 
 import click
 
-from flows.commands.connection import find_prefect
-from flows.commands.messages import left_to_sync, printable_json, warn
+from flows.commands.console import Command, Option, left_to_sync, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
-from flows.commands.sections import Command, Option
-from flows.runtime.secrets import secret_block
-from tasks.ledger.other_calls import OTHER_CALLS
+from flows.runtime.server import find_prefect, secret_block
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.parameters import Judge, Probe
-from tasks.passport.making import calls_of, make_passport, new_passport_id
-from tasks.passport.wording import card_grid, meaning_lines, needed_failed, summary_line, told_lines
+from tasks.passport.exam import calls_of, make_passport, new_passport_id
+from tasks.passport.lines import card_grid, meaning_lines, needed_failed, summary_line, told_lines
 from tasks.presentation.tables import console, grid_table
 from tasks.text import number_of, printable
 

@@ -9,14 +9,12 @@ from typing import Any
 
 import click
 
-from flows.commands.connection import find_prefect
-from flows.commands.messages import aligned, left_to_sync, say
+from flows.commands.console import Command, aligned, left_to_sync, say
 from flows.commands.options import json_option, model_options, parse_options, store_option
-from flows.commands.sections import Command
-from flows.runtime.secrets import secret_block
-from tasks.endpoint.known import RESOURCE, Endpoint, endpoint_named, endpoints
-from tasks.ledger.other_calls import OTHER_CALLS
+from flows.runtime.server import find_prefect, secret_block
+from tasks.endpoint.catalog import RESOURCE, Endpoint, endpoint_named, endpoints
 from tasks.ledger.remote import writable_folder
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.parameters import Judge, Probe
 from tasks.text import one_line
 
@@ -54,7 +52,7 @@ async def _ask(judge: Judge, store: Path) -> int:
     from tasks.endpoint.requests import probe_request
     from tasks.parameters import FLOWS
     from tasks.protocols import display_of
-    from tasks.spending.other_calls import first_questions_noted
+    from tasks.spending.bill import first_questions_noted
 
     most_pictures = max(len(display_of(flow).sides) for flow in FLOWS)
     async with Vlm(judge, secret=secret_block) as vlm, first_questions_noted(vlm, store):

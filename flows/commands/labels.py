@@ -4,16 +4,22 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import command_line, left_to_sync, say, warn
+from flows.commands.console import Command, command_line, left_to_sync, say, warn
 from flows.commands.options import files, store_option
-from flows.commands.sections import Command
 from flows.commands.sharing import renew_pages, share_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.labels.drawing import Asked, Made, make_pages
-from tasks.labels.importing import about_no_sample, import_labels
-from tasks.ledger.label_pages import DISAGREEMENTS, FOLDER, UNIFORM
-from tasks.ledger.label_sets import LabelSet, label_folders, labels_words, read_label_set, remove_labels
+from tasks.labels.labeling import Asked, Made, about_no_sample, import_labels, make_pages
+from tasks.ledger.labels import (
+    DISAGREEMENTS,
+    LABEL_PAGES,
+    UNIFORM,
+    LabelSet,
+    label_folders,
+    labels_words,
+    read_label_set,
+    remove_labels,
+)
 from tasks.ledger.remote import local_cache, remote_of, writable_folder
 from tasks.parameters import FLOWS
 from tasks.text import number_of
@@ -66,7 +72,7 @@ def write_pages(
     pages = make_pages(folder, run, asked)
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
         if remote := remote_of(store):
-            remote.send_folder(FOLDER)
+            remote.send_folder(LABEL_PAGES)
     for place, page in zip(_targets(target, people), pages, strict=False):
         done = write_label_page(folder, page, place)
         say(f"{done.file}: {number_of(done.items, 'item')}, {done.bytes / 1e6:,.1f} MB; it opens in any browser")
@@ -114,7 +120,7 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     folder = writable_folder(store)
     with left_to_sync("pages made on other machines are missing for now"):
         if remote := remote_of(store):
-            remote.fetch_folder(FOLDER)
+            remote.fetch_folder(LABEL_PAGES)
     before = {place.name for place in label_folders(folder)}
     about = import_labels(folder, Path(file).expanduser(), flow or "", name)
     people = labels_words(about.labels, len(about.annotators))

@@ -14,8 +14,8 @@ from click.shell_completion import CompletionItem
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from flows.commands.sections import Option
-from tasks.endpoint.known import addressed
+from flows.commands.console import Option
+from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError
 from tasks.parameters import DEFAULT_STORE, OF_SHARDS, Parameters, Probe
 

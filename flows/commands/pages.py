@@ -5,12 +5,11 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import say
+from flows.commands.console import Command, say
 from flows.commands.options import files, no_pictures_option, store_option
-from flows.commands.sections import Command
 from flows.commands.sharing import push_pages, share_pages
 from tasks.errors import InputError
-from tasks.history.evaluations import find
+from tasks.history.queries import find
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.pages.page_names import where
 from tasks.pages.report_data import choose, gather

@@ -5,8 +5,8 @@ from tempfile import TemporaryDirectory
 
 import click
 
+from flows.commands.console import Command
 from flows.commands.options import files
-from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import Prompt, holdings, load_rubric, prompt_sets
@@ -84,13 +84,13 @@ def _user_message(prompt: Prompt) -> list[str]:
     A picture is shown by the length of its data URL.
     """
     # The request of the judge's client takes a second to import.
-    from tasks.datasets.contents import read_picture
+    from tasks.datasets.entries import read_picture
     from tasks.demo.samples import drawn_samples
     from tasks.judging.case import sample_texts
     from tasks.judging.protocol import picture_policy
     from tasks.judging.questions import Layout
     from tasks.parameters import parameters_of
-    from tasks.pictures.prepare import prepare
+    from tasks.pictures.preparation import prepare
     from tasks.protocols import protocol_of
     from tasks.protocols.loading import load_dataset
 

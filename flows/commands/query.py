@@ -13,10 +13,9 @@ from pathlib import Path
 import click
 from rich.cells import cell_len, set_cell_size
 
-from flows.commands.messages import GAP, aligned, column_widths, printable_json
+from flows.commands.console import GAP, Command, aligned, column_widths, printable_json
 from flows.commands.options import json_option, store_option
-from flows.commands.sections import Command
-from tasks.history import asking as history
+from tasks.history import queries as history
 from tasks.ledger.remote import local_cache
 from tasks.presentation.tables import console
 from tasks.text import one_line

@@ -6,17 +6,23 @@ from typing import Any
 
 import click
 
-from flows.commands.messages import printable_json, warn
+from flows.commands.console import Command, Group, Option, printable_json, warn
 from flows.commands.options import by_options, model_options, parse_options
 from flows.commands.running import judged
-from flows.commands.sections import Command, Group, Option
-from tasks.controls.status import red_words, status_lines
 from tasks.errors import InputError
+from tasks.judging.results import red_words, status_lines
 from tasks.ledger.remote import local_cache
-from tasks.pages.behind import page_line, thumbnails_line
-from tasks.pages.people_words import people_lines_of
-from tasks.pages.rate_tables import repeat_lines
-from tasks.pages.run_summary import Summary, beside_layout, defect_lines, failure_lines, price_lines, summarize
+from tasks.pages.background import page_line, thumbnails_line
+from tasks.pages.queries import people_lines_of
+from tasks.pages.run_summary import (
+    Summary,
+    beside_layout,
+    defect_lines,
+    failure_lines,
+    price_lines,
+    repeat_lines,
+    summarize,
+)
 from tasks.parameters import EMBEDDED, FLOWS, Parameters, at_store, parameters_of
 from tasks.presentation import tables
 from tasks.spending.quote import Quote

@@ -6,13 +6,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from flows.commands.connection import answered, prepare_prefect
-from flows.commands.messages import warn
+from flows.commands.console import warn
 from flows.runtime.process import ended_by_sigterm, first_answer, raised, run_async, run_to_end
-from flows.runtime.server import temporary_server
-from tasks.batches.checks import check_batch
+from flows.runtime.server import answered, prepare_prefect, temporary_server
+from tasks.batches.log import check_batch
 from tasks.datasets.paths import resolved
-from tasks.endpoint.known import addressed
+from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError
 from tasks.extensions import extensions_of
 from tasks.files import private_folder
@@ -87,7 +86,7 @@ async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "tuple
     """Run the flow as soon as there is a server, and do the work that needs none before that."""
     async with AsyncExitStack() as stack:
         if server := temporary_server():
-            from flows.runtime.ahead import while_it_begins
+            from flows.runtime.prefetch import while_it_begins
 
             await stack.enter_async_context(while_it_begins(server, flow, asked))
         return await _run_flow(flow, parameters, is_new=not server)

@@ -3,15 +3,12 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from flows.commands.messages import say, warn
+from flows.commands.console import say, warn
 from tasks.errors import InputError
-from tasks.labels.exchange import exchange_labels
-from tasks.ledger.alarm_records import FOLDER as ALARMS
-from tasks.ledger.bridges import BRIDGES
-from tasks.ledger.label_pages import FOLDER as LABEL_PAGES
-from tasks.ledger.other_calls import OTHER_CALLS
+from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.passports import exchange_passports
 from tasks.ledger.remote import Remote, local_cache, remote_of
+from tasks.ledger.side_records import ALARMS, BRIDGES, OTHER_CALLS
 from tasks.text import number_of
 
 
@@ -50,7 +47,7 @@ def push_pages(remote: Remote, pages: Iterable[Path] = ()) -> str:
     Raises:
         InputError, RemoteUnavailable: as in `send_pages`.
     """
-    from tasks.pages.sent_pages import send_pages
+    from tasks.pages.site import send_pages
 
     sent = send_pages(remote, pages)
     listed = number_of(sent.evaluations, "evaluation")

@@ -10,17 +10,16 @@ from pathlib import Path
 import click
 
 from flows.commands.alarms import alarm_lines
-from flows.commands.connection import answered, use_running
-from flows.commands.messages import say
+from flows.commands.console import Command, say
 from flows.commands.options import store_option
-from flows.commands.sections import Command
+from flows.runtime.server import answered, use_running
 from tasks.batches.log import progress_of, waiting_runs
 from tasks.errors import InputError
 from tasks.history.landing import missing
-from tasks.history.month import month_lines
-from tasks.ledger.reading import is_waiting, read_end, read_start, run_folders
+from tasks.history.queries import month_lines
 from tasks.ledger.remote import local_cache
-from tasks.ledger.removed import UNFINISHED
+from tasks.ledger.removals import UNFINISHED
+from tasks.ledger.run_files import is_waiting, read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
 from tasks.text import counted, number_of, one_line
 
@@ -127,7 +126,7 @@ def _show_history(store: Path) -> int:
 def _at_work() -> list[str]:
     try:
         with answered():
-            from flows.runtime.at_work import at_work
+            from flows.runtime.activity import at_work
 
             return at_work()
     except InputError as error:

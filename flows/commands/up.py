@@ -1,12 +1,10 @@
-"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner.
-
-Server and runner are children of this process. It restarts them when they end, and they end with it.
-"""
+"""`jury up` and `jury deploy`: a Prefect server of our own or another one, deployments, and a runner."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 import time
@@ -17,18 +15,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flows.commands.connection import answered
-from flows.commands.deploy import HEARTBEAT_SECONDS, register_all
+from flows.commands.console import Command, Group, command_line, say
 from flows.commands.options import files, notify_option, store_option
-from flows.commands.sections import Command
-from flows.runtime import sign_in
-from flows.runtime.lifeline import lifeline
 from flows.runtime.pages_server import serving_pages
-from flows.runtime.server import api_at, client_settings, made_home, own_server, refuse_taken, running
-from flows.runtime.supervision import Supervised, start_child
+from flows.runtime.process import Supervised, lifeline, start_child
+from flows.runtime.server import (
+    QUIET,
+    SIGN_IN_FILE,
+    answered,
+    api_at,
+    client_settings,
+    made_home,
+    own_server,
+    refuse_taken,
+    running,
+    settle_sign_in,
+)
+from tasks.endpoint.catalog import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
+from tasks.text import printable
 
 if TYPE_CHECKING:
     from flows.runtime.deployments import Deployed
@@ -85,7 +92,7 @@ def up(port: int, deployments: str, auth: bool, reset: bool, notify: str, store:
         print(f"Image Jury is up already: {server.ui}{pages} (process {server.pid} serves {place})")
         return 0
     refuse_taken(port)
-    text = sign_in.settle(place, auth)
+    text = settle_sign_in(place, auth)
     listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
     with (
@@ -93,7 +100,7 @@ def up(port: int, deployments: str, auth: bool, reset: bool, notify: str, store:
         own_server(folder, port, text) as server,
         serving_pages(folder, port + 1, text) as pages,
     ):
-        where = f" (both ask for the text in {place / sign_in.FILE})" if text else ""
+        where = f" (both ask for the text in {place / SIGN_IN_FILE})" if text else ""
         return _serve(place, listed, f"{server.ui}{where}\n  pages        {pages}", notify, reset, own=True)
 
 
@@ -135,3 +142,95 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
     return 0
+
+
+HEARTBEAT_SECONDS = 30
+"""Seconds between two heartbeats of a run."""
+LIST = "prefect.yaml"
+STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
+"""List of two deployments with comments, for users to change."""
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@notify_option
+@click.pass_context
+def deploy(context: click.Context, notify: str) -> int:
+    """Make the automations of `jury up` on the server of `PREFECT_API_URL`, where runs of work pools need them."""
+    if context.invoked_subcommand:
+        if notify:
+            raise InputError(f"--notify goes with `jury deploy` alone, not with {context.invoked_subcommand}")
+        return 0
+    api = os.environ.get("PREFECT_API_URL")
+    if not api:
+        raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")
+    os.environ.update(QUIET)
+    with answered():
+        asyncio.run(_make_automations(notify))
+    print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
+    print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
+    return 0
+
+
+@deploy.command("init", cls=Command, help=f"Write a commented {LIST} for deployments of your own.")
+@click.argument(
+    "place",
+    default=".",
+    metavar="[PATH]",
+    help=f"Folder or file to write (default: {LIST} in this folder).",
+    shell_complete=files,
+)
+def write_starter(place: str) -> int:
+    """Write the list, unless there is a file of that name; print the commands that use it."""
+    target = Path(place).expanduser()
+    target = target / LIST if target.is_dir() else target
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}: make it, or name a file in another")
+    data = STARTER.read_bytes()
+    try:
+        with target.open("xb") as file:
+            file.write(data)
+    except FileExistsError as error:
+        raise InputError(f"{target} exists already, and stays as it is: name another file") from error
+    say(f"{target} holds two deployments of drawn samples: put your dataset, judge and schedule into it, then")
+    say(f"  {command_line(f'up --deployments {shlex.quote(str(target))}')}")
+    return 0
+
+
+async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> list[str]:
+    """Prepare a server for a list, print its contents, and return the ids of the deployments to run.
+
+    Args:
+        own: the server has no other runner.
+    """
+    from flows.runtime.activity import ending_lines
+    from flows.runtime.deployments import idle_limits, left_over, on_server, register
+    from flows.runtime.runner_process import skip_late
+
+    await _make_automations(notify)
+    registered = [(deployed.title, await register(deployed, reset)) for deployed in listed]
+    there = [served.id for _, served in registered if served.id]
+    print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
+    for title, served in registered:
+        due = ", ".join(served.schedules) or ("without a schedule" if served.id else "not there")
+        print(f"    {title:<27} {printable(due)}")
+        for sentence in served.said:
+            print(f"      {printable(sentence)}")
+    deployments = await on_server()
+    for sentence in left_over(deployments, [title for title, _ in registered]):
+        print(f"    {printable(sentence)}")
+    if words := await idle_limits():
+        print(f"    {printable(words)}")
+    for words in ending_lines(deployments, today()):
+        print(f"    warning: the judge {printable(words)}")
+    if own and (late := await skip_late(there)):
+        print(f"  {late}")
+    return [*map(str, there)]
+
+
+async def _make_automations(notify: str) -> None:
+    """Make the automations of a server: notification of drops (empty: unchanged), and a mark for silent runs."""
+    from flows.runtime.deployments import notify_of_regressions, watch_for_zombies
+
+    if notify:
+        await notify_of_regressions(notify)
+    await watch_for_zombies(3 * HEARTBEAT_SECONDS)

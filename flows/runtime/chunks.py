@@ -16,12 +16,12 @@ from tasks.judge import take_over
 from tasks.judging.case import Case, Chunk
 from tasks.judging.extension import Limit
 from tasks.judging.run import Run
-from tasks.presentation.drawing import warm_up
+from tasks.presentation.charts import warm_up
 from tasks.protocols import display_of
 from tasks.protocols.protocol import last_attempts
 from tasks.records import Sample
-from tasks.spending.order import chunks
-from tasks.spending.other_calls import note_first_questions
+from tasks.spending.bill import note_first_questions
+from tasks.spending.budget import chunks
 
 MOST_TAKEN_OVER = 16
 """Most tasks of a run that aggregate samples with only reused replies: each costs the server 30 ms."""

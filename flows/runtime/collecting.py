@@ -17,14 +17,13 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_logger
 from prefect.states import Completed, Failed, Scheduled
 
-from flows.runtime.prefect_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
-from flows.runtime.secrets import secret_block
+from flows.runtime.flow_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
+from flows.runtime.server import secret_block
 from flows.runtime.session import Session, opened
 from tasks.aggregate import aggregate_sample
-from tasks.batches.checks import check_folder
-from tasks.batches.handing_in import HandingIn, Withheld, custom_id, place_of, read_cases
-from tasks.batches.log import Event, Log, begin, locked, waiting_runs
-from tasks.batches.taking_out import Replies, Written, asked_of, asking, clear, looked_after, remove
+from tasks.batches.log import Event, Log, begin, check_folder, locked, waiting_runs
+from tasks.batches.results import Replies, Written, asked_of, asking, clear, looked_after, remove
+from tasks.batches.submission import HandingIn, Withheld, custom_id, place_of, read_cases
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
@@ -33,10 +32,10 @@ from tasks.judge import write_down
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.protocol import check_prompts
 from tasks.judging.run import Run
-from tasks.ledger.reading import read_start
+from tasks.ledger.run_files import read_start
 from tasks.parameters import Collect, Parameters, at_store
 from tasks.records import Judgment, RunStart
-from tasks.spending.month import costs_of
+from tasks.spending.budget import costs_of
 from tasks.spending.prices import BATCH
 from tasks.store import store_or_warn
 from tasks.text import printable

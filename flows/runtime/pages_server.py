@@ -12,15 +12,13 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from flows.runtime import sign_in
-from flows.runtime.guard import LOOPBACK, App, Receive, Scope, Send, guarded
-from flows.runtime.served_process import further_hosts
+from flows.runtime import server
 from flows.runtime.server import HOST, listening
+from flows.runtime.server_process import LOOPBACK, App, Receive, Scope, Send, further_hosts, guarded
 from tasks.errors import InputError
-from tasks.files import open_regular, private_folder
+from tasks.files import open_regular, private_folder, remove_file, write_file
+from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of
-from tasks.pages.self_contained import HEAD_BYTES, policy_of
-from tasks.store_files import remove_file, write_file
 
 _NAME = re.compile(r"/[\w][\w.-]*\.html", re.ASCII)
 _HEADERS = {
@@ -67,7 +65,7 @@ def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
 
 def pages_app(folder: Path, auth: str) -> App:
     """Return an ASGI app that serves the pages of this folder to users who sign in."""
-    wanted = sign_in.header(auth).get("Authorization", "")
+    wanted = server.sign_in_header(auth).get("Authorization", "")
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

@@ -15,20 +15,19 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.runtime.chunks import Chunks, Work
-from flows.runtime.prefect_run import name_run
+from flows.runtime.flow_run import name_run
 from flows.runtime.session import Session
 from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
-from tasks.ledger.reading import read_judgments
+from tasks.ledger.run_files import read_judgments
 from tasks.parameters import EMBEDDED
-from tasks.presentation.markup import bullets, plain
+from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import Judgment, Sample
-from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
-from tasks.spending.month import VARIABLE
+from tasks.spending.budget import VARIABLE
 from tasks.spending.prices import TIERS, Tariff, tariff
-from tasks.spending.quote import Quote, quote_of
+from tasks.spending.quote import ENOUGH, Expected, Quote, past_replies, quote_of, seen, tries
 from tasks.store import store_or_warn
 
 PILOT = 5
@@ -123,7 +122,7 @@ def _price_of(rows: Sequence[Judgment]) -> float | None:
 
 async def _publish(found: Quote, key: str) -> None:
     """Show the quote as an artifact; a failure is only logged, because the run's message has the quote, too."""
-    text = f"# What {plain(found.flow)} will take\n\n{bullets(found.lines())}"
+    text = f"# What {plain_markdown(found.flow)} will take\n\n{bullets(found.lines())}"
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await acreate_markdown_artifact(text, key, found.sentence)

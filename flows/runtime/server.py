@@ -1,35 +1,60 @@
-"""Our Prefect servers: that of a store, found by other commands, and a temporary one, which ends with its command.
-
-A port that answers proves nothing: it may be another person's Prefect, and registering deployments there would write
-into it. A server is ours while the `jury up` that noted it holds its lock.
-"""
+"""Our Prefect servers: that of a store, a temporary one, the choice between them, sign-in and Secret blocks."""
 
 import asyncio
 import atexit
+import base64
 import contextlib
 import json
+import logging
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from flows.runtime import sign_in
-from flows.runtime.lifeline import UP, is_locked, lifeline
-from flows.runtime.prepared_database import DATABASE, is_prepared
-from flows.runtime.served_process import TEMPORARY
-from flows.runtime.supervision import Supervised, start_child
+from flows.runtime.process import UP, Supervised, is_locked, lifeline, start_child
+from flows.runtime.server_process import DATABASE, TEMPORARY, is_prepared
 from tasks.endpoint.api_keys import key_names
-from tasks.errors import InputError
+from tasks.errors import InputError, first_of
 from tasks.files import private_folder, read_regular
+from tasks.text import one_line
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
+
+SIGN_IN_FILE = "auth"
+
+
+def kept_sign_in(home: Path) -> str:
+    """Return the text that signs in to the server of this home; "": none is needed."""
+    with suppress(OSError, UnicodeDecodeError):
+        return (home / SIGN_IN_FILE).read_text(encoding="ascii").strip()
+    return ""
+
+
+def settle_sign_in(home: Path, wanted: bool) -> str:
+    """Keep a text that signs in, the same as before if there is one, and return it; remove it if none is wanted."""
+    if not wanted:
+        (home / SIGN_IN_FILE).unlink(missing_ok=True)
+        return ""
+    if not kept_sign_in(home):
+        (home / SIGN_IN_FILE).unlink(missing_ok=True)
+        with os.fdopen(os.open(home / SIGN_IN_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"jury:{secrets.token_urlsafe(24)}\n")
+    return kept_sign_in(home)
+
+
+def sign_in_header(text: str) -> dict[str, str]:
+    """Return the header that Prefect's server checks; empty without a text."""
+    return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"} if text else {}
+
 
 HOST = "127.0.0.1"
 NOTE = "server.json"
@@ -129,7 +154,7 @@ class PrefectServer:
             arguments = [str(number), *([TEMPORARY] if self._temporary else [])]
             environment = _environment(self._home, self.port, self._auth, self._temporary)
             process = start_child(
-                self.log, "flows.runtime.served_process", *arguments, env=environment, pass_fds=[number]
+                self.log, "flows.runtime.server_process", *arguments, env=environment, pass_fds=[number]
             )
         if not self._temporary:
             note = {"port": self.port, "pid": process.pid, "lock": os.environ.get(UP, "")}
@@ -153,7 +178,7 @@ def running(store: Path) -> Server | None:
         server = TypeAdapter(Server).validate_json(read_regular(home(store) / NOTE, MOST_OF_NOTE))
     except (InputError, OSError, ValidationError):
         return None
-    return server._replace(auth=sign_in.kept(home(store))) if is_locked(Path(server.lock)) else None
+    return server._replace(auth=kept_sign_in(home(store))) if is_locked(Path(server.lock)) else None
 
 
 def made_home(store: Path) -> Path:
@@ -288,3 +313,106 @@ def is_alone(client: "PrefectClient") -> bool:
     from prefect.client.base import ServerType
 
     return temporary_server() is not None or client.server_type == ServerType.EPHEMERAL
+
+
+async def secret_block(block: str) -> str:
+    """Return the text in a Secret block.
+
+    Raises:
+        LookupError: there is none, in words that go on from "… and".
+    """
+    if not _server_at_hand():
+        raise LookupError(f"no Prefect server to ask for the Secret block {block}: PREFECT_API_URL is not set")
+    from prefect.blocks.system import Secret
+    from prefect.exceptions import ObjectNotFound
+
+    try:
+        value = (await Secret.aload(block)).value.get_secret_value()  # pyright: ignore
+    except Exception as error:  # any fault of a block, of a server, or of the way to it
+        if isinstance(error.__cause__, ObjectNotFound):
+            raise LookupError(f"the Prefect server has no Secret block {block}") from None
+        # The words of a ValueError may quote the text in the block.
+        words = type(error).__name__ if isinstance(error, ValueError) else one_line(str(error))
+        raise LookupError(f"the Prefect server gives no Secret block {block}: {words}") from None
+    if not isinstance(value, str):
+        raise LookupError(f"the Secret block {block} holds JSON, where a key is a string")
+    return value
+
+
+def _server_at_hand() -> bool:
+    if os.environ.get("PREFECT_API_URL"):
+        return True
+    if "prefect" not in sys.modules:
+        return False
+    from prefect.context import FlowRunContext
+
+    return FlowRunContext.get() is not None
+
+
+_SILENT = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL"}
+"""Settings that keep Prefect from printing on a terminal; commands print the messages that people need."""
+_VARIABLE = "PREFECT_API_URL"
+_OF_JURY_UP: set[str] = set()
+"""Values that this program gave the variable because it found a `jury up` there; no user set them."""
+
+
+def use_running(store: Path) -> Server | None:
+    """Use the server of this store's `jury up` for Prefect in this process, and return it, if there is one."""
+    server = running(store)
+    if server:
+        os.environ.update(client_settings(server.api, server.auth))
+        _OF_JURY_UP.add(server.api)
+    return server
+
+
+def find_prefect(store: Path) -> bool:
+    """Set the environment that Prefect reads while it is imported: no output, and the server of `jury up` if it runs.
+
+    Returns:
+        Whether Prefect has a server, or is imported already.
+    """
+    logging.raiseExceptions = False  # a log record that a stopped server cannot take is no error
+    for name, value in {**QUIET, **_SILENT}.items():
+        os.environ.setdefault(name, value)
+    return _VARIABLE in os.environ or "prefect" in sys.modules or use_running(store) is not None
+
+
+def prepare_prefect(store: Path) -> None:
+    """Connect Prefect to an available server, or start a temporary one with a home of its own under the store.
+
+    The temporary server is still starting on return. Its first user waits for it.
+    """
+    if find_prefect(store):
+        return
+    place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
+    os.environ["PREFECT_HOME"] = str(place)
+    # Windows has neither process groups nor sockets that a child can inherit, so Prefect starts its own server there.
+    if os.name != "posix":
+        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
+        return
+    private_folder(place)
+    begin_temporary(place)
+
+
+@contextmanager
+def answered() -> Generator[None]:
+    """Turn the error of a Prefect server that does not answer into an InputError, since the user can fix that.
+
+    Raises:
+        InputError: the server cannot be reached, or refuses.
+    """
+    import httpx
+
+    try:
+        yield
+    except Exception as error:
+        first = first_of(cast("ExceptionGroup[Exception]", error)) if isinstance(error, ExceptionGroup) else error
+        reason = first if isinstance(first, httpx.HTTPError) else first.__cause__
+        api = os.environ.get(_VARIABLE)
+        if not api or not isinstance(reason, httpx.HTTPError):
+            raise
+        if api in _OF_JURY_UP:
+            raise InputError(f"the server of `jury up` at {api} does not answer; start it again: {reason}") from error
+        if own := temporary_server():
+            raise InputError(f"the temporary Prefect server has ended; its last words are in {own.log}") from error
+        raise InputError(f"the Prefect server of PREFECT_API_URL, {api}, does not answer: {reason}") from error

@@ -10,9 +10,9 @@ from pathlib import Path
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.runtime.ahead import judge_client
 from flows.runtime.chunks import Chunks
-from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
+from flows.runtime.flow_run import is_scheduled, log_start, name_run, own_run, results_key
+from flows.runtime.prefetch import judge_client
 from flows.runtime.progress import Progress
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
@@ -22,7 +22,7 @@ from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, start_run
 from tasks.judging.run import Run
 from tasks.ledger.remote import remote_of, writable_folder
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.pages.artifact import begin_chart
 from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails

@@ -11,13 +11,11 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.runtime.given import Raw, given
-from flows.runtime.prefect_run import own_run, results_key, tell_in_sentences
+from flows.runtime.flow_run import Raw, given, judge_in_shards, own_run, put_together, results_key, tell_in_sentences
 from flows.runtime.process import noting_end
-from flows.runtime.shards import judge_in_shards, put_together
-from tasks.batches.checks import check_batch
+from tasks.batches.log import check_batch
 from tasks.datasets.paths import resolved
-from tasks.endpoint.known import addressed
+from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, first_of
 from tasks.parameters import Parameters, at_store
 from tasks.text import printable

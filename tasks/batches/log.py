@@ -1,4 +1,4 @@
-"""Log of a run's batches: `batches.jsonl` in its ledger folder; the files of a batch are in `<store>/batches/`."""
+"""Log of a run's batches, and the refusal of stores and shards that do not work with one."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,11 +10,32 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tasks.files import alone_at_once, keep_private
-from tasks.ledger.reading import BATCHES, END, folder, parse_row, validate_row, whole_lines
-from tasks.ledger.writing import append_line, line_of
+from tasks.errors import InputError
+from tasks.files import alone_at_once, keep_private, write_file
+from tasks.ledger.remote import is_remote
+from tasks.ledger.run_files import BATCHES, END, append_line, folder, line_of, parse_row, validate_row, whole_lines
+from tasks.parameters import Parameters
 from tasks.records import SCHEMA, BudgetStop, Record
-from tasks.store_files import write_file
+from tasks.spending.prices import BATCH
+
+
+def check_batch(asked: Parameters) -> None:
+    """Raise InputError for a batch if more than one machine could collect its replies."""
+    if asked.judge.service_tier != BATCH:
+        return
+    where = f"the store is {asked.store}" if is_remote(asked.store) else f"shards is {asked.shards}"
+    if is_remote(asked.store) or asked.shards > 1:
+        raise InputError(
+            f"judge.service_tier is 'batch', and {where}: one machine hands a batch in and takes it in again. Give "
+            "a folder as the store and no shards, or leave judge.service_tier out, which is the standard price"
+        )
+
+
+def check_folder(store: str) -> None:
+    """Raise InputError for a store in a bucket, where no run waits."""
+    if is_remote(store):
+        raise InputError(f"{store} is no folder: runs wait for batches in a store that is a folder of this machine")
+
 
 LOCK, PROGRESS = "lock", "progress.json"
 

@@ -7,18 +7,16 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
-from tasks.comparing.compare import Comparison, NotAlike, compare, series_of
+from tasks.comparing.comparison import Comparison, NotAlike, compare, series_of
 from tasks.comparing.wording import difference_grid, notes
-from tasks.controls.status import control_rate, red_words
 from tasks.errors import InputError
-from tasks.history.asking import one_opening, query
-from tasks.history.evaluations import Evaluation, find
-from tasks.presentation.markup import bullets, plain, table
+from tasks.history.queries import Evaluation, find, one_opening, query
+from tasks.judging.results import control_rate, red_words
+from tasks.presentation.tables import bullets, markdown_table, plain_markdown
 from tasks.presentation.wording import signed
 from tasks.protocols import protocol_of
 from tasks.records import Record
-from tasks.statistics.intervals import ENOUGH, FEWEST, interval, proportion
-from tasks.statistics.paired import Difference
+from tasks.statistics.intervals import ENOUGH, FEWEST, Difference, interval, proportion
 from tasks.text import listed, number_words
 
 Decision = Literal["passes", "fails", "cannot tell"]
@@ -214,10 +212,10 @@ def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: boo
 
 def markdown(gate: Gate) -> str:
     """Return the decision with its figures, its doubts, the table of differences, and the runs behind it."""
-    parts = [f"### {gate.flow}, {plain(gate.candidate)}: {gate.decision}", _sentence(gate), *_marked(gate)]
+    parts = [f"### {gate.flow}, {plain_markdown(gate.candidate)}: {gate.decision}", _sentence(gate), *_marked(gate)]
     if gate.comparison:
         grid = difference_grid(gate.comparison.rows, gate.flow)
-        parts.append(table(grid.header, [[plain(cell) for cell in line] for line in grid.lines]))
+        parts.append(markdown_table(grid.header, [[plain_markdown(cell) for cell in line] for line in grid.lines]))
     read_by = notes(gate.comparison) if gate.comparison else []
     return "\n\n".join([*parts, bullets([*_runs(gate), *read_by, CAVEAT])])
 
@@ -225,11 +223,15 @@ def markdown(gate: Gate) -> str:
 def _sentence(gate: Gate) -> str:
     decimals, units = protocol_of(gate.flow).decimals, protocol_of(gate.flow).unit
     if gate.found is None:
-        return f"{plain(gate.candidate)} and {plain(gate.against)} do not compare."
+        return f"{plain_markdown(gate.candidate)} and {plain_markdown(gate.against)} do not compare."
     found, write = gate.found, signed if gate.against else number_words
     value, low, high, bound = (write(each, decimals) for each in (found.value, found.low, found.high, found.bound))
     between = f"[{low}, {high}]" if found.low is not None else "(no interval)"
-    whose = f"{plain(gate.candidate)} against {plain(gate.against)}" if gate.against else f"{plain(gate.candidate)}"
+    whose = (
+        f"{plain_markdown(gate.candidate)} against {plain_markdown(gate.against)}"
+        if gate.against
+        else f"{plain_markdown(gate.candidate)}"
+    )
     return f"{whose}: {value} {between}, n = {found.n} {units}; {_rule(gate, bound)}."
 
 
@@ -244,7 +246,7 @@ def _rule(gate: Gate, bound: str) -> str:
 
 
 def _marked(gate: Gate) -> Iterator[str]:
-    yield from (f"**{plain(words)}**" for words in gate.warnings)
+    yield from (f"**{plain_markdown(words)}**" for words in gate.warnings)
     if gate.unsure:
         yield "Reasons for no decision:"
         yield bullets(line for words in gate.unsure for line in words.splitlines())

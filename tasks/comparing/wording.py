@@ -1,19 +1,78 @@
-"""Paired comparisons in words and as a table: the same for a terminal, an artifact and a notification."""
+"""Comparisons in words and tables: of pairs, of two layouts, and of a scheduled run with its past."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from tasks.comparing.layout_words import agreement_notes
+from tasks.endpoint.catalog import known_at
+from tasks.errors import InputError
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
-from tasks.protocols import protocol_of
-from tasks.statistics.intervals import FEWEST
-from tasks.statistics.paired import FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
+from tasks.protocols import display_of, protocol_of
+from tasks.records import RunStart
+from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
 from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
-    from tasks.comparing.compare import Change, Comparison, Row, Side
+    from tasks.comparing.alarms import Watched
+    from tasks.comparing.comparison import Change, Comparison, Row, Side
+    from tasks.labels.agreement import Agreed, Agreement
+
+COMPARE = "`jury compare RUN {run} --across layout`, RUN in the published layout, shows how far both layouts agree"
+
+
+def layout_lines(protocol: Mapping[str, str], run_id: str, tokens_in: int, tokens_cached: int) -> list[str]:
+    """Return lines shown beside the scores of a run in the shared layout; empty for another layout.
+
+    Args:
+        tokens_in: input tokens of the calls made; `tokens_cached` of them were read from a cache.
+    """
+    if "layout" not in protocol:
+        return []
+    cached = cached_words(tokens_in, tokens_cached, protocol.get("endpoint", ""))
+    return [f"layout shared: {cached}", f"layout shared: {COMPARE.format(run=run_id)}"]
+
+
+def cached_words(tokens_in: int, tokens_cached: int, endpoint: str) -> str:
+    """Describe the share of the input that the judge read from its cache; for none, add the endpoint's rule."""
+    if not tokens_in:
+        return "no input tokens were reported"
+    if not tokens_cached:
+        known = known_at(endpoint)
+        rule = f" ({known.title}: {known.caching})" if known and known.caching else ""
+        return f"the judge reported none of {tokens_in:,} input tokens as read from a cache{rule}"
+    share = tokens_cached / tokens_in
+    return f"{share:.0%} of {tokens_in:,} input tokens were read from the judge's cache"
+
+
+def layouts_grid(found: "Sequence[Agreement]") -> Grid:
+    """Tabulate the agreement of two layouts, beside that of the published one with itself.
+
+    Args:
+        found: agreement of the layouts, then that of two runs in the published one, if there is any.
+    """
+    both, *twice = [{each.question: each for each in one.questions} for one in found]
+    header = ["", "n", "equal", "kappa", *["n", "published\ntwice", "kappa"] * bool(twice)]
+    lines = [
+        [question, *(words for side in (both, *twice) for words in _cells(side.get(question)))] for question in both
+    ]
+    return Grid(header, lines)
+
+
+def _cells(each: "Agreed | None") -> list[str]:
+    return [str(each.n), each.equal_words, each.kappa_words] if each else ["0", "–", "–"]
+
+
+def agreement_notes(found: "Sequence[Agreement]") -> list[str]:
+    """Return notes on reading the table of agreement; empty if there is none."""
+    if not found:
+        return []
+    others = [f"Published twice: {one.a.name} and {one.b.name}." for one in found[1:]]
+    alone = "A second run in the published layout (`--reuse-hours 0`) would show how far that agrees with itself."
+    return ["Agreement: the same answers, all candidates together.", *(others or [alone])]
+
 
 LONGEST_NAME = 40
 LONGEST_ID = 24
@@ -154,3 +213,37 @@ def _changed(change: "Change", decimals: int) -> str:
     moved = ", ".join(f"{name} {signed(value, decimals)}" for name, value in change.moved.items())
     scores = f"{change.before:.{decimals}f} → {change.after:.{decimals}f}"
     return f"{one_line(change.sample_id, LONGEST_ID)}  {scores}" + (f"  ({moved})" if moved else "")
+
+
+MOST_COMPARED = 20
+"""Most candidates that are compared with themselves."""
+
+
+class Past(NamedTuple):
+    """Earlier results shown beside a scheduled run."""
+
+    since: "Sequence[Comparison]" = ()
+    """Comparisons with the last comparable evaluation, a candidate each; empty: there is none."""
+    trend: bytes = b""
+    """A PNG; empty if there is no earlier run, the history cannot be read, or the chart cannot be drawn."""
+    watched: "Watched | None" = None
+    """State of the candidates; None: the history cannot be read, so the next run reports a drop."""
+
+
+def look_back(store: Path, start: RunStart) -> Past:
+    """Return the past of a finished evaluation. Runs that the history lacks are loaded: one may be a drop."""
+    # These load DuckDB, which takes long.
+    from tasks.comparing.alarms import watched
+    from tasks.comparing.comparison import since_last
+    from tasks.comparing.trend import trend_png, trend_points
+    from tasks.history.landing import land
+
+    past = Past()
+    with suppress(InputError):
+        land(store)
+        past = past._replace(watched=watched(store, start.run_id))
+        past = past._replace(since=since_last(store, start.run_id, MOST_COMPARED))
+    # A drop is reported even if the trend cannot be drawn.
+    with suppress(InputError, RuntimeError):
+        past = past._replace(trend=trend_png(trend_points(store, start), display_of(start.flow).level))
+    return past

@@ -1,21 +1,298 @@
-"""PaperBananaBench folders: their samples, each paired with every candidate's figure."""
+"""PaperBananaBench folders, each sample paired with the figures of every candidate."""
 
 import json
-from collections.abc import Collection
-from dataclasses import replace
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from tasks.datasets.entries import Entry, Layout, Loaded, read_entry, uncut
-from tasks.datasets.folders import Folder
-from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
-from tasks.datasets.rows import TABLES, find_rows
-from tasks.demo.labels import KINDS, LABELS
-from tasks.errors import InputError, Problems
+from tasks.datasets.entries import Entry, Layout, Loaded, absence, id_fault, in_record, read_entry, uncut
+from tasks.datasets.paths import NO_PICTURE, Folder, is_url, plain_name
+from tasks.datasets.rows import TABLES, Row, find_rows
+from tasks.demo.defects import KINDS, LABELS
+from tasks.errors import Habitual, InputError, Problems
 from tasks.files import read_regular, real_place
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource
-from tasks.text import listed
+from tasks.text import kind, listed, quoted
+
+USUAL_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif")
+PICTURE_ENDINGS = (
+    *USUAL_ENDINGS,
+    *(".tif", ".tiff", ".bmp", ".pdf", ".svg", ".eps", ".ps", ".heic", ".heif", ".jxl", ".jp2"),
+)
+"""Endings of files that count as pictures, whether or not this machine has a reader for them."""
+
+NAMED = "eval_image_field"
+"""Key of a result record that names the key of the picture to judge."""
+ROUNDS = "max_critic_rounds"
+"""Key for the number of critic rounds, if the generator records it."""
+USUAL_ROUNDS = 3
+"""Default number of PaperBanana's critic rounds."""
+
+_STAGES = {
+    "vanilla": "vanilla_{flow}_base64_jpg",
+    "planner": "target_{flow}_desc0_base64_jpg",
+    "stylist": "target_{flow}_stylist_desc0_base64_jpg",
+    "polished": "polished_{flow}_base64_jpg",
+}
+_BEFORE_THE_CRITIC = ("planner", "stylist")
+"""Stages before the first critic round, in order."""
+_CRITIC = "target_{flow}_critic_desc{round}_base64_jpg"
+_SUGGESTIONS = "target_{flow}_critic_suggestions{round}"
+_OF_A_ROUND = "target_{flow}_critic_(?:desc|suggestions)([0-9]+)(?:_.*)?"
+_CONTENT = re.compile(r"\W*no changes? (?:(?:is|are) )?(?:needed|required|necessary)\W*", re.IGNORECASE)
+
+Pictures = dict[str, PictureSource]
+"""Sample id -> Model picture."""
+
+_Named = defaultdict[str, list[tuple[str, Path]]]
+"""Plain name -> the names that it comes from, each with its file."""
+
+
+class Carried(NamedTuple):
+    """An earlier stage whose picture is used for a stage that the generator had no reason to make."""
+
+    stage: str
+    due: bool
+    """True if the generator had such a round, by its record or by the default number of rounds."""
+
+
+@dataclass
+class _Held:
+    """Keys and needless stages found in the records of a file."""
+
+    keys: set[str] = field(default_factory=set[str])
+    needless: set[str] = field(default_factory=set[str])
+    """Stages of the generator to which an earlier picture was carried."""
+
+
+def preferred(paths: Iterable[Path]) -> list[Path]:
+    """Return the files of one picture that count: a program that writes a PDF beside each PNG made one picture."""
+    found = list(paths)
+    return [path for path in found if path.suffix.lower() in USUAL_ENDINGS] or found
+
+
+def read_results(
+    path: Path,
+    flow: str,
+    stages: Sequence[str],
+    ids: Collection[str],
+    problems: Problems,
+    within: tuple[str, ...] = (),
+) -> dict[str, Pictures]:
+    """Return stage -> Model pictures of these samples; without stages, one entry '' for the pictures named by records.
+
+    A stage that a content critic made needless gets the last picture before it, marked with its stage. Problems are
+    records without a usable id, of unknown samples or with repeated ids, and pictures that are not text or have no
+    reader. So are stages that no record has, unless a picture was carried to them.
+    """
+    keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
+    found: dict[str, Pictures] = {stage: {} for stage in keys}
+    held, met = _Held(), dict[str, str]()
+    for row in find_rows(path, problems, within):
+        held.keys |= row.values.keys()
+        sample_id = _result_id(row, ids, met, problems)
+        for stage, key in keys.items() if sample_id else ():
+            found[stage][sample_id] = _stage_picture(row, stage, flow, held, problems) or _result_picture(
+                row, key, problems
+            )
+    _check_held(path, flow, keys, held, problems)
+    absent = PictureSource(problem=f"{NO_PICTURE}{path.name} has no record of this sample")
+    return {stage: dict.fromkeys(ids, absent) | pictures for stage, pictures in found.items()}
+
+
+def read_picture_folder(
+    folder: Path, ids: Collection[str], problems: Problems, warnings: list[str], followed: Sequence[str] = ()
+) -> Pictures:
+    """Read the Model pictures of these samples from a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
+
+    An exact name wins over one that matches after Unicode normalization. Problems are several pictures of the same
+    rank, a name that differs from an id only in case, a picture without a reader, and a folder without any sample's
+    picture. Pictures of unknown samples are a warning.
+    """
+    root, named = Folder(folder, followed), _Named(list)
+    for name, path in _named_pictures(root.root):
+        named[plain_name(name)].append((name, path))
+    pictures = {one: _one_picture(one, named, root, problems) for one in ids}
+    _check_cases(ids, named, root, problems)
+    if unknown := sorted(named.keys() - {plain_name(one) for one in ids}):
+        warnings.append(f"{folder.name} holds pictures of no sample: {listed(unknown)}")
+    if len(unknown) == len(named):
+        problems.add(
+            str(folder), f"holds no <id>.png (or .jpg …) and no <id>/final_output.png for any of {listed(ids, 3)}"
+        )
+    return pictures
+
+
+def _result_id(row: Row, ids: Collection[str], met: dict[str, str], problems: Problems) -> str:
+    """Return the sample id of a record; empty, with a problem noted, if it has none that is valid.
+
+    Args:
+        met: id -> first record with it; this record is added.
+    """
+    sample_id = row.values.get("id")
+    fault = id_fault(sample_id)
+    if not fault and sample_id not in ids:
+        fault = InputError(f"id {quoted(str(sample_id))} is not in the dataset")
+    elif not fault and met.setdefault(str(sample_id), row.where) != row.where:
+        fault = InputError(f"id {sample_id!r} is already in {met[str(sample_id)]}: keep one of them")
+    if fault:
+        problems.add(row.where, fault)
+    return "" if fault else str(sample_id)
+
+
+def _stage_picture(row: Row, stage: str, flow: str, held: _Held, problems: Problems) -> PictureSource | None:
+    """Return the picture that is carried forward to a stage without one; None if there is nothing to carry."""
+    if not stage or row.values.get(stage_key(stage, flow)) or not (found := carried(row.values, stage, flow)):
+        return None
+    held.needless |= {stage} if found.due else set()
+    return replace(_result_picture(row, stage_key(found.stage, flow), problems), carried_from=found.stage)
+
+
+def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
+    """Return the picture under a key or, if the key is empty, under the key that the record names."""
+    text = _text_under(row, key or NAMED, problems)
+    if isinstance(text, PictureSource):
+        return text
+    if not key:
+        return _result_picture(row, text, problems)
+    try:
+        if is_url(text):
+            raise Habitual(f"key {key!r} holds a URL, and no URL is fetched: it must hold the picture", "URLs")
+        return in_record(row, key, text)
+    except InputError as error:
+        problems.add(row.where, error)
+        return PictureSource(problem=str(error))
+
+
+def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
+    """Return the text under a key, or the reason for a missing picture; any other type is a problem."""
+    value = row.values.get(key)
+    if absent := absence(row, key):
+        return absent
+    if isinstance(value, str):
+        return value
+    problems.add(row.where, f"{quoted(key)} is {kind(value)}, must be text or null")
+    return PictureSource(problem=f"{NO_PICTURE}key {quoted(key)} is {kind(value)} in {row.where}")
+
+
+def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, problems: Problems) -> None:
+    stages = stages_among(held.keys, flow)
+    if held.keys and "" in keys and NAMED not in held.keys:
+        problems.add(path.name, f"no record names its picture in {NAMED!r}: choose a stage, the file holds {stages}")
+    for stage, key in keys.items():
+        if held.keys and stage and key not in held.keys and stage not in held.needless:
+            problems.add(path.name, f"no record holds stage {stage!r} (key {key!r}), the file holds {stages}")
+
+
+def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield id and file of each picture that a generator may have left."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in PICTURE_ENDINGS and (path.is_file() or path.is_symlink()):
+            yield path.stem, path
+        for ending in PICTURE_ENDINGS if path.is_dir() else ():
+            if (file := path / f"final_output{ending}").is_file() or file.is_symlink():
+                yield path.name, file
+
+
+def _one_picture(sample_id: str, named: _Named, folder: Folder, problems: Problems) -> PictureSource:
+    alike = named.get(plain_name(sample_id), [])
+    paths = preferred([path for name, path in alike if name == sample_id] or [path for _, path in alike])
+    if not paths:
+        return PictureSource(problem=f"{NO_PICTURE}{folder.root} holds no {sample_id}.png and no final_output of it")
+    if len(paths) > 1:
+        names = listed(str(path.relative_to(folder.root)) for path in paths)
+        problems.add(folder.root.name, f"sample {sample_id!r} has several pictures, {names}: keep one")
+    try:
+        return folder.at(paths[0])
+    except InputError as error:
+        problems.add(folder.root.name, error)
+        return PictureSource(problem=str(error))
+
+
+def _check_cases(ids: Collection[str], named: _Named, folder: Folder, problems: Problems) -> None:
+    """Note samples without a picture if the name of an unknown picture differs from their id only in case."""
+    unknown = {name.casefold(): name for name in named.keys() - {plain_name(one) for one in ids}}
+    for one in ids:
+        other = unknown.get(plain_name(one).casefold())
+        if other and plain_name(one) not in named:
+            path = named[other][0][1].relative_to(folder.root)
+            problems.add(folder.root.name, f"{path} differs from sample {one!r} only in case: rename it")
+
+
+def stage_key(stage: str, flow: str) -> str:
+    """Return the key of a stage's picture in a result record. Raises InputError if the stage does not exist."""
+    if stage in _STAGES:
+        return _STAGES[stage].format(flow=flow)
+    if (number := _round(stage)) is not None:
+        return _CRITIC.format(flow=flow, round=number)
+    raise InputError(f"stage {stage!r} does not exist, allowed are {', '.join(_STAGES)}, critic0, critic1, …")
+
+
+def stages_among(keys: Collection[str], flow: str) -> str:
+    """List the stages whose pictures are stored under some of these keys."""
+    return listed(sorted(filter(None, (_stage_of(key, flow) for key in keys))))
+
+
+def carried(record: Mapping[str, object], stage: str, flow: str) -> Carried | None:
+    """Return the last picture before a round that a content critic made needless; None without evidence of such an end.
+
+    One kind of evidence is a critic who reports, in that round or before, that no changes are needed. The other is a
+    record that names the picture of an earlier stage as its last and contains nothing of a later round. PaperBanana
+    leaves both behind. A failed round leaves its text without a picture. A round beyond the critic's number of rounds
+    was never due.
+    """
+    number, rounds = _round(stage), record.get(ROUNDS)
+    if number is None or (isinstance(rounds, int) and number >= rounds):
+        return None
+    due = isinstance(rounds, int) or number < USUAL_ROUNDS
+    if (content := _content_round(record, number, flow)) is not None:
+        last = _pictured(record, content, flow)[-1:]
+        return Carried(last[0], due) if last else None
+    named = _stage_of(str(record.get(NAMED)), flow)
+    if named in _pictured(record, number, flow) and _last_round(record, flow) <= _ordinal(named):
+        return Carried(named, due)
+    return None
+
+
+def _round(stage: str) -> int | None:
+    """Return the number of a critic round; None for another stage."""
+    found = re.fullmatch(r"critic([0-9]{1,4})", stage)
+    return int(found[1]) if found else None
+
+
+def _ordinal(stage: str) -> int:
+    found = _round(stage)
+    return -1 if found is None else found
+
+
+def _stage_of(key: str, flow: str) -> str:
+    """Return the stage whose picture is stored under a key; empty if the key belongs to no stage."""
+    if critic := re.fullmatch(_CRITIC.format(flow=flow, round="([0-9]+)"), key):
+        return f"critic{critic[1]}"
+    return next((stage for stage, pattern in _STAGES.items() if pattern.format(flow=flow) == key), "")
+
+
+def _content_round(record: Mapping[str, object], last: int, flow: str) -> int | None:
+    """Return the first round, up to `last`, in which the critic reported that no changes are needed."""
+    said = (str(record.get(_SUGGESTIONS.format(flow=flow, round=number), "")) for number in range(last + 1))
+    return next((number for number, words in enumerate(said) if _CONTENT.fullmatch(words)), None)
+
+
+def _pictured(record: Mapping[str, object], number: int, flow: str) -> list[str]:
+    """Return the stages before a round that have a picture, in order."""
+    stages = [*_BEFORE_THE_CRITIC, *(f"critic{earlier}" for earlier in range(number))]
+    return [stage for stage in stages if record.get(stage_key(stage, flow))]
+
+
+def _last_round(record: Mapping[str, object], flow: str) -> int:
+    """Return the last round with any key in the record, even one that is null; -1: none."""
+    met = (re.fullmatch(_OF_A_ROUND.format(flow=flow), key) for key in record)
+    return max((int(found[1]) for found in met if found), default=-1)
+
 
 MANIFESTS = (*TABLES, ".jsonl", ".ndjson")
 """Endings of files that may be manifests, which are not part of a benchmark."""

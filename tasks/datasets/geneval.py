@@ -1,21 +1,275 @@
-"""GenEval's image folders: `00012/metadata.jsonl` and `00012/samples/0003.png`, and the list of the prompts."""
+"""Text-to-image prompts with the images of each candidate, also from GenEval's folders, and missing images."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
-from tasks.datasets.coverage import Asked, Generated, Image, covered, read_asked
-from tasks.datasets.folders import Folder
-from tasks.datasets.json_records import LONGEST, json_object
-from tasks.datasets.model_outputs import PICTURE_ENDINGS, preferred
-from tasks.datasets.paths import is_allowed
-from tasks.datasets.rows import Row, find_rows
+from pydantic import BaseModel, Field, StrictInt, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from tasks.datasets.benchmark import PICTURE_ENDINGS, preferred
+from tasks.datasets.entries import Entry, clean_text
+from tasks.datasets.paths import NO_PICTURE, Folder, is_allowed
+from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular, real_place
-from tasks.parameters import RubricParameters
-from tasks.records import Place
-from tasks.text import listed
+from tasks.parameters import T2I, RubricParameters
+from tasks.records import PictureSource, Place, Requirement, Sample
+from tasks.rubrics.rubric import tags_of
+from tasks.text import kind, listed, one_line, well_formed
+
+_TEXTS = {"prompt": "prompt"}
+NONE = "none"
+"""Image name in the sample id of a prompt without images."""
+
+
+_POSITION = (
+    "[relation, index of another entry of include from 0], the relation one of left of, right of, above and below"
+)
+
+
+class Asked(NamedTuple):
+    """A prompt, its place in a file, and the objects that it asks for."""
+
+    where: str
+    """File and row, for messages."""
+    place: Place
+    tag: str
+    prompt: str
+    """Prompt text as the judge reads it."""
+    required: tuple[Requirement, ...]
+    excluded: tuple[Requirement, ...]
+    notes: tuple[str, ...]
+
+
+class _Excluded(BaseModel, extra="forbid"):
+    """An entry of `exclude`; GenEval uses no other keys there."""
+
+    name: str = Field(alias="class", min_length=1, description="the name of an object")
+    count: StrictInt = Field(ge=1, description="a whole number from 1")
+
+
+class _Included(_Excluded):
+    """An entry of `include`. Null means an absent key, since Parquet cannot leave one out."""
+
+    color: str | None = Field(default=None, description="the name of a color")
+    position: tuple[Literal["left of", "right of", "above", "below"], StrictInt] | None = Field(
+        default=None, description=_POSITION
+    )
+
+    def requirement(self) -> Requirement:
+        relation, target = self.position or ("", None)
+        return Requirement(name=self.name, count=self.count, color=self.color or "", relation=relation, target=target)
+
+
+_Entry = TypeVar("_Entry", bound=_Excluded)
+_INCLUDE = TypeAdapter(list[_Included])
+_EXCLUDE = TypeAdapter(list[_Excluded])
+
+
+class Image(NamedTuple):
+    """One image of a prompt."""
+
+    sample_id: str
+    picture: PictureSource
+    record: Place
+    """Row that contains the text of the prompt."""
+    note: str = ""
+    """Note for the user; empty: none."""
+
+
+class Generated(NamedTuple):
+    """Contents of a text-to-image dataset."""
+
+    entries: list[Entry]
+    """Entries of all tags, by candidate, then prompt, then image."""
+    prompts: Mapping[str, Asked]
+    """All expected prompts by id, in their own order."""
+    warnings: list[str]
+    """Warnings about the whole dataset, one sentence each."""
+
+
+Images = Mapping[str, Mapping[str, Sequence[Image]]]
+"""Candidate -> prompt id -> its images."""
+
+
+def covered(asked: Mapping[str, Asked], images: Images, prompt_set: str) -> Generated:
+    """Combine the prompts (by id) with the images of each candidate; warn of tags that no flow judges.
+
+    If a candidate has no image of a prompt, it gets one sample, `<prompt_id>/none`, whose picture has that problem.
+
+    Args:
+        prompt_set: defines the tags of the flows.
+    """
+    entries = [
+        _entry(image, prompt_id, prompt, candidate)
+        for candidate, its in images.items()
+        for prompt_id, prompt in asked.items()
+        for image in its.get(prompt_id) or [_absent(prompt_id, prompt, candidate)]
+    ]
+    return Generated(entries, asked, list(_unknown_tags(asked, prompt_set)))
+
+
+def gaps(samples: Sequence[Sample]) -> list[str]:
+    """Return the problems in the images of these samples, one sentence each.
+
+    The problems are prompts without images, unequal numbers of images per prompt or candidate, and unreadable images.
+    """
+    tags = {sample.prompt_id: sample.tag for sample in samples}
+    numbers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for sample in samples:
+        numbers[sample.candidate][sample.prompt_id] += not _is_absent(sample)
+    return [*_uneven(tags, numbers), *_unreachable(samples)]
+
+
+def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
+    sample = Sample(
+        sample_id=image.sample_id,
+        candidate=candidate,
+        tag=asked.tag,
+        prompt_id=prompt_id,
+        record=image.record,
+        texts=_TEXTS,
+        pictures={"image": image.picture},
+        required=asked.required,
+        excluded=asked.excluded,
+        notes=(*asked.notes, *filter(None, [image.note])),
+    )
+    return Entry(sample, sha256(asked.prompt.encode()).hexdigest(), "")
+
+
+def _absent(prompt_id: str, asked: Asked, candidate: str) -> Image:
+    problem = f"{NO_PICTURE}{candidate} has no image of prompt {prompt_id}"
+    return Image(f"{prompt_id}/{NONE}", PictureSource(problem=problem), asked.place)
+
+
+def _is_absent(sample: Sample) -> bool:
+    """Return whether the sample marks a missing image; no other sample has such an id."""
+    return sample.sample_id == f"{sample.prompt_id}/{NONE}"
+
+
+def _uneven(tags: Mapping[str, str], numbers: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield the sentences of `gaps` about missing images and unequal numbers of images.
+
+    Args:
+        tags: prompt id -> tag.
+        numbers: candidate -> prompt id -> number of its images.
+    """
+    usual = {candidate: _usual(its) for candidate, its in numbers.items()}
+    for candidate, its in numbers.items():
+        missing = [f"{one} ({tags[one]})" for one, number in its.items() if not number]
+        if missing:
+            has = "have" if len(missing) > 1 else "has"
+            yield f"{len(missing)} of {len(its)} prompts {has} no image of {candidate}: {listed(missing)}"
+        unequal = [f"{one} ({number})" for one, number in its.items() if number not in (0, usual[candidate])]
+        if unequal:
+            images = f"{usual[candidate]} image{'s' * (usual[candidate] > 1)}"
+            yield f"{candidate} has {images} a prompt, except {listed(unequal)}"
+    some = {candidate: number for candidate, number in usual.items() if number}
+    if len(set(some.values())) > 1:
+        found = listed(f"{candidate} ({number})" for candidate, number in some.items())
+        yield f"candidates have unequal numbers of images per prompt, and more images are more chances: {found}"
+
+
+def _unreachable(samples: Sequence[Sample]) -> Iterator[str]:
+    problems: defaultdict[str, list[str]] = defaultdict(list)
+    for sample in samples:
+        problem = sample.pictures["image"].problem.removeprefix(NO_PICTURE)
+        if problem and not _is_absent(sample):
+            problems[sample.candidate].append(f"{sample.sample_id} ({problem})")
+    for candidate, its in problems.items():
+        yield f"{len(its)} image{'s' * (len(its) > 1)} of {candidate} out of reach: {listed(its, 5)}"
+
+
+def _usual(numbers: Mapping[str, int]) -> int:
+    """Return the most common number of images of a prompt that has any: the larger one in a tie, 0 if none has any."""
+    counts = Counter(number for number in numbers.values() if number)
+    return max(counts, key=lambda number: (counts[number], number), default=0)
+
+
+def _unknown_tags(asked: Mapping[str, Asked], prompt_set: str) -> Iterator[str]:
+    known = {tag for flow in T2I for tag in tags_of(flow, prompt_set)}
+    unknown = Counter(prompt.tag for prompt in asked.values() if prompt.tag not in known)
+    if unknown:
+        found = listed(f"{tag} ({number} prompt{'s' * (number > 1)})" for tag, number in unknown.items())
+        yield f"tags not judged by any flow: {found}"
+
+
+def read_asked(row: Row, problems: Problems) -> Asked | None:
+    """Read the prompt of a row with `tag`, `prompt` and optional `include` and `exclude`; None if it has problems.
+
+    `include` and `exclude` are lists, or the JSON text of a list. Each problem names the value found and the values
+    allowed.
+    """
+    faults = list(_text_faults(row.values))
+    included = _entries(row.values, "include", _INCLUDE, faults)
+    excluded = _entries(row.values, "exclude", _EXCLUDE, faults)
+    faults += _target_faults(included)
+    for fault in faults:
+        problems.add(row.where, fault)
+    if faults:
+        return None
+    prompt, links = clean_text(row.values["prompt"])
+    return Asked(
+        where=row.where,
+        place=row.place,
+        tag=well_formed(str(row.values["tag"])),
+        prompt=prompt,
+        required=tuple(entry.requirement() for entry in included),
+        excluded=tuple(Requirement(name=entry.name, count=entry.count) for entry in excluded),
+        notes=(f"{links} image link{'s' * (links > 1)} dropped from the prompt",) if links else (),
+    )
+
+
+def _text_faults(values: Mapping[str, object]) -> Iterator[str]:
+    for key in ("tag", "prompt"):
+        if key not in values:
+            yield f"key {key!r} is missing"
+        elif not isinstance(values[key], str):
+            yield f"{key!r} is {kind(values[key])}, must be text"
+        elif not clean_text(values[key])[0].strip():
+            yield f"{key!r} is empty, must be text"
+
+
+def _entries(
+    values: Mapping[str, object], key: str, adapter: TypeAdapter[list[_Entry]], faults: list[str]
+) -> list[_Entry]:
+    """Return the entries of one of the two lists; if it is malformed, return none and add the reason to `faults`."""
+    value = values.get(key)
+    if value in (None, ""):
+        return []
+    try:
+        return adapter.validate_json(value) if isinstance(value, str) else adapter.validate_python(value)
+    except ValidationError as error:
+        faults.extend(_sentence(key, detail) for detail in error.errors(include_url=False))
+    return []
+
+
+def _sentence(key: str, detail: ErrorDetails) -> str:
+    """Describe one malformed entry: the value found and the values allowed."""
+    found = one_line(repr(detail["input"]), 80)
+    model = _Included if key == "include" else _Excluded
+    allowed = {field.alias or name: field.description for name, field in model.model_fields.items()}
+    if not (loc := detail["loc"]):
+        return f"{key!r} is {found}, must be a list of objects with {listed(allowed)}"
+    where = f"{key}[{loc[0]}]"
+    if len(loc) == 1:
+        return f"{where} is {found}, must be an object with {listed(allowed)}"
+    name = str(loc[1])
+    if detail["type"] == "extra_forbidden":
+        return f"{where} has a key {name!r}, allowed are {listed(allowed)}"
+    state = "is missing" if detail["type"] == "missing" and len(loc) == 2 else f"is {found}"
+    return f"{where}: {name!r} {state}, must be {allowed[name]}"
+
+
+def _target_faults(included: list[_Included]) -> Iterator[str]:
+    for number, entry in enumerate(included):
+        target = entry.position[1] if entry.position else None
+        if target is not None and (target == number or target not in range(len(included))):
+            yield f"include[{number}]: 'position' points to entry {target} of {len(included)}, must be {_POSITION}"
+
 
 LIST = "evaluation_metadata.jsonl"
 """GenEval's list of prompts: the line number of a prompt, from 0, is the number of its folder."""

@@ -1,24 +1,392 @@
-"""Paths in run parameters: `{date}` and patterns, which name other files in each run, and the fence around all.
+"""Paths of parameters and pictures: patterns, names in any Unicode form, and the fence around folders."""
 
-Anyone who can start a run fills in paths, and the worker opens them. `JURY_ROOTS`, if set, lists the folders and
-buckets that they may lead to. The worker's own places, its default store and its copies of buckets, need no permission.
-"""
-
+import base64
+import binascii
+import os
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from glob import glob, has_magic
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from string import Formatter
 from urllib.parse import unquote
 
-from tasks.datasets.folders import is_url
-from tasks.demo.labels import DRAWN
-from tasks.errors import InputError, Problems
+from tasks.demo.defects import DRAWN
+from tasks.errors import Habitual, InputError, Problems
+from tasks.files import open_regular, real_place
 from tasks.ledger.remote import is_remote
 from tasks.parameters import DEFAULT_STORE, ROOTS, Parameters, default_store, roots
+from tasks.pictures.decoding import BadPicture, NoReader, format_of, is_svg
+from tasks.pictures.rare_reader import self_contained
+from tasks.records import PictureSource, Place
 from tasks.rubrics.rubric import prompt_sets
-from tasks.text import one_line, quoted
+from tasks.text import listed, one_line, quoted
+
+NO_PICTURE = "no picture: "
+"""Prefix of a source's problem if there is no picture."""
+ENOUGH = 4096
+"""Bytes that identify the format of any picture."""
+LARGEST_DRAWING = 16_000_000
+"""Size in bytes below which an SVG is checked whole: references to other files may be anywhere in it."""
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_ANNEX = (".git", "annex", "objects")
+
+
+def plain_name(name: str) -> str:
+    """Return a file name for comparison: NFC, without invisible characters (category Cf), which unpacking may lose."""
+    return unicodedata.normalize("NFC", "".join(c for c in name if unicodedata.category(c) != "Cf"))
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is a URL; no picture is ever fetched."""
+    return bool(_URL.match(text))
+
+
+class _NamedFolders:
+    """Folders in which records name files. If each sample has its own folder, these count as one.
+
+    One absent file beside others is a missing output. If all files of a folder are absent, its name is wrong.
+    """
+
+    def __init__(self) -> None:
+        self._filled: set[str] = set()
+        self._absent: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+
+    def meet(self, name: str, sample_id: str, found: bool) -> None:
+        """Register a path that a record names, and whether its file exists."""
+        folders = _folders(name, sample_id)
+        if found:
+            self._filled.update(folders)
+        else:
+            self._absent[folders].append(name)
+
+    def absent(self) -> list[tuple[str, list[str]]]:
+        """Return each folder with all files absent, and the paths that name it; of samples' own folders the first."""
+        empty = {folders: names for folders, names in self._absent.items() if self._filled.isdisjoint(folders)}
+        of_shape: dict[str, list[str]] = {}
+        for folders, names in empty.items():
+            of_shape.setdefault(folders[-1], []).extend(names)
+        return [(_folder(names[0]), names) for names in of_shape.values()]
+
+
+def _folders(name: str, sample_id: str) -> tuple[str, ...]:
+    """Return the folder of a path, and for a sample's own folder also the shape that it shares with other samples'."""
+    folder = _folder(name)
+    return (folder, folder.replace(sample_id, "<id>")) if sample_id and sample_id in folder else (folder,)
+
+
+def _folder(name: str) -> str:
+    """Return the folder of a path without `images`, which is optional."""
+    parent = PurePosixPath(name).parent
+    return str(parent.relative_to("images")) if parent.parts[:1] == ("images",) else str(parent)
+
+
+class _Notations:
+    """Names in a folder and its subfolders; each folder is listed once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._names: dict[Path, dict[str, str]] = {}
+
+    def check(self, name: str, wanted: str) -> None:
+        r"""Raise InputError if an absent path has backslashes (`out\1.png`) or differs from a file only in case.
+
+        Args:
+            name: the path as it is written.
+            wanted: a path that it may mean.
+        """
+        plain = name.replace("\\", "/")
+        if plain != name and os.sep == "/":
+            raise Habitual(f"path {quoted(name)} has backslashes: write {quoted(plain)}", "backslashes in paths")
+        if other := self._in_other_case(wanted):
+            what = f"path {quoted(name)} exists in another case: write {other!r}"
+            raise Habitual(what, "other large and small letters")
+
+    def _in_other_case(self, wanted: str) -> str:
+        """Return the path of a file that differs only in the case of its letters; empty if there is none."""
+        path = self._root
+        for part in PurePosixPath(wanted).parts:
+            names = self._in(path)
+            if not (name := names.get(part) or names.get(part.casefold())):
+                return ""
+            path /= name
+        return path.relative_to(self._root).as_posix() if path.is_file() else ""
+
+    def _in(self, folder: Path) -> dict[str, str]:
+        """Return the names in a folder, keyed by the name itself and by its lower case."""
+        if folder not in self._names:
+            names = _names(folder)
+            self._names[folder] = {name.casefold(): name for name in names} | {name: name for name in names}
+        return self._names[folder]
+
+
+class Links:
+    """Targets of paths in a folder. Its subfolders are resolved once; each loading needs a new object."""
+
+    def __init__(self, root: Path, followed: Sequence[str] = (), within: tuple[str, ...] = ()) -> None:
+        """Resolve the folders that links may lead to.
+
+        Args:
+            root: the folder, resolved.
+            followed: folders that links in it may lead to.
+            within: `within` of the folder around it, if these are files of that one.
+
+        Raises:
+            InputError: an entry of `followed` is not a folder.
+        """
+        self.root = root
+        named = [each for each in followed if each]  # an empty form field means no folder, not the current one
+        self.within = within or (real_place(root), *(real_place(Path(each).expanduser()) for each in named))
+        """Places where its files may be, checked each time one is opened: the folder may have been replaced by then."""
+        if absent := [each for each in named if not Path(each).expanduser().is_dir()]:
+            raise InputError(f"follow_links: {listed(absent)} is no folder; allowed are folders that links may lead to")
+        self._roots = (root, *(Path(each).expanduser().resolve() for each in named))
+        self._inside: dict[Path, bool] = {}
+
+    def hold(self, path: Path) -> bool:
+        """Return whether a path leads into the folder or a followed one; a path that leads nowhere counts as inside."""
+        try:
+            if path.name == ".." or path.is_symlink():
+                return self._holds(path.resolve())
+            if path.parent not in self._inside:
+                self._inside[path.parent] = self._holds(path.parent.resolve())
+            return self._inside[path.parent] or path == self.root
+        except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: not a file
+            return True
+
+    def refusal(self, name: str, path: Path) -> str:
+        """Explain why a path that leads out is not read, with the fix if a link is the cause."""
+        words = f"path {name} leaves the dataset folder {self.root}"
+        link = next(filter(self._leads_out, reversed((path, *path.parents))), None)
+        if not link or not Path(os.path.normpath(path)).is_relative_to(self.root):
+            return f"{words}: put the file into it, and name it from there"
+        target = link.resolve()
+        return f"{words}, since a link leads to {target}: give --follow-links {_place(target)} if links may lead there"
+
+    def check_end(self, path: Path) -> None:
+        """Raise InputError, with the fix, for a link without a target: the file was removed, or has not arrived yet."""
+        try:
+            if not path.is_symlink() or path.exists():
+                return
+            target = path.readlink()
+        except (OSError, ValueError):  # not a file
+            return
+        annexed = all(part in target.parts for part in _ANNEX)
+        cure = f"fetch it (git annex get {path.name})" if annexed else "put it there, or remove the link"
+        raise InputError(f"{path.name} is a link to {target}, which is not there: {cure}")
+
+    def _leads_out(self, path: Path) -> bool:
+        return path.is_relative_to(self.root) and path.is_symlink() and not self._holds(path.resolve())
+
+    def _holds(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self._roots)
+
+
+def _place(target: Path) -> Path:
+    """Return the folder to allow for all files like this one: git-annex has a folder for each of them."""
+    if all(part in target.parts for part in _ANNEX):
+        return next(parent for parent in target.parents if parent.name == "objects")
+    return target if target.is_dir() else target.parent
+
+
+class Folder:
+    """Folder whose files are named by records. Contents and links are looked up once; each loading needs a new one."""
+
+    def __init__(self, root: Path, followed: Sequence[str] = (), around: "Folder | None" = None) -> None:
+        """Open a folder for one loading.
+
+        Args:
+            followed: folders that links in it may lead to.
+            around: the dataset's folder, if it contains this one.
+
+        Raises:
+            InputError: an entry of `followed` is not a folder.
+        """
+        self.root = root.resolve()
+        self._links = Links(self.root, followed, around.within if around else ())
+        self.within = self._links.within
+        """Places where its files may be, checked each time one is opened: see `open_regular`."""
+        self._listings: dict[Path, dict[str, list[Path]]] = {}
+        self._notations = _Notations(self.root)
+        self._named = _NamedFolders()
+
+    def picture(self, name: str, sample_id: str = "") -> PictureSource:
+        """Return the picture at a path relative to the folder, or its problem: no such file, or not a picture.
+
+        The path matches with or without `images/`, in any Unicode form.
+
+        Args:
+            sample_id: id in the record that names the path.
+
+        Raises:
+            InputError: the path is a URL, leaves the folder, misspells the name of a file, or matches several files. Or
+                it is a link without a target, or no reader here supports the file.
+        """
+        if is_url(name):
+            raise Habitual(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file", "URLs")
+        if not self._links.hold(self.root / name):
+            raise self._refusal(name, self.root / name)
+        found = self._find(name)
+        for variant in () if found else _variants(name):
+            self._links.check_end(self.root / variant)
+        for variant in () if found else _variants(name):
+            self._notations.check(name, variant)
+        self._named.meet(name, sample_id, found is not None)
+        if found:
+            return self.at(found)
+        return PictureSource(problem=f"{NO_PICTURE}{quoted(name)} is not in {self.root}")
+
+    def at(self, path: Path) -> PictureSource:
+        """Return the picture in an existing file, with its problem if it is not a picture.
+
+        Raises:
+            InputError: a link leads out or has no target, the file cannot be read, or no reader here supports its
+                format.
+        """
+        self.check(path)
+        self._links.check_end(path)
+        try:
+            place = Place(path=str(path), within=self.within)
+            return looked_at(PictureSource(place=place), of_file(path, self.within))
+        except NoReader as error:
+            raise Habitual(f"{path.name} is {error}", str(error)) from error
+
+    def check(self, path: Path) -> None:
+        """Raise InputError, with the fix, if a link on the way to a file leads out."""
+        if not self._links.hold(path):
+            raise self._refusal(path.name, path)
+
+    def check_named(self, problems: Problems) -> None:
+        """Note the folders whose named files are all absent; call this after the last record."""
+        for folder, names in self._named.absent():
+            many = f"none of the {len(names)} files" if len(names) > 1 else "no file"
+            there = self._held(PurePosixPath(folder))
+            problems.add(
+                self.root.name,
+                f"{many} named in {quoted(folder)} is there, such as {quoted(names[0])}; {there}. Correct the path, or "
+                "leave the field empty where a candidate delivered nothing",
+            )
+
+    def _held(self, named: PurePosixPath) -> str:
+        """Describe the contents of a folder or, if it does not exist, of the last existing folder on the way to it."""
+        near, missing = self.root, False
+        for part in named.parts:
+            if missing := not _is_folder(near / part):
+                break
+            near /= part
+        return f"{'there is no such folder, and ' if missing else ''}{near} holds {listed(_names(near), 5)}"
+
+    def _refusal(self, name: str, path: Path) -> InputError:
+        return Habitual(self._links.refusal(quoted(name), path), "paths that lead out")
+
+    def _find(self, name: str) -> Path | None:
+        paths = [self.root / variant for variant in _variants(name)]
+        for path in paths:
+            if _is_file(path):
+                return path
+        alike = sorted({match for path in paths for match in self._listing(path.parent).get(plain_name(path.name), [])})
+        if len(alike) > 1:
+            raise InputError(f"picture {name!r} may be any of {listed(repr(path.name) for path in alike)}: rename them")
+        return alike[0] if alike else None
+
+    def _listing(self, folder: Path) -> dict[str, list[Path]]:
+        if folder not in self._listings:
+            names: dict[str, list[Path]] = defaultdict(list)
+            for path in (folder / name for name in _names(folder)):
+                if _is_file(path):
+                    names[plain_name(path.name)].append(path)
+            self._listings[folder] = names
+        return self._listings[folder]
+
+
+def _variants(name: str) -> Iterator[str]:
+    yield name
+    path = PurePosixPath(name)
+    yield str(path.relative_to("images")) if path.parts[:1] == ("images",) else f"images/{name}"
+
+
+def _names(folder: Path) -> list[str]:
+    """Return the names in a folder, sorted; none if it does not exist."""
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except (OSError, ValueError):  # not a folder, or a NUL in its name
+        return []
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # name too long, or a NUL in it
+        return False
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # name too long, or a folder without permission
+        return False
+
+
+def looked_at(source: PictureSource, head: bytes) -> PictureSource:
+    """Return the source of a picture that begins with these bytes, with its problem if it is not a picture.
+
+    The place is kept even then: a Human picture is part of the dataset's key.
+
+    Raises:
+        NoReader: a known format without a reader here, which is not the fault of the picture's author.
+    """
+    try:
+        if format_of(head) == "SVG" and len(head) < LARGEST_DRAWING:
+            self_contained(head)
+    except NoReader:
+        raise
+    except BadPicture as error:
+        return replace(source, problem=str(error))
+    return source
+
+
+def of_file(path: Path, within: Collection[str] = ()) -> bytes:
+    """Return the first bytes of a file. Raises InputError if it must not or cannot be read."""
+    try:
+        with open_regular(path, within=within) as file:
+            head = file.read(ENOUGH)
+            return head + file.read(LARGEST_DRAWING) if is_svg(head) else head
+    except OSError as error:
+        raise InputError(f"picture {path} cannot be read: {error.strerror}") from error
+
+
+def of_value(value: bytes | str) -> bytes:
+    """Return the first bytes of a picture in a record, from bytes or base64 text; other text is encoded as it is."""
+    if isinstance(value, bytes):
+        return value[: LARGEST_DRAWING if is_svg(value[:ENOUGH]) else ENOUGH]
+    text = value.partition(",")[2] if value.startswith("data:") else value
+    found = _decoded(text[: 2 * ENOUGH])[:ENOUGH]
+    if is_svg(found):
+        return _decoded(text[: 2 * LARGEST_DRAWING])
+    return found or value[:ENOUGH].encode("utf-8", "replace")
+
+
+def _decoded(text: str) -> bytes:
+    kept = "".join(text.split()).encode("ascii", "replace")
+    try:
+        return base64.b64decode(kept[: len(kept) // 4 * 4], validate=True)
+    except binascii.Error:
+        return b""
+
+
+def is_bare_base64(text: str) -> bool:
+    """Return whether a text in the place of a path is a picture in base64, without the `data:` prefix."""
+    try:
+        return len(text) > 40 and bool(format_of(of_value(text)))
+    except NoReader:
+        return True
+    except BadPicture:
+        return False
+
 
 FENCED = ("dataset", "results", "images", "metadata", "export", "store", "prompt_set", "follow_links")
 """Parameters that name one place or several."""

@@ -1,20 +1,502 @@
-"""The drawn samples: datasets with known defects, made from a seed, to try a judge on."""
+"""Drawn samples: figures and images with known defects, and datasets of them, made from a seed."""
 
 import base64
 import json
+import math
+import re
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
-from PIL import Image
+from PIL import Image, ImageOps
 
-from tasks.demo.canvas import encode
-from tasks.demo.figures import NEW_FIGURE, Figure, spoil
-from tasks.demo.labels import FORFEIT, IN_HUMAN, LABELS
-from tasks.demo.scenes import draw_images
+from tasks.demo.canvas import (
+    INK,
+    LINE,
+    NEON,
+    PAINTS,
+    PALETTES,
+    SHAPES,
+    Area,
+    Canvas,
+    Palette,
+    Point,
+    encode,
+    paste_shape,
+)
+from tasks.demo.defects import CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS
 from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.parameters import T2I
+from tasks.records import Requirement
+
+DIAGRAM_SIZE, PLOT_SIZE = (720, 400), (700, 420)
+MARGIN = 16  # of a diagram
+GRIDS = ((3, 2), (4, 2), (2, 3), (2, 4))
+"""Columns and rows of the boxes of a diagram."""
+FRAME = Area(60, 62, PLOT_SIZE[0] - 24, PLOT_SIZE[1] - 52)  # of the data in a plot
+FADED = 0.8
+"""Share of white in a picture of low contrast."""
+SQUARE = 6
+"""Side of the squares of a pixelated picture, in pixels."""
+
+TOPICS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("topics.toml").read_text(encoding="utf-8"))
+"""Words of all figures."""
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """Rows of boxes that a chain of arrows links."""
+
+    category: str
+    name: str
+    task: str
+    labels: tuple[str, ...]
+    columns: int
+    palette: Palette
+    font_size: int
+
+    def content(self) -> str:
+        """Return a method section that describes the drawing, in Markdown."""
+        return (
+            f"## 3 Method\n\n{self.name} {self.task}. It consists of {', '.join(self.labels[:-1])} and "
+            f"{self.labels[-1]}.\n\nEach module hands its result to the next, in the order given here."
+        )
+
+    def intent(self) -> str:
+        """Return the caption."""
+        return f"Overview of {self.name}, which {self.task}: from {self.labels[0]} to {self.labels[-1]}."
+
+    def relabel(self, change: Callable[[str], str]) -> "Diagram":
+        """Return the diagram with the label of every box changed."""
+        return replace(self, labels=tuple(map(change, self.labels)))
+
+    def misstate(self) -> "Diagram":
+        """Return the diagram of the method that runs backwards."""
+        return replace(self, labels=self.labels[::-1])
+
+    def draw(self) -> Image.Image:
+        """Return the picture."""
+        canvas = Canvas(*DIAGRAM_SIZE, "#ffffff")
+        boxes: list[Area] = []
+        for row in Area(0, 0, *DIAGRAM_SIZE).shrink(MARGIN, MARGIN).rows(len(self.labels) // self.columns, gap=34):
+            cells = row.columns(self.columns, gap=48)
+            # Every second row runs backwards, so that the step to the next row is short.
+            boxes += reversed(cells) if len(boxes) // self.columns % 2 else cells
+        for one, other in pairwise(boxes):
+            canvas.arrow(*_between(one, other), LINE)
+        for number, (box, label) in enumerate(zip(boxes, self.labels, strict=True)):
+            tone = self.palette[number // self.columns]
+            canvas.box(box, tone.fill, tone.edge, radius=8)
+            canvas.block(box.shrink(8, 4), label, self.font_size, INK)
+        return canvas.finish()
+
+
+def _between(start: Area, end: Area) -> tuple[Point, Point]:
+    """Return the two ends of an arrow from box to box."""
+    (x1, y1), (x2, y2) = start.center, end.center
+    if abs(x1 - x2) > 1:
+        return ((start.right, y1), (end.left, y2)) if x1 < x2 else ((start.left, y1), (end.right, y2))
+    return ((x1, start.bottom), (x2, end.top)) if y1 < y2 else ((x1, start.top), (x2, end.bottom))
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Grouped bars of values from 0 to 100."""
+
+    category: str
+    """Label of the horizontal axis."""
+    y_label: str
+    categories: tuple[str, ...]
+    series: dict[str, tuple[float, ...]]
+    """Legend entry -> value for each category."""
+    palette: Palette
+    font_size: int
+
+    def content(self) -> dict[str, object]:
+        """Return the data drawn."""
+        data = {name: dict(zip(self.categories, values, strict=True)) for name, values in self.series.items()}
+        return {"x_axis": self.category, "y_axis": self.y_label, "data": data}
+
+    def intent(self) -> str:
+        """Return the brief description."""
+        return f"A grouped bar chart of {self.y_label} by {self.category} for {', '.join(self.series)}."
+
+    def relabel(self, change: Callable[[str], str]) -> "Plot":
+        """Return the plot with legend, categories and axis labels changed."""
+        series = {change(name): values for name, values in self.series.items()}
+        categories = tuple(map(change, self.categories))
+        labels = {"category": change(self.category), "y_label": change(self.y_label)}
+        return replace(self, series=series, categories=categories, **labels)
+
+    def misstate(self) -> "Plot":
+        """Return the plot with the legend's names moved on by one: every series has the name of another."""
+        first, *others = self.series
+        return replace(self, series=dict(zip((*others, first), self.series.values(), strict=True)))
+
+    def draw(self) -> Image.Image:
+        """Return the picture."""
+        canvas, rooms = Canvas(*PLOT_SIZE, "#ffffff"), FRAME.columns(len(self.categories))
+        self._draw_axes(canvas, rooms)
+        for number, values in enumerate(self.series.values()):
+            color = self.palette[number].edge
+            for room, value in zip(rooms, values, strict=True):
+                bar = room.shrink((room.right - room.left) / 8, 0).columns(len(self.series), gap=3)[number]
+                canvas.box(bar._replace(top=_y(value)), color, None)
+        return canvas.finish()
+
+    def _draw_axes(self, canvas: Canvas, rooms: list[Area]) -> None:
+        size = self.font_size
+        for value in (0, 25, 50, 75, 100):
+            canvas.line(((FRAME.left, _y(value)), (FRAME.right, _y(value))), "#dce0e2", 1)
+            canvas.text((FRAME.left - 8, _y(value)), str(value), size - 1, INK, "rm")
+        for room, words in zip(rooms, self.categories, strict=True):
+            canvas.block(Area(room.left, FRAME.bottom + 5, room.right, FRAME.bottom + 27), words, size - 1, INK)
+        canvas.line(((FRAME.left, FRAME.top), (FRAME.left, FRAME.bottom), (FRAME.right, FRAME.bottom)), LINE)
+        canvas.text((FRAME.center[0], FRAME.bottom + 40), self.category, size, INK)
+        canvas.text((8, FRAME.top - 20), self.y_label, size, INK, "lm")
+        legend = Area(FRAME.left, 11, FRAME.right, 21).columns(len(self.series))
+        for number, (entry, name) in enumerate(zip(legend, self.series, strict=True)):
+            canvas.box(entry._replace(right=entry.left + 14), self.palette[number].edge, None)
+            canvas.text((entry.left + 20, entry.center[1]), name, size, INK, "lm")
+
+
+def _y(value: float) -> float:
+    return FRAME.bottom - value / 100 * (FRAME.bottom - FRAME.top)
+
+
+Figure: TypeAlias = Diagram | Plot
+
+
+def random_diagram(random: Random) -> Diagram:
+    """Return a diagram of one of the invented methods, in a layout and look chosen by `random`."""
+    method, (columns, rows) = random.choice(TOPICS["methods"]), random.choice(GRIDS)
+    words = method["category"], method["name"], method["task"], tuple(method["modules"][: columns * rows])
+    return Diagram(*words, columns, random.choice(PALETTES), random.choice((14, 15, 16)))
+
+
+def random_plot(random: Random) -> Plot:
+    """Return a plot of one of the invented experiments, with numbers and look chosen by `random`."""
+    experiment = random.choice(TOPICS["experiments"])
+    words = experiment["x_label"], experiment["y_label"], tuple(experiment["categories"])
+    names = random.sample(TOPICS["series"], random.choice((2, 3, 4)))
+    series = {
+        name: tuple(round(35 + 14 * rank + random.uniform(-9, 9), 1) for _ in experiment["categories"])
+        for rank, name in enumerate(names)
+    }
+    return Plot(*words, series, random.choice(PALETTES), random.choice((13, 14, 15)))
+
+
+NEW_FIGURE: dict[str, Callable[[Random], Figure]] = {"diagram": random_diagram, "plot": random_plot}
+
+
+def spoil(kind: str, figure: Figure, random: Random) -> Image.Image:
+    """Draw the figure as one of the kinds in `defects`, named without its `human_`."""
+    if kind in _RETOUCHED:
+        return _RETOUCHED[kind](figure.draw())
+    return _REDRAWN[kind](figure, random).draw()
+
+
+def _restyle(figure: Figure, random: Random) -> Figure:
+    return replace(figure, palette=random.choice([palette for palette in PALETTES if palette != figure.palette]))
+
+
+def _other(figure: Figure, random: Random) -> Figure:
+    maker = random_diagram if isinstance(figure, Diagram) else random_plot
+    while (other := maker(random)).category == figure.category or _parts(other) == _parts(figure):
+        pass
+    return other
+
+
+def _parts(figure: Figure) -> tuple[int, int]:
+    """Return two numbers that distinguish figures of one kind at first sight."""
+    return (figure.columns, len(figure.labels)) if isinstance(figure, Diagram) else (len(figure.categories), 0)
+
+
+def _garble(figure: Figure, random: Random) -> Figure:
+    return figure.relabel(lambda label: " ".join("".join(random.sample(w, len(w))) for w in label.split()))
+
+
+def _overload(figure: Figure, random: Random) -> Figure:
+    return figure.relabel(lambda label: random.choice(TOPICS["sentences"]).format(label))
+
+
+def _fade(picture: Image.Image) -> Image.Image:
+    return Image.blend(picture, Image.new("RGB", picture.size, "white"), FADED)
+
+
+def _pixelate(picture: Image.Image) -> Image.Image:
+    coarse = picture.resize((picture.width // SQUARE, picture.height // SQUARE), Image.Resampling.BOX)
+    return coarse.resize(picture.size, Image.Resampling.NEAREST)
+
+
+def _add_margin(picture: Image.Image) -> Image.Image:
+    sheet = Image.new("RGB", picture.size, "white")
+    sheet.paste(picture.resize((picture.width * 5 // 8, picture.height * 5 // 8), Image.Resampling.LANCZOS))
+    return sheet
+
+
+_REDRAWN: dict[str, Callable[[Figure, Random], Figure]] = {
+    "copy": lambda figure, _: figure,
+    "restyled": _restyle,
+    "other": _other,
+    "garbled": _garble,
+    "reversed": lambda figure, _: figure.misstate(),
+    "mislabeled": lambda figure, _: figure.misstate(),
+    "overload": _overload,
+    "tiny_text": lambda figure, _: replace(figure, font_size=5),
+    "neon": lambda figure, _: replace(figure, palette=NEON),
+}
+_RETOUCHED: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "black": ImageOps.invert,
+    "low_contrast": _fade,
+    "pixelated": _pixelate,
+    "margin": _add_margin,
+}
+
+
+COLORS = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "black", "white")
+RELATIONS = ("left of", "right of", "above", "below")
+"""Colors and relations of GenEval's prompts."""
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+_OPENING = re.compile(r"^(an?|the) (photo|picture|image|drawing|painting) of ")
+_RELATION = re.compile(r"(?: (?:is|to the|on the))* (left of|right of|above|below) ")
+_AND = re.compile(r" and |, ")
+_COUNTS = {"a": 1, "an": 1, "the": 1, **{word: number for number, word in enumerate(NUMBERS, 1)}}
+_DIGITS = re.compile(r"[0-9]{1,3}")
+_PLURAL = re.compile(r"(?<=ss|.x|ch|sh)es$|(?<=\bbus)es$|s$")
+
+SIDE = 384
+"""Width and height of a scene, in pixels."""
+LIGHT = ("#e8ecf0", "#efe9df", "#e4ede6", "#ebe6ef", "#e2e9f1", "#f0e8e6")
+MIDDLE = ("#aeb7bf", "#b8b0a2", "#a6b3ab")
+"""Darker grounds, on which white is distinct."""
+_PLACES: dict[int, tuple[tuple[Point, ...], ...]] = {
+    1: (((0.5, 0.5),),),
+    2: (((0.27, 0.5), (0.73, 0.5)), ((0.5, 0.27), (0.5, 0.73)), ((0.28, 0.3), (0.72, 0.7))),
+    3: (((0.5, 0.26), (0.25, 0.72), (0.75, 0.72)), ((0.2, 0.2), (0.5, 0.5), (0.8, 0.8))),
+    4: (((0.27, 0.27), (0.73, 0.27), (0.27, 0.73), (0.73, 0.73)),),
+    5: (((0.22, 0.22), (0.78, 0.22), (0.5, 0.5), (0.22, 0.78), (0.78, 0.78)),),
+}
+"""Number of shapes -> arrangements of their centers, as shares of the picture. None touch."""
+_SIZES = {1: 0.46, 2: 0.35, 3: 0.28, 4: 0.27, 5: 0.23}
+"""Number of shapes -> longer side of the largest, as a share of the picture."""
+_SIDES: dict[str, tuple[Point, Point]] = {
+    "left of": ((0.73, 0.5), (0.27, 0.5)),
+    "right of": ((0.27, 0.5), (0.73, 0.5)),
+    "above": ((0.5, 0.73), (0.5, 0.27)),
+    "below": ((0.5, 0.27), (0.5, 0.73)),
+}
+"""Relation -> place of the reference object, and of the object placed relative to it."""
+_JITTER = 7
+_OVERLAP = 0.45
+"""Distance of the nearest two overlapping shapes, as a share of their size."""
+
+
+@dataclass(frozen=True)
+class Thing:
+    """One shape in a scene."""
+
+    shape: str
+    color: str
+    """Name of one of the paints."""
+    center: Point = (0, 0)
+    size: float = 0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The contents of one image, from the back to the front."""
+
+    ground: str
+    things: tuple[Thing, ...]
+
+    def draw(self) -> Image.Image:
+        """Return the picture, RGB."""
+        sheet = Image.new("RGB", (SIDE, SIDE), self.ground)
+        for thing in self.things:
+            paste_shape(sheet, thing.shape, thing.center, thing.size, PAINTS[thing.color])
+        return sheet
+
+
+def random_scene(required: Sequence[Requirement], random: Random) -> Scene:
+    """Return a scene with the objects required, their places, sizes and other colors chosen by `random`."""
+    free = [color for color in PAINTS if color not in {one.color for one in required}]
+    random.shuffle(free)
+    things: list[Thing] = []
+    for one in required:
+        things += [Thing(one.name, one.color or free.pop())] * one.count
+    ground = random.choice(MIDDLE if any(thing.color == "white" for thing in things) else LIGHT)
+    relation = next((one.relation for one in required if one.relation), "")
+    return _arrange(Scene(ground, tuple(things)), relation, random)
+
+
+def spoil_scene(scene: Scene, kind: str, random: Random) -> Scene:
+    """Return the scene with the defect of this kind; as it is where the kind is `clean`."""
+    return scene if kind == CLEAN_SCENE else _CHANGES[kind](scene, random)
+
+
+def _arrange(scene: Scene, relation: str, random: Random) -> Scene:
+    """Return the scene with its shapes in their places, none of which touch."""
+    count = len(scene.things)
+    centers = _SIDES[relation] if relation and count == 2 else random.choice(_PLACES[count])
+    size = _SIZES[count] * SIDE * random.uniform(0.9, 1)
+    places = [tuple(value * SIDE + random.uniform(-_JITTER, _JITTER) for value in center) for center in centers]
+    return _set(replace(scene, things=tuple(replace(thing, size=size) for thing in scene.things)), "center", places)
+
+
+def _set(scene: Scene, field: str, values: Sequence[object]) -> Scene:
+    """Return the scene with a field of each shape set."""
+    things = zip(scene.things, values, strict=True)
+    return replace(scene, things=tuple(replace(thing, **{field: value}) for thing, value in things))  # pyright: ignore
+
+
+def _swap(scene: Scene, field: str) -> Scene:
+    return _set(scene, field, [getattr(thing, field) for thing in reversed(scene.things)])
+
+
+def _change_count(scene: Scene, random: Random) -> Scene:
+    fewer, more = scene.things[1:], (*scene.things, scene.things[0])
+    return _arrange(replace(scene, things=random.choice((fewer, more))), "", random)
+
+
+def _change_color(scene: Scene, random: Random) -> Scene:
+    # White hardly shows on the ground of colored shapes.
+    colors = [thing.color for thing in scene.things]
+    other = random.choice([color for color in PAINTS if color not in ("white", *colors)])
+    return _set(scene, "color", [other, *colors[1:]])
+
+
+def _overlap(scene: Scene, _: Random) -> Scene:
+    centers = [thing.center for thing in scene.things]
+    middle = [sum(axis) / len(centers) for axis in zip(*centers, strict=True)]
+    pull = _OVERLAP * scene.things[0].size / min(math.dist(*two) for two in combinations(centers, 2))
+    pulled = [tuple(m + pull * (value - m) for value, m in zip(center, middle, strict=True)) for center in centers]
+    return _set(scene, "center", pulled)
+
+
+_CHANGES: dict[str, Callable[[Scene, Random], Scene]] = {
+    "absent": lambda scene, _: replace(scene, things=scene.things[1:]),
+    "wrong_count": _change_count,
+    "wrong_color": _change_color,
+    "swapped_colors": lambda scene, _: _swap(scene, "color"),
+    "mirrored": lambda scene, _: _swap(scene, "center"),
+    "overlapping": _overlap,
+}
+
+TAGS = tuple(SCENE_DEFECTS)
+MOST_PROMPTS = len(SHAPES)
+"""Most prompts of a tag: each has another first object."""
+CANDIDATES = ("steady", "careless")
+"""A candidate with few mistakes, and one with many."""
+IMAGES_PER_PROMPT = 2
+_STEADY_FAULT = 5, 8
+"""Index, counted from 0, of the steady candidate's image with a defect, and number of images in a row."""
+
+
+def draw_images(root: Path, prompts_per_tag: int = 4, seed: int = 7) -> None:
+    """Draw a dataset in GenEval's layout: the images of both candidates for all six tags.
+
+    Writes `evaluation_metadata.jsonl`, `<candidate>/<prompt>/metadata.jsonl`, `<candidate>/<prompt>/samples/` and
+    `labels.json` (`<candidate>/<prompt>/<image>` -> kind) under `root`, over earlier files. The same seed gives the
+    same bytes, and a larger number only adds prompts. There are at most `MOST_PROMPTS`.
+    """
+    # Tags take turns, so that more prompts add lines and folders at the end.
+    prompts = [(tag, _required(tag, number, seed)) for number in range(prompts_per_tag) for tag in TAGS]
+    rows = [json.dumps(_row(*prompt)).encode() + b"\n" for prompt in prompts]
+    labels: dict[str, str] = {}
+    for candidate in CANDIDATES:
+        for line, (tag, required) in enumerate(prompts):
+            folder = root / candidate / f"{line:05d}"
+            (folder / "samples").mkdir(parents=True, exist_ok=True)
+            write_whole(folder / "metadata.jsonl", rows[line])
+            for image in range(IMAGES_PER_PROMPT):
+                kind = _kind(candidate, tag, IMAGES_PER_PROMPT * (line // len(TAGS)) + image)
+                random = Random(f"{seed} {candidate} {folder.name} {image}")
+                scene = spoil_scene(random_scene(required, random), kind, random)
+                write_whole(folder / "samples" / f"{image:04d}.png", encode(scene.draw(), "PNG"))
+                labels[f"{candidate}/{folder.name}/{image:04d}"] = kind
+    write_whole(root / LABELS, json.dumps(labels, indent=1).encode())
+    write_whole(root / "evaluation_metadata.jsonl", b"".join(rows))
+
+
+def _required(tag: str, number: int, seed: int) -> tuple[Requirement, ...]:
+    """Return the objects of a numbered prompt; no two of one seed are the same."""
+    first = Random(f"{seed} {tag}").sample(SHAPES, MOST_PROMPTS)[number]
+    random = Random(f"{seed} {tag} {number}")
+    other = random.choice([shape for shape in SHAPES if shape != first])
+    one, two = random.sample(COLORS, 2)
+    required: dict[str, tuple[Requirement, ...]] = {
+        "single_object": (Requirement(name=first),),
+        "two_object": (Requirement(name=first), Requirement(name=other)),
+        "counting": (Requirement(name=first, count=random.choice((2, 3, 4))),),
+        "colors": (Requirement(name=first, color=one),),
+        "position": (Requirement(name=other), Requirement(name=first, relation=random.choice(RELATIONS), target=0)),
+        "color_attr": (Requirement(name=first, color=one), Requirement(name=other, color=two)),
+    }
+    return required[tag]
+
+
+def _row(tag: str, required: Sequence[Requirement]) -> dict[str, Any]:
+    """Return the prompt's line in GenEval's `evaluation_metadata.jsonl`."""
+    row: dict[str, Any] = {"tag": tag, "include": [{"class": one.name, "count": one.count} for one in required]}
+    for entry, one in zip(row["include"], required, strict=True):
+        if one.color:
+            entry["color"] = one.color
+        if one.relation:
+            entry["position"] = [one.relation, one.target]
+    if tag == "counting":
+        row["exclude"] = [{"class": one.name, "count": one.count + 1} for one in required]
+    return row | {"prompt": prompt_text(required)}
+
+
+def _kind(candidate: str, tag: str, number: int) -> str:
+    """Return the kind of a numbered image of a tag; two images a prompt go through all kinds."""
+    kinds = SCENE_DEFECTS[tag]
+    if candidate == "careless":
+        return (*kinds, CLEAN_SCENE)[number % (len(kinds) + 1)]
+    turn, place = divmod(number, _STEADY_FAULT[1])
+    return kinds[turn % len(kinds)] if place == _STEADY_FAULT[0] else CLEAN_SCENE
+
+
+def prompt_text(required: Sequence[Requirement]) -> str:
+    """Return the prompt for these objects. An object with a relation is named before the one it relates to."""
+    placed = next((one for one in required if one.relation and one.target is not None), None)
+    if placed is None or placed.target is None:
+        return f"a photo of {' and '.join(map(_phrase, required))}"
+    return f"a photo of {_phrase(placed)} {placed.relation} {_phrase(required[placed.target])}"
+
+
+def read_prompt(text: str) -> tuple[Requirement, ...]:
+    """Return the objects a prompt asks for, in GenEval's order: an object that others relate to comes first."""
+    plain = _OPENING.sub("", " ".join(text.lower().split()).rstrip("."))
+    placed, relation, target = (*_RELATION.split(f" {plain}", maxsplit=1), "", "")[:3]
+    if not (placed.strip() and target):
+        return tuple(one for phrase in _AND.split(plain) if (one := _requirement(phrase)).name)
+    return _requirement(target), _requirement(placed).model_copy(update={"relation": relation, "target": 0})
+
+
+def _phrase(one: Requirement) -> str:
+    words = f"{one.color} {one.name}".strip()
+    if one.count == 1:
+        return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
+    return f"{NUMBERS[one.count - 1]} {words}{'es' if words.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
+def _requirement(phrase: str) -> Requirement:
+    words = phrase.split()
+    number = words.pop(0) if words and (words[0] in _COUNTS or _DIGITS.fullmatch(words[0])) else "a"
+    # The last word names the object, even a color's name: an orange is a fruit.
+    color = words.pop(0) if len(words) > 1 and words[0] in COLORS else ""
+    count = _COUNTS[number] if number in _COUNTS else int(number)
+    name = " ".join(words)
+    return Requirement(name=_PLURAL.sub("", name) if count > 1 else name, count=count, color=color)
+
 
 GENERATED = "generated"
 DRAWN_FIGURES = 24

@@ -12,10 +12,9 @@ import httpx2
 from openai import APIStatusError, OpenAIError
 from openai.types import Batch
 
-from tasks.endpoint.api_keys import Secret, find_headers, find_key, no_secret
-from tasks.endpoint.connections import connected_for_files
-from tasks.endpoint.known import known_at
-from tasks.endpoint.masking import Mask
+from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, no_secret
+from tasks.endpoint.catalog import known_at
+from tasks.endpoint.client import connected_for_files
 from tasks.endpoint.refusals import read_refusal
 from tasks.errors import BatchesUnavailable
 from tasks.files import drafted, keep_private

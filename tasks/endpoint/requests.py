@@ -1,15 +1,19 @@
-"""Question of one call, and the cheap question before all others."""
+"""Question of one call, the body of its request, and the fallbacks for parts that an endpoint refuses."""
 
 import base64
+import json
 import re
-from collections.abc import Mapping
+import secrets
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from PIL import Image as PillowImage
 
 from tasks.demo.chat import PROBE
+from tasks.endpoint.catalog import CacheField, Endpoint
+from tasks.parameters import Judge
 
 PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
 """Refusal of a request with too many pictures, in the words of vLLM and Groq."""
@@ -78,3 +82,167 @@ def advice(request: Request, refusal: str) -> str:
         f"--limit-mm-per-prompt '{{\"image\": {request.pictures}}}', older versions image={request.pictures}), or "
         "choose another model"
     )
+
+
+RUNGS = ("json_schema", "json_object", "plain")
+"""Reply formats, the strictest first."""
+DISPENSABLE = ("temperature", "detail", "seed", "reasoning_effort")
+"""Parameters that can be left out without a change of the question."""
+
+PIECE_BYTES = 256 * 1024
+"""Largest piece given to a connection, in bytes; the next piece waits until the connection has taken this one."""
+_OPTIONS = "prompt_cache_options"
+_MARKS: Mapping[CacheField, Mapping[str, Any]] = {
+    "prompt_cache_breakpoint": {"mode": "explicit"},
+    "cache_control": {"type": "ephemeral"},
+}
+"""Field and value that mark the last part of a shared prefix."""
+_PLACE = secrets.token_hex(16)
+"""Random placeholder for a picture while the rest becomes JSON; no text can contain it by chance or intent."""
+_LENGTH = ("max_completion_tokens", "max_tokens")
+"""Names of the parameter that limits reply tokens, the current and the older one."""
+_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
+_REFUSAL = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated"
+)
+_LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
+
+
+class Manner(NamedTuple):
+    """Form of the requests to an endpoint: refused parts are replaced or left out for the rest of the run."""
+
+    rung: int = 0
+    """Index in `RUNGS`; a refusal adds one."""
+    length_name: str = _LENGTH[0]
+    left_out: frozenset[str] = frozenset()
+    cache_fields: tuple[CacheField, ...] = ()
+    """Fields that mark a shared prefix. They are no part of the question, so that their refusal is not recorded."""
+
+
+def first_manner(known: Endpoint | None) -> Manner:
+    """Return the form of the first request: as documented for a known endpoint, else the default."""
+    if not known:
+        return Manner()
+    return Manner(RUNGS.index(known.reply_format), known.token_limit, cache_fields=known.cache_fields)
+
+
+class Body:
+    """Body in pieces, read each time it is sent. The pieces are never joined, since that would copy the pictures."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self.pieces = tuple(memoryview(piece) for piece in pieces)
+
+    def __len__(self) -> int:
+        """Return the number of bytes."""
+        return sum(map(len, self.pieces))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            for start in range(0, len(piece), PIECE_BYTES):
+                yield cast(bytes, piece[start : start + PIECE_BYTES])  # a view: every transport takes it like bytes
+
+
+def body(judge: Judge, request: Request, manner: Manner) -> Body:
+    """Return the request as JSON, with the data URLs inserted unescaped: they contain nothing that JSON escapes."""
+    pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
+    urls = [part.data_url for part in request.content if isinstance(part, Image)]
+    return Body(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
+
+
+def give_way(manner: Manner, words: str, param: str) -> Manner | None:
+    """Return the form of requests after a refusal of a part that every call has; None if another part is refused.
+
+    Args:
+        param: parameter that the endpoint named; "" if it named none.
+    """
+    words = words.lower()
+    if any(length in words for length in _LENGTH_WORDS):
+        return None
+    if manner.rung < len(RUNGS) - 1 and any(name in words for name in _FORMAT_WORDS):
+        return manner._replace(rung=manner.rung + 1)
+    if manner.length_name == _LENGTH[0] and _refused(_LENGTH[0], words, param):
+        return manner._replace(length_name=_LENGTH[1])
+    if refused := {name for name in manner.cache_fields if any(_refused(word, words, param) for word in _words(name))}:
+        return manner._replace(cache_fields=tuple(name for name in manner.cache_fields if name not in refused))
+    dispensable = (name for name in DISPENSABLE if name not in manner.left_out and _refused(name, words, param))
+    name = next(dispensable, None)
+    return manner._replace(left_out=manner.left_out | {name}) if name else None
+
+
+def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
+    system = {"role": "system", "content": _system(request, manner)}
+    user = {"role": "user", "content": _content(judge, request, manner)}
+    return {
+        "model": judge.model,
+        "messages": [system, user],
+        manner.length_name: judge.max_output_tokens,
+        **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
+        **({"service_tier": "flex"} if judge.service_tier == "flex" else {}),
+        **_shared_beginning(request, manner),
+        **judge.extra,
+        **_response_format(request, RUNGS[manner.rung]),
+    }
+
+
+def _settings(judge: Judge, request: Request) -> dict[str, Any]:
+    """Return the judge's settings that an endpoint may refuse, without unset ones."""
+    settings: dict[str, Any] = {"temperature": judge.temperature}
+    if judge.effort:
+        settings["reasoning_effort"] = judge.effort
+    if judge.seed >= 0:
+        settings["seed"] = judge.seed + request.turn
+    return settings
+
+
+def _response_format(request: Request, rung: str) -> Mapping[str, Any]:
+    if rung == "json_schema":
+        schema = {"name": request.name, "strict": True, "schema": request.schema}
+        return {"response_format": {"type": rung, "json_schema": schema}}
+    return {"response_format": {"type": rung}} if rung == "json_object" else {}
+
+
+def _shared_beginning(request: Request, manner: Manner) -> dict[str, Any]:
+    """Return the fields for a shared prefix, except its breakpoints.
+
+    Without the option, OpenAI sets a breakpoint of its own at the end of the question, and charges for writing it.
+    """
+    said: dict[str, Any] = {}
+    if request.key and "prompt_cache_key" in manner.cache_fields:
+        said["prompt_cache_key"] = request.key
+    if request.breakpoints and "prompt_cache_breakpoint" in manner.cache_fields:
+        said[_OPTIONS] = _MARKS["prompt_cache_breakpoint"]
+    return said
+
+
+def _system(request: Request, manner: Manner) -> str | list[dict[str, Any]]:
+    """Return the system message, plain if no mark is needed: some endpoints refuse a system message in parts."""
+    marks = _marks(manner) if request.system_is_shared else {}
+    return [{"type": "text", "text": request.system, **marks}] if marks else request.system
+
+
+def _content(judge: Judge, request: Request, manner: Manner) -> list[dict[str, Any]]:
+    parts = [_part(part, judge, manner) for part in request.content]
+    for place in request.breakpoints:
+        parts[place] |= _marks(manner)
+    return parts
+
+
+def _marks(manner: Manner) -> dict[str, Any]:
+    return {name: _MARKS[name] for name in manner.cache_fields if name in _MARKS}
+
+
+def _part(part: str | Image, judge: Judge, manner: Manner) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    detail = {} if "detail" in manner.left_out else {"detail": judge.detail}
+    return {"type": "image_url", "image_url": {"url": _PLACE, **detail}}
+
+
+def _words(name: CacheField) -> tuple[str, ...]:
+    """Return the names that a refusal of a field may contain."""
+    return (name, _OPTIONS) if name == "prompt_cache_breakpoint" else (name,)
+
+
+def _refused(parameter: str, words: str, param: str) -> bool:
+    """Return whether the endpoint refuses this parameter; the mention of a similar word is not enough."""
+    return param == parameter or bool(re.search(rf"\b{parameter}\b", words) and _REFUSAL.search(words))

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from tasks.datasets.contents import picture_sha256, read_picture
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.entries import picture_sha256, read_picture
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
 from tasks.files import alone, private_folder, read_regular, write_whole
@@ -23,7 +23,7 @@ from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol import picture_policy
 from tasks.ledger.remote import in_daemon_thread
 from tasks.parameters import Parameters
-from tasks.pictures.prepare import Policy, prepare
+from tasks.pictures.preparation import Policy, prepare
 from tasks.protocols import control_rules_of, protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, Sample

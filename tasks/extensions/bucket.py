@@ -13,12 +13,11 @@ from typing import Self
 
 from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
-from tasks.forgetting.doing import settle
+from tasks.forgetting.removal import settle
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.run import Run
-from tasks.ledger.alarm_records import FOLDER as ALARMS
-from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.remote import Remote, in_daemon_thread
+from tasks.ledger.side_records import ALARMS, OTHER_CALLS
 
 EVERY_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0

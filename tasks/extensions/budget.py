@@ -14,18 +14,25 @@ from tasks.judging.affording import expected, name_of, prices_of
 from tasks.judging.case import Call, Case
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
-from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.remote import Remote, in_daemon_thread
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.parameters import Judge, PairwiseParameters, Parameters
-from tasks.passport.costs import expected_price
 from tasks.records import BudgetStop, Judgment, RunStart, Sample
-from tasks.spending.bill import billed
-from tasks.spending.budget import Budget, CallCosts
-from tasks.spending.expected import Expected, past_replies, seen
-from tasks.spending.money import money
-from tasks.spending.month import OPEN_HOURS, VARIABLE, Month, MonthLimit, month_budget, month_of
-from tasks.spending.order import in_random_order, units
-from tasks.spending.prices import BATCH, FREE, Tariff, tariff
+from tasks.spending.bill import billed, expected_price
+from tasks.spending.budget import (
+    OPEN_HOURS,
+    VARIABLE,
+    Budget,
+    CallCosts,
+    Month,
+    MonthLimit,
+    in_random_order,
+    month_budget,
+    month_of,
+    units,
+)
+from tasks.spending.prices import BATCH, FREE, Tariff, money, tariff
+from tasks.spending.quote import Expected, past_replies, seen
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""

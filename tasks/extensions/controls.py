@@ -10,8 +10,8 @@ from math import ceil
 from PIL import Image, ImageDraw, ImageFont
 
 from tasks.judging.extension import Extension
-from tasks.pictures.bad_picture import BadPicture
-from tasks.pictures.prepare import as_shown
+from tasks.pictures.decoding import BadPicture
+from tasks.pictures.preparation import as_shown
 from tasks.protocols import control_rules_of
 from tasks.protocols.controls import ControlRules
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample

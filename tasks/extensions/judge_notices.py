@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 
-from tasks.endpoint.models import ending, today
+from tasks.endpoint.catalog import ending, today
 from tasks.judging.extension import Extension
 from tasks.ledger.passports import exchange_passports
 from tasks.ledger.remote import Remote, in_daemon_thread
 from tasks.parameters import Judge
-from tasks.passport.wording import warning
+from tasks.passport.lines import warning
 
 
 class JudgeNotices(Extension):

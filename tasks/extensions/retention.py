@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from tasks.errors import InputError
-from tasks.forgetting.keeping import keep_days, remove_old
 from tasks.judging.extension import Extension
+from tasks.ledger.removals import keep_days, remove_old
 
 
 class Retention(Extension):

@@ -7,17 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from tasks.endpoint.known import known_at
+from tasks.endpoint.catalog import known_at
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
 from tasks.judging.extension import Extension
 from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
 from tasks.parameters import EMBEDDED, Judge, Parameters
-from tasks.pictures.prepare import Picture
+from tasks.pictures.preparation import Picture
 from tasks.protocols.figures import reply
 from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.records import Order, RunStart, Sample
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.text import listed
 

@@ -7,17 +7,14 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from tasks.controls.status import AnchorRow, ControlRow
-from tasks.history.correcting import Correction
-from tasks.ledger.alarm_records import Restart
-from tasks.ledger.bridges import BridgeRow
-from tasks.ledger.label_sets import LabelRow, LabelSet
-from tasks.ledger.other_calls import OtherCall
+from tasks.history.derived_tables import Correction
+from tasks.judging.results import AnchorRow, ControlRow
+from tasks.ledger.labels import LabelRow, LabelSet
 from tasks.ledger.passports import Card, CardLine
+from tasks.ledger.side_records import BridgeRow, OtherCall, Restart
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
-from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import ScoreRow
+from tasks.statistics.scores import GradeRow, ScoreRow
 
 RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "runs": (RunStart, RunEnd),

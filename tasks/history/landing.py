@@ -1,13 +1,6 @@
-"""Landing of ledgers: the history loads the runs, labels, passports and bridges that it lacks.
+"""Landing of ledgers in the history: its tables and views, and the records that it lacks."""
 
-1. A writer waits until it is alone with the master (`database`).
-2. Each ledger that the master lacks, or has with another size, is appended in its own transaction (`rows`).
-3. Results of several runs (nights, corrections, comparisons with the best) are computed in one more transaction.
-4. The master is checkpointed and copied, and the copy is published.
-
-The ledger is the truth. A landing that is killed, or finds no room, leaves the old history; the next one does the rest.
-"""
-
+import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -15,13 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+from duckdb import DuckDBPyConnection as Connection
 
 from tasks.errors import InputError
-from tasks.history.asking import opened
 from tasks.history.database import (
     FRESH,
     HISTORY,
-    Connection,
+    REBUILD,
     Master,
     alone_with_master,
     is_published,
@@ -29,16 +22,88 @@ from tasks.history.database import (
     publish,
     remove_history,
     replace_master,
+    what_is_due,
 )
-from tasks.history.due import what_is_due
-from tasks.history.layout import is_laid_out, lay_out
-from tasks.ledger import label_sets as labels
-from tasks.ledger import passports
-from tasks.ledger import reading as ledger
-from tasks.ledger.alarm_records import Restart, read_restart, restart_files
-from tasks.ledger.bridges import BRIDGES
-from tasks.ledger.kept_rows import Kept
-from tasks.ledger.other_calls import OTHER_CALLS
+from tasks.history.queries import opened
+from tasks.ledger import labels, passports
+from tasks.ledger import run_files as ledger
+from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Kept, Restart, read_restart, restart_files
+
+VIEWS = (
+    "shard_runs",
+    "evaluations",
+    "verdicts",
+    "ratings",
+    "by_group",
+    "leaderboard",
+    "by_category",
+    "by_difficulty",
+    "t2i_leaderboard",
+    "by_aspect",
+    "best_images",
+    "reliability",
+    "trend",
+    "alarms",
+    "coverage",
+    "disagreements",
+    "corrected",
+    "judgment_attempts",
+    "cost",
+    "spend",
+    "control_rates",
+    "anchors",
+    "judge_versions",
+    "picture_contract",
+    "failures",
+)
+"""Views, each a file of that name in `views/`, after the views that it uses; `macros` has shared macros."""
+
+
+def _sql(name: str) -> str:
+    return (Path(__file__).parent / f"{name}.sql").read_text(encoding="utf-8")
+
+
+_TABLES = _sql("tables")
+_VIEWS = "\n".join(_sql(f"views/{name}") for name in ("macros", *VIEWS))
+_MARK = hashlib.sha256((_TABLES + _VIEWS).encode()).hexdigest()
+
+
+def lay_out(db: Connection) -> None:
+    """Make tables, views, comments and the mark in the attached, empty `history`."""
+    db.execute(_TABLES)
+    db.execute("\n".join(_column_comments(db)))
+    db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'")
+
+
+def is_laid_out(db: Connection) -> bool:
+    """Return whether the open `history` has tables; it may be new. Call it outside of a transaction: a no ends one.
+
+    Raises:
+        InputError: the tables are those of another version.
+    """
+    found = _mark(db)
+    if found != _MARK and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
+        raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
+    return found is not None
+
+
+def _mark(db: Connection) -> str | None:
+    try:
+        found = db.execute("SELECT history.main.layout()").fetchone()
+    except duckdb.CatalogException:
+        return None
+    return found[0] if found else None
+
+
+def _column_comments(db: Connection) -> Iterator[str]:
+    # Records of statistics import numpy and scipy, which readers of a history do not need.
+    from tasks.history.comments import comment
+
+    uncommented = """SELECT table_name, column_name FROM duckdb_columns()
+        WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
+    for table, column in db.execute(uncommented).fetchall():
+        words = comment(table, column).replace("'", "''")
+        yield f"""COMMENT ON COLUMN {table}."{column}" IS '{words}';"""
 
 
 class _Once(NamedTuple):
@@ -283,16 +348,16 @@ def _compute(master: Master, restarts: list[Restart]) -> list[str]:
     nights_due, corrections_due, best_due = what_is_due(master.db)
     if restarts or nights_due:
         # Imports numpy, which callers that only look for missing runs do not need.
-        from tasks.history.watching import bring_up_to_date
+        from tasks.history.derived_tables import bring_up_to_date
 
         bring_up_to_date(master, restarts)
     corrected: list[str] = []
     if corrections_due:
-        from tasks.history.correcting import correct
+        from tasks.history.derived_tables import correct
 
         corrected = correct(master)
     if best_due:
-        from tasks.history.best import compare_with_best
+        from tasks.history.derived_tables import compare_with_best
 
         compare_with_best(master)
     return corrected

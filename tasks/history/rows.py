@@ -20,9 +20,8 @@ from pydantic import ValidationError
 from tasks.errors import InputError
 from tasks.history.database import Master
 from tasks.judging.results import results_of
-from tasks.ledger import reading as ledger
-from tasks.ledger.evaluations import evaluation_folders
-from tasks.ledger.protocol_keys import judge_key
+from tasks.ledger import run_files as ledger
+from tasks.ledger.evaluations import evaluation_folders, judge_key
 from tasks.records import Record, RunEnd, RunStart
 
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")

@@ -7,7 +7,7 @@ from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.records import ANCHOR, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt
-from tasks.spending import expected as estimates
+from tasks.spending import quote as estimates
 from tasks.spending.budget import Budget
 
 FORMAT_TOKENS = 2_000

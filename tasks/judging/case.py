@@ -13,11 +13,11 @@ from hashlib import sha256
 from itertools import count
 from typing import Generic, NamedTuple, TypeVar
 
-from tasks.datasets.contents import read_picture, read_texts
+from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging.questions import Layout, call_key
 from tasks.parameters import Parameters
-from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Lack, Protocol

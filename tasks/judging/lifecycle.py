@@ -10,9 +10,9 @@ from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol import answered_protocol, asked_protocol, new_id, picture_policy, protocol_of_dataset
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
-from tasks.ledger.protocol_keys import digest, protocol_key
+from tasks.ledger.evaluations import digest, protocol_key
 from tasks.ledger.reuse import earlier_replies
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
 from tasks.spending.prices import check_price_files

@@ -8,9 +8,9 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import uncut
 from tasks.errors import InputError
 from tasks.judging import questions
-from tasks.ledger.protocol_keys import PROMPT
+from tasks.ledger.evaluations import PROMPT
 from tasks.parameters import Parameters
-from tasks.pictures.prepare import Policy
+from tasks.pictures.preparation import Policy
 from tasks.protocols.figures.tier_rule import AGGREGATION
 from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import RunStart

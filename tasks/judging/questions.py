@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
 from tasks.parameters import EMBEDDED, Judge
-from tasks.pictures.prepare import Picture
+from tasks.pictures.preparation import Picture
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import Order, Sample

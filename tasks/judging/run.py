@@ -9,17 +9,16 @@ from pathlib import Path
 
 from tasks.datasets.dataset import in_samples
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.input_tokens import InputTokens
+from tasks.endpoint.replies import InputTokens
 from tasks.endpoint.requests import Request
 from tasks.judging.case import PUBLISHED, Case, FirstCalls, load_case
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.ledger.reuse import Replies
-from tasks.ledger.writing import Ledger
+from tasks.ledger.run_files import Ledger
 from tasks.parameters import Parameters
-from tasks.pictures.comparability import Comparability
-from tasks.pictures.prepare import Policy
+from tasks.pictures.preparation import Comparability, Policy
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Protocol

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tasks.errors import InputError
-from tasks.history import asking as history
-from tasks.history.asking import one_opening
-from tasks.history.evaluations import Evaluation, find
+from tasks.history import queries as history
+from tasks.history.queries import Evaluation, find, one_opening
 from tasks.labels.prompts import prompts_of
-from tasks.ledger.label_sets import labels_words
+from tasks.ledger.labels import labels_words
 from tasks.protocols import label_rules_of
 from tasks.protocols.labels import LabelRules
 from tasks.protocols.protocol import Answered

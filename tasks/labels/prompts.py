@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from tasks.errors import InputError
-from tasks.history import asking as history
+from tasks.history import queries as history
 from tasks.history.database import HISTORY
-from tasks.history.evaluations import Evaluation
-from tasks.ledger.protocol_keys import PROMPT
+from tasks.history.queries import Evaluation
+from tasks.ledger.evaluations import PROMPT
+from tasks.rubrics.prompts import RubricPrompt
 from tasks.rubrics.rubric import Rubric, load_rubric, prompt_sets
-from tasks.rubrics.rubric_prompt import RubricPrompt
 
 _SCORED = """
     SELECT DISTINCT dimension, CASE WHEN "grouping" = 'aspect' THEN group_name ELSE '' END AS aspect FROM by_group

@@ -15,12 +15,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import keep_private, private_folder
-from tasks.ledger import reading as ledger
+from tasks.files import keep_private, private_folder, read_file, write_file
+from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import MOST_OBJECT, Bucket
-from tasks.ledger.writing import append_line, line_of, write_record
+from tasks.ledger.run_files import append_line, line_of, write_record
 from tasks.records import SCHEMA, HistoryRecord, JudgmentStatus
-from tasks.store_files import read_file, write_file
 
 PASSPORT, REPLIES, CARD = "passport.json", "replies.jsonl", "card.json"
 

@@ -19,33 +19,30 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tasks.errors import InputError
-from tasks.files import alone, private_folder
-from tasks.ledger import reading as ledger
+from tasks.files import alone, private_folder, read_file, write_at, write_file
+from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import (
     BATCH_OBJECTS,
     MOST_OBJECT,
+    PARTED,
     Bucket,
+    Part,
     RemoteUnavailable,
+    Sent,
     checked_url,
     fetch_folder,
-    send_folder,
-    slices,
-)
-from tasks.ledger.bucket_parts import (
-    PARTED,
-    Part,
-    Sent,
     lacking_parts,
     read_notes,
     read_part,
+    send_folder,
     sent_before,
+    slices,
     whole,
     write_notes,
 )
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, REMOVED, RUN
-from tasks.ledger.removed import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
+from tasks.ledger.removals import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
+from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, REMOVED, RUN
 from tasks.pictures.thumbnails import made
-from tasks.store_files import read_file, write_at, write_file
 
 FETCHED = "fetched.txt"
 """Mark in the folder of a run from another machine; contains the origin of the run."""

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO
 
 from tasks.errors import InputError
 from tasks.files import open_regular, read_regular
-from tasks.ledger.reading import (
+from tasks.ledger.removals import UNFINISHED
+from tasks.ledger.run_files import (
     END,
     JUDGMENTS,
     moment_of,
@@ -23,7 +24,6 @@ from tasks.ledger.reading import (
     validate_row,
     whole_lines,
 )
-from tasks.ledger.removed import UNFINISHED
 from tasks.records import Judgment, RunStart, Sample
 
 _STOPPED = b'"stopped": {'

@@ -5,20 +5,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks.comparing.earlier_runs import Past
-from tasks.comparing.wording import difference_grid, notes, outcome_words
-from tasks.controls.status import red_words, status_lines
-from tasks.judging.results import Results
-from tasks.judging.tallies import NotableSample
-from tasks.ledger.label_sets import label_folders
+from tasks.comparing.wording import Past, difference_grid, notes, outcome_words
+from tasks.judging.results import NotableSample, Results, red_words, status_lines
+from tasks.ledger.labels import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
-from tasks.pages.rate_tables import rate_grid, rate_notes
-from tasks.pages.run_summary import Summary, beside_layout, cost_lines, defect_lines, failure_lines
-from tasks.passport.wording import meaning_lines, summary_line
+from tasks.pages.run_summary import (
+    Summary,
+    beside_layout,
+    cost_lines,
+    defect_lines,
+    failure_lines,
+    rate_grid,
+    rate_notes,
+)
+from tasks.passport.lines import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
-from tasks.presentation.drawing import begin_png, png
-from tasks.presentation.markup import NAME, bullets, grid, picture, plain, table
+from tasks.presentation.charts import begin_png, png
+from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Quoted
@@ -27,7 +31,7 @@ from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
 
 if TYPE_CHECKING:
-    from tasks.comparing.compare import Comparison
+    from tasks.comparing.comparison import Comparison
 
 MOST_LINES = 20
 """Most candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -69,10 +73,10 @@ def _heading(summary: Summary, past: Past | None) -> list[str]:
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
     warned = filter(None, [red_words(summary.controls), summary.unmeasured])
     return [
-        *(f"**{plain(words)}**" for words in warned),
+        *(f"**{plain_markdown(words)}**" for words in warned),
         *_alarms(past),
-        f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
-        plain(f"{about}, {began}. Run {start.run_id}."),
+        f"# {start.flow}: {plain_markdown(' + '.join(start.candidates), NAME)}",
+        plain_markdown(f"{about}, {began}. Run {start.run_id}."),
         _page(page_of(summary.store, start.run_id)),
         bullets(bounded(scores, len(found))),
         NOT_COVERED,
@@ -83,13 +87,15 @@ def _page(page: Path) -> str:
     """Return a link to the page with every sample, or its path on the disk."""
     place = where(page)
     return (
-        f"[The page with every sample]({place})" if is_address(place) else plain(f"The page with every sample: {place}")
+        f"[The page with every sample]({place})"
+        if is_address(place)
+        else plain_markdown(f"The page with every sample: {place}")
     )
 
 
 def _alarms(past: Past | None) -> list[str]:
     found = past.watched.open if past and past.watched else ()
-    return [f"**{plain(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
+    return [f"**{plain_markdown(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
 
 
 def begin_chart(start: RunStart, results: Results) -> None:
@@ -105,15 +111,15 @@ def _scores(summary: Summary) -> list[str]:
     if not shown.scores:
         return []
     notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # shown above
-    return ["## Scores", grid(shown.display.grid(shown.scores)), bullets(notes), _chart(shown)]
+    return ["## Scores", markdown_grid(shown.display.grid(shown.scores)), bullets(notes), _chart(shown)]
 
 
 def _chart(summary: Summary) -> str:
     """Return the scores as a chart, or the reason why there is none: the artifact is useful without it."""
     try:
-        return picture("Scores", "png", png(summary.display.chart(summary.scores, terms=summary.terms)))
+        return markdown_picture("Scores", "png", png(summary.display.chart(summary.scores, terms=summary.terms)))
     except RuntimeError as error:
-        return plain(f"There is no chart: {error}.")
+        return plain_markdown(f"There is no chart: {error}.")
 
 
 def _past(past: Past | None, summary: Summary) -> list[str]:
@@ -136,7 +142,7 @@ def _since_last(past: Past, uncompared: str) -> list[str]:
     why = f"{uncompared}, so that nothing is compared; the trend is without this run."
     alone = why if uncompared else "No earlier run compares with this one; the trend shows why."
     compared = _since(past.since) if past.since else [alone]
-    return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
+    return ["## Since the last run", *compared, *([markdown_picture("Trend", "png", past.trend)] if past.trend else [])]
 
 
 def _since(found: "Sequence[Comparison]") -> list[str]:
@@ -146,8 +152,8 @@ def _since(found: "Sequence[Comparison]") -> list[str]:
         part
         for each in found
         for part in (
-            f"**{plain(each.after.candidate, NAME)}**",
-            grid(difference_grid(each.rows, each.after.flow)),
+            f"**{plain_markdown(each.after.candidate, NAME)}**",
+            markdown_grid(difference_grid(each.rows, each.after.flow)),
         )
     ]
     read_by = dict.fromkeys(words for each in found for words in notes(each))
@@ -173,7 +179,7 @@ def _rates(summary: Summary) -> list[str]:
     if not shown.rates:
         return []
     title = "## Order and votes" if repeated(summary.start) else "## Decisions"
-    return [title, grid(rate_grid(shown.rates)), bullets(rate_notes(shown.rates, shown.published))]
+    return [title, markdown_grid(rate_grid(shown.rates)), bullets(rate_notes(shown.rates, shown.published))]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
@@ -184,7 +190,7 @@ def _people_lines(summary: Summary) -> list[str]:
     """Return sentences on scores corrected by people, and on labels that do not count; empty without labels."""
     if not label_folders(summary.store):
         return []
-    from tasks.pages.people_words import people_lines_of  # DuckDB, which is not needed before
+    from tasks.pages.queries import people_lines_of  # DuckDB, which is not needed before
 
     return people_lines_of(summary.store, summary.start.evaluation_id)
 
@@ -214,28 +220,28 @@ def _sample(summary: Summary, sample: NotableSample) -> list[str]:
     """Lay out one sample: its pictures, the judge's replies with their reasons, and their way to the outcome."""
     outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
-    title = f"## {sample.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
+    title = f"## {sample.why}: {plain_markdown(f'{outcome.sample_id}{candidate}', NAME)}"
     shown = summary.display.shown(outcome, sample.reasons)
-    lines = [list(map(plain, line)) for line in shown.table.lines]
+    lines = [list(map(plain_markdown, line)) for line in shown.table.lines]
     return [
         title,
         *map(_quoted, shown.above),
         _pictures(summary, outcome),
         _quoted(shown.outcome),
-        *([table(shown.table.header, lines, numbers=False)] if lines else []),
+        *([markdown_table(shown.table.header, lines, numbers=False)] if lines else []),
         *map(_quoted, shown.below),
     ]
 
 
 def _quoted(words: Quoted) -> str:
-    return f"{words.before}{plain(words.text)}{words.after}"
+    return f"{words.before}{plain_markdown(words.text)}{words.after}"
 
 
 def _pictures(summary: Summary, outcome: Outcome) -> str:
     """Return the picture of a sample, or its pictures side by side."""
     sides = summary.display.sides
     shown = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in sides]
-    return table(sides, [shown], numbers=False) if len(shown) > 1 else shown[0]
+    return markdown_table(sides, [shown], numbers=False) if len(shown) > 1 else shown[0]
 
 
 def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
@@ -248,4 +254,6 @@ def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
         data = b""
     if not data:
         return "picture not kept"
-    return picture(side, "jpeg", data) if len(data) <= THUMBNAIL_BYTES else "picture too large to be shown here"
+    return (
+        markdown_picture(side, "jpeg", data) if len(data) <= THUMBNAIL_BYTES else "picture too large to be shown here"
+    )

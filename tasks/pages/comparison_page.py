@@ -5,13 +5,12 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-from tasks.comparing.compare import Comparison, Side
-from tasks.comparing.layout_words import layouts_grid
-from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
+from tasks.comparing.comparison import Comparison, Side
+from tasks.comparing.wording import changed_lines, difference_grid, layouts_grid, notes, outcome_words
+from tasks.files import write_file
+from tasks.pages.page import rendered, stamp
 from tasks.pages.page_names import FOLDER, folder_of, page_name
-from tasks.pages.self_contained import rendered, stamp
 from tasks.protocols import display_of, protocol_of
-from tasks.store_files import write_file
 from tasks.text import one_line
 
 LONGEST_NAME = 120

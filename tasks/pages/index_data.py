@@ -11,18 +11,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.comparing.alarms import Alarm, alarms
-from tasks.comparing.attribution import MovedJudge, moved_judges
-from tasks.comparing.compare import series_of
-from tasks.comparing.points import MOST_RUNS, Point, joined
+from tasks.comparing.alarms import Alarm, MovedJudge, alarms, moved_judges
+from tasks.comparing.comparison import series_of
+from tasks.comparing.trend import MOST_RUNS, Point, joined
 from tasks.comparing.trend import series_of as scored_series
-from tasks.controls.status import ControlRate, control_rate, judge_status
-from tasks.history.asking import held_together
+from tasks.history.queries import held_together
+from tasks.judging.results import ControlRate, control_rate, judge_status
 from tasks.pages.queries import ask, points
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Headline
-from tasks.statistics.paired import Difference
+from tasks.statistics.intervals import Difference
 from tasks.statistics.series import Series, paired
 
 MOST_PLACES = 200

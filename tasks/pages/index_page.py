@@ -6,15 +6,15 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from tasks.comparing.points import Point
+from tasks.comparing.trend import Point
 from tasks.comparing.wording import in_brief
 from tasks.pages.index_data import Index, Line, Place
+from tasks.pages.page import rendered, stamp
 from tasks.pages.page_names import page_name
-from tasks.pages.people_words import corrected_words, people_in_brief
-from tasks.pages.self_contained import rendered, stamp
+from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.presentation.wording import coverage_words, interval_words, score_words, worst_case_words
 from tasks.protocols import display_of
-from tasks.spending.money import money
+from tasks.spending.prices import money
 from tasks.text import bounded, number_words, one_line
 
 LONGEST_NAME = 60

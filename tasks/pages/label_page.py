@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from tasks.errors import InputError
 from tasks.files import read_regular, write_whole
-from tasks.labels.drawing import Made, sides
-from tasks.pages.page_size import bounded
-from tasks.pages.self_contained import rendered
+from tasks.labels.labeling import Made, sides
+from tasks.pages.page import bounded, rendered
 from tasks.pictures.decoding import decode
 from tasks.pictures.thumbnails import LARGEST, SIDES, made
 from tasks.protocols.labels import PeopleQuestion

@@ -1,4 +1,4 @@
-"""Queries of the pages, by name. `queries.sql` has their text; a page shows each one as it was run."""
+"""Queries of the pages, by name, and sentences on people's labels from their answers."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,8 +7,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from tasks.comparing.points import COLUMNS, Point
-from tasks.history import asking as history
+from tasks.comparing.trend import COLUMNS, Point
+from tasks.errors import InputError
+from tasks.history import queries as history
+from tasks.protocols import protocol_of
+from tasks.statistics.concordance import FEWEST
 
 _BEGIN = re.compile(r"^-- (\w+): (.+)$", re.MULTILINE)
 
@@ -63,3 +66,87 @@ def _read() -> dict[str, tuple[str, str]]:
 
 
 _QUERIES = _read()
+
+
+Row = Mapping[str, Any]
+
+
+def people_lines_of(store: Path, run_id: str) -> list[str]:
+    """Return sentences on people's labels for an evaluation; empty if the history cannot be queried now."""
+    try:
+        return people_lines(ask(store, "people", run=run_id).rows)
+    except InputError:
+        return []
+
+
+def people_lines(rows: Iterable[Row]) -> list[str]:
+    """Return a sentence for each score that people's labels are about, and one more on the agreement."""
+    return [line for row in rows if _is_about(row) for line in _lines(row)]
+
+
+def people_in_brief(row: Row) -> str:
+    """Return the same in few words, for a place beside the raw score; empty if no labels are about it."""
+    if not _is_about(row):
+        return ""
+    if not (words := corrected_words(row)):
+        return f"not corrected by people: {row['why']}"
+    told = f"corrected by {row['labels']} labels of {_people(row['people'])}: {words}"
+    return "; ".join([told, *agreement_words(row), *filter(None, [row["why"]])])
+
+
+def corrected_words(row: Row) -> str:
+    """Return the corrected score and its interval; empty if there is none."""
+    if row["corrected"] is None:
+        return ""
+    decimals = protocol_of(row["flow"]).decimals
+    value, low, high = (f"{row[name]:.{decimals}f}" for name in ("corrected", "corrected_low", "corrected_high"))
+    return f"{value} [{low}, {high}]"
+
+
+def _is_about(row: Row) -> bool:
+    """Return whether people's labels are about this score, even if they do not count."""
+    return bool(row["labels"]) or "does not count" in row["why"]
+
+
+def _lines(row: Row) -> Iterable[str]:
+    whose = f"{row['candidate']}, {row['dimension']}"
+    if words := corrected_words(row):
+        more = f" ({row['cannot_tell']} more could not be told)" if row["cannot_tell"] else ""
+        decimals = protocol_of(row["flow"]).decimals
+        yield (
+            f"{whose}: {words} corrected by {row['labels']} labels of {_people(row['people'])}{more}; the judge alone: "
+            f"{row['score']:.{decimals}f}" + (f". {row['why']}" if row["why"] else "")
+        )
+    else:
+        yield f"{whose}: not corrected by people: {row['why']}"
+    if told := agreement_words(row):
+        yield f"  {'; '.join(told)} (95% intervals; kappa has none below {FEWEST} samples)"
+
+
+def agreement_words(row: Row) -> list[str]:
+    """Describe the agreement of judge and people, and of people with each other, each with its interval."""
+    told = (
+        _share("judge and people agree on", row, ("agreed", "kappa"), row["labels"]),
+        _share("people agree with each other on", row, ("people_agreed", "people_kappa"), row["shared"]),
+    )
+    return [*filter(None, told)]
+
+
+def _share(words: str, row: Row, names: tuple[str, str], n: int) -> str:
+    name, kappa = names
+    if row[name] is None:
+        return ""
+    low, high = 100 * row[f"{name}_low"], 100 * row[f"{name}_high"]
+    return f"{words} {row[name]:.0%} of {n}, which can mean {low:.0f}-{high:.0f}%{_kappa(row, kappa)}"
+
+
+def _kappa(row: Row, name: str) -> str:
+    """Return the agreement beyond chance; empty if undefined, as for a rater with one answer for everything."""
+    if row[name] is None:
+        return ""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f", kappa {row[name]:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else "")
+
+
+def _people(number: int) -> str:
+    return "1 person" if number == 1 else f"{number} people"

@@ -12,20 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from tasks.comparing.alarms import Watched, watched
-from tasks.comparing.attribution import attributions
-from tasks.comparing.compare import Comparison, since_last
-from tasks.comparing.layout_words import layout_lines
-from tasks.comparing.points import Point, joined
-from tasks.comparing.trend import series_of
-from tasks.controls.status import ControlRate, control_rate, red_words
+from tasks.comparing.alarms import Watched, attributions, watched
+from tasks.comparing.comparison import Comparison, since_last
+from tasks.comparing.trend import Point, joined, series_of
+from tasks.comparing.wording import layout_lines
 from tasks.errors import InputError
-from tasks.history import asking as history
-from tasks.history.evaluations import find, stop_of
-from tasks.ledger.anew import unmeasured_words
-from tasks.pages.page_size import REASONS, fair_share
-from tasks.pages.people_words import corrected_words, people_lines
-from tasks.pages.queries import Answer, ask, points
+from tasks.history import queries as history
+from tasks.history.queries import find, stop_of
+from tasks.judging.results import ControlRate, control_rate, red_words
+from tasks.ledger.evaluations import unmeasured_words
+from tasks.pages.page import REASONS, fair_share
+from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of

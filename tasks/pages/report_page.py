@@ -8,18 +8,16 @@ from markupsafe import Markup
 
 from tasks.comparing import wording as comparison_words
 from tasks.comparing.trend import breaks, joints, shared_scales, trend_chart
-from tasks.controls.status import status_lines
-from tasks.files import write_whole
-from tasks.forgetting.keeping import why_missing
+from tasks.files import write_file, write_whole
+from tasks.judging.results import status_lines
+from tasks.ledger.removals import why_missing
+from tasks.pages.page import rendered, stamp, thumbnails
 from tasks.pages.page_names import FOLDER
-from tasks.pages.page_size import thumbnails
-from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
-from tasks.pages.self_contained import rendered, stamp
-from tasks.passport.wording import MATCHED
+from tasks.pages.run_summary import rate_grid, rate_notes
+from tasks.passport.lines import MATCHED
 from tasks.presentation import wording
-from tasks.presentation.drawing import svgs
-from tasks.store_files import write_file
+from tasks.presentation.charts import svgs
 
 LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
 

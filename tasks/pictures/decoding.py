@@ -1,23 +1,276 @@
-"""Decoding of a file's bytes, which may be damaged or hostile, to pixels, or to the reason for a refusal."""
+"""Decoding of a file's bytes to pixels, or to the reason for a refusal; a separate process reads rare formats."""
 
+import json
 import re
+import signal
+import struct
+import subprocess
+import sys
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from importlib.util import find_spec
 from io import BytesIO
 from typing import Any, NamedTuple
 
 from PIL import Image
 from PIL.AvifImagePlugin import AvifImageFile
+from PIL.ExifTags import Base
 from PIL.GifImagePlugin import GifImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from tasks.pictures import jpeg
-from tasks.pictures.bad_picture import MAX_MEGAPIXELS, BadPicture, NoReader, check_megapixels
-from tasks.pictures.rare_formats import decoded_apart, require_reader
+from tasks.errors import InputError
+from tasks.text import one_line
+
+MAX_MEGAPIXELS = 64
+
+
+class BadPicture(InputError):
+    """Bytes that cannot be judged as a picture; the message names the content found and the formats allowed."""
+
+
+class NoReader(BadPicture):
+    """A file of a known kind that cannot be shown here: its format has no reader, or it is only a pointer.
+
+    The user must install a program, fetch the file or convert it; the picture's author is not at fault.
+    """
+
+
+def check_megapixels(size: tuple[int, int]) -> float:
+    """Return the picture's megapixels, from its width and height. Raises BadPicture above `MAX_MEGAPIXELS`."""
+    width, height = size
+    pixels = width * height / 1e6
+    if pixels > MAX_MEGAPIXELS:
+        raise BadPicture(f"{pixels:g} megapixels ({width}x{height}), allowed are {MAX_MEGAPIXELS}")
+    return pixels
+
+
+PACKAGES = {"PDF": "pypdfium2", "SVG": "resvg_py"}
+"""Format -> package that draws it; both come with the extra `vector`."""
+CONVERSIONS = {
+    "PDF": "pdftoppm -png -singlefile -r 200 FILE.pdf FILE",
+    "SVG": "rsvg-convert --width 2048 FILE.svg -o FILE.png",
+}
+SECONDS = 20
+"""Seconds of processor time for one picture."""
+LONGEST_WAIT = 600
+"""Seconds in which even a busy machine provides that processor time."""
+MEMORY = 2 << 30
+"""Bytes of address space, including the libraries."""
+
+BAD, UNSHOWABLE, FAILED = 3, 4, 5
+"""Exit codes of the process: its output is the message of a `BadPicture` or of a `NoReader`, or the reader failed."""
+_BY_ITSELF = {getattr(signal, name, 0) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP")}
+"""Signals that end a reader because of its input or of the memory limit."""
+
+
+def require_reader(name: str) -> None:
+    """Raise NoReader, with the fix, if the package that reads a format is not installed or cannot be used."""
+    if not (package := PACKAGES.get(name)):
+        return
+    if not find_spec(package):
+        raise NoReader(
+            f"{name}, which is drawn by the package {package}, and that is not installed: install the extra "
+            f"`vector` (pip install -e '.[vector]'), or convert the file ({CONVERSIONS[name]})"
+        )
+    if fault := import_fault(package):
+        raise NoReader(
+            f"{name}, which is drawn by the package {package}, and that is installed but broken ({fault}): "
+            f"reinstall it (pip install --force-reinstall {package}), or convert the file ({CONVERSIONS[name]})"
+        )
+
+
+@cache
+def import_fault(package: str) -> str:
+    """Return the error of importing an installed package; empty if the import succeeds.
+
+    The import runs in another process, since native libraries may end the process that loads them.
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import {package}"], capture_output=True, timeout=LONGEST_WAIT, check=False
+    )
+    if not ran.returncode:
+        return ""
+    words = ran.stderr.decode(errors="replace").strip().splitlines()
+    return one_line(words[-1]) if words else f"its import ends with code {ran.returncode}"
+
+
+def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Return the first frame or page of such a file as a PNG that looks the same, and the changes made to it.
+
+    Raises:
+        BadPicture: the file is damaged, too large, or takes too much time or memory.
+        NoReader: the format has no reader here, or the file needs more than its own bytes to be shown.
+        RuntimeError: something else ended the process, which does not make the file bad.
+    """
+    command = [sys.executable, "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
+    # A separate session, so that Ctrl-C in the terminal is not taken for a fault of the picture.
+    ran = subprocess.run(
+        command, input=data, capture_output=True, timeout=LONGEST_WAIT, start_new_session=True, check=False
+    )
+    if ran.returncode == 0:
+        notes, _, png = ran.stdout.partition(b"\n")
+        return png, tuple(json.loads(notes))
+    raise _error(name, ran.returncode, ran.stderr.decode(errors="replace").strip())
+
+
+def _error(name: str, code: int, words: str) -> Exception:
+    if code in (BAD, UNSHOWABLE):
+        return (NoReader if code == UNSHOWABLE else BadPicture)(words)
+    if code == -getattr(signal, "SIGXCPU", 0):
+        return BadPicture(f"{name} that takes more than {SECONDS} s to be shown, the most allowed")
+    if code == FAILED or -code in _BY_ITSELF:
+        return BadPicture(f"{name} that its reader fails on, or that takes more than {MEMORY >> 30} GB of memory")
+    return RuntimeError(f"the process that reads {name} was ended from outside (exit code {code}): {words}")
+
+
+START, END = b"\xff\xd8", b"\xff\xd9"
+FRAME, TABLES, QUANTIZERS, SCAN, COMMENT = 0xC0, 0xC4, 0xDB, 0xDA, 0xFE
+APPLICATION = range(0xE0, 0xF0)
+MARK = re.compile(rb"\xff[^\0]")
+"""Marker within coded pixels, where 0xFF is data only before a zero byte."""
+LARGEST_UNIT = 10
+"""Most blocks of all components that are coded together (B.2.3)."""
+MOST_SAMPLES = 4
+LONGEST_CODE = 16
+MOST_CODES = 256
+MOST_DC_BITS = 15
+"""Most bits of a difference, as a symbol of a DC table; the decoder accepts no more."""
+WHOLE_SPECTRUM = b"\0\x3f\0"
+
+
+class _Component(NamedTuple):
+    name: int
+    across: int
+    down: int
+    quantizer: int
+
+
+class _Tables(NamedTuple):
+    """Tables defined so far."""
+
+    quantizers: set[int]
+    codes: set[tuple[int, int]]
+    """Class (0: DC, 1: AC) and number."""
+
+
+def is_plain(data: bytes, opened: Image.Image) -> bool:
+    """Return whether this JPEG can certainly be decoded to its end, is in color or gray, and is upright.
+
+    Args:
+        opened: the same file, opened by Pillow, with its pixels unread.
+    """
+    if opened.mode not in ("RGB", "L") or not _is_upright(opened):
+        return False
+    try:
+        return _is_whole(data)
+    except (IndexError, struct.error):  # the file ends within a segment
+        return False
+
+
+def _is_upright(opened: Image.Image) -> bool:
+    try:
+        return opened.getexif().get(Base.Orientation, 1) == 1
+    except Exception:  # damaged EXIF, whose reader raises nearly anything
+        return False
+
+
+def _is_whole(data: bytes) -> bool:
+    tables, frame = _Tables(set(), set()), list[_Component]()
+    for kind, segment, end in _segments(data):
+        if kind == SCAN:
+            mark = MARK.search(data, end)
+            return _is_decodable(segment, frame, tables) and mark is not None and mark[0] == END
+        if kind == FRAME:
+            if frame:
+                return False
+            frame = _frame(segment)
+        elif kind in _READ:
+            if not _READ[kind](segment, tables):
+                return False
+        elif kind != COMMENT and kind not in APPLICATION:
+            return False
+    return False
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, bytes, int]]:
+    """Yield marker, content and end of each segment, up to the first place without one."""
+    place = len(START)
+    while data[place] == 0xFF:
+        length = struct.unpack_from(">H", data, place + 2)[0]
+        end = place + 2 + length
+        if length < 2 or end > len(data):
+            return
+        yield data[place + 1], data[place + 4 : end], end
+        place = end
+
+
+def _frame(segment: bytes) -> list[_Component]:
+    """Return the components of an 8-bit picture; none if they are invalid or unusual."""
+    bits, height, width, count = struct.unpack_from(">BHHB", segment)
+    found = [
+        _Component(name, sampling >> 4, sampling & 15, quantizer)
+        for name, sampling, quantizer in struct.iter_unpack("3B", segment[6:])
+    ]
+    names = {component.name for component in found}
+    blocks = sum(component.across * component.down for component in found)
+    fits = bits == 8 and height and width and count == len(found) == len(names) and blocks <= LARGEST_UNIT
+    sampled = _are_sampled([each.across for each in found]) and _are_sampled([each.down for each in found])
+    return found if fits and sampled and count in (1, 3) else []
+
+
+def _are_sampled(samples: Sequence[int]) -> bool:
+    """Return whether the sampling factors of the components in one direction are valid and divide the largest one."""
+    return all(0 < each <= MOST_SAMPLES and max(samples) % each == 0 for each in samples)
+
+
+def _read_quantizers(segment: bytes, tables: _Tables) -> bool:
+    if len(segment) % 65:
+        return False
+    numbers = set(segment[::65])  # a number below 16 means entries of 8 bits
+    tables.quantizers.update(numbers)
+    return max(numbers, default=0) < 4
+
+
+def _read_codes(segment: bytes, tables: _Tables) -> bool:
+    place = 0
+    while place < len(segment):
+        table, counts = segment[place], segment[place + 1 : place + 1 + LONGEST_CODE]
+        symbols = segment[place + 1 + LONGEST_CODE : place + 1 + LONGEST_CODE + sum(counts)]
+        kind, number = table >> 4, table & 15
+        known = kind < 2 and number < 4 and len(counts) == LONGEST_CODE and len(symbols) == sum(counts) <= MOST_CODES
+        if not known or not _is_prefix_code(counts) or (not kind and max(symbols, default=0) > MOST_DC_BITS):
+            return False
+        tables.codes.add((kind, number))
+        place += 1 + LONGEST_CODE + sum(counts)
+    return True
+
+
+def _is_prefix_code(counts: bytes) -> bool:
+    """Return whether so many codes of 1 to 16 bits form a prefix code that leaves the code of all ones free."""
+    code = 0
+    for bits, count in enumerate(counts, 1):
+        code = 2 * code + count
+        if count and code >= 1 << bits:
+            return False
+    return True
+
+
+def _is_decodable(segment: bytes, frame: list[_Component], tables: _Tables) -> bool:
+    """Return whether a scan has all components, each with its whole spectrum, and every table that it needs."""
+    if not frame or len(segment) != 4 + 2 * len(frame) or segment[0] != len(frame) or segment[-3:] != WHOLE_SPECTRUM:
+        return False
+    asked = [*struct.iter_unpack("2B", segment[1:-3])]
+    in_order = [name for name, _ in asked] == [component.name for component in frame]
+    coded = {pair for _, each in asked for pair in ((0, each >> 4), (1, each & 15))} <= tables.codes
+    return in_order and coded and {component.quantizer for component in frame} <= tables.quantizers
+
+
+_READ: dict[int, Callable[[bytes, _Tables], bool]] = {QUANTIZERS: _read_quantizers, TABLES: _read_codes}
+
 
 MAX_SCANNED_MEGAPIXELS = 1280
 """Limit for a progressive JPEG, counted over all scans, which are decoded one by one at about a thousand megapixels a
@@ -163,7 +416,7 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
 def _is_plain(name: str, data: bytes, image: ImageFile) -> bool:
     """Return whether a PNG or JPEG is whole and its pixels are not needed. A damaged PNG raises nearly anything."""
     if name != "PNG":
-        return name == "JPEG" and jpeg.is_plain(data, image)
+        return name == "JPEG" and is_plain(data, image)
     PngImageFile(BytesIO(data)).verify()  # a separate object, since verify() makes it unreadable
     wide, animated = data[24] > 8, getattr(image, "is_animated", False)
     return not (wide or animated or image.has_transparency_data or any(mark in data for mark in ORIENTATION))

@@ -1,6 +1,6 @@
 """Process that reads one picture of a rare format from its input, and writes a line of notes in JSON, then a PNG.
 
-It runs as a module, with limits on time and memory from `rare_formats`, and prints a fault of the file on its error
+It runs as a module, with limits on time and memory from `decoding`, and prints a fault of the file on its error
 output.
 """
 
@@ -25,8 +25,7 @@ from PIL.BmpImagePlugin import BmpImageFile
 from PIL.ImageFile import ImageFile
 from PIL.TiffImagePlugin import BITSPERSAMPLE, TiffImageFile
 
-from tasks.pictures.bad_picture import BadPicture, NoReader, check_megapixels
-from tasks.pictures.rare_formats import BAD, CONVERSIONS, FAILED, MEMORY, UNSHOWABLE
+from tasks.pictures.decoding import BAD, CONVERSIONS, FAILED, MEMORY, UNSHOWABLE, BadPicture, NoReader, check_megapixels
 
 SIDE = 2048
 """Longest side of drawings, in pixels: they have no pixels of their own, and judges look at no more."""

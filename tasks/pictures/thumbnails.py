@@ -21,9 +21,18 @@ from typing import Self
 from PIL import Image
 
 from tasks.errors import InputError
-from tasks.files import drafted, keep_private, open_regular, private_folder, read_regular
+from tasks.files import (
+    drafted,
+    is_sha256,
+    keep_private,
+    names_in,
+    open_regular,
+    private_folder,
+    read_regular,
+    remove_file,
+    write_file,
+)
 from tasks.pictures.decoding import decode
-from tasks.store_files import is_sha256, names_in, remove_file, write_file
 
 SIDES = (256, 640)
 """Least and most pixels on the longest side; any fraction between them that JPEG decodes to is accepted."""

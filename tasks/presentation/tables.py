@@ -1,7 +1,9 @@
-"""Table of plain texts, and its display in a terminal. Artifacts and pages show the same cells."""
+"""Tables of plain texts for a terminal, and Markdown in which strangers' texts load nothing."""
 
+import base64
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from tasks.text import one_line, printable
@@ -75,3 +77,63 @@ def console(stream: IO[str] | None = None) -> "Console":
 
     target = sys.stdout if stream is None else stream
     return Console(file=target, width=None if target.isatty() else PIPED_WIDTH, markup=False, highlight=False)
+
+
+QUOTE = 300
+"""Longest quotation, in characters."""
+NAME = 80
+"""Longest name shown, in characters."""
+
+_SPECIAL = re.compile(
+    r"[!#$&*<>@\[\\\]^`{|}~]|\b_|_\b|(?<!\w)_"  # emphasis, code, links, pictures, tables, HTML
+    r"|^[-+]|(?<=\d)[.)](?=\s|$)"  # lists
+    r"|:(?=/)|(?<=www)\.",  # bare addresses
+    re.IGNORECASE,
+)
+_IN_ADDRESSES = ":@."
+
+
+def plain_markdown(text: str, longest: int = QUOTE) -> str:
+    """Return a stranger's text as Markdown that shows exactly this text, on one line, in a table as anywhere else.
+
+    Backslashes escape the marks of Markdown and HTML. Both of Prefect's UIs accept them, but the older one shows
+    character references unchanged. GitHub's dialect would still turn bare addresses into links, so an empty comment
+    splits them.
+    """
+    return _SPECIAL.sub(_reference, one_line(text, longest))
+
+
+def _reference(found: re.Match[str]) -> str:
+    comment = "<!-- -->" if found[0] in _IN_ADDRESSES else ""
+    return f"{comment}\\{found[0]}"
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """Return a list of strangers' texts; an indented line is nested below the line before it."""
+    return "\n".join(f"{'  ' * line.startswith('  ')}- {plain_markdown(line)}" for line in lines)
+
+
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], numbers: bool = True) -> str:
+    """Return a table of cells that are Markdown already; a line with fewer cells than the header is filled up.
+
+    Args:
+        numbers: align all columns but the first to the right.
+    """
+    rule = ["---"] + ["---:" if numbers else "---"] * (len(header) - 1)
+    filled = [[*line, *[""] * (len(header) - len(line))] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |".replace("\n", " ") for line in [header, rule, *filled])
+
+
+def markdown_picture(title: str, kind: str, data: bytes) -> str:
+    """Return a PNG or JPEG embedded in the text: nothing is fetched, and the picture never changes."""
+    return f"![{title}](data:image/{kind};base64,{base64.b64encode(data).decode('ascii')})"
+
+
+def markdown_grid(board: Grid) -> str:
+    """Return a table of plain texts; a name that heads the lines below it is bold."""
+    lines = [
+        [plain_markdown(name, NAME) if cells else f"**{plain_markdown(name, NAME)}**", *cells]
+        for name, *cells in board.lines
+    ]
+    header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
+    return markdown_table(header, lines)

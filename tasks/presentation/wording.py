@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from tasks.parameters import EMBEDDED
-from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.intervals import FEWEST
-from tasks.statistics.scores import ScoreRow
+from tasks.statistics.scores import GradeRow, ScoreRow
 from tasks.text import number_words, one_line
 
 _MINUS = "−"

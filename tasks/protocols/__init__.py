@@ -4,14 +4,12 @@ A folder has the modules `protocol`, `display`, `labels` and `controls`, each wi
 capitals. They are imported on request: a plain run needs neither labels nor controls.
 """
 
-from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
 from tasks.rubrics.rubric import PROMPT_MODELS, PromptModel
-from tasks.rubrics.rubric_prompt import RubricPrompt
 
 if TYPE_CHECKING:
     from tasks.protocols.controls import ControlRules
@@ -19,8 +17,11 @@ if TYPE_CHECKING:
     from tasks.protocols.labels import LabelRules
     from tasks.protocols.protocol import Protocol
 
-_FOLDERS: Mapping[PromptModel, str] = {PairwisePrompt: "figures", RubricPrompt: "images"}
-"""Model of the prompts of a kind -> its folder."""
+PACKAGES: dict[PromptModel, str] = {
+    PairwisePrompt: "tasks.protocols.figures",
+    RubricPrompt: "tasks.protocols.images",
+}
+"""Model of the prompts of a kind -> its package."""
 
 
 def protocol_of(flow: str) -> "Protocol":
@@ -44,4 +45,4 @@ def control_rules_of(flow: str) -> "ControlRules":
 
 
 def _module(flow: str, name: str) -> ModuleType:
-    return import_module(f"tasks.protocols.{_FOLDERS[PROMPT_MODELS[flow]]}.{name}")
+    return import_module(f"{PACKAGES[PROMPT_MODELS[flow]]}.{name}")

@@ -4,12 +4,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from tasks.presentation.chart_style import Chart
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored
 from tasks.records import Outcome
-from tasks.statistics.image_scores import GradeRow
-from tasks.statistics.scores import ScoreRow
+from tasks.statistics.scores import GradeRow, ScoreRow
 
 MISSING_OUTPUT = "Missing output (forfeit)"
 """Reason to look at a sample for which the candidate delivered no output."""

@@ -4,9 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from tasks.datasets.cells import Cells
-from tasks.ledger.label_pages import LabelItem
-from tasks.ledger.label_sets import LabelRow
+from tasks.datasets.rows import Cells
+from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.protocol import Answered
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.concordance import Concordance

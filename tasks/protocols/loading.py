@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tasks.datasets.dataset import Dataset, of_shard
 from tasks.datasets.paths import check_no_url, check_place
-from tasks.demo.labels import DRAWN
+from tasks.demo.defects import DRAWN
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 from tasks.files import private_folder

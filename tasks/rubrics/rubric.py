@@ -14,8 +14,7 @@ from tasks.errors import InputError
 from tasks.files import read_regular_text, real_place
 from tasks.parameters import PAIRWISE, T2I
 from tasks.records import OVERALL_SCORE, DimensionOutcome, Judgment, Outcome, Record, Sample
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
-from tasks.rubrics.rubric_prompt import Aspect, RubricPrompt
+from tasks.rubrics.prompts import Aspect, PairwisePrompt, RubricPrompt
 from tasks.text import listed
 
 DEFAULT_SET = "default"

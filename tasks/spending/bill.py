@@ -1,17 +1,22 @@
-"""Bill of one run, call by call, with an estimate for calls that got no reply in time and may be billed."""
+"""Bill of a run, call by call, and of calls without a sample: pilots, exams and first questions."""
 
+import asyncio
 import math
-from collections.abc import Iterable
+import secrets
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
-from tasks.endpoint.completion import Reply
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.replies import STANDARD, Reply
 from tasks.endpoint.requests import Request
-from tasks.endpoint.usage import STANDARD
-from tasks.parameters import Judge
+from tasks.errors import InputError
+from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
+from tasks.parameters import EMBEDDED, Judge
 from tasks.records import Judgment
-from tasks.spending.money import money
-from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
+from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff, money
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
 """Assumed size of a call without history: characters a token, tokens of a medium picture, tokens of a short reply."""
@@ -132,3 +137,114 @@ def _price(tariff: Tariff, reply: Reply) -> float | None:
 def _by_size(request: Request) -> Amounts:
     letters = len(request.system) + sum(len(part) for part in request.content if isinstance(part, str))
     return Amounts(letters / CHARACTERS_A_TOKEN + request.pictures * PICTURE_TOKENS, tokens_out=REPLY_TOKENS)
+
+
+TOGETHER = 8
+
+
+class OtherCalls:
+    """Calls for one purpose, of a run's flow or a passport, if any."""
+
+    def __init__(self, store: Path, judge: Judge, purpose: Purpose, flow: str = "", asked_by: str = "") -> None:
+        self._store, self._judge, self._bill = store, judge, Bill(judge)
+        self._purpose: Purpose = purpose
+        self._flow, self._asked_by = flow, asked_by
+        self._due: list[OtherCall] = []
+
+    async def note(self, request: Request, reply: Reply) -> Charge:
+        """Add a call that has ended; return its cost. Calls of the embedded judge are not stored."""
+        charge = await self._bill.charge(request, reply, self._purpose)
+        if self._judge.base_url != EMBEDDED:
+            self._due.append(self._row(reply, charge))
+        if len(self._due) >= TOGETHER:
+            await self.write_down()
+        return charge
+
+    async def write_down(self) -> None:
+        """Store the calls added since the last time."""
+        due, self._due = self._due, []
+        if due:
+            calls_id = _new_id(self._purpose)
+            rows = [row.model_copy(update={"calls_id": calls_id}) for row in due]
+            await asyncio.to_thread(OTHER_CALLS.keep, self._store, rows)
+
+    def _row(self, reply: Reply, charge: Charge) -> OtherCall:
+        return OtherCall(
+            calls_id="",
+            purpose=self._purpose,
+            asked_by=self._asked_by,
+            flow=self._flow,
+            asked_at=datetime.now(UTC).isoformat(),
+            status=reply.status,
+            judge_asked=self._judge.model,
+            judge_answered=reply.model,
+            endpoint=self._judge.base_url,
+            service_tier=reply.tier,
+            **reply.usage._asdict(),
+            **charge._asdict(),
+            seconds=reply.seconds,
+        )
+
+
+async def note_first_questions(vlm: Vlm, store: Path, flow: str = "") -> None:
+    """Store the first questions that a client asked since the last call of this; a full disk stops no run."""
+    asides = vlm.take_asides()
+    if not asides:
+        return
+    calls = OtherCalls(store, vlm.judge, "probe", flow)
+    with suppress(InputError, OSError):
+        for request, reply in asides:
+            await calls.note(request, reply)
+        await calls.write_down()
+
+
+@asynccontextmanager
+async def first_questions_noted(vlm: Vlm, store: Path, flow: str = "") -> AsyncGenerator[None]:
+    """Store the first questions at the end of the context, however it ends."""
+    try:
+        yield
+    finally:
+        await note_first_questions(vlm, store, flow)
+
+
+def _new_id(purpose: Purpose) -> str:
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{purpose}-{secrets.token_hex(3)}"
+
+
+LETTERS, PICTURES = 800, 1.3
+"""Mean number of a question's characters, with the form of the reply, and of its pictures."""
+
+
+class Expected(NamedTuple):
+    """Expected cost."""
+
+    amount: float
+    by: str
+    """Basis of the estimate, in words."""
+
+
+def expected_price(store: Path, judge: Judge, tariff: Tariff, questions: int) -> Expected:
+    """Estimate the cost of so many questions of a passport, by the newest calls for one of this judge, if any."""
+    earlier = _earlier(store, judge)
+    if earlier:
+        known = sum(row.price or 0.0 for row in earlier) / len(earlier)
+        return Expected(questions * known, "by an earlier passport")
+    sent = LETTERS / CHARACTERS_A_TOKEN + PICTURES * PICTURE_TOKENS
+    each = tariff.price(Amounts(sent, tokens_out=REPLY_TOKENS))
+    return Expected(questions * each, f"at {REPLY_TOKENS} tokens a reply")
+
+
+def _earlier(store: Path, judge: Judge) -> list[OtherCall]:
+    """Return the calls for the newest passport of this judge that have a price."""
+    rows = (row for place in reversed(OTHER_CALLS.folders(store)) for row in _readable(place))
+    named = (judge.model, judge.base_url)
+    like = [row for row in rows if row.asked_by and row.price and (row.judge_asked, row.endpoint) == named]
+    return [row for row in like if row.asked_by == like[0].asked_by]
+
+
+def _readable(place: Path) -> list[OtherCall]:
+    try:
+        return [*OTHER_CALLS.read(place)]
+    except (InputError, OSError):
+        return []

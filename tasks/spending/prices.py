@@ -1,10 +1,8 @@
-"""Token prices from the first source that has them: the judge's parameters, the worker's file, ours, genai-prices.
-
-A price that no source has is unknown, and never 0.
-"""
+"""Token prices from the first source that has them, and amounts of money in words."""
 
 import asyncio
 import os
+from collections.abc import Collection
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
@@ -15,9 +13,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from tasks.endpoint.api_keys import is_loopback
-from tasks.endpoint.completion import Reply
-from tasks.endpoint.known import endpoints, read_tables
-from tasks.endpoint.usage import STANDARD, Usage
+from tasks.endpoint.catalog import endpoints, read_tables
+from tasks.endpoint.replies import STANDARD, Reply, Usage
 from tasks.errors import InputError
 from tasks.parameters import EMBEDDED, Judge, Tier
 from tasks.records import Judgment, Record
@@ -34,7 +31,7 @@ BATCH = "batch"
 
 
 class Amounts(NamedTuple):
-    """Expected tokens of a call, in fractions; the kinds are those of `endpoint.usage`."""
+    """Expected tokens of a call, in fractions; the kinds are those of `endpoint.replies`."""
 
     tokens_in: float = 0
     tokens_cached: float = 0
@@ -175,7 +172,7 @@ class Prices:
             asyncio.get_running_loop().call_later(SENT_SECONDS, self._read)
 
     async def tariff(self, model: str, tier: str, at: datetime) -> Tariff | None:
-        """Return the result of `prices.tariff`, once the table is ready."""
+        """Return the result of `tariff`, once the table is ready."""
         if is_looked_up(self._judge):
             await asyncio.shield(self._read())
         return tariff(self._judge, model, tier, at)
@@ -263,3 +260,29 @@ def _at(price: Any, above: int) -> float:
     """Return the price of one kind of token for calls with more than `above` input tokens."""
     reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
     return float(reached[-1] if reached else getattr(price, "base", price))
+
+
+UNKNOWN = "unknown"
+
+
+def money(amount: float | None) -> str:
+    """Return an amount with four decimals below 100, else two; `unknown` for None. No amount above 0 is shown as 0."""
+    if amount is None:
+        return UNKNOWN
+    if 0 < amount < 0.00005:
+        return "below 0.0001"
+    return f"{amount:,.2f}" if abs(amount) >= 100 else f"{amount:,.4f}"
+
+
+def place(price_source: str) -> str:
+    """Return the source of a price, without the model, the tier and the day."""
+    return price_source.partition(":")[0]
+
+
+def in_currency(amount: float | None, places: Collection[str]) -> str:
+    """Return an amount with its currency: tables and files are in US dollars, a judge's own prices in any currency."""
+    own = {"", GIVEN} & {*places}
+    listed = ", ".join(sorted({*places} - {"", GIVEN, FREE.source}))
+    if not amount or not (own or listed):
+        return money(amount)
+    return f"{money(amount)} in the currency of the prices given" if own else f"{money(amount)} US dollars, by {listed}"

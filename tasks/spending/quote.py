@@ -1,13 +1,225 @@
-"""Quote of a run: its calls, tokens, price and time, estimated in advance."""
+"""Quote of a run: its calls, tokens, price and time, estimated from earlier replies."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from tasks.errors import InputError
+from tasks.ledger.run_files import read_judgments, read_start, run_folders
 from tasks.parameters import Judge
-from tasks.records import Record
-from tasks.spending.expected import Call, Expected, Range
-from tasks.spending.money import in_currency, money, place
-from tasks.spending.prices import BATCH, FREE, Tariff
+from tasks.records import Judgment, PictureNote, Record, RunStart
+from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, money, place
 from tasks.text import duration
+
+ENOUGH = 20
+"""Replies about a dimension that are enough to estimate from."""
+MOST = 400
+"""Replies about each dimension that are enough, from the newest run on; older runs are not read."""
+_SETTINGS = ("temperature", "effort", "extra", "max_output_tokens", "detail")
+"""Settings of a judge that its tokens depend on, beside its name and its address."""
+_NEVER_BILLED = ("rejected", "unavailable")
+
+
+class Call(NamedTuple):
+    """A call to be made."""
+
+    key: str
+    subject: tuple[str, str, str]
+    """Sample, candidate and kind of control."""
+    dimension: str
+    text_sha256: str
+    letters: int
+    """Characters of the system message and the sample's texts."""
+    pictures: int
+    megapixels: float
+    """Megapixels of the pictures as they are sent."""
+
+
+class Range(Record):
+    """An estimate, and the bounds between which the figure lies in 95 of 100 cases."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class Seen(NamedTuple):
+    """Amounts and time of an earlier reply."""
+
+    dimension: str
+    amounts: Amounts
+    seconds: float
+    letters: int | None
+    """Characters of the question; None if unknown."""
+    megapixels: float
+
+
+Worth = Callable[[Amounts], float]
+
+
+def past_replies(store: Path, like: RunStart) -> list[Judgment]:
+    """Return earlier replies of a run's judge to the same prompts, newest runs first; skip unreadable ledgers."""
+    found: defaultdict[str, list[Judgment]] = defaultdict(list)
+    for run in reversed(run_folders(store)):
+        if all(len(found[dimension]) >= MOST for dimension in like.prompts):
+            break
+        with suppress(InputError, OSError):
+            if run.name != like.run_id and _same_judge(read_start(run), like):
+                for row in read_judgments(run):
+                    if like.prompts.get(row.dimension) == row.prompt_sha256 and not row.reused_from:
+                        found[row.dimension].append(row)
+    return [row for rows in found.values() for row in rows]
+
+
+def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
+    """Return amounts and times of replies, with the length of their questions if these calls have the same texts."""
+    letters = {(call.dimension, call.text_sha256): call.letters for call in calls}
+    return [
+        Seen(
+            row.dimension,
+            Amounts(row.tokens_in, row.tokens_cached, row.tokens_written, row.tokens_out),
+            row.seconds,
+            letters.get((row.dimension, row.text_sha256)),
+            megapixels(row.pictures),
+        )
+        for row in rows
+        if row.status not in _NEVER_BILLED
+    ]
+
+
+def tries(rows: Iterable[Judgment]) -> float:
+    """Return the mean number of billed replies per call: some are asked again because the reply was unusable."""
+    calls = [
+        (row.run_id, row.sample_id, row.candidate, row.control, row.dimension, row.order, row.vote)
+        for row in rows
+        if row.status not in _NEVER_BILLED
+    ]
+    return len(calls) / len(set(calls)) if calls else 1.0
+
+
+def megapixels(pictures: Mapping[str, PictureNote]) -> float:
+    """Return the megapixels of pictures as they are sent."""
+    return sum(note.sent_width * note.sent_height for note in pictures.values()) / 1e6
+
+
+class Expected:
+    """Estimates by replies of the same judge to the same prompts; `tries` is the number of replies per call."""
+
+    def __init__(self, replies: Sequence[Seen], tries: float = 1.0) -> None:
+        self._tries = tries
+        self._replies = {name: list(its) for name, its in groupby(sorted(replies, key=_dimension), _dimension)}
+        self._fit = _Fit([each for each in replies if each.letters is not None])
+
+    def replies(self, dimension: str) -> int:
+        """Return the number of replies about a dimension."""
+        return len(self._replies.get(dimension, ()))
+
+    def amounts(self, call: Call) -> Amounts:
+        """Return the expected tokens of one call, by the size of its question."""
+        sized = self._fit.tokens(call.letters, call.megapixels)
+        return self._scaled(call.dimension, sized)
+
+    def total(self, calls: Sequence[Call], worth: Worth) -> Range:
+        """Return the sum over all these calls; each dimension must have replies."""
+        middle = self._tries * sum(worth(self.amounts(call)) for call in calls)
+        count: defaultdict[str, int] = defaultdict(int)
+        for call in calls:
+            count[call.dimension] += 1
+        # The dimensions of one sample are long or short together, so that their errors are added up.
+        off = self._tries * sum(self._off(dimension, n, worth) for dimension, n in count.items())
+        return Range(low=max(0.0, middle - off), middle=middle, high=middle + off)
+
+    def percentile(self, dimension: str, tariff: Tariff, share: float = 0.95) -> float | None:
+        """Return the highest cost of a call of a dimension in that share of cases; None with too few replies."""
+        replies = self._replies.get(dimension, [])
+        if len(replies) < ENOUGH:
+            return None
+        return float(np.quantile([tariff.price(each.amounts) for each in replies], share, method="higher"))
+
+    def seconds(self, calls: Sequence[Call], in_flight: int) -> Range:
+        """Return the time of calls with so many at once: by the mean reply, and at most with slow replies only."""
+        taken = {name: [each.seconds for each in its] for name, its in self._replies.items()}
+        means = sum(float(np.mean(taken[call.dimension])) for call in calls)
+        slow = sum(float(np.quantile(taken[call.dimension], 0.95)) for call in calls)
+        mostly, at_most = (self._tries * each / in_flight for each in (means, max(means, slow)))
+        return Range(low=mostly, middle=mostly, high=at_most)
+
+    def _scaled(self, dimension: str, sized: float | None) -> Amounts:
+        replies = self._replies[dimension]
+        mean = Amounts(*(sum(kind) / len(replies) for kind in zip(*(each.amounts for each in replies), strict=True)))
+        if sized is None or not mean.tokens_in:
+            return mean
+        known = [each for each in replies if each.letters is not None]
+        fitted = sum(self._fit.tokens(each.letters or 0, each.megapixels) or 0.0 for each in known)
+        sent = sized * (sum(each.amounts.tokens_in for each in known) / fitted if fitted > 0 else 1.0)
+        share = sent / mean.tokens_in
+        return Amounts(sent, mean.tokens_cached * share, mean.tokens_written * share, mean.tokens_out)
+
+    def _off(self, dimension: str, calls: int, worth: Worth) -> float:
+        """Return the error, either way, of the sum over so many calls of a dimension."""
+        from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+        replies = self._replies[dimension]
+        rest = [worth(each.amounts) - worth(self._expected_of(each)) for each in replies]
+        n = len(rest)
+        if n < 2:
+            return calls * worth(replies[0].amounts)
+        return float(stdtrit(n - 1, 0.975) * np.std(rest, ddof=1) * math.sqrt(calls**2 / n + calls))
+
+    def _expected_of(self, reply: Seen) -> Amounts:
+        sized = None if reply.letters is None else self._fit.tokens(reply.letters, reply.megapixels)
+        return self._scaled(reply.dimension, sized)
+
+
+class _Fit:
+    """Fit of input tokens to a question: a constant, tokens per character, and tokens per megapixel."""
+
+    def __init__(self, replies: Sequence[Seen]) -> None:
+        self._weights: tuple[float, ...] = ()
+        told = [each for each in replies if each.amounts.tokens_in]
+        tokens = np.array([each.amounts.tokens_in for each in told], float)
+        sizes = np.array([[1.0, each.letters or 0, each.megapixels] for each in told], float).reshape(-1, 3)
+        for kinds in ([0, 1, 2], [0, 1], [1]):  # fewer kinds if the replies are too few to separate them
+            if len(told) > 2 * len(kinds):
+                found, _, rank, _ = np.linalg.lstsq(sizes[:, kinds], tokens, rcond=None)
+                if rank == len(kinds) and (found >= 0).all():
+                    weights = np.zeros(3)
+                    weights[kinds] = found
+                    self._weights = tuple(map(float, weights))
+                    return
+
+    def tokens(self, letters: int, megapixels: float) -> float | None:
+        """Return the fitted input tokens of a question; None if no fit was found."""
+        if not self._weights:
+            return None
+        always, each_letter, each_megapixel = self._weights
+        return always + each_letter * letters + each_megapixel * megapixels
+
+
+def _dimension(reply: Seen) -> str:
+    return reply.dimension
+
+
+def _same_judge(one: RunStart, other: RunStart) -> bool:
+    if (one.flow, one.judge, one.endpoint) != (other.flow, other.judge, other.endpoint):
+        return False
+    if one.protocol.get("layout") != other.protocol.get("layout"):
+        return False
+    return all(_setting(one, name) == _setting(other, name) for name in _SETTINGS)
+
+
+def _setting(start: RunStart, name: str) -> object:
+    """Return a setting of the judge, or of the flow."""
+    judge: Any = start.parameters.get("judge")
+    given: dict[str, Any] = {**start.parameters, **(judge or {})}
+    return given.get(name) or None
+
 
 BATCH_HOURS = 24
 """Hours within which endpoints promise a batch."""

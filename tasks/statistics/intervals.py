@@ -1,15 +1,15 @@
-"""Certainty of a level: 95% confidence intervals of means on a bounded scale, scores and rates.
-
-`tests/simulate_intervals.py` measures their coverage. Differences have intervals of their own (`paired`): the
-pseudo-observations here would hide every change.
-"""
+"""Certainty of levels and of differences: 95% intervals, corrections by people's labels, and offsets between judges."""
 
 from collections.abc import Sequence
-from math import sqrt
+from itertools import accumulate
+from math import ceil, floor, log10, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tasks.records import Decision as OffsetDecision
+from tasks.records import Offset, Record
 
 Method = Literal["none", "bayesian bootstrap", "student t", "binomial"]
 Floats = NDArray[np.float64]
@@ -157,3 +157,289 @@ def _spread_used(places: Floats, weights: Floats) -> float:
     """
     mean = np.average(places, weights=weights)
     return float(np.average((places - mean) ** 2, weights=weights) / (mean * (1 - mean)))
+
+
+FEWEST_LABELS = 15
+"""Fewest labels that correct a score."""
+FIXED = 0.5
+"""Weight of the judge below `TUNED_FROM` labels, chosen beforehand. With a weight that the labels themselves choose,
+intervals of 30 cover 75-90% where nine of ten figures lose, and are hardly narrower elsewhere."""
+TUNED_FROM = 150
+"""Number of labels from which on the weight is the best for them, each label left out for its own."""
+PRIOR = 15.0
+"""Number of labels that the fixed weight counts for, where the weight is tuned."""
+
+
+class Corrected(NamedTuple):
+    """A score corrected by people and its 95% interval, on the scale of the scores."""
+
+    value: float
+    ci_low: float
+    ci_high: float
+    weight: float
+    """Weight of the judge, 0-1; 0: people alone count."""
+
+
+def corrected(
+    judge: Sequence[float], judged: Sequence[float], people: Sequence[float], zeros: int = 0, highest: float = 100.0
+) -> Corrected | None:
+    """Estimate the mean that people would have given, with a 95% interval; None below 15 labels.
+
+    The variance is that of a difference estimator in two-phase sampling, and has two parts. One is that of the labels
+    about the judge's scores, for the labels are a sample of the judged samples. The other is that of people's scores
+    over all samples, for the judged ones are a sample themselves (Student's t).
+
+    Args:
+        judge: the judge's scores of all samples (of images: prompts) that could have been drawn.
+        judged: the judge's scores of the samples that were drawn.
+        people: people's scores of the drawn samples, in the same order.
+        zeros: number of samples that score 0 with any judge: the candidate delivered nothing.
+        highest: upper end of the scale, which begins at 0.
+    """
+    if len(people) < FEWEST_LABELS:
+        return None
+    all_judged, f, y = (np.asarray(values, dtype=np.float64) for values in (judge, judged, people))
+    weights = _weights(f, y, all_judged)
+    told = y - weights * (f - all_judged.mean())
+    value, share = float(np.clip(told.mean(), 0.0, highest)), len(all_judged) / (len(all_judged) + zeros)
+    low, high = _ends(told, y, len(all_judged), share, highest)
+    return Corrected(share * value, max(0.0, low), min(highest, high), float(weights.mean()))
+
+
+def _ends(told: Floats, y: Floats, judged: int, share: float, highest: float) -> tuple[float, float]:
+    """Return the ends of the interval over all samples, if a share was judged and the others score 0."""
+    n, value = len(y), float(np.clip(told.mean(), 0.0, highest))
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+    over_all = share * y.var(ddof=1) + share * (1 - share) * value**2
+    variance = share**2 * told.var(ddof=1) * max(0.0, 1 / n - 1 / judged) + over_all * share / judged
+    half = float(stdtrit(n - 1, 1 - TAIL)) * float(np.sqrt(variance))
+    low, high = share * value - half, share * value + half
+    for equal in (each for each in (y, told) if np.ptp(each) == 0):  # their variance is no estimate
+        exact = of_equal_values(float(np.clip(equal[0], 0.0, highest)), n, 0.0, highest)
+        low, high = min(low, share * exact[0]), max(high, share * exact[1])
+    return low, high
+
+
+def _weights(f: Floats, y: Floats, judge: Floats) -> Floats:
+    """Return the weight of the judge for each label, by all others: the slope of people's scores on the judge's."""
+    n, spread = len(f), float(judge.var())
+    if n < TUNED_FROM or spread == 0:
+        return np.full(n, FIXED)
+    m = n - 1
+    together = (f @ y - f * y) - (f.sum() - f) * (y.sum() - y) / m
+    alone = (f @ f - f * f) - (f.sum() - f) ** 2 / m
+    return np.clip((together + FIXED * PRIOR * spread) / (alone + PRIOR * spread), 0.0, 1.0)
+
+
+POWER = 0.8
+"""Probability of noticing the smallest difference reported."""
+FEWEST_DIFFERING = 5
+"""Fewest differing pairs for an interval: the spread of fewer is no guide to the next ones, and their sign test could
+not reach 5%."""
+
+Decision = Literal["better", "worse", "no difference shown", "few differ", "too few"]
+NO_DIFFERENCE: Decision = "no difference shown"
+"""Decision weaker than the claim that two runs are equal."""
+
+
+class Difference(Record):
+    """Change of the same samples (prompts, for generated images) from one measurement to another."""
+
+    n: int
+    """Number of pairs."""
+    before: float | None
+    """Mean of the pairs' first values; None, like the values below, if there are no pairs."""
+    after: float | None
+    change: float | None
+    """after - before."""
+    ci_low: float | None
+    """Lower end of the change's interval; None below 8 pairs, and if fewer than 5 of them differ."""
+    ci_high: float | None
+    method: Method
+    higher: int
+    """Pairs that went up."""
+    lower: int
+    """Pairs that went down."""
+    p: float | None
+    """Exact two-sided sign test on the pairs that changed."""
+    smallest: float | None
+    """Change, up or down, that this n shows with a probability of 80%; None without an interval, and if all pairs
+    changed alike, which leaves no spread."""
+    decision: Decision
+    """Side of zero on which the interval lies; `no difference shown`: it includes zero. Without an interval:
+    `few differ`, fewer than 5 of the pairs, or `too few` pairs, fewer than 8."""
+
+    @property
+    def differing(self) -> int:
+        """Pairs that went up or down."""
+        return self.higher + self.lower
+
+
+def difference(
+    before: Sequence[float] | Floats, after: Sequence[float] | Floats, highest: float = 100.0, tail: float = TAIL
+) -> Difference:
+    """Return the paired difference of two equally long rows of values between 0 and `highest`.
+
+    The interval is Student's t of the pairs' differences, at any n. If it excludes zero, it is moved for their
+    skewness, but only away from zero, so that it excludes zero just when Student's does. It has its nominal coverage
+    wherever 5 of them differ (`tests/simulate_intervals.py`). If all differ by the same, the exact binomial bound
+    takes its place. It is a 95% interval, unless a smaller `tail` widens it.
+
+    Raises:
+        ValueError: the rows differ in length, or a value is off the scale.
+    """
+    first, second = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    if first.shape != second.shape:
+        raise ValueError(f"pairs need two values each: found {first.size} before and {second.size} after")
+    changes = second - first
+    if not np.all(np.abs(changes) <= highest):
+        raise ValueError(f"differences must lie between {-highest:g} and {highest:g}")
+    higher, lower = int(np.sum(changes > 0)), int(np.sum(changes < 0))
+    low, high, method = _interval(changes, highest, tail)
+    return Difference(
+        n=changes.size,
+        before=float(first.mean()) if first.size else None,
+        after=float(second.mean()) if second.size else None,
+        change=float(changes.mean()) if changes.size else None,
+        ci_low=low,
+        ci_high=high,
+        method=method,
+        higher=higher,
+        lower=lower,
+        p=sign_test(higher, lower) if changes.size else None,
+        smallest=smallest_shown(float(changes.std(ddof=1)), changes.size, tail) if method != "none" else None,
+        decision=_decision(low, high, changes.size),
+    )
+
+
+def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | None, float | None, Method]:
+    if changes.size < FEWEST or np.count_nonzero(changes) < FEWEST_DIFFERING:
+        return None, None, "none"
+    mean = float(changes.mean())
+    if np.ptp(changes) == 0:
+        return *of_equal_values(mean, changes.size, -highest, highest, tail), "binomial"
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+    quantile = float(stdtrit(changes.size - 1, 1 - tail))  # as scipy.stats.t.ppf calls it, without its slow import
+    error = float(changes.std(ddof=1)) / changes.size**0.5
+    moved = error * _for_skewness(changes, quantile)
+    middle = mean + moved if abs(mean) > quantile * error and moved * mean > 0 else mean
+    return max(-highest, middle - quantile * error), min(highest, middle + quantile * error), "student t"
+
+
+def _for_skewness(changes: Floats, quantile: float) -> float:
+    """Return the move of both ends of Student's interval, in standard errors.
+
+    It is the first term of the interval's Edgeworth expansion (Hall, 1992, The Bootstrap and Edgeworth Expansion). Its
+    weight is (d - 3) / d for d pairs that differ, since the skewness of few is a poor estimate.
+
+    If few differ and nearly all in one direction, Student's interval reaches too far towards zero and too little beyond
+    the mean. It covers 99% of drops that some six pairs show, and 93% of those that fifteen show. If no change is
+    shown, nothing is moved. Skewness is then a matter of which direction happened to have more, and moving would call
+    10% of quiet pairs of runs different.
+    """
+    apart = changes - changes.mean()
+    skewness = float((apart**3).mean()) / float(changes.std()) ** 3
+    differing = int(np.count_nonzero(changes))
+    return (differing - 3) / differing * skewness * (1 + 2 * quantile**2) / (6 * changes.size**0.5)
+
+
+def _decision(low: float | None, high: float | None, n: int) -> Decision:
+    if low is None or high is None:
+        return "too few" if n < FEWEST else "few differ"
+    if low > 0:
+        return "better"
+    return "worse" if high < 0 else NO_DIFFERENCE
+
+
+def sign_test(higher: int, lower: int) -> float:
+    """Return the two-sided p of so many ups and downs, both equally likely: the exact binomial test; 1 without any."""
+    from scipy.special import bdtr  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+    return min(1.0, 2 * float(bdtr(min(higher, lower), higher + lower, 0.5)))
+
+
+def holm(found: Sequence[float]) -> list[float]:
+    """Adjust the p values of tests made together, so that any false alarm among them remains rare (Holm, 1979)."""
+    ranked = sorted(range(len(found)), key=found.__getitem__)
+    stepped = (min(1.0, (len(found) - rank) * found[place]) for rank, place in enumerate(ranked))
+    adjusted = dict(zip(ranked, accumulate(stepped, max), strict=True))
+    return [adjusted[place] for place in range(len(found))]
+
+
+def smallest_shown(spread: float, n: int, tail: float = TAIL, power: float = POWER) -> float | None:
+    """Return the smallest true difference whose interval excludes zero with the probability `power`.
+
+    It solves the sample-size formula of the paired t test for the difference (Chow, Shao and Wang, Sample Size
+    Calculations in Clinical Research, 2008, section 3.1). Student's quantiles replace the normal ones, because
+    `spread`, the standard deviation of the differences, is an estimate.
+
+    Returns:
+        None below 8 pairs, which have no interval, and without any spread.
+    """
+    if n < FEWEST or spread == 0:
+        return None
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+    return float(stdtrit(n - 1, 1 - tail) + stdtrit(n - 1, power)) * spread / n**0.5
+
+
+OFFSET_MARGIN = 3.0
+"""Points of a scale of 100 by which a history may be off if another judge continues it."""
+OFFSET_TAIL = 0.02
+"""Share that an interval leaves out at either end. An offset remains in a history, so its interval must hold 95% with
+any judges: set to 96%, it holds 94-97% with all simulated ones (`tests/simulate_bridge.py`)."""
+CONTINUED, WITH_OFFSET, CANNOT_TELL = "may be continued", "with an offset", "cannot tell"
+
+
+def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, margin: float = OFFSET_MARGIN) -> Offset:
+    """Compare two judges by equally long rows of their scores of the same samples, between 0 and `highest`.
+
+    The interval is that of `difference`. If too few pairs differ for one, it is that of a level on the scale of
+    differences, which is wider.
+
+    Args:
+        margin: points of a scale of 100.
+
+    Raises:
+        ValueError: the rows differ in length, or a score is off the scale.
+    """
+    found = difference(old, new, highest, OFFSET_TAIL)
+    low, high = found.ci_low, found.ci_high
+    if low is None or high is None:
+        changes = [after - before for before, after in zip(old, new, strict=True)]
+        _, low, high, *_ = interval(changes, -highest, highest)
+    allowed = margin * highest / 100
+    return Offset(
+        n=found.n,
+        old_score=found.before,
+        new_score=found.after,
+        shift=found.change,
+        ci_low=low,
+        ci_high=high,
+        margin=allowed,
+        decision=decide_offset(low, high, allowed),
+        enough=samples_for(found.n, low, high, allowed),
+    )
+
+
+def decide_offset(low: float | None, high: float | None, margin: float) -> OffsetDecision:
+    """Return the decision that a shift's interval allows; without an interval, `CANNOT_TELL`."""
+    if low is None or high is None:
+        return CANNOT_TELL
+    if -margin <= low and high <= margin:
+        return CONTINUED
+    return WITH_OFFSET if (high - low) / 2 <= margin else CANNOT_TELL
+
+
+def samples_for(n: int, low: float | None, high: float | None, margin: float) -> int | None:
+    """Return how many samples would narrow an interval to the margin on either side, rounded up to two digits.
+
+    An interval narrows with the square root of their number. None: it is narrow enough, or there is none.
+    """
+    if low is None or high is None or (high - low) / 2 <= margin:
+        return None
+    needed = n * ((high - low) / 2 / margin) ** 2
+    step = 10 ** max(0, floor(log10(needed)) - 1)
+    return ceil(needed / step) * step

@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import Literal
 
 from tasks.records import OVERALL, OVERALL_SCORE, WINNERS, HistoryRecord, Judgment, Order, Outcome, RunStart
-from tasks.statistics.image_scores import HIGHEST
 from tasks.statistics.intervals import Interval, interval
+from tasks.statistics.scores import HIGHEST_GRADE
 
 SHOWN_FIRST: dict[Order, str] = {"human_first": "Human", "model_first": "Model"}
 
@@ -196,7 +196,7 @@ def _with_overall(measure: Measure, found: Mapping[str, float]) -> _Found:
 
 
 def _row(candidate: str, dimension: str, measure: Measure, values: list[float]) -> RateRow:
-    found = interval(values, high=HIGHEST if measure == "repeat_difference" else 1.0)
+    found = interval(values, high=HIGHEST_GRADE if measure == "repeat_difference" else 1.0)
     return RateRow(candidate=candidate, dimension=dimension, measure=measure, n=len(values), **found._asdict())
 
 

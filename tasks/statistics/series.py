@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from tasks.records import Outcome
-from tasks.statistics.paired import Difference, difference
+from tasks.statistics.intervals import Difference, difference
 
 ALL_PROMPTS = "all prompts"
 """Name of the flow's own score in a flow with several tags; `overall` would mean the mean of the tags of all flows."""

@@ -1,4 +1,4 @@
--- The status of a rate needs its exact interval, which is no SQL: tasks/controls/status.py and the report have it.
+-- The status of a rate needs its exact interval, which is no SQL: tasks/judging/results.py and the report have it.
 CREATE VIEW control_rates AS
 SELECT s.evaluation_id AS run_id, r.flow, r.started_at, r.judge, r.prompt_set, c.measure, sum(c.answered)::BIGINT AS n,
        sum(c.failures) AS failed, sum(c.failures) / nullif(sum(c.answered), 0) AS rate,

@@ -50,7 +50,7 @@ class FigureControls(ControlRules):
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
     ) -> Mapping[str, object]:
-        """Return a row of `datasets.manifests`."""
+        """Return a row of `datasets.dataset`."""
         about = {"category": sample.category, "difficulty": sample.difficulty}
         images = {f"{role}_image": path for role, path in pictures.items()}
         return {"id": sample.sample_id, "task": flow, **texts, **images, "candidate": sample.candidate, **about}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tasks.presentation.chart_style import BAR_HEIGHT, GREY, INK, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
+from tasks.presentation.charts import BAR_HEIGHT, GREY, INK, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,

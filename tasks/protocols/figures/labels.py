@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tasks.datasets.cells import Cells
+from tasks.datasets.rows import Cells
 from tasks.errors import InputError
-from tasks.ledger.label_pages import LabelItem
-from tasks.ledger.label_sets import LabelRow
+from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.figures.tier_rule import TIERS, in_tier, merge_votes, overall
 from tasks.protocols.labels import CANNOT_TELL, Category, Choice, LabelRules, PeopleQuestion
 from tasks.protocols.protocol import Answered

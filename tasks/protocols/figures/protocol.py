@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tasks.datasets.contents import LOST
 from tasks.datasets.dataset import Dataset, read_figures
-from tasks.datasets.folders import NO_PICTURE
-from tasks.demo.labels import CLEAN, DEFECTS, IN_HUMAN
+from tasks.datasets.entries import LOST
+from tasks.datasets.paths import NO_PICTURE
+from tasks.demo.defects import CLEAN, DEFECTS, IN_HUMAN
 from tasks.parameters import PairwiseParameters, Parameters
 from tasks.protocols.figures import reply
 from tasks.protocols.figures.display import CEILINGS
 from tasks.protocols.figures.tier_rule import decide, undecided
 from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, checked
 from tasks.records import OVERALL, WINNERS, Judgment, Outcome, RunStart, Sample
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.rates import repeated
 from tasks.statistics.scores import PublishedScoreTally, ScoreRow, ScoreTally

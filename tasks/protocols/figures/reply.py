@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.endpoint.reply_text import objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.replies import objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.protocols.protocol import Reading
 from tasks.records import VERDICTS, Verdict
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt
 from tasks.text import listed
 
 REASONING, WINNER = "comparison_reasoning", "winner"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tasks.protocols.protocol import Chances, Decided, Lack, last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order
-from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
 

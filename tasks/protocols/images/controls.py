@@ -7,7 +7,7 @@ from typing import ClassVar
 from tasks.protocols.controls import ControlRules, Heard, Original
 from tasks.protocols.images.requirements import entries
 from tasks.records import CONTROL_MEASURES, FALSE_PREFERENCE, NEGLECT, REENCODED, SAME, Outcome, PictureSource, Sample
-from tasks.statistics.image_scores import HIGHEST
+from tasks.statistics.scores import HIGHEST_GRADE
 
 NOTICED = 2.0
 """Difference of two scores (0-10) of one image that chance seldom makes at temperature 1."""
@@ -45,7 +45,7 @@ class ImageControls(ControlRules):
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
     ) -> Mapping[str, object]:
-        """Return a row of `datasets.manifests`; `_` replaces the slash in the ids of GenEval's folders."""
+        """Return a row of `datasets.dataset`; `_` replaces the slash in the ids of GenEval's folders."""
         asked = {"include": entries(sample.required), "exclude": entries(sample.excluded)}
         sample_id = sample.sample_id.replace("/", "_")
         return {"id": sample_id, "tag": sample.tag, "candidate": sample.candidate, **texts, **pictures, **asked}
@@ -66,7 +66,7 @@ def _fails(measure: str, score: float, real: float) -> bool | None:
         return abs(score - real) >= NOTICED
     if measure == NEGLECT:
         return score >= real if real > MARKED_DOWN else None
-    return score - real >= NOTICED if real <= HIGHEST - NOTICED else None
+    return score - real >= NOTICED if real <= HIGHEST_GRADE - NOTICED else None
 
 
 CONTROLS = ImageControls()

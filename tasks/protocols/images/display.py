@@ -6,7 +6,7 @@ from statistics import fmean
 from typing import Any
 
 from tasks.errors import InputError
-from tasks.presentation.chart_style import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
+from tasks.presentation.charts import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     LONGEST_NAME,
@@ -24,7 +24,7 @@ from tasks.presentation.wording import (
 )
 from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Labels, Quoted, Shown, Terms
 from tasks.records import Outcome
-from tasks.statistics.image_scores import HIGHEST, GradeRow, by_tag
+from tasks.statistics.scores import HIGHEST_GRADE, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line
 
 SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
@@ -222,7 +222,7 @@ def _bar(row: GradeRow) -> Chart:
 def _layers(labels: Sequence[str]) -> list[Chart]:
     """Return bars, the intervals on them and the numbers beside them."""
     y = lines(labels)
-    scale = {"domain": [0, HIGHEST]}
+    scale = {"domain": [0, HIGHEST_GRADE]}
     x = {"field": "score", "type": "quantitative", "scale": scale, "title": None}
     opacity = {"field": "opacity", "type": "quantitative", "scale": None}
     low = {"field": "low", "type": "quantitative", "scale": scale}

@@ -3,24 +3,23 @@
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from tasks.datasets.cells import Cells
+from tasks.datasets.rows import Cells
 from tasks.errors import InputError
-from tasks.ledger.label_pages import LabelItem
-from tasks.ledger.label_sets import LabelRow
+from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.labels import CANNOT_TELL, NOT_APPLICABLE, Category, Choice, LabelRules, PeopleQuestion
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL_SCORE
+from tasks.rubrics.prompts import RubricPrompt
 from tasks.rubrics.rubric import Rubric
-from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.statistics.concordance import Concordance, paired, quadratic_kappa, raw_agreement, tau_b
-from tasks.statistics.image_scores import HIGHEST
+from tasks.statistics.scores import HIGHEST_GRADE
 from tasks.text import listed
 
 NAMES = ("id", "image", "filename")
 """Columns that can name a generated image: by the id of its sample, or by its path in GenEval's folders."""
 NEAR = 1.0
 """Greatest difference of two scores that count as agreement."""
-_SCORES = tuple(Choice(str(score) if score < HIGHEST else "t", str(score), str(score)) for score in range(11))
+_SCORES = tuple(Choice(str(score) if score < HIGHEST_GRADE else "t", str(score), str(score)) for score in range(11))
 """Whole points, the finest steps that people can distinguish, with a key each; the key of 10 is t."""
 _OVERALL = "How good is the image for its prompt, all in all?"
 
@@ -111,7 +110,7 @@ def _of_tag(prompt: RubricPrompt) -> tuple[PeopleQuestion, ...]:
 
 def _score(cells: Cells) -> float | None:
     number = cells.number("score")
-    if number is None or not 0 <= number <= HIGHEST:
+    if number is None or not 0 <= number <= HIGHEST_GRADE:
         found = cells.row.values.get("score")
         cells.refuse(f"score is {found!r}, allowed are numbers from 0 to 10 (leave out rows without a score)")
         return None

@@ -6,16 +6,16 @@ from statistics import fmean
 from typing import NamedTuple
 
 from tasks.datasets.dataset import Dataset, read_images
-from tasks.demo.labels import CLEAN_SCENE, SCENE_KINDS
+from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
 from tasks.parameters import Parameters, RubricParameters
 from tasks.protocols.images import reply
 from tasks.protocols.images.display import DISPLAY
 from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
 from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, checked, last_attempts
 from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
+from tasks.rubrics.prompts import RubricPrompt
 from tasks.rubrics.rubric import Prompt, Rubric
-from tasks.rubrics.rubric_prompt import RubricPrompt
-from tasks.statistics.image_scores import HIGHEST, GradeTally
+from tasks.statistics.scores import HIGHEST_GRADE, GradeTally
 from tasks.statistics.series import Compared, Measure, Measured
 
 
@@ -24,7 +24,7 @@ class ImageProtocol(Protocol):
 
     unit = "prompts"
     decimals = 2
-    highest = HIGHEST
+    highest = HIGHEST_GRADE
 
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
         """Read a folder as GenEval's, or a file as a manifest."""
@@ -78,8 +78,8 @@ class ImageProtocol(Protocol):
         """Return the score of an image, then its other measures, for a pair with images of the same prompt."""
         satisfied = None if outcome.satisfied is None else float(outcome.satisfied)
         values = {
-            Measure(outcome.tag, "score", HIGHEST): outcome.score,
-            Measure(outcome.tag, "aspect_mean", HIGHEST): outcome.aspect_mean,
+            Measure(outcome.tag, "score", HIGHEST_GRADE): outcome.score,
+            Measure(outcome.tag, "aspect_mean", HIGHEST_GRADE): outcome.aspect_mean,
             Measure(outcome.tag, "satisfied", 1.0): satisfied,
         }
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)

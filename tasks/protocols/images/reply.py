@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, StrictBool, ValidationError
 
-from tasks.endpoint.reply_text import Objects, Repeated, objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.replies import Objects, Repeated, objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.protocols.protocol import Reading
 from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
-from tasks.rubrics.rubric_prompt import RubricPrompt
-from tasks.statistics.image_scores import HIGHEST
+from tasks.rubrics.prompts import RubricPrompt
+from tasks.statistics.scores import HIGHEST_GRADE
 
 _COMMA = re.compile(r",(?=\s*+[}\]])")
 _NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+10\s*+)?")
@@ -137,7 +137,7 @@ def _score(key: str, values: list[Any], may_be_none: bool, notes: list[str], pro
     if score is None and may_be_none:
         return AspectScore(aspect=key, score=None, explanation=explanation)
     if isinstance(number, str):
-        problems.append(f"`{key}` has score {number}, allowed is a number from 0 to {HIGHEST:g}")
+        problems.append(f"`{key}` has score {number}, allowed is a number from 0 to {HIGHEST_GRADE:g}")
         return None
     return AspectScore(aspect=key, score=number, explanation=explanation)
 
@@ -194,7 +194,7 @@ def _number(value: Any, notes: list[str]) -> float | None:
         value = float(match[1])
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value <= HIGHEST else None
+    return float(value) if 0 <= value <= HIGHEST_GRADE else None
 
 
 def _seen(found: list[tuple[str, Any]]) -> Seen | None:

@@ -1,0 +1,261 @@
+"""Results of a run's batches: their progress, their files of replies, and the reply to each call."""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from tasks.batches.log import LOCK, PROGRESS, Log, Part, Progress, progress_of
+from tasks.batches.submission import submit
+from tasks.endpoint.api_keys import Mask, Secret
+from tasks.endpoint.batches import Batches, BatchState
+from tasks.endpoint.client import LONGEST_REPLY
+from tasks.endpoint.replies import Reply, as_object
+from tasks.errors import BatchesUnavailable
+from tasks.files import remove_folder, write_whole
+from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, parse_row, read_start, validate_row, whole_lines
+from tasks.parameters import Parameters, parameters_of
+from tasks.records import Judgment, Outcome
+from tasks.text import one_line
+
+Place = tuple[str, str, str]
+"""Candidate, sample and control, which identify a sample within a run."""
+R = TypeVar("R", Judgment, Outcome)
+LONGEST_LINE = 2 * LONGEST_REPLY
+"""Bytes of a line of replies from which on the line is not read."""
+LONGEST_WORDS = 500
+
+
+class Line(NamedTuple):
+    """Position of a line in a file: a few hundred bytes of memory, while the line itself may have megabytes."""
+
+    path: Path
+    number: int
+    """Number in its file, from 1."""
+    start: int
+    length: int
+    """Length in bytes, including the line's end."""
+
+    def read(self) -> bytes:
+        """Return the line."""
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            return file.read(self.length)
+
+
+def asked_of(log: Log) -> Parameters:
+    """Return the parameters that a run was started with, at its present store and without those removed since."""
+    start = read_start(log.run)
+    model = parameters_of(start.flow)
+    known = {name: value for name, value in start.parameters.items() if name in model.model_fields}
+    return model.model_validate({**known, "store": str(log.store), "reuse_hours": 0})
+
+
+def asking(log: Log, secret: Secret) -> Batches:
+    """Return the client for the files and batches of the run's endpoint."""
+    return Batches(asked_of(log).judge, secret)
+
+
+async def looked_after(log: Log, secret: Secret) -> str:
+    """Submit the rest, query the progress, fetch finished files; return the reason to wait, empty if there is none.
+
+    Raises:
+        BatchesUnavailable: the endpoint cannot be reached or refuses.
+    """
+    if not log.prepared or log.ended:
+        return ""
+    try:
+        async with asking(log, secret) as batches:
+            await submit(log, batches)
+            if await fetch(log, batches):
+                return ""
+    except BatchesUnavailable as error:
+        again = "`jury batch collect` tries again, `jury batch cancel` gives the rest of it up"
+        raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
+    progress = progress_of(log.work)
+    return progress.words if progress else "the state of its batches is unknown"
+
+
+async def fetch(log: Log, batches: Batches) -> bool:
+    """Query the progress of the batches, and fetch finished files; return whether all have come.
+
+    Raises:
+        BatchesUnavailable: the endpoint cannot be reached or refuses.
+    """
+    asked = [(part, await _state(log, part, batches)) for part in log.parts if part.batch_id]
+    states = [(part, state) for part, state in asked if state]
+    _write_progress(log, [state for _, state in states])
+    for part, state in states:
+        if state.ended:
+            await _fetch_files(log, part, state, batches)
+    return all(state.ended for _, state in states)
+
+
+async def _state(log: Log, part: Part, batches: Batches) -> BatchState | None:
+    """Return the state of a batch; None if the run is cancelled and the endpoint does not have the batch any more."""
+    return await (_last_state(part, batches) if log.cancelled else batches.state(part.batch_id))
+
+
+async def _fetch_files(log: Log, part: Part, state: BatchState, batches: Batches) -> None:
+    places = (log.replies(part, "output"), state.output_file), (log.replies(part, "error"), state.error_file)
+    most, problems = part.requests * LONGEST_REPLY, [state.problem] if state.problem else []
+    for place, file_id in places:
+        if file_id and not place.exists():
+            try:
+                if not await batches.fetch(file_id, place, most):
+                    problems.append(f"its file {file_id} has more than {most:,} bytes, and the rest was not read")
+            except BatchesUnavailable as error:
+                if not (log.cancelled and error.status == 404):  # a cancelled run goes on without lost files
+                    raise
+    if problems:
+        write_whole(log.work / _problem(part), "; ".join(problems).encode(), private=True)
+
+
+def _problem(part: Part) -> str:
+    return f"problem-{part.number:03}.txt"
+
+
+def _write_progress(log: Log, states: list[BatchState]) -> None:
+    statuses = [state.status for state in states]
+    progress = Progress(
+        asked_at=datetime.now(UTC).isoformat(),
+        statuses={status: statuses.count(status) for status in sorted({*statuses})},
+        requests=sum(part.requests for part in log.parts),
+        completed=sum(state.completed for state in states),
+        failed=sum(state.failed for state in states),
+    )
+    write_whole(log.work / PROGRESS, progress.model_dump_json().encode(), private=True)
+
+
+class Replies:
+    """Replies of one run, found by the ids of their calls, in any order within the files."""
+
+    def __init__(self, log: Log, mask: Mask) -> None:
+        """Find the replies; `mask` removes the judge's key from each line before its reply is read."""
+        self._mask = mask
+        self._lines: dict[str, Line] = {}
+        for name, line in _named(log.replies(part, kind) for part in log.parts for kind in ("output", "error")):
+            self._lines.setdefault(name, line)  # the first of several replies to one call counts
+        told = [log.work / _problem(part) for part in log.parts]
+        self._problems = [each.read_text(encoding="utf-8") for each in told if each.exists()]
+        self._cancelled = log.cancelled
+
+    def find(self, name: str, read: Callable[[int, bytes], Reply]) -> Reply:
+        """Return the reply to a call, made by `read` from its status and body, or the reason why there is none."""
+        found = self._lines.get(name)
+        if not found:
+            return Reply("unavailable", error=self._absent())
+        row = _object(self._mask.body(found.read()))
+        response, status = as_object(row.get("response")), as_object(row.get("response")).get("status_code")
+        if isinstance(status, int):
+            return read(status, json.dumps(response.get("body")).encode())
+        why = _words(as_object(row.get("error"))) or "it does not say why"
+        return Reply("unavailable", error=f"the batch gave no reply: {why}")
+
+    def _absent(self) -> str:
+        if self._problems:
+            return one_line(f"the batch failed: {'; '.join(self._problems)}", LONGEST_WORDS)
+        return "the batch was cancelled" if self._cancelled else "the batch has no reply to it in its files"
+
+
+def _named(files: Iterable[Path]) -> Iterator[tuple[str, Line]]:
+    """Yield the lines of files of replies with the ids of their calls; lines that are too long are skipped."""
+    for path in (path for path in files if path.exists()):
+        with path.open("rb") as file:
+            start, number, is_new = 0, 1, True
+            for text in iter(partial(file.readline, LONGEST_LINE), b""):
+                name = _object(text).get("custom_id") if is_new else None
+                if isinstance(name, str):
+                    yield name, Line(path, number, start, len(text))
+                start, is_new = start + len(text), text.endswith(b"\n")
+                number += is_new
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line) if len(line) < LONGEST_LINE else None
+    except (ValueError, RecursionError):
+        return {}
+    return as_object(found)
+
+
+def _words(error: dict[str, Any]) -> str:
+    return one_line(": ".join(str(error[name]) for name in ("code", "message") if error.get(name)), LONGEST_WORDS)
+
+
+class Written:
+    """Rows of a ledger as of the creation of this object, found by sample and read from disk on demand."""
+
+    def __init__(self, run: Path) -> None:
+        self._judgments, self._outcomes = _rows(run / JUDGMENTS), _rows(run / OUTCOMES)
+
+    def judgments(self, place: Place) -> list[Judgment]:
+        """Return all judgments of a sample, in the order of their arrival."""
+        return [_read_row(Judgment, line) for line in self._judgments[place]]
+
+    def outcome(self, place: Place) -> Outcome | None:
+        """Return the outcome of a sample; None if it has none."""
+        return next((_read_row(Outcome, line) for line in self._outcomes[place]), None)
+
+
+def _rows(path: Path) -> defaultdict[Place, list[Line]]:
+    found: defaultdict[Place, list[Line]] = defaultdict(list)
+    for number, (start, text) in enumerate(whole_lines(path), 1):
+        row = parse_row(text, path, number)
+        place = str(row.get("candidate")), str(row.get("sample_id")), str(row.get("control", ""))
+        found[place].append(Line(path, number, start, len(text)))
+    return found
+
+
+def _read_row(kind: type[R], line: Line) -> R:
+    return validate_row(kind, parse_row(line.read(), line.path), line.path, line.number)
+
+
+async def cancel(log: Log, batches: Batches) -> None:
+    """Cancel the batches of a run; finished replies are still collected."""
+    if not log.cancelled:
+        log.add("cancelled")
+    await submit(log, batches)  # finds a batch without a record, and creates none
+    for part in log.parts:
+        state = await _last_state(part, batches)
+        if state and not state.ended:
+            await batches.cancel(part.batch_id)
+
+
+async def clear(log: Log, batches: Batches) -> None:
+    """Delete the files of an ended run at the endpoint, including those without a record; then delete ours.
+
+    Raises:
+        BatchesUnavailable: the endpoint cannot be reached; our files are all still there.
+    """
+    for part in log.parts:
+        state = await _last_state(part, batches)
+        files = [part.file_id, *((state.output_file, state.error_file) if state else ())]
+        for file_id in filter(None, files):
+            await batches.delete(file_id)
+    try:
+        unknown = [file_id async for file_id in batches.files(log.run_id)]
+    except BatchesUnavailable as error:  # not every endpoint lists its files; they expire
+        unknown = list[str]()
+        if not error.status:
+            raise
+    for file_id in unknown:
+        await batches.delete(file_id)
+    remove(log)
+
+
+async def _last_state(part: Part, batches: Batches) -> BatchState | None:
+    try:
+        return await batches.state(part.batch_id) if part.batch_id else None
+    except BatchesUnavailable as error:
+        if error.status == 404:
+            return None
+        raise
+
+
+def remove(log: Log) -> None:
+    """Delete our files of a run, with the lock last, since runs are found by their locks."""
+    remove_folder(log.store, f"batches/{log.run_id}", last=LOCK)

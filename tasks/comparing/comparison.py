@@ -1,0 +1,307 @@
+"""Comparison of two evaluations that were measured alike, paired over the samples that both have."""
+
+from collections import Counter
+from collections.abc import Collection
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from tasks.errors import InputError
+from tasks.history.derived_tables import OUTCOMES, compared
+from tasks.history.queries import Evaluation, find, one_opening, query, shared_replies
+from tasks.labels.agreement import Agreement, agreement
+from tasks.ledger.evaluations import PROMPT, protocol_differences
+from tasks.protocols import protocol_of
+from tasks.records import Record
+from tasks.statistics.intervals import Difference, holm
+from tasks.statistics.series import ALL_PROMPTS, Measure, Series, paired, series
+from tasks.text import listed, natural, one_line
+
+MOST_CHANGED = 10
+"""Most changed samples listed."""
+DATASET = "dataset"
+SHARDS = "protocols of their shards"
+LONGEST_VALUE = 60
+LAYOUT = "layout"
+"""Item of a protocol that the published layout lacks."""
+MOST_READ = 20
+"""Most evaluations searched for a repeat of the published layout, the newest first."""
+FIRST, SECOND = "the first", "the second"
+ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
+
+
+class NotAlike(InputError):
+    """Error: two evaluations were not measured alike, so their scores do not compare."""
+
+
+class Side(Record):
+    """One side of a comparison."""
+
+    run_id: str
+    """Id of the evaluation."""
+    candidate: str
+    flow: str
+    started_at: datetime
+    """UTC."""
+    dataset: str
+    judge: str
+    prompt_set: str
+
+
+class Row(Record):
+    """The paired difference by one measure."""
+
+    dimension: str
+    measure: str
+    difference: Difference
+    p_holm: float | None
+    """p of the difference, adjusted for the other dimensions and measures; None for the headline, which is one test."""
+
+
+class Change(Record):
+    """A sample, or prompt, whose result changed."""
+
+    sample_id: str
+    """Id of the sample; for generated images, of the prompt."""
+    before: float
+    """Value on the scale of the headline."""
+    after: float
+    moved: dict[str, float]
+    """Dimension (or measure) -> after - before, where they differ."""
+
+
+class Comparison(Record):
+    """The second candidate against the first, on the same samples."""
+
+    before: Side
+    after: Side
+    across: tuple[str, ...]
+    """Names of the differences between the two besides the candidate, all of them allowed."""
+    rows: tuple[Row, ...]
+    """The headline, then every dimension or measure."""
+    not_paired: dict[str, int]
+    """Reason why samples (prompts) are in no pair -> their number."""
+    changed: tuple[Change, ...]
+    """The samples (prompts) that changed most."""
+    unmeasured: tuple[str, ...]
+    """A sentence for each of two runs that measured nothing."""
+    partial: tuple[str, ...]
+    """A sentence for each run that stopped at its budget: only samples that both judged are compared."""
+    shared: str
+    """Sentence on replies that both runs share; empty: there are none."""
+    sizes: tuple[float, float]
+    """Mean number of samples of a unit on either side: for generated images, the images of a prompt."""
+    agreements: tuple[Agreement, ...] = ()
+    """Across layouts: agreement of both runs, then of two runs in the published layout, if there are two."""
+
+
+@one_opening
+def compare(
+    store: Path, before: str, after: str, candidates: tuple[str, str] = ("", ""), across: Collection[str] = ()
+) -> Comparison:
+    """Compare two evaluations, or two candidates of one, sample by sample.
+
+    Args:
+        before: run_id of the view `evaluations`, or the beginning of one that is unique.
+        after: likewise; it may be the same one.
+        candidates: of the first and of the second; empty: its only one, or the only one that both have.
+        across: names of intended differences: `dataset`, or items of the protocol (`temperature`,
+            `prompt aesthetics`), or their first words (`prompt`, `model`).
+
+    Raises:
+        InputError: a run or candidate cannot be found or is not the only one, or a name in `across` is unknown.
+        NotAlike: the two were not measured alike; all differences are listed.
+    """
+    first, second = find(store, before), find(store, after)
+    differing = _differing(first, second, across)
+    names = _candidates(first, second, candidates)
+    one, other = (
+        series_of(store, run.run_id, run.flow, name) for run, name in zip((first, second), names, strict=True)
+    )
+    found = rows(one, other)
+    if not found:
+        raise NotAlike(f"{first.run_id} and {second.run_id} have no tag in common")
+    return Comparison(
+        before=_side(first, names[0]),
+        after=_side(second, names[1]),
+        across=tuple(differing),
+        rows=tuple(found),
+        not_paired=dict(not_paired(one, other)),
+        changed=tuple(most_changed(one, other, MOST_CHANGED)),
+        partial=tuple(dict.fromkeys(run.partial for run in (first, second) if run.partial)),
+        unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
+        shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
+        sizes=(one.size, other.size),
+        agreements=tuple(layout_agreements(store, first, second)) if LAYOUT in differing else (),
+    )
+
+
+@one_opening
+def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
+    """Compare at most `most` candidates of an evaluation with themselves in the newest comparable one before it.
+
+    Returns:
+        A comparison for each candidate; empty if no earlier evaluation compares, or this one measured nothing.
+    """
+    sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
+        FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
+        WHERE e.run_id = $1 AND e.measured AND b.measured AND b.started_at < e.started_at
+            AND list_has_any(b.candidates, e.candidates)
+        ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
+    found = query(store, sql, values=(run_id,)).rows
+    return [compare(store, earlier, run_id, (name, name)) for earlier, names in found for name in names[:most]]
+
+
+def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -> list[str]:
+    if first.flow != second.flow:
+        whose = f"{first.run_id} is of {first.flow} and {second.run_id} of {second.flow}"
+        raise NotAlike(f"{whose}: they share no samples")
+    _check_names(across, {DATASET, SHARDS, *first.protocol, *second.protocol})
+    names = [DATASET] * (first.dataset_key != second.dataset_key)
+    if first.protocol_key != second.protocol_key:
+        names += protocol_differences(first.protocol, second.protocol) or [SHARDS]
+    refused = [name for name in names if not any(_is_meant(name, given) for given in across)]
+    if refused:
+        lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]
+        allow = " ".join(f'--across "{name}"' if " " in name else f"--across {name}" for name in refused)
+        raise NotAlike(
+            f"{first.run_id} and {second.run_id} were not measured alike, so their scores do not compare:\n"
+            + "\n".join(lines)
+            + f"\nTo compare them across these differences, add {allow}"
+        )
+    return names
+
+
+def _check_names(across: Collection[str], names: Collection[str]) -> None:
+    unknown = [given for given in across if not any(_is_meant(name, given) for name in names)]
+    if unknown:
+        raise InputError(
+            f"--across {listed(map(repr, unknown))}: no difference has this name; allowed are these or their first "
+            f"words: {', '.join(sorted(names))}"
+        )
+
+
+def _is_meant(name: str, given: str) -> bool:
+    return name == given or name.startswith(f"{given} ")
+
+
+def _otherwise(name: str, first: Evaluation, second: Evaluation) -> str:
+    if name == DATASET:
+        return f"other samples, texts or reference pictures ({first.dataset}, {second.dataset})"
+    if name.startswith(PROMPT):
+        return "its text or front matter was changed"
+    before, after = (one_line(run.protocol.get(name) or "none", LONGEST_VALUE) for run in (first, second))
+    return f"{before} → {after}"
+
+
+def _candidates(first: Evaluation, second: Evaluation, asked: tuple[str, str]) -> tuple[str, str]:
+    """Return the named candidates; one without a name is chosen if there is only one choice."""
+    runs = (first, second)
+    unknown = [
+        f"{name!r} is none of {run.run_id}: {', '.join(run.candidates)}"
+        for name, run in zip(asked, runs, strict=True)
+        if name and name not in run.candidates
+    ]
+    if unknown:
+        raise InputError("\n".join(f"candidate {words}" for words in unknown))
+    shared = [name for name in first.candidates if name in second.candidates]
+    one, other = (name or _only(run.candidates) or _only(shared) for name, run in zip(asked, runs, strict=True))
+    if not (one and other):
+        raise InputError(
+            f"several candidates: {first.run_id} has {', '.join(first.candidates)}; {second.run_id} has "
+            f"{', '.join(second.candidates)}; name one with --candidate, or two, the first run's first"
+        )
+    if (first.run_id, one) == (second.run_id, other):
+        raise InputError(f"{one} of {first.run_id} would be compared with itself; name two runs or two candidates")
+    return one, other
+
+
+def _only(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ""
+
+
+def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
+    """Return one candidate of an evaluation, sample by sample."""
+    table = query(store, OUTCOMES, values=(run_id, candidate))
+    measured = protocol_of(flow).measured
+    return series(measured(compared(*row)) for row in table.rows)
+
+
+def _side(run: Evaluation, candidate: str) -> Side:
+    shared = {name: value for name, value in run._asdict().items() if name in Side.model_fields}
+    return Side(candidate=candidate, **shared)
+
+
+def rows(before: Series, after: Series) -> list[Row]:
+    """Return the differences by every measure of both sides: the headline, then the others with p adjusted together."""
+    shared = [measure for measure in before.values if measure in after.values]
+    found = [(measure, paired(before, after, measure)) for measure in shared]
+    tested = [(measure, each, each.p) for measure, each in found[1:] if each.p is not None]
+    adjusted = holm([p for _, _, p in tested])
+    others = [_row(measure, each, p) for (measure, each, _), p in zip(tested, adjusted, strict=True)]
+    return [*(_row(measure, each) for measure, each in found[:1]), *others]
+
+
+def _row(measure: Measure, found: Difference, p_holm: float | None = None) -> Row:
+    return Row(dimension=measure.dimension, measure=measure.measure, difference=found, p_holm=p_holm)
+
+
+def not_paired(before: Series, after: Series) -> Counter[str]:
+    """Count units in no pair of the headline, by reason: they are in one side only, or have no score in one."""
+    reasons: Counter[str] = Counter()
+    for unit in before.statuses.keys() | after.statuses.keys():
+        if unit not in before.statuses:
+            reasons[ONLY_SECOND] += 1
+        elif unit not in after.statuses:
+            reasons[ONLY_FIRST] += 1
+        elif unit not in before.headline:
+            reasons[f"{before.statuses[unit].replace('_', ' ')} in {FIRST}"] += 1
+        elif unit not in after.headline:
+            reasons[f"{after.statuses[unit].replace('_', ' ')} in {SECOND}"] += 1
+    return reasons
+
+
+def most_changed(before: Series, after: Series, most: int) -> list[Change]:
+    """Return units whose result changed, sorted by the change of the headline, then by all other changes."""
+    changed = [_change(before, after, unit) for unit in before.headline.keys() & after.headline.keys()]
+    differing = [each for each in changed if each.before != each.after or each.moved]
+    return sorted(differing, key=_by_size)[:most]
+
+
+def _change(before: Series, after: Series, unit: str) -> Change:
+    moved: dict[str, float] = {}
+    headline, *others = before.values
+    repeated = "score" if headline.dimension == ALL_PROMPTS else ""  # for a prompt that repeats its tag's score
+    for measure in others:
+        first, second = before.values[measure].get(unit), after.values.get(measure, {}).get(unit)
+        if first is not None and second is not None and first != second and measure.measure != repeated:
+            moved[measure.dimension if measure.measure == "score" else measure.measure] = second - first
+    return Change(sample_id=unit, before=before.headline[unit], after=after.headline[unit], moved=moved)
+
+
+def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:
+    return -abs(change.after - change.before), -sum(map(abs, change.moved.values())), natural(change.sample_id)
+
+
+def layout_agreements(store: Path, first: Evaluation, second: Evaluation) -> list[Agreement]:
+    """Return the agreement of two evaluations in different layouts, then of two in the published one, if any."""
+    found = list[Agreement]()
+    with suppress(InputError):  # they answered nothing together, as the comparison reports
+        found.append(agreement(store, first.run_id, second.run_id))
+    published = [run for run in (first, second) if LAYOUT not in run.protocol]
+    return [*found, *(_with_itself(store, published[0]) if found and published else ())]
+
+
+def _with_itself(store: Path, published: Evaluation) -> list[Agreement]:
+    """Return the agreement of an evaluation with the newest other one of the same judge, protocol and dataset, if any.
+
+    Evaluations that share replies do not count, since these replies agree with themselves.
+    """
+    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND dataset_key = $2 AND protocol_key = $3 AND run_id <> $4
+        ORDER BY started_at DESC, run_id DESC LIMIT $5"""
+    values = (published.flow, published.dataset_key, published.protocol_key, published.run_id, MOST_READ)
+    for (run_id,) in query(store, sql, values=values).rows:
+        if not shared_replies(store, published.run_id, str(run_id)):
+            with suppress(InputError):  # it is of another candidate
+                return [agreement(store, published.run_id, str(run_id))]
+    return []

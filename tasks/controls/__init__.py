@@ -1,1 +1,0 @@
-"""Control samples: tests of whether the judge looks at the pictures."""

@@ -1,0 +1,628 @@
+"""Tables that landing computes from the history's rows: nights, corrected scores, comparisons with the best."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations, groupby
+from math import hypot
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from duckdb import DuckDBPyConnection as Connection
+
+from tasks.history.database import BEST_DUE, CORRECTIONS_DUE, LABEL_STAMPS, MEMBERS, NIGHTS_DUE, Master
+from tasks.history.rows import insert_rows
+from tasks.ledger.evaluations import digest
+from tasks.ledger.labels import UNIFORM
+from tasks.ledger.side_records import Restart
+from tasks.protocols import label_rules_of, protocol_of
+from tasks.protocols.labels import LabelRules
+from tasks.protocols.protocol import Answered
+from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
+from tasks.statistics.cusum import AnchorSeries, Attribution, Night, Shift, anchor_series, watch
+from tasks.statistics.intervals import FEWEST_LABELS, Corrected, Difference, Floats, corrected, proportion
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Series, paired, series
+
+OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
+    FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
+"""Query for the rows of one evaluation and candidate, the arguments of `compared`."""
+
+
+def compared(
+    sample_id: str,
+    prompt_id: str | None,
+    tag: str,
+    status: str,
+    score: float | None,
+    aspect_mean: float | None,
+    satisfied: bool | None,
+    dimensions: Sequence[Mapping[str, Any]],
+) -> Compared:
+    """Return a row of `OUTCOMES` as a value."""
+    scores = {each["dimension"]: each["score"] for each in dimensions}
+    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores)
+
+
+_SCORED = """
+    WITH asked AS (
+        SELECT run_id, unnest(candidates) AS candidate, dataset_key, protocol_key, anchors_key, started_at
+        FROM evaluations WHERE flow = $1 AND scheduled AND measured{}
+    ), wanted AS (
+        FROM asked SEMI JOIN (FROM due WHERE flow = $1) USING (candidate, dataset_key, protocol_key)
+    ), units AS (
+        SELECT s.evaluation_id AS run_id, o.candidate, coalesce(nullif(o.prompt_id, ''), o.sample_id) AS unit,
+               avg({}) AS score
+        FROM outcomes o JOIN shard_runs s USING (run_id)
+        WHERE s.evaluation_id IN (SELECT run_id FROM wanted) GROUP BY ALL
+    ), scored AS (
+        SELECT run_id, candidate, list(unit ORDER BY unit) AS units, list(score ORDER BY unit) AS scores
+        FROM units WHERE score IS NOT NULL GROUP BY ALL
+    )"""
+"""Due nights of a flow, and the scores of their units; `{}`: filter of the nights, and the scored expression."""
+_NIGHTS = f"""{_SCORED.format("", "o.score")}
+    SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.started_at, coalesce(units, []), coalesce(scores, [])
+    FROM wanted w LEFT JOIN scored s USING (run_id, candidate) ORDER BY w.started_at, w.run_id"""
+_RESTART = """
+    INSERT INTO due SELECT DISTINCT flow, candidate, dataset_key, protocol_key FROM nights
+    WHERE flow = $1 AND $2 IN ('', candidate)"""
+_OUTDATED = """
+    DELETE FROM anchor_nights WHERE (run_id, candidate) IN (
+        SELECT (run_id, candidate) FROM nights SEMI JOIN due USING (flow, candidate, dataset_key, protocol_key));
+    DELETE FROM nights WHERE (flow, candidate, dataset_key, protocol_key) IN (
+        SELECT (flow, candidate, dataset_key, protocol_key) FROM due)"""
+_RESTARTED = "SELECT candidate, restarted_at FROM baselines WHERE flow = ?"
+
+_ANCHORED = f"""{_SCORED.format(" AND anchors_key <> ''", "dimension_mean(o.dimensions)")}, anchored AS (
+        SELECT s.evaluation_id AS run_id, list(a.candidate || '/' || a.sample_id ORDER BY ALL) AS anchors,
+               list(a.score ORDER BY a.candidate || '/' || a.sample_id) AS anchor_scores
+        FROM anchor_outcomes a JOIN shard_runs s USING (run_id) WHERE a.score IS NOT NULL GROUP BY ALL
+    )
+    SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.anchors_key, w.started_at, coalesce(m.units, []),
+           coalesce(m.scores, []), coalesce(a.anchors, []), coalesce(a.anchor_scores, []), d.started_at
+    FROM wanted w LEFT JOIN scored m USING (run_id, candidate) LEFT JOIN anchored a USING (run_id)
+        LEFT JOIN nights n USING (run_id, candidate)
+        LEFT JOIN nights d ON (d.baseline, d.candidate, d.night) = (n.baseline, n.candidate, n.since)
+    ORDER BY w.started_at, w.run_id"""
+
+
+class _Measured(NamedTuple):
+    """Row of `_SCORES`."""
+
+    run_id: str
+    candidate: str
+    dataset_key: str
+    protocol_key: str
+    started_at: datetime
+    units: Sequence[str]
+    scores: Sequence[float]
+
+
+def bring_up_to_date(master: Master, restarts: Sequence[Restart]) -> None:
+    """Load restarts that the history lacks, and compute the nights of all due series."""
+    db = master.db
+    rows = [restart.model_dump(mode="json") for restart in restarts]
+    insert_rows(master, "baselines", rows, Path("baselines"))
+    db.execute(f"CREATE OR REPLACE TEMP TABLE due AS {NIGHTS_DUE}")
+    for restart in restarts:
+        db.execute(_RESTART, [restart.flow, restart.candidate])
+    db.execute(_OUTDATED)
+    for (flow,) in db.execute("SELECT DISTINCT flow FROM due").fetchall():
+        restarted = db.execute(_RESTARTED, [flow]).fetchall()
+        insert_rows(master, "nights", _nights(db, flow, restarted), Path("nights"))
+        insert_rows(master, "anchor_nights", _anchor_nights(db, flow, restarted), Path("anchor_nights"))
+
+
+def _nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
+    nights = (_Measured(*row) for row in db.execute(_NIGHTS, [flow]).fetchall())
+    for each in _parted(nights, lambda night: (night.dataset_key, night.protocol_key), restarted):
+        yield from _night_rows(flow, each)
+
+
+def _night_rows(flow: str, nights: Sequence[_Measured]) -> Iterator[dict[str, Any]]:
+    scores = _table([(night.units, night.scores) for night in nights])
+    watched = watch(scores, protocol_of(flow).highest)
+    for number, (night, found) in enumerate(zip(nights, watched, strict=True), 1):
+        yield {
+            **{name: getattr(night, name) for name in ("run_id", "candidate", "dataset_key", "protocol_key")},
+            "flow": flow,
+            "started_at": _utc(night.started_at),
+            "baseline": nights[0].run_id,
+            "night": number,
+            "scored": len(night.scores) / max(1, scores.shape[1]),
+            **_found(found),
+        }
+
+
+def _found(night: Night) -> dict[str, Any]:
+    return {
+        "phase": night.phase,
+        "baseline_score": night.baseline,
+        "change": night.change,
+        "scale": night.scale,
+        "cusum": night.sum,
+        "cusum_limit": night.limit,
+        "alarm": None if night.raised is None else night.raised + 1,
+        "since": None if night.since is None else night.since + 1,
+    }
+
+
+class _AnchoredNight(NamedTuple):
+    """Row of `_ANCHORED`."""
+
+    run_id: str
+    candidate: str
+    dataset_key: str
+    protocol_key: str
+    anchors_key: str
+    started_at: datetime
+    units: Sequence[str]
+    scores: Sequence[float]
+    anchors: Sequence[str]
+    anchor_scores: Sequence[float]
+    dropped_at: datetime | None
+    """First night of the open drop of the score; None: there is none."""
+
+
+def _anchor_nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
+    """Yield the nights of a flow's anchors as rows of `anchor_nights`, for due series whose `nights` are up to date.
+
+    Args:
+        restarted: candidate (empty: all of them) and time of each restarted baseline.
+    """
+    nights = (_AnchoredNight(*row) for row in db.execute(_ANCHORED, [flow]).fetchall())
+    for each in _parted(nights, lambda night: (night.dataset_key, night.protocol_key, night.anchors_key), restarted):
+        yield from _anchor_rows(flow, each)
+
+
+def _anchor_rows(flow: str, nights: Sequence[_AnchoredNight]) -> Iterator[dict[str, Any]]:
+    anchors = _table([(night.anchors, night.anchor_scores) for night in nights])
+    candidate = _table([(night.units, night.scores) for night in nights])
+    watched = anchor_series(anchors, candidate, protocol_of(flow).highest)
+    for at, night in enumerate(nights):
+        judge_since = watched.open_since(at)
+        since = judge_since if night.dropped_at is None else _first_since(nights, night.dropped_at, at)
+        yield {
+            **{name: getattr(night, name) for name in ("run_id", "candidate", "anchors_key")},
+            "flow": flow,
+            "started_at": _utc(night.started_at),
+            "night": at + 1,
+            "anchor_change": watched.drops[at].change,
+            "candidate_change": watched.candidate[at].change,
+            "judge_since": None if judge_since is None else _utc(nights[judge_since].started_at),
+            **({} if since is None else _attributed(watched, nights, since, at)),
+        }
+
+
+def _first_since(nights: Sequence[_AnchoredNight], moment: datetime, at: int) -> int:
+    return next((index for index, night in enumerate(nights) if night.started_at >= moment), at)
+
+
+def _attributed(watched: AnchorSeries, nights: Sequence[_AnchoredNight], since: int, at: int) -> Mapping[str, Any]:
+    found: Attribution = watched.attribution(since, at)
+    told = {"moved": found.moved, "moved_since": _utc(nights[found.since].started_at), "moved_nights": found.nights}
+    return {**told, **_shift("judge", found.judge), **_shift("candidate", found.candidate)}
+
+
+def _shift(whose: str, shift: Shift | None) -> Mapping[str, Any]:
+    if shift is None:
+        return {}
+    return {f"{whose}_shift": shift.change, f"{whose}_low": shift.low, f"{whose}_high": shift.high}
+
+
+def _utc(moment: datetime) -> str:
+    return moment.replace(tzinfo=UTC).isoformat()
+
+
+class _JudgedNight(Protocol):
+    @property
+    def candidate(self) -> str: ...
+
+    @property
+    def started_at(self) -> datetime:
+        """UTC."""
+        ...
+
+
+T = TypeVar("T", bound=_JudgedNight)
+
+
+def _parted(
+    nights: Iterable[T], key: Callable[[T], tuple[str, ...]], restarted: Sequence[tuple[str, datetime]]
+) -> Iterator[list[T]]:
+    """Yield each series of nights: those of one candidate and key, between two restarts of its baseline.
+
+    Args:
+        nights: nights in order.
+        key: common properties of a series besides the candidate.
+        restarted: candidate (empty: all of them) and time of each restarted baseline.
+    """
+    found: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
+    for night in nights:
+        moments = sum(whose in ("", night.candidate) and moment <= night.started_at for whose, moment in restarted)
+        found[night.candidate, *key(night), str(moments)].append(night)
+    yield from found.values()
+
+
+def _table(nights: Sequence[tuple[Sequence[str], Sequence[float]]]) -> Floats:
+    """Return an array of nights x units, for units with a score in at least one night; NaN: the night has none.
+
+    Args:
+        nights: units with a score, and their scores, of each.
+    """
+    units = sorted({unit for named, _ in nights for unit in named})
+    places = {unit: place for place, unit in enumerate(units)}
+    found = np.full((len(nights), len(units)), np.nan)
+    for row, (named, scores) in zip(found, nights, strict=True):
+        row[[places[unit] for unit in named]] = scores
+    return found
+
+
+_EVALUATION = f"""
+    SELECT run_id, flow, dataset_key, prompts, stamp
+    FROM evaluations JOIN ({LABEL_STAMPS}) t USING (flow) WHERE run_id = ?"""
+_DIMENSIONS = """
+    SELECT DISTINCT candidate, dimension FROM scores WHERE run_id = ? AND "grouping" = 'all' AND measure = 'score'"""
+_LABELS = """
+    SELECT name, candidate, sample_id, tag, dimension || aspect, verdict, score, annotator, pictures, dataset_key,
+           prompts_key, drawn
+    FROM labels WHERE flow = ? AND page <> '' ORDER BY ALL"""
+_JUDGED = """
+    SELECT r.candidate, r.sample_id, r.tag, r.prompt_id, r.question, r.verdict, r.score, o.status,
+           map_from_entries(list_transform(map_entries(o.pictures),
+               lambda each: {'k': each.key, 'v': each.value.source_sha256}))
+    FROM ratings r JOIN outcomes o ON o.candidate = r.candidate AND o.sample_id = r.sample_id
+    JOIN shard_runs s ON s.run_id = o.run_id AND s.evaluation_id = r.source
+    WHERE r.source = ? ORDER BY r.candidate, r.sample_id, r.question"""
+
+
+class Correction(HistoryRecord):
+    """Score of an evaluation corrected by people, and the agreement of judge and people: a row of the table."""
+
+    run_id: str
+    """Evaluation (evaluations.run_id)."""
+    candidate: str
+    """System whose figures or images were judged."""
+    dimension: str
+    """Dimension, or overall; for images the tag."""
+    corrected: float | None = None
+    """Score corrected by people (PPI++); None: there is none, and the column why has the reason."""
+    corrected_low: float | None = None
+    """Lower end of its 95% interval."""
+    corrected_high: float | None = None
+    """Upper end of its 95% interval."""
+    weight: float | None = None
+    """Weight of the judge's score in it, 0-1."""
+    labels: int
+    """Samples (for images: prompts) that people judged and that count."""
+    people: int
+    """Persons who judged them."""
+    cannot_tell: int
+    """Samples that were shown to people and got no answer."""
+    agreed: float | None
+    """Share of these samples on which judge and people agree (for images: at most 1 point apart)."""
+    agreed_low: float | None
+    """Lower end of its exact 95% interval."""
+    agreed_high: float | None
+    """Upper end of its exact 95% interval."""
+    kappa: float | None
+    """Cohen's kappa of judge and people (for images with quadratic weights); None: one side always answers alike."""
+    kappa_low: float | None
+    """Lower end of its 95% interval; None below 50 samples."""
+    kappa_high: float | None
+    """Upper end of its 95% interval; None below 50 samples."""
+    shared: int
+    """Samples that two or more people judged."""
+    people_agreed: float | None
+    """Share of equal answers of two people on these samples."""
+    people_agreed_low: float | None
+    """Lower end of its exact 95% interval, for this number of samples."""
+    people_agreed_high: float | None
+    """Upper end of its exact 95% interval, for this number of samples."""
+    people_kappa: float | None
+    """Cohen's kappa of two people on these samples, over all pairs; None: one of a pair always answers alike."""
+    people_kappa_low: float | None
+    """Lower end of its 95% interval; None below 50 samples."""
+    people_kappa_high: float | None
+    """Upper end of its 95% interval; None below 50 samples."""
+    names: tuple[str, ...]
+    """Labels that count (labels.name)."""
+    why: str
+    """Reasons for a missing corrected score and for each set of labels that does not count; empty: no problem."""
+    stamp: str
+    """Hash of the labels from which it was computed."""
+
+
+class _Judged(NamedTuple):
+    """Answer of an evaluation to one question about a sample."""
+
+    candidate: str
+    sample_id: str
+    tag: str
+    prompt_id: str
+    question: str
+    verdict: str | None
+    score: float | None
+    status: str
+    pictures: Mapping[str, str]
+
+    @property
+    def unit(self) -> str:
+        """Unit of the mean: a figure, or the prompt of an image."""
+        return self.prompt_id or self.sample_id
+
+
+class _Label(NamedTuple):
+    """Answer of one person to one question about a sample."""
+
+    name: str
+    candidate: str
+    sample_id: str
+    tag: str
+    question: str
+    verdict: str | None
+    score: float | None
+    annotator: str
+    pictures: Mapping[str, str]
+    dataset_key: str
+    prompts_key: str
+    drawn: str
+
+
+class _Evaluation(NamedTuple):
+    run_id: str
+    flow: str
+    dataset_key: str
+    prompts: Mapping[str, str]
+    stamp: str
+
+
+def correct(master: Master) -> list[str]:
+    """Update the table `corrections`; return the evaluations whose corrections were due."""
+    db = master.db
+    due = [run_id for (run_id,) in db.execute(CORRECTIONS_DUE).fetchall()]
+    for run_id in due:
+        db.execute("DELETE FROM corrections WHERE run_id = ?", [run_id])
+        for row in db.execute(_EVALUATION, [run_id]).fetchall():
+            insert_rows(master, "corrections", _correction_rows(db, _Evaluation(*row)), Path("corrections"))
+    return due
+
+
+def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:
+    labels = [_Label(*row) for row in db.execute(_LABELS, [evaluation.flow]).fetchall()]
+    judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
+    headlines = {OVERALL, *(each.tag for each in judged)}
+    for candidate, dimension in db.execute(_DIMENSIONS, [evaluation.run_id]).fetchall():
+        own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
+        about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
+        if about or dimension in headlines:
+            usable, why = _usable(about, own, evaluation)
+            found = _correction(evaluation.flow, own, usable)
+            place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
+            reasons = [*([] if "corrected" in found else [_too_few(found["labels"])]), *why]
+            row = {**place, **found, "why": "; ".join(reasons), "stamp": evaluation.stamp}
+            yield Correction.model_validate(row).model_dump()
+
+
+def _dimension(each: _Judged | _Label) -> str:
+    """Return the dimension whose score includes an answer; empty for an aspect."""
+    if not each.tag:
+        return each.question
+    return each.tag if each.question == OVERALL_SCORE else ""
+
+
+def _too_few(labels: int) -> str:
+    return f"{FEWEST_LABELS} labels are needed, {labels} count"
+
+
+def _usable(
+    labels: Sequence[_Label], judged: Sequence[_Judged], evaluation: _Evaluation
+) -> tuple[list[_Label], list[str]]:
+    """Return the labels that count, and the reason for each set that does not."""
+    by_name: defaultdict[str, list[_Label]] = defaultdict(list)
+    for label in labels:
+        by_name[label.name].append(label)
+    shown = {each.sample_id: each.pictures for each in judged}
+    reasons = {name: _unusable(some, shown, evaluation) for name, some in by_name.items()}
+    usable = [label for name, some in by_name.items() if not reasons[name] for label in some]
+    return usable, [f"{name} does not count: {reason}" for name, reason in reasons.items() if reason]
+
+
+def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], evaluation: _Evaluation) -> str:
+    first = labels[0]
+    if first.drawn != UNIFORM:
+        return f"drawn by {first.drawn}, for finding errors"
+    if first.dataset_key != evaluation.dataset_key:
+        return "of another dataset"
+    if first.prompts_key != digest(evaluation.prompts):
+        return "of another protocol, whose prompts put other questions"
+    other = sum(shown.get(label.sample_id) != label.pictures for label in labels)
+    return f"{other} of its {len(labels)} answers are about other pictures" if other else ""
+
+
+def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) -> dict[str, Any]:
+    """Return the columns of a correction that can be computed."""
+    rules = label_rules_of(flow)
+    said: defaultdict[str, dict[str, Answered]] = defaultdict(dict)
+    for label in labels:
+        if (answer := _answer(label)) is not None:
+            said[label.sample_id][label.annotator] = answer
+    given = {
+        each.sample_id: (each, ours, theirs)
+        for each in judged
+        if (ours := _answer(each)) is not None and (some := said.get(each.sample_id))
+        if (theirs := rules.merged_answer(each.question, [*some.values()])) is not None
+    }
+    units = _Units(flow, judged)
+    found = units.corrected(
+        [(each.unit, rules.worth(ours), rules.worth(theirs)) for each, ours, theirs in given.values()]
+    )
+    told = {
+        "labels": len({each.unit for each, *_ in given.values()}),
+        "people": len({label.annotator for label in labels}),
+        "cannot_tell": len({label.sample_id for label in labels} - said.keys()),
+        "names": tuple(sorted({label.name for label in labels})),
+        **_agreement("agreed", [float(rules.alike(ours, theirs)) for _, ours, theirs in given.values()]),
+        **_kappa("kappa", rules, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
+        **_among(rules, {sample: some for sample, some in said.items() if len(some) > 1}),
+    }
+    if found:
+        ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
+        told |= {"corrected": found.value, **ends, "weight": found.weight}
+    return told
+
+
+def _answer(each: _Judged | _Label) -> Answered | None:
+    return each.score if each.verdict is None else each.verdict
+
+
+class _Units:
+    """Units of the mean of a score: figures, or prompts with the mean of their images; a forfeit scores 0."""
+
+    def __init__(self, flow: str, judged: Sequence[_Judged]) -> None:
+        self._highest, worth = protocol_of(flow).highest, label_rules_of(flow).worth
+        self._scores: defaultdict[str, list[float]] = defaultdict(list)
+        self._delivered: defaultdict[str, list[float]] = defaultdict(list)
+        for each in judged:
+            answer = _answer(each)
+            if each.status == "forfeit":
+                self._scores[each.unit].append(0.0)
+            elif answer is not None:
+                self._scores[each.unit].append(worth(answer))
+                self._delivered[each.unit].append(1.0)
+
+    def corrected(self, labelled: Sequence[tuple[str, float, float]]) -> Corrected | None:
+        """Return the score corrected by labels, each a unit with the judge's value and the people's value."""
+        by_unit: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for unit, ours, theirs in labelled:
+            by_unit[unit].append((ours, theirs))
+        shares = {unit: len(self._delivered[unit]) / len(self._scores[unit]) for unit in by_unit}
+        judged = [shares[unit] * fmean(ours for ours, _ in some) for unit, some in by_unit.items()]
+        people = [shares[unit] * fmean(theirs for _, theirs in some) for unit, some in by_unit.items()]
+        judge = [fmean(scores) for unit, scores in self._scores.items() if self._delivered[unit]]
+        return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
+
+
+def _among(rules: LabelRules, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:
+    """Return the agreement of people on the samples that two or more of them answered."""
+    pairs = {
+        sample: [(some[one], some[other]) for one, other in combinations(sorted(some), 2)]
+        for sample, some in shared.items()
+    }
+    shares = [fmean(float(rules.alike(a, b)) for a, b in each) for each in pairs.values()]
+    met = [(a, b, sample) for sample, each in pairs.items() for a, b in each]
+    return {"shared": len(shared), **_agreement("people_agreed", shares), **_kappa("people_kappa", rules, met)}
+
+
+def _kappa(name: str, rules: LabelRules, met: Sequence[tuple[Answered, Answered, str]]) -> dict[str, float | None]:
+    """Return Cohen's kappa of two raters' answers, each pair with its unit of resampling."""
+    found = rules.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
+    return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
+
+
+def _agreement(name: str, shares: Sequence[float]) -> dict[str, float | None]:
+    """Return a share with its exact interval, for this number of samples."""
+    found = proportion(sum(shares), len(shares))
+    return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
+
+
+_TAGS = """
+    SELECT count(DISTINCT tag)
+    FROM (SELECT unnest(dimensions) AS tag FROM evaluations WHERE list_contains(?, run_id))"""
+
+
+class _Member(NamedTuple):
+    """Candidate of a group, with its newest runs: one, or for all tags together one of each flow."""
+
+    flow: str
+    dataset_key: str
+    alike: str
+    candidate: str
+    runs: Sequence[str]
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        return self.flow, self.dataset_key, self.alike
+
+
+def compare_with_best(master: Master) -> None:
+    """Update the table `versus_best`."""
+    db = master.db
+    due = {(str(flow), str(dataset), str(alike)) for flow, dataset, alike in db.execute(BEST_DUE).fetchall()}
+    members = [_Member(*row) for row in db.execute(f"{MEMBERS} ORDER BY ALL").fetchall()]
+    for group in due:
+        db.execute("DELETE FROM versus_best WHERE (flow, dataset_key, alike) = (?, ?, ?)", list(group))
+    for group, its in groupby(members, key=lambda member: member.group):
+        if group in due:
+            insert_rows(master, "versus_best", _best_rows(db, list(its)), Path("versus_best"))
+
+
+def _best_rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str, Any]]:
+    sides = {member.candidate: _side(db, member) for member in members}
+    together = not members[0].flow
+    tags = _number_of_tags(db, members) if together else 0
+    best = max(sides, key=lambda candidate: _headline(sides[candidate], tags))
+    for member in members:
+        own = sides[member.candidate]
+        found = {} if member.candidate == best else _differences(sides[best], own)
+        shown = {OVERALL: _joined(found, tags)} if together else {name: _told(each) for name, each in found.items()}
+        for dimension in [OVERALL] if together else [measure.dimension for measure in sides[best]]:
+            told = shown.get(dimension, {})
+            yield {**member._asdict(), "runs": list(member.runs), "best": best, "dimension": dimension, **told}
+
+
+_Side = Mapping[Measure, Mapping[str, float]]
+"""Scores by dimension or tag -> unit -> value; the headline of a flow comes first."""
+
+
+def _side(db: Connection, member: _Member) -> _Side:
+    found = [_series(db, run_id, member.candidate) for run_id in member.runs]
+    named = {measure: units for each in found for measure, units in each.values.items() if measure.measure == "score"}
+    return {measure: units for measure, units in named.items() if member.flow or measure.dimension != ALL_PROMPTS}
+
+
+def _series(db: Connection, run_id: str, candidate: str) -> Series:
+    [flow] = db.execute("SELECT flow FROM evaluations WHERE run_id = ?", [run_id]).fetchone() or ("",)
+    rows = db.execute(OUTCOMES, [run_id, candidate]).fetchall()
+    return series(protocol_of(flow).measured(compared(*row)) for row in rows)
+
+
+def _number_of_tags(db: Connection, members: Sequence[_Member]) -> int:
+    """Return the number of tags in the overall score: all that a run of the group asks about."""
+    [number] = db.execute(_TAGS, [[run for member in members for run in member.runs]]).fetchone() or (0,)
+    return number
+
+
+def _headline(side: _Side, tags: int) -> float:
+    """Return the score that selects the best: the flow's own, or the mean of all tags; below 0: there is none."""
+    means = [fmean(units.values()) for units in side.values() if units]
+    if tags:
+        return fmean(means) if len(means) == tags else -1.0
+    return next(iter(means), -1.0)
+
+
+def _differences(best: _Side, own: _Side) -> dict[str, Difference]:
+    one, other = (Series(side, {}, 1.0) for side in (best, own))
+    return {measure.dimension: paired(one, other, measure) for measure in best if measure in own}
+
+
+def _told(found: Difference) -> dict[str, Any]:
+    return {"n": found.n, "change": found.change, "ci_low": found.ci_low, "ci_high": found.ci_high}
+
+
+def _joined(found: Mapping[str, Difference], tags: int) -> dict[str, Any]:
+    """Return the mean over all tags; empty if one is missing.
+
+    Independent intervals add up as squares (MOVER; Zou and Donner, 2008).
+    """
+    changes = [each.change for each in found.values() if each.change is not None]
+    if len(changes) < tags:
+        return {}
+    change, ends = fmean(changes), {}
+    known = [(each.change, each.ci_low, each.ci_high) for each in found.values()]
+    if all(None not in each for each in known):
+        below = hypot(*((middle or 0.0) - (low or 0.0) for middle, low, _ in known)) / tags
+        above = hypot(*((high or 0.0) - (middle or 0.0) for middle, _, high in known)) / tags
+        ends = {"ci_low": change - below, "ci_high": change + above}
+    return {"n": sum(each.n for each in found.values()), "change": change, **ends}

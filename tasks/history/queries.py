@@ -1,0 +1,522 @@
+"""Queries of the history: SQL that only reads, the choice of an evaluation, and the cost of the month."""
+
+import json
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from difflib import get_close_matches
+from functools import wraps
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+
+from tasks.errors import InputError
+from tasks.history.database import HISTORY, Connection, ended_after, reading, told
+from tasks.ledger.evaluations import shared_words, unmeasured_words
+from tasks.ledger.removals import removed_costs
+from tasks.records import BudgetStop
+from tasks.spending.budget import VARIABLE, Month, month_budget, month_of
+from tasks.spending.prices import money
+from tasks.text import bounded, number_of
+
+if TYPE_CHECKING:
+    from polars import DataFrame
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_CATALOG = """
+    SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal AND NOT temporary
+    UNION ALL
+    SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal
+    ORDER BY kind DESC, name"""
+
+
+class Table(NamedTuple):
+    """Answer to a query. Values are Python's own; JSON columns are decoded."""
+
+    columns: tuple[str, ...]
+    """Unique names: a second `score` is `score_2`."""
+    rows: list[tuple[Any, ...]]
+
+
+class Entry(NamedTuple):
+    """Table or view that can be queried by its name."""
+
+    name: str
+    kind: str
+    """`table` or `view`."""
+    comment: str
+
+
+ROWS_AT_ONCE = 2048
+"""Rows fetched before their size is checked."""
+VALUE_BYTES = 32
+"""Size of a number or a time in Python."""
+_PLAIN = {type(None), bool, int, str}
+"""Types that JSON writes as they are."""
+_HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
+"""History that is held open, with its store."""
+_ARE_TOGETHER = "FROM duckdb_tables() WHERE temporary"
+_TOGETHER = """
+    CREATE TEMP TABLE shard_runs AS FROM history.main.shard_runs;
+    CREATE TEMP TABLE evaluations AS FROM history.main.evaluations"""
+"""Temporary copies of two views: views look for a name among the temporary tables first."""
+
+
+@contextmanager
+def held_open(store: Path) -> Generator[None]:
+    """Send all queries to this store within the context to one open history; a nested context shares it.
+
+    Opening takes longer than most answers. All answers within the context are of one moment, even if a landing
+    completes meanwhile.
+
+    Raises:
+        InputError: there is no history.
+    """
+    with opened(store) as db:
+        token = _HELD.set((store, db))
+        try:
+            yield
+        finally:
+            _HELD.reset(token)
+
+
+@contextmanager
+def held_together(store: Path) -> Generator[None]:
+    """Hold the history open as `held_open` does, and compute `evaluations`, the base of most views, only once.
+
+    Use it for a dozen queries: DuckDB would otherwise plan and compute it again in each of the other views, often
+    twice.
+
+    Raises:
+        InputError: there is no history, or it was made by another version.
+    """
+    with held_open(store), opened(store) as db:
+        if not db.execute(_ARE_TOGETHER).fetchone():
+            db.execute(_TOGETHER)
+        yield
+
+
+def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:
+    """Decorate a function whose first argument is a store: all its queries run within `held_open`."""
+
+    @wraps(answer)
+    def asked(store: Path, *given: P.args, **named: P.kwargs) -> R:
+        with held_open(store):
+            return answer(store, *given, **named)
+
+    return asked
+
+
+@contextmanager
+def opened(store: Path) -> Generator[Connection]:
+    """Open the history for a moment, or use the one that is held open for this store.
+
+    Raises:
+        InputError: there is no history, or DuckDB refused a query.
+    """
+    held = _HELD.get()
+    if held and held[0] == store:
+        with told():
+            yield held[1]
+    else:
+        if not (store / HISTORY).exists():
+            raise InputError(
+                f"{store} holds no history yet: `jury run` makes one, `jury store sync` makes it from the ledgers"
+            )
+        with reading(store) as db:
+            yield db
+
+
+def query(
+    store: Path, name_or_sql: str, values: Sequence[object] = (), seconds: float = 0, most_bytes: int = 0
+) -> Table:
+    """Return the rows of the table or view of this name, or the answer to SQL; of several statements the last answers.
+
+    Args:
+        values: values of `$1`, `$2` … in the SQL: texts of strangers never become a part of it.
+        seconds: time after which the query is interrupted; 0: no limit.
+        most_bytes: maximum size of the answer; 0: no limit.
+
+    Raises:
+        InputError: there is no history or no such name; a value is beyond Python's range; the answer is too large; or
+            DuckDB refused the SQL (with the reason and its message). SQL can neither write to a history opened here
+            nor reach other files.
+    """
+    with opened(store) as db, ended_after(db, seconds):
+        db.execute(as_sql(db, name_or_sql), list(values))
+        described = db.description or []
+        with _showable():
+            rows = _fetch(db, most_bytes) if described else []
+            kinds = [str(column[1]) for column in described]
+            columns = distinct([column[0] for column in described])
+            return Table(columns, _decoded(rows, kinds) if "JSON" in kinds else rows)
+
+
+def _fetch(db: Connection, most_bytes: int) -> list[tuple[Any, ...]]:
+    """Return all rows, and check their size instead of limiting the memory: DuckDB crashes if it gets none."""
+    if not most_bytes:
+        return db.fetchall()
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while batch := db.fetchmany(ROWS_AT_ONCE):
+        size += _size(batch)
+        if size > most_bytes:
+            bound = f"{most_bytes / 1e9:g} GB"
+            raise InputError(f"the answer does not fit into {bound}: ask for fewer rows (LIMIT) or for shorter texts")
+        rows += batch
+    return rows
+
+
+def _size(value: object) -> int:
+    """Return the approximate bytes of a value in Python."""
+    match value:
+        case str() | bytes():
+            return sys.getsizeof(value)
+        case Mapping():
+            items = cast(Mapping[object, object], value).items()
+            return sum(_size(key) + _size(each) for key, each in items)
+        case list() | tuple():
+            return sum(map(_size, cast(Sequence[object], value)))
+        case _:
+            return VALUE_BYTES
+
+
+def catalog(store: Path) -> list[Entry]:
+    """Return the tables and views of the history with their comments, views first.
+
+    Raises:
+        InputError: there is no history.
+    """
+    with opened(store) as db:
+        return _entries(db)
+
+
+def as_json_rows(table: Table) -> list[dict[str, Any]]:
+    """Return rows as JSON objects: times as ISO 8601 (UTC), NaN and infinity as null, other types as text.
+
+    Raises:
+        InputError: a value is nested too deeply.
+    """
+    with _showable():
+        # Most values need no conversion, and a function call for each takes as long as the query.
+        return [
+            {
+                name: value if type(value) in _PLAIN else _json(value)
+                for name, value in zip(table.columns, row, strict=True)
+            }
+            for row in table.rows
+        ]
+
+
+@contextmanager
+def _showable() -> Generator[None]:
+    try:
+        yield
+    except (OverflowError, RecursionError, ValueError) as error:
+        raise InputError(
+            f"a value of the answer is beyond what can be shown ({error}): ask for its column as text, column::VARCHAR"
+        ) from error
+
+
+def _entries(db: Connection) -> list[Entry]:
+    return [Entry(*row) for row in db.execute(_CATALOG).fetchall()]
+
+
+def _known(db: Connection, name: str) -> str:
+    names = [entry.name for entry in _entries(db)]
+    if name.lower() not in names:
+        alike = get_close_matches(name.lower(), names, 1)
+        meant = f", did you mean {alike[0]}?" if alike else ":"
+        raise InputError(f"no table or view is called {name!r}{meant} there are {', '.join(names)}; or write SQL")
+    return name
+
+
+def as_sql(db: Connection, name_or_sql: str) -> str:
+    """Return the given SQL, or SQL for all rows of the table or view of this name.
+
+    Raises:
+        InputError: there is no such name.
+    """
+    text = name_or_sql.strip().rstrip(";").strip()
+    return text if len(text.split()) > 1 else f'FROM "{_known(db, text)}"'
+
+
+def distinct(names: list[str]) -> tuple[str, ...]:
+    """Return unique names of columns: a second `score` is `score_2`."""
+    return tuple(
+        f"{name}_{names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)
+    )
+
+
+def _decoded(rows: list[tuple[Any, ...]], kinds: list[str]) -> list[tuple[Any, ...]]:
+    return [
+        tuple(json.loads(value) if kind == "JSON" and value else value for kind, value in zip(kinds, row, strict=True))
+        for row in rows
+    ]
+
+
+def _json(value: object) -> object:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() | Decimal():
+            return float(value) if isfinite(value) else None
+        case date() | datetime() | time():
+            return value.isoformat()
+        case Mapping():
+            items = cast(Mapping[object, object], value).items()
+            return {str(key): _json(each) for key, each in items}
+        case list() | tuple():
+            return [_json(each) for each in cast(list[object], value)]
+        case _:
+            return str(value)
+
+
+def write_frames(store: Path, questions: Sequence[str], seconds: float, folder: Path) -> None:
+    """Write each answer as an Arrow file into a folder, `0`, `1` …; see `frames`."""
+    for number, frame in enumerate(frames(store, questions, seconds)):
+        frame.write_ipc(folder / str(number))
+
+
+def frames(store: Path, questions: Sequence[str], seconds: float) -> "list[DataFrame]":
+    """Return all rows of the tables or views of these names, or the answers to SQL, all at one moment.
+
+    JSON columns are texts; a second column of one name is `<name>_2`. A statement that is not a query gives no columns.
+
+    Raises:
+        InputError: there is no history, no such name, no answer to the SQL, or a frame cannot hold the answer.
+    """
+    with opened(store) as db:
+        return [_frame(db, as_sql(db, question), seconds) for question in questions]
+
+
+def _frame(db: Connection, sql: str, seconds: float) -> "DataFrame":
+    import polars
+
+    with ended_after(db, seconds):
+        answer = db.sql(sql)
+        if answer is None:  # pyright: ignore[reportUnnecessaryComparison]
+            return polars.DataFrame()
+        names = distinct(answer.columns)
+        if [*names] != answer.columns:
+            quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
+            answer = db.sql(f"FROM ({sql}) AS answer({quoted})")
+        rows = answer.materialize()  # within DuckDB's limits
+    try:
+        return polars.DataFrame(rows)
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
+        raise InputError(
+            f"this answer has a column that no frame can hold: cast it to another type: {error}"
+        ) from error
+
+
+SHOWN = 5
+"""Runs named in an error."""
+
+
+class Evaluation(NamedTuple):
+    """Finished evaluation: the columns of the view `evaluations` that comparisons use."""
+
+    run_id: str
+    flow: str
+    started_at: datetime
+    """UTC."""
+    dataset: str
+    dataset_key: str
+    candidates: list[str]
+    judge: str
+    prompt_set: str
+    dimensions: list[str]
+    """Dimensions or tags, in the order of the prompt set."""
+    protocol_key: str
+    protocol: dict[str, str]
+    reused: int
+    replies: int
+    anew: int
+    measured: bool
+    stopped: dict[str, Any] | None
+    """Fields of a `BudgetStop`; None: the evaluation is complete."""
+
+    @property
+    def unmeasured(self) -> str:
+        """Sentence if the evaluation measured nothing; otherwise empty."""
+        return "" if self.measured or self.stopped else unmeasured_words(self.replies, self.anew, self.run_id)
+
+    @property
+    def partial(self) -> str:
+        """Sentence if the evaluation stopped at its budget; otherwise empty."""
+        return f"{self.run_id}: {stop_of(self.stopped).sentence}" if self.stopped else ""
+
+
+def stop_of(row: Mapping[str, Any]) -> BudgetStop:
+    """Return the column `stopped` as a record."""
+    return BudgetStop.model_validate({name: value for name, value in row.items() if value is not None})
+
+
+def find(store: Path, wanted: str) -> Evaluation:
+    """Return the finished evaluation with this id, or the only one whose id begins so.
+
+    Raises:
+        InputError: there is none, or several; or it is unfinished.
+    """
+    columns = ", ".join(Evaluation._fields)
+    sql = f"SELECT {columns} FROM evaluations WHERE starts_with(run_id, $1) ORDER BY run_id"
+    found = [Evaluation(*row) for row in query(store, sql, values=(wanted,)).rows]
+    exact = [run for run in found if run.run_id == wanted]
+    if len(exact or found) != 1:
+        raise InputError(_not_one(store, wanted, [run.run_id for run in found]))
+    return (exact or found)[0]
+
+
+def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
+    """Return the ids of the oldest and the newest of a flow's last evaluations.
+
+    Evaluations that measured nothing, or stopped at their budget, do not count.
+
+    Args:
+        last: number of evaluations; 2 gives the newest and the one before it.
+        candidate: count only evaluations of this candidate; empty: all.
+
+    Raises:
+        InputError: there are fewer evaluations, or `last` is below 2.
+    """
+    if last < 2:
+        raise InputError(f"--last {last}: it takes at least 2 runs to compare")
+    found = query(
+        store,
+        """SELECT run_id FROM evaluations WHERE flow = $1 AND measured
+           AND ($2 = '' OR list_contains(candidates, $2)) ORDER BY started_at DESC, run_id DESC LIMIT $3""",
+        values=(flow, candidate, last),
+    )
+    ids = [str(run_id) for (run_id,) in found.rows]
+    if len(ids) < last:
+        of = f" of {candidate}" if candidate else ""
+        runs = f"run{of} with replies of its own" if len(ids) == 1 else f"runs{of} with replies of their own"
+        another = f"`jury run {flow} --reuse-hours 0`, with the options of the run before, makes another"
+        cure = f"ask for --last {len(ids)}" if len(ids) > 1 else another
+        raise InputError(f"--last {last}: {store} holds {len(ids)} finished {flow} {runs}; {cure}")
+    return ids[-1], ids[0]
+
+
+def shared_replies(store: Path, one: str, other: str) -> str:
+    """Return a sentence if two evaluations share replies; otherwise an empty text."""
+    if one == other:
+        return ""
+    sql = """WITH counting AS (
+        FROM judgment_attempts WHERE last_attempt AND status = 'ok' AND coalesce("control", '') = '')
+        SELECT count(*) FILTER (a.run_id IS NOT NULL), count(*) FROM counting b LEFT JOIN (
+            SELECT DISTINCT run_id, "key", judged_at FROM counting WHERE run_id = $1) a USING ("key", judged_at)
+        WHERE b.run_id = $2"""
+    [(shared, replies)] = query(store, sql, values=(one, other)).rows
+    return shared_words(shared, replies, one, other)
+
+
+def _not_one(store: Path, wanted: str, found: list[str]) -> str:
+    if found:
+        return f"{wanted!r} is the beginning of several runs: {', '.join(bounded(found[:SHOWN], len(found)))}"
+    sql = "SELECT run_id FROM runs WHERE starts_with(run_id, $1) OR starts_with(evaluation_id, $1)"
+    if query(store, sql, values=(wanted,)).rows:
+        return f"run {wanted!r} is unfinished: only finished runs, with all their shards, are compared"
+    inside = query(
+        store, "SELECT run_id FROM evaluations WHERE contains(run_id, $1) ORDER BY run_id", values=(wanted,)
+    ).rows
+    if inside:
+        named = ", ".join(bounded([str(row[0]) for row in inside[:SHOWN]], len(inside)))
+        return f"no run's id begins with {wanted!r}, and the beginning counts; it is inside {named}"
+    newest = [str(row[0]) for row in query(store, "SELECT run_id FROM evaluations ORDER BY run_id DESC LIMIT 5").rows]
+    return f"no run is called {wanted!r}; the newest finished ones are {', '.join(newest) or 'none'}"
+
+
+DAYS = 7
+"""Number of past days over which the daily cost of scheduled runs is averaged."""
+_PAID = """
+    WITH paid AS (
+        SELECT j.judged_at AS moment, j.price, j.estimated, j.status, r.scheduled
+        FROM judgments j JOIN runs r USING (run_id) WHERE j.reused_from = '' AND j.judged_at >= least($1, $2)
+        UNION ALL
+        SELECT asked_at, price, estimated, status, false FROM other_calls WHERE asked_at >= least($1, $2)
+    ), amounts AS (
+        SELECT *, coalesce(price, 0) + coalesce(estimated, 0) AS amount,
+               price IS NULL AND status NOT IN ('rejected', 'unavailable') AS unknown
+        FROM paid
+    )
+    SELECT coalesce(sum(amount) FILTER (moment >= $1), 0), count(*) FILTER (moment >= $1 AND unknown),
+           coalesce(sum(amount) FILTER (moment >= $2 AND scheduled), 0)
+    FROM amounts"""
+
+
+class MonthSpent(NamedTuple):
+    """Cost of a month so far."""
+
+    amount: float
+    """Amount, including the possible cost of calls without a reply."""
+    unknown: int
+    """Calls with an unknown price, which are in neither amount."""
+    at_its_end: float | None
+    """Amount at the month's end if scheduled runs go on as in the last days; None: they cost nothing."""
+
+
+def month_spent(store: Path, now: datetime) -> MonthSpent:
+    """Return the cost of the present month, from the runs in the history.
+
+    Args:
+        now: present time, UTC, with a time zone.
+
+    Raises:
+        InputError: there is no history, or it was made by another version.
+    """
+    begun = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    over = (begun + timedelta(days=32)).replace(day=1)
+    moments = [each.replace(tzinfo=None) for each in (begun, now - timedelta(days=DAYS))]
+    [(amount, unknown, lately)] = query(store, _PAID, moments).rows
+    rest = (over - now) / timedelta(days=DAYS)
+    amount += sum(removed_costs(store, f"{now:%Y-%m}").values())
+    return MonthSpent(amount, unknown, amount + lately * rest if lately else None)
+
+
+def month_lines(store: Path, now: datetime) -> list[str]:
+    """Return lines about the month's money; none if nothing was spent and nothing is limited.
+
+    Args:
+        now: present time, UTC, with a time zone.
+    """
+    if not store.is_dir():
+        return []
+    try:
+        spent = month_spent(store, now)
+    except InputError:  # the last line of the status reports it
+        spent = None
+    try:
+        amount = month_budget()
+        return _of_budget(store, now, amount, spent) if amount else _without_budget(now, spent)
+    except (InputError, OSError) as error:
+        return [f"budget     {error}"]
+
+
+def _of_budget(store: Path, now: datetime, amount: float, spent: MonthSpent | None) -> list[str]:
+    found = Month(store, month_of(now), amount).sum()
+    unspent = sum(each.unspent for each in found.open.values())
+    runs = number_of(len(found.open), "run")
+    may_be = f", {money(unspent)} may be by {runs} at work or waiting" if found.open else ""
+    left = money(max(amount - found.spent - unspent, 0.0))
+    line = (
+        f"budget     {month_of(now)}: {money(found.spent)} of {money(amount)} spent{may_be}, {left} left ({VARIABLE})"
+    )
+    return [line, *_more(spent and spent.at_its_end, found.unknown)]
+
+
+def _without_budget(now: datetime, spent: MonthSpent | None) -> list[str]:
+    if not spent or not (spent.amount or spent.unknown):
+        return []
+    line = f"spent      {month_of(now)}: {money(spent.amount)}; {VARIABLE} is not set, so that nothing limits it"
+    return [line, *_more(spent.at_its_end, spent.unknown)]
+
+
+def _more(at_its_end: float | None, unknown: int) -> list[str]:
+    expected = f"about {money(at_its_end)} at its end, if scheduled runs go on as in the last {DAYS} days"
+    uncounted = f"without {number_of(unknown, 'call')} whose price is unknown"
+    return [f"           {words}" for words in (expected if at_its_end else "", uncounted if unknown else "") if words]

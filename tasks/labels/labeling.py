@@ -1,0 +1,457 @@
+"""Labeling: samples drawn for people by a seed, their blind pages, and import of the labels."""
+
+import random
+import re
+import secrets
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from tasks.datasets.rows import Cells, Columns, find_rows
+from tasks.errors import InputError, Problems
+from tasks.files import read_regular, real_place
+from tasks.history import queries as history
+from tasks.history.queries import find, query
+from tasks.labels.prompts import known_questions, prompts_of
+from tasks.ledger.evaluations import digest
+from tasks.ledger.labels import (
+    ABOUT,
+    DISAGREEMENTS,
+    UNIFORM,
+    LabelItem,
+    LabelPage,
+    LabelRow,
+    LabelSet,
+    is_label_name,
+    keep_labels,
+    keep_page,
+    label_folder,
+    label_folders,
+    read_label_set,
+    read_page,
+)
+from tasks.parameters import FLOWS
+from tasks.pictures.thumbnails import made
+from tasks.protocols import label_rules_of
+from tasks.protocols.labels import UNANSWERED, PeopleQuestion
+from tasks.records import Record
+from tasks.text import listed, one_line, quoted
+
+_JUDGED = """
+    SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,
+           coalesce(nullif(prompt, ''), caption) AS text,
+           map_from_entries(list_transform(map_entries(pictures),
+               lambda each: {'k': each.key, 'v': each.value.source_sha256})) AS pictures,
+           len(list_filter(dimensions, lambda each: each.order_flip OR each.verdict = 'Mixed')) > 0
+               OR greatest(p_model, p_tie, p_human) < 1 AS unsure,
+           overall, score
+    FROM outcomes JOIN shard_runs s USING (run_id)
+    WHERE s.evaluation_id = $1 AND score IS NOT NULL AND status IN ('complete', 'incomplete')
+    ORDER BY candidate, sample_id"""
+_OTHERS = """
+    SELECT o.candidate, o.sample_id FROM outcomes o JOIN shard_runs s USING (run_id)
+    JOIN evaluations e ON e.run_id = s.evaluation_id
+    JOIN (SELECT r.*, e.dataset_key, e.flow AS of FROM outcomes r JOIN shard_runs t USING (run_id)
+          JOIN evaluations e ON e.run_id = t.evaluation_id WHERE t.evaluation_id = $1) mine
+      ON mine.dataset_key = e.dataset_key AND mine.of = e.flow
+         AND (mine.candidate, mine.sample_id, mine.pictures) = (o.candidate, o.sample_id, o.pictures)
+    WHERE e.run_id <> $1
+          AND (o.overall <> mine.overall OR (mine.overall IS NULL AND abs(o.score - mine.score) >= $2))"""
+FAR = 3.0
+"""Points of ten by which two scores of an image must differ to count as disagreement."""
+
+
+class Drawable(NamedTuple):
+    """A sample that people can be shown: it has a score, and the store has kept its pictures."""
+
+    candidate: str
+    sample_id: str
+    tag: str
+    prompt_id: str
+    """Empty for figures."""
+    text: str
+    pictures: Mapping[str, str]
+    """Role -> SHA-256 of the picture's file."""
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """Unit with one turn in a round of the drawing: a figure, or all images of a prompt."""
+        return self.candidate, self.prompt_id or self.sample_id
+
+
+class Asked(NamedTuple):
+    """Pages asked for: `number` items a page, for so many `people`, who all get the first `overlap` items."""
+
+    number: int
+    people: int = 1
+    overlap: int = 0
+    seed: int = 1
+    questions: Sequence[str] = ()
+    disagreements: bool = False
+    candidate: str = ""
+
+
+class Made(NamedTuple):
+    """A page as it is kept in the store, and the further content of its file."""
+
+    page: LabelPage
+    questions: Mapping[str, tuple[PeopleQuestion, ...]]
+    texts: Mapping[str, str]
+    """Token -> caption or prompt."""
+
+
+def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
+    """Draw the items of one evaluation's pages, one page for each person, and keep their identities in the store."""
+    _check(asked)
+    evaluation = find(store, run)
+    questions = label_rules_of(evaluation.flow).people_questions(prompts_of(evaluation), asked.questions)
+    found = _drawable(store, evaluation.run_id, asked, questions)
+    drawn = drawing(found, asked.seed)
+    prompts = history.query(store, "SELECT prompts FROM evaluations WHERE run_id = $1", values=[evaluation.run_id]).rows
+    about = {
+        "of_run": evaluation.run_id,
+        "flow": evaluation.flow,
+        "dataset_key": evaluation.dataset_key,
+        "prompts_key": digest(prompts[0][0]),
+        "drawn": DISAGREEMENTS if asked.disagreements else UNIFORM,
+        "among": len(found),
+        "seed": asked.seed,
+        "made_at": datetime.now(UTC).isoformat(),
+        "questions": {
+            tag: {each.question: tuple(choice.value for choice in each.choices) for each in some}
+            for tag, some in questions.items()
+        },
+    }
+    made_pages: list[Made] = []
+    for hand in dealt(drawn, asked):
+        items = tuple(map(_item, hand))
+        page = LabelPage.model_validate({**about, "page_id": secrets.token_hex(8), "items": items})
+        keep_page(store, page)
+        texts = {item.token: sample.text for item, sample in zip(items, hand, strict=True)}
+        made_pages.append(Made(page, questions, texts))
+    return made_pages
+
+
+def drawing(found: Sequence[Drawable], seed: int) -> list[Drawable]:
+    """Return all samples in the order in which they are drawn: the first n of them are a draw of n.
+
+    Figures: a random order of all. Images: rounds over the prompts in random order, an image of each drawn at random,
+    since a score is a mean over prompts.
+    """
+    order = random.Random(seed)  # a drawing that can be repeated, and no secret
+    units: defaultdict[tuple[str, str], list[Drawable]] = defaultdict(list)
+    for sample in found:
+        units[sample.unit].append(sample)
+    hands = list(units.values())
+    for hand in hands:
+        order.shuffle(hand)
+    order.shuffle(hands)
+    return [sample for turn in zip_longest(*hands) for sample in turn if sample is not None]
+
+
+def dealt(drawn: Sequence[Drawable], asked: Asked) -> Iterator[list[Drawable]]:
+    """Yield the samples of each person's page, in an order of its own: the first drawn for all, others for each."""
+    own = asked.number - asked.overlap
+    for person in range(asked.people):
+        start = asked.overlap + person * own
+        hand = [*drawn[: asked.overlap], *drawn[start : start + own]]
+        secrets.SystemRandom().shuffle(hand)
+        if hand:
+            yield hand
+
+
+def _check(asked: Asked) -> None:
+    if asked.number < 1 or asked.people < 1:
+        raise InputError(f"a page holds 1 item or more, for 1 person or more, found {asked.number} for {asked.people}")
+    if not 0 <= asked.overlap <= asked.number:
+        raise InputError(
+            f"--overlap {asked.overlap}: of the {asked.number} items of a page 0 to {asked.number} can be shared"
+        )
+
+
+def _drawable(
+    store: Path, run_id: str, asked: Asked, questions: Mapping[str, tuple[PeopleQuestion, ...]]
+) -> list[Drawable]:
+    """Return the samples that can be drawn; raises InputError where there is none."""
+    rows = history.query(store, _JUDGED, values=[run_id]).rows
+    named = [row for row in rows if asked.candidate in ("", row[0]) and questions.get(row[2])]
+    if asked.candidate and not named:
+        raise InputError(f"{run_id} has no scored sample of a candidate {asked.candidate!r}")
+    chosen = _doubtful(store, run_id, named) if asked.disagreements else named
+    if not chosen:
+        raise InputError(
+            f"{run_id}: no orders, votes or judges disagree on any sample: leave out --disagreements"
+            if asked.disagreements and named
+            else f"{run_id} has no scored sample that people could be asked about"
+        )
+    kept = [found for row in chosen if _kept(store, found := Drawable(*row[:6]))]
+    if not kept:
+        raise InputError(f"{store} keeps the pictures of none of the {len(chosen):,} samples of {run_id}")
+    return kept
+
+
+def _kept(store: Path, sample: Drawable) -> bool:
+    return bool(sample.pictures) and all(made(store, sha256) for sha256 in sample.pictures.values())
+
+
+def _doubtful(store: Path, run_id: str, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return the rows on which orders or votes differ, or another evaluation of the same pictures disagrees."""
+    others = {tuple(row) for row in history.query(store, _OTHERS, values=[run_id, FAR]).rows}
+    return [row for row in rows if row[6] or row[:2] in others]
+
+
+def _item(sample: Drawable) -> LabelItem:
+    roles = sorted(sample.pictures)
+    return LabelItem(
+        token=secrets.token_hex(6),
+        candidate=sample.candidate,
+        sample_id=sample.sample_id,
+        tag=sample.tag,
+        pictures=dict(sample.pictures),
+        left=secrets.choice(roles) if len(roles) > 1 else "",
+    )
+
+
+def sides(item: LabelItem) -> list[str]:
+    """Return the SHA-256 of the pictures of an item, from left to right."""
+    return [sha256 for _, sha256 in sorted(item.pictures.items(), key=lambda each: each[0] != item.left)]
+
+
+FORMAT = "image-jury labels 1"
+NO_ANSWER = "no answer"
+"""Answer to a question that has only a comment."""
+_RUN = re.compile(r"\d{8}T\d{6}")
+_OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
+LARGEST = 256_000_000
+
+
+class Answer(Record, extra="ignore"):
+    """One row of a saved file; pages of earlier versions saved more fields."""
+
+    item: str
+    question: str
+    answer: str
+    """Empty: there is only a comment."""
+    comment: str
+
+
+class Saved(NamedTuple):
+    """A saved file, before its rows are checked."""
+
+    page: str
+    name: str
+    """Name of the person: a pseudonym, or one that the person chose."""
+    rows: Sequence[object]
+
+
+def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> LabelSet:
+    """Keep the labels of a table, or of a file that a page saved, under `name` or the file's stem; the same file once.
+
+    Args:
+        flow: flow whose samples a table is about; a page's file contains it.
+
+    Raises:
+        InputError: the name is taken or impossible, the file is too large, or rows are wrong; all of them are listed.
+    """
+    name = name or file.stem
+    _check_name(name)
+    if not file.is_file():
+        raise InputError(f"labels {file}: there is no such file")
+    data = read_regular(file, LARGEST, (real_place(file),))
+    digest = sha256(data).hexdigest()
+    place = label_folder(store, name)
+    saved = _saved(file, data)
+    page = read_page(store, saved.page) if saved else None
+    flow = _flow(file, flow, page)
+    if (place / ABOUT).exists():
+        return _same(read_label_set(place), flow, digest)
+    if saved and page:
+        _check_new(store, saved)
+        rows = labels_of(saved, page, file.name)
+    else:
+        rows = read_label_rows(file, flow, known_questions(store, flow))
+    about = LabelSet(
+        name=name,
+        flow=flow,
+        source=file.name,
+        source_sha256=digest,
+        imported_at=datetime.now(UTC).isoformat(),
+        labels=len(rows),
+        annotators=tuple(sorted({row.annotator for row in rows} - {""})),
+    )
+    if page:
+        about = about.model_copy(update={**page.model_dump(include=_OF_PAGE), "page": page.page_id})
+    keep_labels(place, about, rows)
+    return about
+
+
+def about_no_sample(store: Path, about: LabelSet) -> str:
+    """Return a sentence about labels of a set that are about no sample of any run; empty if there are none."""
+    sql = """SELECT sample_id, count(*) FROM labels l WHERE name = $1 AND NOT EXISTS (
+        SELECT 1 FROM outcomes o WHERE o.flow = l.flow AND o.sample_id = l.sample_id
+            AND coalesce(l.candidate, '') IN ('', o.candidate))
+        GROUP BY sample_id ORDER BY min(l.rowid)"""
+    found = query(store, sql, values=(about.name,)).rows
+    if not found:
+        return ""
+    number, ids = sum(n for _, n in found), listed((one_line(str(name)) for name, _ in found), 5)
+    verb, they = ("is", "it is") if number == 1 else ("are", "they are")
+    whose = f"no sample of any {about.flow} run in the history"
+    return (
+        f"{number:,} of {about.labels:,} labels {verb} about {whose}; {they} kept, and count once a run has it: {ids}"
+    )
+
+
+def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[str]]) -> list[LabelRow]:
+    """Return the labels in a table, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
+
+    The kind of judging defines the columns. All four verdicts are allowed on every dimension: the limits of a judge's
+    answers do not bind people. Two answers of one annotator to the same question are a problem.
+
+    Args:
+        questions: see `known_questions`.
+
+    Raises:
+        InputError: rows are wrong; each is listed with the value found and the values allowed.
+    """
+    problems, rules = Problems(), label_rules_of(flow)
+    columns = Columns(rules.required, rules.optional)
+    first: dict[tuple[str, ...], str] = {}
+    labels: list[LabelRow] = []
+    for row in find_rows(file, problems):
+        if not columns.meet(row, problems):
+            continue
+        label = rules.read_label(Cells(row, problems), questions)
+        if label.sample_id and (known := first.setdefault(_question(label), row.where)) != row.where:
+            problems.add(row.where, f"answers again what the same person answers in {known}")
+        labels.append(label)
+    columns.check(file.name, problems)
+    problems.stop(f"labels {file}")
+    return labels
+
+
+def _saved(file: Path, data: bytes) -> Saved | None:
+    if file.suffix.lower() != ".json":
+        return None
+    try:
+        return saved_file(data)
+    except InputError as error:
+        raise InputError(f"labels {file}: {error}") from None
+
+
+def _flow(file: Path, flow: str, page: LabelPage | None) -> str:
+    if page and flow not in ("", page.flow):
+        raise InputError(f"labels {file}: the page that saved it is about {page.flow}, not {flow}: leave out --flow")
+    if not page and not flow:
+        raise InputError(f"labels {file}: name the flow whose samples it is about: --flow {'|'.join(FLOWS)}")
+    return page.flow if page else flow
+
+
+def _check_new(store: Path, saved: Saved) -> None:
+    """Check that a person answers a page once: a later save replaces an earlier one only after that is removed."""
+    for place in label_folders(store):
+        kept = read_label_set(place)
+        if kept.page == saved.page and saved.name in kept.annotators:
+            raise InputError(
+                f"the answers of {saved.name!r} to this page are here already, as {kept.name!r}: if these are newer, "
+                f"`jury labels remove {kept.name}` first"
+            )
+
+
+def _check_name(name: str) -> None:
+    if not is_label_name(name):
+        raise InputError(
+            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100"
+        )
+    if _RUN.match(name):
+        raise InputError(
+            f"labels cannot be called {name!r}: it begins like the id of a run, which it would be taken for; choose "
+            "another name with --name"
+        )
+
+
+def _same(kept: LabelSet, flow: str, digest: str) -> LabelSet:
+    if (kept.flow, kept.source_sha256) != (flow, digest):
+        raise InputError(
+            f"other labels are called {kept.name!r} already ({kept.flow}, {kept.source}, {kept.imported_at[:10]}), and "
+            "labels are never changed: choose another name with --name"
+        )
+    return kept
+
+
+def _question(label: LabelRow) -> tuple[str, ...]:
+    return (label.candidate, label.sample_id, label.dimension, label.aspect, label.annotator, label.order)
+
+
+def saved_file(data: bytes) -> Saved | None:
+    """Read a file that a page saved; None if the data is no such file. Raises InputError if parts of it are missing."""
+    try:
+        found = from_json(data)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or "format" not in found:
+        return None
+    parts = cast("dict[str, Any]", found)
+    if parts["format"] != FORMAT:
+        raise InputError(f"format is {quoted(str(parts['format']))}, known here is {FORMAT!r}: upgrade Image Jury")
+    page, name, rows = parts.get("page"), parts.get("name"), parts.get("answers")
+    if not isinstance(page, str) or not isinstance(name, str) or not name.strip() or not isinstance(rows, list):
+        raise InputError("it has not the page, the name and the list of answers that a page saves: save it again")
+    return Saved(page, name, cast("list[object]", rows))
+
+
+def labels_of(saved: Saved, page: LabelPage, source: str) -> list[LabelRow]:
+    """Return the labels in a saved file, bound to the samples of its page; raises InputError with all wrong rows."""
+    problems = Problems()
+    items = {item.token: item for item in page.items}
+    labels: list[LabelRow] = []
+    first: dict[tuple[str, str], str] = {}
+    for where, row in _answers(saved, source, problems):
+        if wrong := _wrong(row, page, items):
+            problems.add(where, wrong)
+        elif (known := first.setdefault((row.item, row.question), where)) != where:
+            problems.add(where, f"answers again what {known} answers")
+        else:
+            labels.append(_label(row, saved, page, items[row.item]))
+    if not saved.rows:
+        problems.add(source, "holds no answer")
+    problems.stop(f"labels {source}")
+    return labels
+
+
+def _answers(saved: Saved, source: str, problems: Problems) -> Iterator[tuple[str, Answer]]:
+    for number, row in enumerate(saved.rows, 1):
+        if problems.too_many:
+            return
+        where = f"{source}, answer {number}"
+        try:
+            yield where, Answer.model_validate(row, strict=True)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            problems.add(where, f"{'.'.join(map(str, wrong['loc'])) or 'the row'}: {wrong['msg']}")
+
+
+def _wrong(row: Answer, page: LabelPage, items: Mapping[str, LabelItem]) -> str:
+    """Return the problem of a row by itself; empty: it has none."""
+    if row.item not in items:
+        return f"item {quoted(row.item)} is not on the page {page.page_id}"
+    asked = page.questions.get(items[row.item].tag, {})
+    if row.question not in asked:
+        return f"question {quoted(row.question)} is not asked of this item, allowed are {listed(asked)}"
+    if row.answer and row.answer not in asked[row.question]:
+        return f"answer {quoted(row.answer)}, allowed are {listed(asked[row.question])}"
+    return ""
+
+
+def _label(row: Answer, saved: Saved, page: LabelPage, item: LabelItem) -> LabelRow:
+    label = label_rules_of(page.flow).people_label(item, row.question, row.answer or NO_ANSWER)
+    unanswered = row.answer if row.answer in UNANSWERED else "" if row.answer else NO_ANSWER
+    given = {"annotator": saved.name, "comment": row.comment, "unanswered": unanswered, "pictures": item.pictures}
+    return label.model_copy(update=given)

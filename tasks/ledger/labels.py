@@ -1,0 +1,332 @@
+"""Labels that people gave to samples, the pages made for them, and their exchange through a bucket."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field, ValidationError
+
+from tasks.errors import InputError
+from tasks.files import fits, private_folder, read_file, remove_file, remove_folder, write_file, write_whole
+from tasks.ledger import run_files as ledger
+from tasks.ledger.bucket import MOST_OBJECT, Bucket, fetch_folder, send_folder
+from tasks.ledger.run_files import line_of, write_record
+from tasks.records import SCHEMA, HistoryRecord, Record
+from tasks.text import listed
+
+LABEL_PAGES = "label-pages"
+UNIFORM, DISAGREEMENTS = "uniform", "disagreements"
+"""Methods of drawing: all samples with equal probability, or only samples on which judges or their votes differ."""
+
+_PAGE_ID = re.compile("[0-9a-f]{16}")
+
+
+class LabelItem(Record):
+    """Blind item of a page, and its sample."""
+
+    token: str
+    """Name of the item on the page."""
+    candidate: str
+    sample_id: str
+    tag: str
+    """Tag of the image's prompt; empty for figures."""
+    pictures: dict[str, str]
+    """Role (human, model; image) -> SHA-256 of the picture's file."""
+    left: str
+    """Role of the picture on the left; empty: there is only one picture."""
+
+
+class LabelPage(Record):
+    """Page that was made for people."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    page_id: str
+    of_run: str
+    """Evaluation whose samples are shown."""
+    flow: str
+    dataset_key: str
+    prompts_key: str
+    """Hash of the evaluation's prompts, which define the meaning of the questions."""
+    drawn: str
+    """uniform or disagreements."""
+    among: int
+    """Samples that could have been drawn."""
+    seed: int
+    made_at: str
+    """UTC, ISO 8601."""
+    questions: dict[str, dict[str, tuple[str, ...]]]
+    """Tag (empty for figures) -> question -> allowed answers."""
+    items: tuple[LabelItem, ...]
+
+
+def keep_page(store: Path, page: LabelPage) -> Path:
+    """Write the record of a page; return the file."""
+    place = _place(store, page.page_id)
+    private_folder(place.parent)
+    write_record(place, page)
+    return place
+
+
+def read_page(store: Path, page_id: str) -> LabelPage:
+    """Return the record of a page.
+
+    Raises:
+        InputError: the store has no such page, or its record is damaged.
+    """
+    if not _PAGE_ID.fullmatch(page_id) or not _place(store, page_id).exists():
+        raise InputError(
+            f"{store} has made no page {page_id[:40]!r}: import the file into the store whose `jury labels page` "
+            "made it"
+        )
+    return ledger.read_record(_place(store, page_id), LabelPage)
+
+
+def _place(store: Path, page_id: str) -> Path:
+    return store / LABEL_PAGES / f"{page_id}.json"
+
+
+LABELS, ABOUT = "labels.jsonl", "label.json"
+REMOVED = "labels-removed"
+"""Folder of marks, `<name>/<source_sha256>.json`; every machine of a remote store removes the marked labels."""
+
+_ORIGIN = {
+    *("name", "flow", "source", "source_sha256", "imported_at"),
+    *("page", "of_run", "dataset_key", "prompts_key", "drawn"),
+}
+"""Fields of the label set that every row of the history's table repeats."""
+_NAME = re.compile(r"\w[\w.-]{0,99}")
+
+
+class LabelRow(HistoryRecord):
+    """Label of one person for one sample: a row of `labels.jsonl`."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row."""
+    sample_id: str
+    """Sample that the label is about."""
+    candidate: str
+    """Candidate whose figure or image it is; empty: not given, the only candidate."""
+    dimension: str = ""
+    """Dimension, or `overall`; empty for generated images."""
+    tag: str = ""
+    """Tag of the image's prompt; empty: not given, and for figures."""
+    aspect: str = ""
+    """Aspect of a generated image, or `overall_score`; empty for figures."""
+    verdict: str | None = None
+    """Model, Human, Both are good or Both are bad, overall Model, Human or Tie; None for generated images."""
+    score: float | None = None
+    """0-10; None for figures."""
+    annotator: str
+    """Person who gave the label; empty: not given."""
+    order: str = ""
+    """Figure that this person was shown first: human_first or model_first; empty: not given."""
+    unanswered: str = ""
+    """Reason for a missing verdict and score: cannot tell, does not apply, no answer; empty: none is missing."""
+    comment: str = ""
+    """Text that the person wrote beside the answer."""
+    pictures: dict[str, str] = Field(default_factory=dict)
+    """Role (human, model; image) -> SHA-256 of the picture that was shown; empty: not given."""
+
+
+class LabelSet(HistoryRecord):
+    """Origin of a set of labels: `label.json`, written last, so that its presence means a complete set."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    name: str
+    """Name of the labels: all rows of one imported file."""
+    flow: str
+    """Flow of the samples with these labels."""
+    source: str
+    """Name of the file that was imported."""
+    source_sha256: str
+    """SHA-256 of that file."""
+    imported_at: str
+    """Time of the import, UTC, ISO 8601."""
+    labels: int
+    annotators: tuple[str, ...]
+    """Persons named in the file; empty: nobody."""
+    page: str = ""
+    """Page of `jury labels page` on which people gave them; empty: the file has another origin."""
+    of_run: str = ""
+    """Evaluation whose samples that page showed; empty: there was no page."""
+    dataset_key: str = ""
+    """Dataset key of that evaluation: labels apply only to its samples; empty: there was no page."""
+    prompts_key: str = ""
+    """Hash of that evaluation's prompts: labels answer the questions in these prompts; empty: there was no page."""
+    drawn: str = ""
+    """Method of drawing its samples: uniform, or disagreements; empty: not given."""
+
+
+def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
+    """Write the labels of a set, then `label.json`, each whole or not at all."""
+    private_folder(place)
+    write_whole(place / LABELS, b"".join(line_of(row) for row in rows), private=True)
+    write_record(place / ABOUT, about)
+
+
+def remove_labels(store: Path, name: str) -> LabelSet:
+    """Remove the labels with this name from the ledger permanently.
+
+    Raises:
+        InputError: there are no labels with this name.
+    """
+    place = label_folder(store, name)
+    if not is_label_name(name) or not (place / ABOUT).exists():
+        names = [each.name for each in label_folders(store)]
+        raise InputError(f"no labels are called {name!r}; there are {listed(names)}")
+    about = read_label_set(place)
+    write_file(store, f"{REMOVED}/{name}/{about.source_sha256}.json", b"{}\n")
+    remove_set(store, name)
+    return about
+
+
+def removed_labels(store: Path) -> set[tuple[str, str]]:
+    """Return name and SHA-256 of the source of all labels that were removed, here or on another machine."""
+    return {(mark.parent.name, mark.stem) for mark in (store / REMOVED).glob("*/*.json")}
+
+
+def drop_removed(store: Path) -> None:
+    """Remove the labels that another machine removed."""
+    gone = removed_labels(store)
+    for place in label_folders(store):
+        if (place.name, read_label_set(place).source_sha256) in gone:
+            remove_set(store, place.name)
+
+
+def remove_set(store: Path, name: str) -> None:
+    """Remove a set, its description first: while that exists, the labels are complete."""
+    remove_file(store, f"labels/{name}/{ABOUT}")
+    remove_folder(store, f"labels/{name}")
+
+
+def is_label_name(text: str) -> bool:
+    """Return whether labels, and so their folder, can have this name."""
+    return _NAME.fullmatch(text) is not None and fits(text)
+
+
+def label_folder(store: Path, name: str) -> Path:
+    """Return the folder of the labels with this name."""
+    return store / "labels" / name
+
+
+def label_folders(store: Path) -> list[Path]:
+    """Return the folders of all labels in the store, by name."""
+    return sorted(path.parent for path in (store / "labels").glob(f"*/{ABOUT}"))
+
+
+def read_label_set(place: Path) -> LabelSet:
+    """Return the origin of the labels in a folder; InputError if `label.json` is damaged or of a newer version."""
+    return ledger.read_record(place / ABOUT, LabelSet)
+
+
+def history_rows(place: Path) -> Iterator[dict[str, Any]]:
+    """Return the labels in a folder as rows of the history's table `labels`.
+
+    Raises:
+        InputError: a row is damaged or of a newer version, or rows are missing.
+    """
+    about = read_label_set(place)
+    rows = list(ledger.read_rows(place / LABELS))
+    if len(rows) != about.labels:
+        raise InputError(f"{place / LABELS}: damaged: found {len(rows)} rows, {ABOUT} counts {about.labels}")
+    origin = about.model_dump(mode="json", include=_ORIGIN)
+    return ({**row, **origin} for row in rows)
+
+
+def labels_words(labels: int, annotators: int) -> str:
+    """Return the numbers of labels and people in words; 0 people: the file names none."""
+    people = {0: "people", 1: "1 person"}.get(annotators, f"{annotators:,} people")
+    return f"1 label of {people}" if labels == 1 else f"{labels:,} labels of {people}"
+
+
+class _About(BaseModel):
+    """Field of `label.json` that is compared; a newer version may write others, too."""
+
+    source_sha256: str
+
+
+class Exchanged(NamedTuple):
+    """Names of the labels that were copied, and of those that could not be."""
+
+    sent: list[str]
+    fetched: list[str]
+    clashing: list[str]
+    """Names whose labels here and in the bucket differ."""
+
+
+def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
+    """Send the labels that the bucket lacks, fetch those that the cache lacks, and follow removals on other machines.
+
+    Raises:
+        InputError: labels of the local cache or of the bucket are damaged.
+        RemoteUnavailable: the network or the store fails; changes made until then remain.
+    """
+    for share in (send_folder, fetch_folder):
+        share(bucket, store, REMOVED)
+    drop_removed(store)
+    sizes = bucket.sizes("labels", MOST_OBJECT)
+    parts = (path.split("/") for path in sizes)
+    there = {name for _, name, *file in parts if file == [ABOUT] and is_label_name(name)}
+    there -= _follow_forgetting(bucket, store, sizes, there)
+    there -= _drop_removed_there(bucket, store, there)
+    here = {place.name for place in label_folders(store)}
+    sent, fetched = sorted(here - there), sorted(there - here)
+    for name in sent:
+        for file in (LABELS, ABOUT):
+            bucket.put({_object(name, file): read_file(store, _object(name, file))})
+    found = bucket.get([_object(name, file) for name in fetched for file in (LABELS, ABOUT)])
+    for name in fetched:
+        _keep(store, name, found)
+    return Exchanged(sent, fetched, _clashing(bucket, store, sorted(here & there)))
+
+
+def _follow_forgetting(bucket: Bucket, store: Path, sizes: Mapping[str, int], there: set[str]) -> set[str]:
+    """Remove rows that another machine has forgotten, and return the names of sets that it has forgotten whole."""
+    gone = {name for name in there if not sizes[_object(name, ABOUT)]}
+    for folder_name in [place.name for place in label_folders(store)]:
+        if folder_name in gone:
+            remove_set(store, folder_name)
+        elif folder_name in there and _has_changed(store, folder_name, sizes):
+            found = bucket.get([_object(folder_name, file) for file in (LABELS, ABOUT)])
+            ours = read_label_set(label_folder(store, folder_name)).source_sha256
+            if _source_sha256(_object(folder_name, ABOUT), found) == ours:
+                _keep(store, folder_name, found)
+    return gone
+
+
+def _has_changed(store: Path, name: str, sizes: Mapping[str, int]) -> bool:
+    files = {_object(name, file): label_folder(store, name) / file for file in (LABELS, ABOUT)}
+    return any(sizes.get(each) != file.stat().st_size for each, file in files.items() if file.exists())
+
+
+def _drop_removed_there(bucket: Bucket, store: Path, there: set[str]) -> set[str]:
+    """Remove from the bucket the labels that were removed here, or on another machine, and return their names."""
+    gone = removed_labels(store)
+    doubtful = sorted(there & {name for name, _ in gone})
+    found = bucket.get([_object(name, ABOUT) for name in doubtful])
+    names = {name for name in doubtful if (name, _source_sha256(_object(name, ABOUT), found)) in gone}
+    bucket.remove([_object(name, file) for file in (ABOUT, LABELS) for name in sorted(names)])
+    return names
+
+
+def _object(name: str, file: str) -> str:
+    return f"labels/{name}/{file}"
+
+
+def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
+    for file in (LABELS, ABOUT):
+        write_file(store, _object(name, file), found[_object(name, file)])
+
+
+def _clashing(bucket: Bucket, store: Path, names: list[str]) -> list[str]:
+    found = bucket.get([_object(name, ABOUT) for name in names])
+    ours = {name: read_label_set(label_folder(store, name)).source_sha256 for name in names}
+    return [name for name in names if _source_sha256(_object(name, ABOUT), found) != ours[name]]
+
+
+def _source_sha256(name: str, found: Mapping[str, bytes]) -> str:
+    try:
+        return _About.model_validate_json(found[name]).source_sha256
+    except ValidationError as error:
+        raise InputError(f"{name} in the bucket is no description of labels: {error}") from error

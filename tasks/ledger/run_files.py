@@ -1,0 +1,311 @@
+"""Files of a run's ledger: rows are appended as replies arrive, and read as records."""
+
+import errno
+import os
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from io import FileIO
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeVar, cast
+
+from pydantic import ValidationError
+from pydantic_core import from_json
+
+from tasks.errors import InputError
+from tasks.files import in_use, keep_private, open_regular, private_folder, read_regular, write_whole
+from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
+from tasks.text import one_line
+
+RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
+BATCHES = "batches.jsonl"
+"""Batches that a run handed in, if its calls are bought as batches; see `tasks.batches`."""
+
+REMOVED = "removed.json"
+"""Replacement for the files of a run that was removed at a request; see `removals`."""
+
+_BLOCK = 1 << 20
+"""Bytes read at once: a line assembled from several reads takes three times as long."""
+_MOST_BYTES = 2**26
+"""Maximum bytes of a row, or of a file with one record; longer ones are damaged, and are not read whole."""
+_SCHEMA = re.compile(rb'\s*\{\s*"schema":\s*(\d{1,4})')
+"""Beginning of a record, with the version of its rows."""
+
+R = TypeVar("R", bound=Record)
+
+
+def folder(store: Path, run_id: str) -> Path:
+    """Return the folder of the run with this id."""
+    return store / "ledger" / run_id
+
+
+def run_folders(store: Path) -> list[Path]:
+    """Return the folders of all runs in the store but removed ones, oldest first (run ids begin with their time)."""
+    runs = (path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
+    return sorted(run for run in runs if not (run / REMOVED).exists())
+
+
+def read_start(run: Path) -> RunStart:
+    """Return the start record of a run.
+
+    Raises:
+        InputError: the folder is a link, or the record is damaged or belongs to another run.
+    """
+    if run.is_symlink():
+        raise InputError(f"{run}: refused: it is a link; allowed is the folder of a run")
+    start = read_record(run / RUN, RunStart)
+    _check_time(start.started_at, run / RUN)
+    return start
+
+
+def read_end(run: Path) -> RunEnd | None:
+    """Return the end record of a run; None while it is unfinished."""
+    if not (run / END).exists():
+        return None
+    end = read_record(run / END, RunEnd)
+    _check_time(end.finished_at, run / END)
+    return end
+
+
+def is_waiting(run: Path) -> bool:
+    """Return whether a run waits for its batches."""
+    return (run / BATCHES).exists() and not (run / END).exists()
+
+
+def check_schema(store: Path) -> None:
+    """Raise InputError for a store with a run of an earlier version, before anything is asked or written there."""
+    for run in run_folders(store):
+        if (schema := _schema_of(run)) < SCHEMA:
+            raise InputError(
+                f"{store} is the store of an earlier version: run {run.name} has ledger schema {schema}, and this "
+                f"version reads {SCHEMA}. {store / 'history.duckdb'} stays readable (`jury query`, or DuckDB with "
+                "read_only). Choose another folder for new runs: --store NEW, or JURY_STORE"
+            )
+
+
+def _schema_of(run: Path) -> int:
+    """Return the schema of a run; the present one if it is unreadable, since loading reports unreadable runs."""
+    with suppress(InputError, OSError), open_regular(run / RUN) as file:
+        if found := _SCHEMA.match(file.read(64)):
+            return int(found[1])
+    return SCHEMA
+
+
+def read_judgments(run: Path) -> Iterator[Judgment]:
+    """Return the judgments of a run in order of arrival, including those of control samples (`control`)."""
+    path = run / JUDGMENTS
+    return (validate_row(Judgment, row, path, number) for number, row in _numbered_rows(path))
+
+
+def read_outcomes(run: Path) -> Iterator[Outcome]:
+    """Return the outcomes of a run in order of decision, including those of control samples (`control`)."""
+    path = run / OUTCOMES
+    return (validate_row(Outcome, row, path, number) for number, row in _numbered_rows(path))
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Return the rows of a ledger file; none if the file is absent.
+
+    Raises:
+        InputError: a row is damaged; with file and line.
+    """
+    return (row for _, row in _numbered_rows(path))
+
+
+def read_record(path: Path, kind: type[R]) -> R:
+    """Return the record of a file with one record.
+
+    Raises:
+        InputError: it is damaged, or another version wrote it.
+    """
+    return validate_row(kind, parse_row(read_regular(path, _MOST_BYTES), path), path)
+
+
+def moment_of(text: str) -> datetime | None:
+    """Parse a time of a ledger; None if it is not in ISO 8601 with a time zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):  # OverflowError: in UTC, the year is before 1 or after 9999
+        return None
+
+
+def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield offset and bytes of each whole line; a last line without its end was cut off by a crash and is left out.
+
+    Reading stops after a line longer than any row. Raises InputError if the path is not a regular file.
+    """
+    if not path.exists() and not path.is_symlink():
+        return
+    offset = 0
+    with open_regular(path, _BLOCK) as file:
+        for line in iter(partial(file.readline, _MOST_BYTES), b""):
+            if line.endswith(b"\n") or len(line) == _MOST_BYTES:
+                yield offset, line
+            if len(line) == _MOST_BYTES:
+                return
+            offset += len(line)
+
+
+def parse_row(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
+    """Return a row from its text.
+
+    Raises:
+        InputError: it is not a JSON object, or has another schema or run; with file and line.
+    """
+    where = f"{path}, line {line}"
+    try:
+        row = from_json(text)
+    except ValueError as error:  # pydantic_core raises it for any text that is not JSON
+        raise InputError(f"{where}: damaged: {error}") from None
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: damaged: found a {type(row).__name__}, expected an object")
+    found = cast("dict[str, Any]", row)
+    if (schema := found.get("schema")) != SCHEMA:
+        raise InputError(f"{where}: ledger schema {one_line(str(schema))}; this version reads {SCHEMA} alone")
+    if found.get("run_id", path.parent.name) != path.parent.name:
+        raise InputError(f"{where}: of the run {one_line(str(found['run_id']))!r}; its folder is that of another")
+    return found
+
+
+def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) -> R:
+    """Return a row as a record.
+
+    Raises:
+        InputError: the row is damaged; with file, line and the first wrong field.
+    """
+    try:
+        return kind.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = one_line(".".join(map(str, first["loc"])))
+        raise InputError(f"{path}, line {line}: damaged: {field}: {first['msg']}") from None
+
+
+def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return ((number, parse_row(line, path, number)) for number, (_, line) in enumerate(whole_lines(path), 1))
+
+
+def _check_time(moment: str, path: Path) -> None:
+    """Raise InputError for an invalid time: runs are ordered by time, and each reader would fail in its own way."""
+    if moment_of(moment) is None:
+        raise InputError(f"{path}: damaged: {one_line(moment)!r} is no time in ISO 8601 with a time zone")
+
+
+class Ledger:
+    """Folder of one run, written only by the process that makes the run.
+
+    Each row is handed to the operating system before the next call returns: a killed process loses only the calls in
+    flight.
+    """
+
+    def __init__(self, store: Path, start: RunStart) -> None:
+        self.folder = folder(store, start.run_id)
+        self._start = start
+        self._files: dict[str, FileIO] = {}
+        self._opening = Lock()
+        self._rows = dict.fromkeys((JUDGMENTS, OUTCOMES), 0)
+        self._cost, self._unpriced = defaultdict[str, float](float), Counter[str]()
+
+    def append(self, row: Judgment | Outcome) -> None:
+        """Append one row to the file of its kind. The first row makes the folder: a run refused before it leaves none.
+
+        Raises:
+            OSError: with the file's name; the file has nothing of the row.
+        """
+        self.begin()
+        name = JUDGMENTS if isinstance(row, Judgment) else OUTCOMES
+        append_line(self._files[name], line_of(row))
+        self._rows[name] += 1
+        if isinstance(row, Judgment) and not row.reused_from:
+            self._count(row.judged_at, row.price, row.estimated)
+
+    def _count(self, judged_at: str, price: float | None, estimated: float | None) -> None:
+        """Add the cost of a call to its month."""
+        month = judged_at[:7]
+        self._cost[month] += (price or 0.0) + (estimated or 0.0)
+        self._unpriced[month] += price is None or estimated is None
+
+    def set_limit(self, amount: float) -> None:
+        """Write the amount that the run may spend of the month's budget; nothing changes once the run has ended."""
+        self._start = self._start.model_copy(update={"spending_limit": amount})
+        if not self._files:
+            self.begin()
+        elif not (self.folder / END).exists():
+            write_record(self.folder / RUN, self._start)
+
+    def end(self, end: RunEnd) -> None:
+        """Mark the run as finished, with its row counts and costs. From here on nothing in the folder changes."""
+        self.begin()
+        self.close()
+        told = {"ledger_rows": self._rows, "cost": {**self._cost}, "unpriced": {**+self._unpriced}}
+        write_record(self.folder / END, end.model_copy(update=told))
+
+    def close(self) -> None:
+        """Close the files; without `end` the run is unfinished."""
+        for file in self._files.values():
+            file.close()
+
+    def go_on(self) -> None:
+        """Open the folder of a run that another process began, after its last whole rows.
+
+        Raises:
+            InputError: one of its files is not a regular file.
+        """
+        for name in self._rows:
+            path = self.folder / name
+            length = 0
+            for self._rows[name], (start, line) in enumerate(whole_lines(path), 1):
+                length = start + len(line)
+                row = parse_row(line, path, self._rows[name]) if name == JUDGMENTS else {}
+                if row and not row["reused_from"]:
+                    self._count(row["judged_at"], row["price"], row["estimated"])
+            self._files[name] = file = FileIO(path, "ab")
+            file.truncate(length)  # drops a last row that a kill cut off
+        in_use(self._files[JUDGMENTS])
+
+    def begin(self) -> None:
+        """Make the folder, unless it exists; the first row does it, too."""
+        with self._opening:  # a thread writes the limit
+            if self._files:
+                return
+            private_folder(self.folder.parent)
+            self.folder.mkdir()
+            keep_private(self.folder)
+            write_record(self.folder / RUN, self._start)
+            files = {name: FileIO(self.folder / name, "ab") for name in self._rows}
+            for name in files:
+                keep_private(self.folder / name)
+            in_use(files[JUDGMENTS])
+            self._files = files
+
+
+def append_line(file: FileIO, line: bytes) -> None:
+    """Append a line whole or not at all: a nearly full disk takes only the beginning of it."""
+    before = os.fstat(file.fileno()).st_size
+    try:
+        if (written := file.write(line)) != len(line):
+            file.truncate(before)
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} after {written:,} bytes of a row")
+    except OSError as error:
+        error.filename = str(file.name)
+        raise
+
+
+def write_record(path: Path, record: Record) -> None:
+    """Write a file with one record, whole or not at all; `read_record` reads it."""
+    write_whole(path, record_bytes(record), private=True)
+
+
+def line_of(record: Record) -> bytes:
+    """Return a record as a line of a file of rows."""
+    return record.model_dump_json().encode() + b"\n"
+
+
+def record_bytes(record: Record) -> bytes:
+    """Return the bytes of a file that holds one record."""
+    return record.model_dump_json(indent=1).encode() + b"\n"

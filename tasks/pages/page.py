@@ -1,0 +1,149 @@
+"""HTML pages that are one file each, load nothing, and share a fixed size among their pictures."""
+
+import base64
+import hashlib
+import html
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import cache, partial
+from io import BytesIO
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+from PIL import Image
+
+from tasks.pictures.decoding import BadPicture, decode
+from tasks.pictures.thumbnails import SIDES, made, scaled
+
+HEAD_BYTES = 2000
+"""Number of first bytes of a page, which hold its policy."""
+_HERE = Path(__file__).parent
+_META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+_HASH = "'sha256-[A-Za-z0-9+/]{43}='"
+_POLICY = re.compile(
+    f"default-src 'none'; img-src data:; style-src {_HASH}; script-src {_HASH}; base-uri 'none'; form-action 'none'"
+)
+
+
+def rendered(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> str:
+    """Render a page as HTML.
+
+    Args:
+        template: file of this folder; it gets `css`, `js`, `policy` and `values`.
+        script: file of the page's own script, which follows the common one; empty: it has none.
+        style: file of the page's own style, which follows the common one.
+    """
+    css = _joined("base.css", style)
+    js = _joined("common.js", script)
+    # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
+    return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
+
+
+def _joined(*names: str) -> str:
+    return "\n".join(_HERE.joinpath(name).read_text(encoding="utf-8") for name in names if name)
+
+
+def stamp() -> str:
+    """Return the present moment, as a new page shows it."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _policy(css: str, js: str) -> str:
+    """Return a Content-Security-Policy: pictures within the page, this style and this script, and nothing else."""
+    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
+    allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def policy_of(head: bytes) -> str:
+    """Return the policy in the first bytes of a page; if it has another form or none, one that allows nothing.
+
+    The page may be a stranger's, and its policy goes into a header unchanged.
+    """
+    found = _META.search(head.decode("utf-8", "replace"))
+    policy = html.unescape(found[1]) if found else ""
+    return policy if _POLICY.fullmatch(policy) else "default-src 'none'"
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return environment.get_template(name)
+
+
+PICTURES = 16_000_000
+"""Bytes of all pictures together, unless they are so many that each gets only its least.
+
+In base64 they are 21.4 MB, so a page of 292 samples with two pictures each stays under 30 MB.
+"""
+LEAST_PICTURE = 8_000
+"""Bytes allowed to each picture, however many there are: about 300 pixels of a figure."""
+REASONS = 6_000_000
+"""Bytes of all the judge's words together."""
+ROUNDS = 6
+"""Most tries to get a picture below its limit; most get there in one or two."""
+
+
+def fair_share(sizes: Sequence[int], budget: int) -> int:
+    """Return the largest limit for which all sizes, each cut to it, stay within the budget.
+
+    A size below its share leaves the rest to the others. Where all fit, the limit is the largest size.
+    """
+    left = budget
+    ordered = sorted(sizes)
+    for at, size in enumerate(ordered):
+        others = len(ordered) - at
+        if size * others > left:
+            return left // others
+        left -= size
+    return ordered[-1] if ordered else budget
+
+
+def picture_limit(sizes: Sequence[int]) -> int:
+    """Return the bytes that each of these pictures may have."""
+    return max(LEAST_PICTURE, fair_share(sizes, PICTURES))
+
+
+def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
+    """Return SHA-256 of a picture -> its thumbnail, a JPEG in base64, without those not kept or not whole."""
+    wanted = sorted(set(hashes))
+    with ThreadPoolExecutor() as threads:
+        found = zip(wanted, threads.map(partial(made, store), wanted), strict=True)
+        kept = {sha256: path for sha256, path in found if path}
+        limit = picture_limit([path.stat().st_size for path in kept.values()])
+        embedded = zip(kept, threads.map(partial(_embedded, limit=limit), kept.values()), strict=True)
+        return {sha256: picture for sha256, picture in embedded if picture}
+
+
+def _embedded(path: Path, limit: int) -> str:
+    try:
+        data = path.read_bytes()
+        if len(data) > limit:
+            data = bounded(decode(data, SIDES[1]).image.convert("RGB"), limit, quality=70)
+        return base64.b64encode(data).decode("ascii")
+    except (BadPicture, OSError):  # begins like a JPEG and is none, or has more pixels than a thumbnail
+        return ""
+
+
+def bounded(picture: Image.Image, limit: int, quality: int) -> bytes:
+    """Return the picture as a JPEG of at most `limit` bytes; it may lose pixels, in at most `ROUNDS` tries."""
+    data, scale = _jpeg(picture, quality), 1.0
+    for _ in range(ROUNDS):
+        if len(data) <= limit:
+            break
+        scale *= min(0.9, math.sqrt(limit / len(data)))  # file size is proportional to the area
+        data = _jpeg(scaled(picture, scale, Image.Resampling.LANCZOS), quality)
+    return data
+
+
+def _jpeg(picture: Image.Image, quality: int) -> bytes:
+    buffer = BytesIO()
+    picture.save(buffer, "JPEG", quality=quality, optimize=True)
+    return buffer.getvalue()
