@@ -9,6 +9,7 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.judging.case import Case, Chunk, asked_of
 from tasks.judging.run import Run
+from tasks.protocols import protocol_of
 from tasks.protocols.protocol import last_attempts
 from tasks.records import Outcome
 
@@ -50,7 +51,8 @@ def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outc
 def decided(run: Run, case: Case) -> Outcome:
     """Return the outcome of a sample from all of its judgments, or from its lack."""
     sample, lack = case.sample, case.lack
-    found = run.protocol.decide(sample, case.judgments, run.rubric, asked_of(sample, run.parameters), lack)
+    protocol = protocol_of(run.start.flow)
+    found = protocol.decide(sample, case.judgments, run.rubric, asked_of(sample, run.parameters), lack)
     chances = found.chances
     return Outcome(
         run_id=run.start.run_id,
@@ -67,7 +69,7 @@ def decided(run: Run, case: Case) -> Outcome:
         overall=found.overall,
         score=found.score,
         aspects=found.aspects,
-        score_scale=run.protocol.highest,
+        score_scale=protocol.highest,
         aspect_mean=found.aspect_mean,
         satisfied=found.satisfied,
         published=found.published,

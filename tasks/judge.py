@@ -17,6 +17,7 @@ from tasks.endpoint.requests import Request
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.run import Run
+from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
@@ -102,7 +103,7 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
         run.bill.prepare()
         question = question._replace(turn=call.vote - 1 + invalid * run.parameters.votes)
         answer = await run.vlm.ask(question, f"{case.sample.candidate}/{case.sample.sample_id}")
-    run.input_tokens.note(question, answer)
+    run.tally.input_tokens.note(question, answer)
     charge = await run.bill.charge(question, answer, call.dimension)
     row = _judgment(run, case, prompt, call, answer, charge)
     _record(run, case, row)
@@ -140,7 +141,7 @@ def _record(run: Run, case: Case, row: Judgment) -> None:
 def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, charge: Charge) -> Judgment:
     reading = Reading(error=answer.error)
     if answer.status == "ok":
-        reading = run.protocol.read_reply(answer.text, prompt, case.sample)
+        reading = protocol_of(run.start.flow).read_reply(answer.text, prompt, case.sample)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     return Judgment(
         run_id=run.start.run_id,

@@ -162,7 +162,8 @@ async def _hand_in(session: Session, dataset: Dataset) -> tuple[str, list[str]]:
 async def _put_down(session: Session, dataset: Dataset) -> str:
     """Write the samples and their requests; return the id of the run that waits."""
     session.waits = True
-    async with session.judging(dataset, Withheld) as chunks:
+    session.opening.ledger = Withheld
+    async with session.judging(dataset) as chunks:
         run, store, turn = chunks.run, Path(session.store), asyncio.Lock()
         begin(store, session.run_id)
         with locked(store, session.run_id) as log:

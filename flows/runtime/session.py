@@ -19,15 +19,12 @@ from tasks.endpoint.client import Vlm
 from tasks.errors import InputError, first_of
 from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
-from tasks.judging.lifecycle import end_run, open_run, start_run
+from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
 from tasks.judging.run import Run
-from tasks.ledger.remote import remote_of, writable_folder
-from tasks.ledger.run_files import Ledger
 from tasks.pages.artifact import begin_chart
 from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunStart, Sample
-from tasks.rubrics.rubric import load_rubric
 from tasks.store import store_or_warn
 
 STOPPED = "Stopped at the budget"
@@ -53,7 +50,8 @@ async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerato
         said: sentences about the parameters, for the reader of the run.
     """
     async with judge_client(flow, asked) as vlm, AsyncExitStack() as stack:
-        session = Session(flow, asked, said, vlm, stack)
+        opening = await asyncio.to_thread(opening_of, flow, asked, said, is_scheduled())
+        session = Session(opening, vlm, stack)
         for each in session.extensions:
             stack.push_async_callback(each.close)
         yield session
@@ -72,20 +70,15 @@ class Session:
     stopped: BudgetStop | None = None
     """Place at which the run stopped at its budget; None: it did not stop."""
 
-    def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
-        asked = asked.with_live_calls() if asked.quote else asked  # a batch takes hours
-        self._flow, self._vlm = flow, vlm
+    def __init__(self, opening: Opening, vlm: Vlm, stack: AsyncExitStack) -> None:
+        self.opening, self._vlm = opening, vlm
         self._began = time.monotonic()
-        self.store, self.place = str(writable_folder(asked.store)), asked.store
+        self.parameters, self.scheduled = opening.parameters, opening.scheduled
+        self.store, self.place = opening.parameters.store, opening.asked.store
         """Folder of the store, which is the local cache of a remote one; and the store as its user names it."""
-        self.parameters = asked.model_copy(update={"store": self.store})
-        self.scheduled = is_scheduled()
-        rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(asked.store)
-        self.opening = Opening(flow, asked, self.parameters, rubric, remote, self.scheduled, [*said])
-        self.opening.reuse_hours = asked.reuse_hours
-        self.extensions = extensions_of(self.opening)
+        self.extensions = extensions_of(opening)
         for each in self.extensions:
-            self.opening.said += each.check()
+            opening.said += each.check()
         self._thumbnails = stack.enter_context(Thumbnails(Path(self.store)))
 
     @property
@@ -94,15 +87,15 @@ class Session:
         return [*dict.fromkeys(self.opening.said)]
 
     @asynccontextmanager
-    async def judging(self, dataset: Dataset, ledger: type[Ledger] = Ledger) -> AsyncGenerator[Chunks]:
+    async def judging(self, dataset: Dataset) -> AsyncGenerator[Chunks]:
         """Yield the chunks of the dataset; afterwards, end the run in its ledger, unless it waits.
 
         A stopped run remains unfinished there, and is stored unfinished: the paid replies must be visible.
         """
         dataset, start = await self.begin(dataset)
         log_start(start)
-        run = await self.open(start, ledger)
-        title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
+        run = await self.open(start)
+        title = f"{self.opening.flow}, put down for a batch:" if self.waits else self.opening.flow
         try:
             async with (
                 self.progress(title, len(dataset.samples), self.shown_as, run) as progress,
@@ -130,7 +123,7 @@ class Session:
             dataset = await each.prepare(dataset)
         record = own_run()
         start = start_run(self.opening, dataset, str(record.id) if record else "", _MADE_FOR.get())
-        self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
+        self.run_id, self.shown_as = start.run_id, await results_key(self.opening.flow)
         return dataset, start
 
     def samples(self, dataset: Dataset) -> Sequence[Sample]:
@@ -144,13 +137,13 @@ class Session:
         """Return the progress of so many samples, as an artifact with this key."""
         return Progress(title, samples, None, self._vlm.gate.words, key, run.bill.words)
 
-    async def open(self, start: RunStart, ledger: type[Ledger] = Ledger) -> Run:
+    async def open(self, start: RunStart) -> Run:
         """Return the open run; close it at its end.
 
         Raises:
             InputError, OSError: an extension cannot begin.
         """
-        equipment = self._vlm, self._thumbnails, self.extensions, ledger
+        equipment = self._vlm, self._thumbnails, self.extensions
         run = await asyncio.to_thread(open_run, self.opening, start, *equipment)
         try:
             for each in self.extensions:

@@ -9,6 +9,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.judging.case import Call, Case
 from tasks.judging.questions import Layout
 from tasks.ledger.remote import Remote
+from tasks.ledger.run_files import Ledger
 from tasks.parameters import Parameters
 from tasks.records import BudgetStop, Judgment, Outcome, RunStart, Sample
 from tasks.rubrics.rubric import Rubric
@@ -36,6 +37,8 @@ class Opening:
     """Age up to which earlier replies are reused."""
     anchors: str = ""
     """Hash of the frozen anchors that the run judges; empty: none."""
+    ledger: type[Ledger] = Ledger
+    """Type of its ledger."""
     may_stop: bool = False
     """True if the run may end before its last sample, which then are in random order."""
 

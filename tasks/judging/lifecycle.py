@@ -11,11 +11,28 @@ from tasks.judging.protocol import answered_protocol, asked_protocol, new_id, pi
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key
+from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.reuse import earlier_replies
-from tasks.ledger.run_files import Ledger
+from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
+from tasks.rubrics.rubric import load_rubric
 from tasks.spending.prices import check_price_files
+
+
+def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: bool) -> Opening:
+    """Return a run that is about to open. The calls of a quote are live, because a batch takes hours.
+
+    Args:
+        said: sentences about the parameters, for the reader of the run.
+
+    Raises:
+        InputError: the store or the prompts cannot be used.
+    """
+    asked = asked.with_live_calls() if asked.quote else asked
+    parameters = asked.model_copy(update={"store": str(writable_folder(asked.store))})
+    rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(asked.store)
+    return Opening(flow, asked, parameters, rubric, remote, scheduled, [*said], asked.reuse_hours)
 
 
 def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str, made_for: MadeFor) -> RunStart:
@@ -57,15 +74,14 @@ def open_run(
     vlm: Vlm,
     thumbnails: Thumbnails,
     extensions: tuple[Extension, ...],
-    ledger: type[Ledger] = Ledger,
 ) -> Run:
     """Return the open run, with the earlier replies that it may reuse; close it at its end."""
     check_price_files()
     parameters = opening.parameters
     replies = earlier_replies(opening.store, start, opening.reuse_hours)
-    rows = ledger(opening.store, start)
-    equipment = opening.rubric, parameters, picture_policy(parameters), vlm, rows, replies
-    return Run(start, *equipment, Results(start, [rows.folder]), thumbnails, extensions)
+    ledger = opening.ledger(opening.store, start)
+    equipment = opening.rubric, parameters, picture_policy(parameters), vlm, ledger, replies
+    return Run(start, *equipment, Results(start, [ledger.folder]), thumbnails, extensions)
 
 
 def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> None:

@@ -1,0 +1,108 @@
+"""Counts of a run so far, and the warnings that follow; their size does not grow with the number of samples."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tasks.datasets.dataset import in_samples
+from tasks.endpoint.replies import InputTokens
+from tasks.judging.case import Case
+from tasks.parameters import Judge
+from tasks.pictures.preparation import Comparability
+from tasks.records import Judgment, Outcome
+from tasks.spending.prices import BATCH
+from tasks.text import counted, cut, well_formed
+
+
+@dataclass
+class Unread:
+    """Samples decided by a picture that was present when the dataset was loaded, but could not be read later."""
+
+    about: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict[str, dict[str, str]](dict))
+    """Kind of problem -> sample -> the sample with its file and its problem."""
+
+    def add(self, case: Case, outcome: Outcome) -> None:
+        """Count a decided sample, if a picture of it turned out to be unreadable."""
+        sample, problem = case.sample, outcome.problem
+        role = next((role for role in sample.pictures if role not in case.pictures), "")
+        if not problem or not role or sample.pictures[role].problem:
+            return
+        of_candidate = f"of candidate {sample.candidate}"
+        whose = {"human": "Human picture", "model": f"Model picture {of_candidate}"}.get(role, f"image {of_candidate}")
+        came = "a forfeit" if outcome.status == "forfeit" else "not scored"
+        place = sample.pictures[role].place
+        file = Path(place.path).name if place else ""
+        words = problem if file in problem else f"{file}: {problem}"
+        self.about[f"unreadable {whose}: {came}"][sample.sample_id] = f"{sample.sample_id} ({words})"
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each kind of problem, with the number of samples and the first of them."""
+        return [cut(well_formed(in_samples(what, where))) for what, where in self.about.items()]
+
+
+@dataclass
+class RunCounts:
+    """Counts of the run so far; their size does not grow with the number of samples."""
+
+    calls: int = 0
+    control_calls: int = 0
+    reused: int = 0
+    judgments: Counter[str] = field(default_factory=Counter[str])
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    models: set[str] = field(default_factory=set[str])
+    rungs: set[str] = field(default_factory=set[str])
+    not_sent: set[str] = field(default_factory=set[str])
+    tiers: Counter[str] = field(default_factory=Counter[str])
+    """Tier as billed, empty if not reported -> calls of this run that a model answered."""
+    comparability: Comparability = field(default_factory=Comparability)
+    unread: Unread = field(default_factory=Unread)
+    input_tokens: InputTokens = field(default_factory=InputTokens)
+
+    def add(self, case: Case, counting: Iterable[Judgment], outcome: Outcome) -> None:
+        """Count a decided sample; of a control only its calls, because it is no result of a candidate."""
+        for row in case.judgments:
+            self.calls += not row.reused_from
+            self.control_calls += bool(row.control and not row.reused_from)
+            self.reused += bool(row.reused_from)
+            if row.judge_answered and not row.reused_from:
+                self.tiers[row.service_tier] += 1
+        if outcome.control:
+            return
+        for row in counting:
+            self.judgments[row.status] += 1
+            if row.judge_answered:
+                self.models.add(row.judge_answered)
+                self.rungs.add(row.rung)
+                self.not_sent.update(row.not_sent)
+        self.outcomes[outcome.status] += 1
+        self.comparability.add(outcome)
+        self.unread.add(case, outcome)
+
+    def warnings(self, judge: Judge) -> list[str]:
+        """Return sentences for the reader about the replies of a judge and the pictures that it was shown."""
+        return [
+            *self.input_tokens.warnings(judge.base_url),
+            *self.billed_otherwise(judge.service_tier),
+            *self._left_by_batch(judge.service_tier),
+            *self.unread.warnings(),
+            *self.comparability.warnings(),
+        ]
+
+    def billed_otherwise(self, tier: str) -> list[str]:
+        """Return warnings about replies billed in another tier than asked for, or without a tier."""
+        others = {name: n for name, n in self.tiers.items() if name not in ("", tier)}
+        untold = self.tiers[""] if tier != "standard" else 0
+        bill = "only the provider's bill says whether they were, and they are priced here as standard"
+        found = {
+            f"were billed otherwise ({counted(others)})": sum(others.values()),
+            f"do not say what they were bought as, {bill}": untold,
+        }
+        total = self.tiers.total()
+        return [f"{n:,} of {total:,} replies {words}: judge.service_tier is {tier}" for words, n in found.items() if n]
+
+    def _left_by_batch(self, tier: str) -> list[str]:
+        left = sum(self.judgments[status] for status in ("unavailable", "invalid"))
+        if tier != BATCH or not left:
+            return []
+        return [f"The batch left {left:,} calls without a reply that can be used: the same command asks for them"]
