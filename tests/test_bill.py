@@ -76,7 +76,8 @@ def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:
     bill.decide([judgment(price=0.1)] * 4)
     bill.decide([judgment(price=0.0, reused_from="earlier")] * 4)
     assert bill.words() == "0.8000 spent, about 20.0000 expected at the end"  # of 8 decided samples half were paid for
-    bill.expect(100, most=10.0)
+    bill.expect(100)
+    bill.most = 10.0
     assert bill.words() == "0.8000 spent, about 10.0000 expected at the end", "the budget ends it before"
 
 

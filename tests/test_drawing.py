@@ -96,8 +96,8 @@ def test_a_chart_loads_nothing() -> None:
 @pytest.mark.parametrize(
     "ahead",
     [
-        "drawing.warm_up(); print(drawing._waiting[0].pid)",
-        f"drawing.begin_png({BARS}); print(*(process.pid for process in drawing._at_work.values()))",
+        "charts.warm_up(); print(charts._waiting[0].pid)",
+        f"charts.begin_png({BARS}); print(*(process.pid for process in charts._at_work.values()))",
     ],
 )
 def test_a_process_that_is_never_needed_ends_with_its_parent(ahead: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from flows.commands.query import WIDEST
+from tasks.history import landing
 from tasks.history.database import HISTORY
 from tasks.history.landing import VIEWS
 from tasks.history.queries import Table, as_json_rows, catalog, held_together, query
@@ -41,14 +42,18 @@ def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> 
 
 
 def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Path) -> None:
-    def plan(view: str) -> str:
-        return query(store, f"EXPLAIN FROM {view}").rows[0][1]
+    views = Path(landing.__file__).parent / "views"
+
+    def computes_evaluations(view: str) -> bool:
+        """Whether a view reads the table of runs, but for the one look at the places of dimensions."""
+        places = "dimension_position" in (views / f"{view}.sql").read_text(encoding="utf-8")
+        return query(store, f"EXPLAIN FROM {view}").rows[0][1].count("main.runs") > places
 
     alone, listed = {view: query(store, view) for view in VIEWS}, catalog(store)
     with held_together(store):
         with held_together(store):
             assert {view: query(store, view) for view in VIEWS} == alone and catalog(store) == listed
-        together = {view for view in VIEWS if "main.runs" not in plan(view)}
+        together = {view for view in VIEWS if not computes_evaluations(view)}
     assert {*VIEWS} - together <= {"spend", "failures"}, "the others read the tables that were put together"
     assert query(store, "evaluations") == alone["evaluations"]
 

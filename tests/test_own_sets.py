@@ -81,7 +81,7 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
 
     file = saved(shown, tmp_path / "people.json", say)
     assert jury("labels", "import", file)[0] == 0
-    code, out, err = jury("agreement", run["run_id"], "people", "--json")
+    code, out, err = jury("labels", "agreement", run["run_id"], "people", "--json")
     assert code == 0, err
     found = {each["question"]: each for each in json.loads(out)["questions"]}
     assert list(found) == [*FIVE, "overall"]
@@ -92,7 +92,7 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
 
     # The set is changed: nothing is asked by it that it did not ask.
     written(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25", tier="1")
-    code, _, err = jury("label", run["run_id"], "--ask", "visual_flow", "-o", tmp_path / "again.html")
+    code, _, err = jury("labels", "page", run["run_id"], "--ask", "visual_flow", "-o", tmp_path / "again.html")
     assert code == 2 and f"its prompt set '{own}', which defines prompt visual_flow, is gone or has changed" in err
     code, out, err = jury("run", "diagram", *given)
     assert code == 0, err
@@ -152,7 +152,7 @@ def test_a_tag_of_a_users_own_is_judged_scored_exported_and_labelled(
     assert [*shown.questions["three_object"]] == [*shown.questions["two_object"]]
     file = saved(shown, tmp_path / "people.json", lambda item, _: "9" if item.tag == "three_object" else "7")
     assert jury("labels", "import", file)[0] == 0
-    code, out, _ = jury("agreement", run["run_id"], "people", "--json")
+    code, out, _ = jury("labels", "agreement", run["run_id"], "people", "--json")
     assert code == 0
     found = {(each["tag"], each["question"]): each for each in json.loads(out)["questions"]}
     assert [*dict.fromkeys(tag for tag, _ in found)] == ["single_object", "three_object", "two_object"]

@@ -21,11 +21,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "88814a7ddb719c4de05e72c26861e1307d5c7289d0f0102108b7e8bc553d0406"),
-        (Probe, "f4420cb8518db3bc546b1dc0c7fd4de12ea36bfcc3d720ca26c7136a7bcd1501"),
-        (Parameters, "b1f1f9a3b9168652adfbfcea468a3046de2d80c75fb4940ea7ec7ce72730b29b"),
-        (PairwiseParameters, "04aadba66192690bbb934dce44f8c6df42f194408f2147dfeddbf64b12a25254"),
-        (RubricParameters, "99f786ec3ecb489b103188362ba107da57d01f5ac34442aa6cf31ad61b5d48e2"),
+        (Judge, "f228a18806c53eeb42b9d46d56aa95e7d86a313cf2ca067efa8ac229a8be27d6"),
+        (Probe, "811cd4457f1b52aa593497337ac9bd799ee788fe1c7135467647f416e21cd01f"),
+        (Parameters, "6bce68db7849b277287448f589b31917f3c2678d636cf281d84c7d085c84edf1"),
+        (PairwiseParameters, "d41d986784ca3cf9dc4fb72a6aff296dae0d4c7e8edadb66dac845a5719b9fcb"),
+        (RubricParameters, "da3bcef69b127168af36224ec85ae7ab3ec3539955de017b62aaab196bf9a80b"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

@@ -9,8 +9,6 @@ from functools import cache
 from io import BytesIO
 from typing import Any, NamedTuple, cast
 
-from PIL import Image as PillowImage
-
 from tasks.demo.chat import PROBE
 from tasks.endpoint.catalog import CacheField, Endpoint
 from tasks.parameters import Judge
@@ -55,6 +53,8 @@ def probe_request(pictures: int = 1, shares: bool = False) -> Request:
     Args:
         shares: the real questions share prefixes; then the cheap one marks one, too, to detect a refusal of the marks.
     """
+    from PIL import Image as PillowImage  # readers of bills and quotes do without it
+
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
     words = 'This checks that you can be reached. Reply with the JSON object {"ready": true} and nothing around it.'
