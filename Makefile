@@ -45,7 +45,7 @@ bench-layout: $(READY)
 bench-batches: $(READY)
 	$(BIN)/python tests/bench_batches.py
 
-# Whole runs beside a judge that always fails some figures: about forty minutes; with names of faults or shares: FAULTS="429 half".
+# Whole runs beside a judge that always fails some figures: about 45 minutes; with names of faults or shares: FAULTS="429 half".
 .PHONY: bench-faults
 bench-faults: $(READY)
 	$(BIN)/python tests/bench_faults.py $(FAULTS)
