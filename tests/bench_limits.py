@@ -4,8 +4,8 @@
 8 at once, one that does both; each says how long to wait, tells its limits in headers, or says nothing; 16 and 64 calls
 in flight at most. Then 1, 2, 4 and 8 runs at once, each against a judge that says nothing and always refuses one figure
 of the first run. Each flow is a process of its own, on a running Prefect server.
-`python tests/bench_limits.py together` measures the second table alone, in three quarters of an hour; with numbers
-behind it only so many runs.
+`python tests/bench_limits.py together` measures the second table alone, in about an hour and a half; with
+numbers behind it only so many runs.
 """
 
 import asyncio
@@ -50,8 +50,9 @@ TOGETHER: dict[str, tuple[dict[str, Any], float]] = {
 }
 """What a judge takes that several runs ask; calls a second that it takes at most."""
 RUNS_TOGETHER = (1, 2, 4, 8)
-TOGETHER_SECONDS = 180
-"""How long several runs have calls left, if the judge is used in full."""
+TOGETHER_SECONDS = {1: 90, 2: 240, 4: 300, 8: 360}
+"""Number of runs -> seconds for which all calls keep the judge busy. The run that gets most ends earlier, and all runs
+are to have calls left for three minutes."""
 LEAST_SHARE = 0.5
 """Calls of the run that gets least, over its fair share, while all have calls left."""
 
@@ -183,7 +184,7 @@ class Together(NamedTuple):
 
 def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Together:
     options, a_second = TOGETHER[name]
-    pairs = math.ceil(TOGETHER_SECONDS * a_second / len(DIMENSIONS) / runs)
+    pairs = math.ceil(TOGETHER_SECONDS[runs] * a_second / len(DIMENSIONS) / runs)
     root = place / f"{name}-{runs}"
     draw_pairs(root / "data", pairs, "JPEG")
     judge = Limited(**options, bad=f"Overview {pairs // 3} of the method")
@@ -193,9 +194,11 @@ def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Tog
         # So many flows that begin at the same moment find Prefect's SQLite busy: they ask it again.
         own = {"env": {**os.environ, **settings, "PREFECT_CLIENT_MAX_RETRIES": "30"}, "stdout": subprocess.PIPE}
         started = [subprocess.Popen(command, **own) for command in commands]
-        before = None  # calls taken when the last run began to ask: Prefect lets some flows begin much later
+        # Calls taken when the last run began with its calls. Its first question does not count: Prefect's SQLite lets
+        # some of many flows wait for their first task.
+        before = None
         while all(run.poll() is None for run in started):
-            if before is None and len(judge.taken) == runs:
+            if before is None and len(judge.asked) == runs and min(judge.asked.values()) > 1:
                 before = Counter(judge.taken)
             time.sleep(0.05)
         taken = judge.taken - (before or judge.taken)

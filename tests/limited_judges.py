@@ -36,6 +36,8 @@ class Limited:
     bad_asked: int = 0
     taken: Counter[str] = field(default_factory=Counter[str])
     """Run -> calls taken, where runs say in the field `run` of their calls which one they are."""
+    asked: Counter[str] = field(default_factory=Counter[str])
+    """Run -> requests, taken or refused."""
     refused: int = 0
     in_flight: int = 0
     _tokens: float | None = None
@@ -45,14 +47,16 @@ class Limited:
         return self._answer(request)
 
     async def _answer(self, request: Request) -> Reply:
-        if self.bad and _run(request) == FIRST_RUN and any(self.bad in words for words in request.texts):
+        run = _run(request)
+        self.asked[run] += 1
+        if self.bad and run == FIRST_RUN and any(self.bad in words for words in request.texts):
             self.bad_asked += 1
             return error(429, "Too many requests.", "rate_limit_exceeded", "requests")
         if not self._takes():
             self.refused += 1
             headers = {"retry-after": "1"} if self.tells == "retry-after" else self._headers()
             return error(429, "Too many requests.", "rate_limit_exceeded", "requests", headers=headers)
-        self.taken[_run(request)] += 1
+        self.taken[run] += 1
         self.in_flight += 1
         try:
             await asyncio.sleep(self.seconds)

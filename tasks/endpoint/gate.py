@@ -18,7 +18,7 @@ FIRST_WINDOW = 16
 """Calls in flight at the start. Until the first refusal each answer adds one, so that they double every round."""
 CUT = 0.15
 """Share of the window that a refusal removes, once a round trip."""
-GROWTH = 0.006
+GROWTH = 0.008
 """Speed of growth: the window grows by this x its root x the square of the rounds since the last cut, each round.
 
 Growth by the root brings runs that share an endpoint to equal shares, as additive increase does, with fewer refusals
@@ -29,9 +29,9 @@ SHORTEST_ROUND = 1.0
 """Shortest round in seconds: faster answers are no more evidence about a limit than those of one second."""
 LEAST_RATE = 0.5
 """Lower bound of the window: calls a second, or one call in flight. Eight runs can share five calls a second."""
-YIELD_BELOW = 3.0
-YIELD_SHARE = 0.4
-"""Longest pause after an answer, as a share of a call, of a window below three calls. Without the pause a run takes the
+YIELD_BELOW = 4.0
+YIELD_SHARE = 0.3
+"""Longest pause after an answer, as a share of a call, of a window below four calls. Without the pause a run takes the
 slot that it has just left, and runs beside it are refused for as long as it runs."""
 SPARE_ROOM = 0.95
 """Share of the rate that headers allow, since others may use the same endpoint."""
