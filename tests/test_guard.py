@@ -1,30 +1,25 @@
-"""The process of a Prefect server: whom it answers, and which requests it tries again while its database is busy."""
+"""The process of a Prefect server: whom it answers, and how it waits while its database is busy."""
 
 import asyncio
 import json
 import sqlite3
 import urllib.error
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from served import headers as own_headers
 
-from flows.runtime import server_process
 from flows.runtime.server_process import (
-    BUSY,
     HOSTS,
     LOOPBACK,
-    PAUSES,
     Receive,
     Scope,
     Send,
     further_hosts,
     guarded,
-    retrying,
 )
 
 Headers = list[tuple[bytes, bytes]]
@@ -138,82 +133,24 @@ def test_further_names_are_those_of_the_environment(monkeypatch: pytest.MonkeyPa
     assert further_hosts() == {"jury.example", "10.0.0.7:8443"}
 
 
-PAGE = [(b"sec-fetch-mode", b"cors")]
-PARTS = [b'{"cron": ', b'"0 3 * * *"}']
-
-
-class Busy:
-    def __init__(self, times: int) -> None:
-        self.times, self.bodies = times, list[bytes]()
-
-    async def __call__(self, _scope: Any, receive: Any, send: Any) -> None:
-        body, more = b"", True
-        while more:
-            message = await receive()
-            body, more = body + message["body"], message["more_body"]
-        self.bodies.append(body)
-        status = BUSY if len(self.bodies) <= self.times else 204
-        await send({"type": "http.response.start", "status": status, "headers": []})
-        await send({"type": "http.response.body", "body": b"busy" if status == BUSY else b""})
-
-
-def told(server: Busy, headers: list[tuple[bytes, bytes]]) -> list[Any]:
-    """What is sent in answer to one request, whose body comes in two parts."""
-    sent: list[Any] = []
-    parts = [{"type": "http.request", "body": part, "more_body": part is PARTS[0]} for part in PARTS]
-
-    async def receive() -> Any:
-        return parts.pop(0)
-
-    async def send(message: Any) -> None:
-        sent.append(message.get("status", message.get("body")))
-
-    asyncio.run(retrying(server)({"type": "http", "headers": headers}, receive, send))  # pyright: ignore
-    return sent
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server_process, "PAUSES", (0.0,) * len(PAUSES))
-
-
-@pytest.mark.parametrize(
-    ("times", "asking", "answer", "tries"),
-    [
-        (3, PAGE, [204, b""], 4),
-        (99, PAGE, [BUSY, b"busy"], len(PAUSES) + 1),
-        (1, [(b"user-agent", b"prefect")], [BUSY, b"busy"], 1),
-    ],
-    ids=["until it is free", "until it gives up", "a program, which asks again itself"],
-)
-def test_a_request_of_a_page_is_tried_again(
-    times: int, asking: list[tuple[bytes, bytes]], answer: list[Any], tries: int
-) -> None:
-    server = Busy(times)
-    assert told(server, asking) == answer
-    assert server.bodies == [b"".join(PARTS)] * tries
-
-
-def test_a_page_waits_while_the_database_of_a_server_is_locked(prefect_server: str) -> None:
+def test_requests_wait_while_the_database_of_a_server_is_locked(prefect_server: str) -> None:
     with urllib.request.urlopen(f"{prefect_server}/admin/settings", timeout=120) as reply:
         [database] = Path(json.load(reply)["home"]).glob("*.db")
     own = own_headers(prefect_server)
 
-    def saved(path: str, method: str, asking: dict[str, str]) -> int:
+    def saved(path: str, method: str) -> int:
         body = json.dumps({"name": "locked", "value": 1}).encode()
-        asked = urllib.request.Request(f"{prefect_server}{path}", body, {**own, **asking}, method=method)
+        asked = urllib.request.Request(f"{prefect_server}{path}", body, own, method=method)
         try:
             with urllib.request.urlopen(asked, timeout=60) as reply:
                 return reply.status
         except urllib.error.HTTPError as error:
             return error.code
 
-    assert saved("/variables/", "POST", {}) == 201
-    change = "/variables/name/locked", "PATCH"
-    with closing(sqlite3.connect(database, isolation_level=None)) as other, ThreadPoolExecutor(1) as pages:
+    assert saved("/variables/", "POST") == 201
+    with closing(sqlite3.connect(database, isolation_level=None)) as other, ThreadPoolExecutor(3) as callers:
         other.execute("BEGIN IMMEDIATE")
-        page = pages.submit(saved, *change, {"sec-fetch-mode": "cors"})
-        assert [saved(*change, {}) for _ in range(3)] == [BUSY] * 3, "a program asks again itself"
-        assert not page.done()
+        changes = [callers.submit(saved, "/variables/name/locked", "PATCH") for _ in range(3)]
+        assert not wait(changes, timeout=2, return_when=FIRST_COMPLETED).done
         other.execute("COMMIT")
-        assert page.result() == 204
+        assert [change.result() for change in changes] == [204] * 3
