@@ -93,7 +93,7 @@ def test_an_alarm_says_what_moved_with_both_figures_in_event_artifact_report_and
     assert ask(store, told) == [("candidate moved", "2026-09-17")]
     trend = "SELECT count(*) FROM trend WHERE dimension = 'overall' AND moved = 'candidate moved'"
     assert ask(store, trend) == [(2,)]
-    html = page(gather(store, newest.run_id), {})
+    html = "".join(page(gather(store, newest.run_id)))
     assert "Judge or candidate" in html and alarm.attribution in html
 
 
@@ -132,7 +132,7 @@ def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(store: Path)
     assert not seen.alarms and [each.nights for each in seen.judges] == [5] and [*seen.open] == [*seen.judges]
     payload = payload_of(moved, newest)
     assert payload["what"] == "has another judge than before" and payload["flow"] == "diagram"
-    html = page(gather(store, newest.run_id), {})
+    html = "".join(page(gather(store, newest.run_id)))
     assert "The judge gpt-x has moved since 2026-09-17" in html
 
 

@@ -452,5 +452,5 @@ def test_a_run_that_took_most_replies_over_is_not_compared(tmp_path: Path) -> No
     assert shown.startswith(f"**{nothing}**") and "so that nothing is compared" in shown
     assert nothing in sentence(summarize(tmp_path, run_id))
     assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)
-    text = page(gather(tmp_path, run_id), {})
+    text = "".join(page(gather(tmp_path, run_id)))
     assert nothing in text and "no difference shown" not in text

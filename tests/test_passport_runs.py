@@ -284,7 +284,7 @@ def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: J
     assert "## What the judge sees" in shown and "not passed: reads small text" in shown
     assert jury("store", "sync") == (0, "the history is in step with the ledgers\n", "")
     assert ask("SELECT DISTINCT passport_id FROM passports") == [{"passport_id": "20261101T000000000-passport-000001"}]
-    html = page(gather(store, run["run_id"]), {})
+    html = "".join(page(gather(store, run["run_id"])))
     assert "What the judge sees" in html and "tells which is first" in html
     assert "with another effort or detail it may see otherwise" in html
 
@@ -294,4 +294,4 @@ def test_a_run_of_a_judge_without_a_passport_shows_no_card(tmp_path: Path) -> No
     write_run(tmp_path, start(), [judgment(), outcome()], end())
     land(tmp_path)
     assert "What the judge sees" not in markdown(summarize(tmp_path, RUN))
-    assert "What the judge sees" not in page(gather(tmp_path, RUN), {})
+    assert "What the judge sees" not in "".join(page(gather(tmp_path, RUN)))

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tasks.history.queries import Table
 from tasks.pages.report_data import Context, cards, reasons_by_question, split
 from tasks.protocols import display_of
 
@@ -47,7 +48,8 @@ def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
             for n in range(100)
         ],
     }  # fmt: skip
-    [card] = cards([sample], Context(reasons_by_question(words, 1_000_000), {}, 0.0, display_of("diagram")))
+    context = Context(reasons_by_question(words, 1_000_000), {}, 0.0, display_of("diagram"))
+    [card] = cards(Table(tuple(sample), [tuple(sample.values())]), context)
     assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
     for each in card.questions:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)

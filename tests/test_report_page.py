@@ -19,7 +19,7 @@ from written_history import EARLIER, LATER, figures, keep, noise, write_evaluati
 
 from tasks.history import queries as history
 from tasks.pages import queries
-from tasks.pages.page import LEAST_PICTURE, fair_share, picture_limit, thumbnails
+from tasks.pages.page import LEAST_PICTURE, embedded, fair_share, picture_limit, thumbnails
 from tasks.records import SAME
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
@@ -245,7 +245,7 @@ def test_what_is_no_thumbnail_is_left_out_or_small(name: str, tmp_path: Path, mo
     (tmp_path / "pictures").mkdir()
     for sha256, kept in ((strange, STRANGE[name]), (small, noise(20))):
         (tmp_path / "pictures" / f"{sha256}.jpg").write_bytes(kept)
-    found = thumbnails(tmp_path, [strange, small])
+    found = dict(embedded(thumbnails(tmp_path, [strange, small])))
     assert base64.b64decode(found[small]) == noise(20) and len(found.get(strange, "")) <= LEAST_PICTURE * 4 / 3
     assert strange in found or name != "a large picture"
     assert strange not in found or name != "half of a picture"

@@ -151,5 +151,5 @@ def test_the_six_tags_together_are_paired_over_the_runs_of_the_four_flows(tmp_pa
     assert found["low"][:3] == ["high", pytest.approx(-1.5), 54]
     tag = "SELECT vs_best FROM t2i_leaderboard WHERE tag = 'position' AND candidate = 'low'"
     assert query(tmp_path, tag).rows == [(-4.0,)]
-    html = page(gather(tmp_path, "20261105T120000-object-0000aa"), {})
+    html = "".join(page(gather(tmp_path, "20261105T120000-object-0000aa")))
     assert "low, the six tags together: <strong>" in html and "−1.50" in html and "beside high, paired" in html

@@ -5,14 +5,16 @@ import hashlib
 import html
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import jinja2
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from PIL import Image
 
@@ -22,6 +24,7 @@ from tasks.pictures.thumbnails import SIDES, made, scaled
 HEAD_BYTES = 2000
 """Number of first bytes of a page, which hold its policy."""
 _HERE = Path(__file__).parent
+_JSON: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 _META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _HASH = "'sha256-[A-Za-z0-9+/]{43}='"
 _POLICY = re.compile(
@@ -30,7 +33,12 @@ _POLICY = re.compile(
 
 
 def rendered(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> str:
-    """Render a page as HTML.
+    """Render a page as HTML."""
+    return "".join(pieces(template, script, values, style))
+
+
+def pieces(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> Iterator[str]:
+    """Yield a page as HTML, piece after piece: the pictures of a large run need more memory than they should.
 
     Args:
         template: file of this folder; it gets `css`, `js`, `policy` and `values`.
@@ -40,7 +48,12 @@ def rendered(template: str, script: str, values: Mapping[str, object], style: st
     css = _joined("base.css", style)
     js = _joined("common.js", script)
     # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
-    return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
+    return _template(template).generate(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
+
+
+def as_json(value: object) -> Markup:
+    """Return a value as JSON for a page's script element, as the template's own filter does."""
+    return htmlsafe_json_dumps(value, **_JSON)
 
 
 def _joined(*names: str) -> str:
@@ -74,7 +87,7 @@ def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined
     )
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.policies["json.dumps_kwargs"] = _JSON
     return environment.get_template(name)
 
 
@@ -87,6 +100,8 @@ LEAST_PICTURE = 8_000
 """Bytes allowed to each picture, however many there are: about 300 pixels of a figure."""
 REASONS = 6_000_000
 """Bytes of all the judge's words together."""
+AT_ONCE = 500
+"""Pictures of a page that are in memory at the same time."""
 ROUNDS = 6
 """Most tries to get a picture below its limit; most get there in one or two."""
 
@@ -111,15 +126,23 @@ def picture_limit(sizes: Sequence[int]) -> int:
     return max(LEAST_PICTURE, fair_share(sizes, PICTURES))
 
 
-def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
-    """Return SHA-256 of a picture -> its thumbnail, a JPEG in base64, without those not kept or not whole."""
+def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, Path]:
+    """Return SHA-256 of a picture -> the file of its thumbnail, without those not kept."""
     wanted = sorted(set(hashes))
     with ThreadPoolExecutor() as threads:
         found = zip(wanted, threads.map(partial(made, store), wanted), strict=True)
-        kept = {sha256: path for sha256, path in found if path}
-        limit = picture_limit([path.stat().st_size for path in kept.values()])
-        embedded = zip(kept, threads.map(partial(_embedded, limit=limit), kept.values()), strict=True)
-        return {sha256: picture for sha256, picture in embedded if picture}
+        return {sha256: path for sha256, path in found if path}
+
+
+def embedded(kept: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    """Yield SHA-256 of each picture and its thumbnail, a JPEG in base64, without those not whole."""
+    limit = picture_limit([path.stat().st_size for path in kept.values()])
+    hashes = list(kept)
+    with ThreadPoolExecutor() as threads:
+        for start in range(0, len(hashes), AT_ONCE):
+            part = hashes[start : start + AT_ONCE]
+            pictures = threads.map(partial(_embedded, limit=limit), (kept[sha256] for sha256 in part))
+            yield from ((sha256, picture) for sha256, picture in zip(part, pictures, strict=True) if picture)
 
 
 def _embedded(path: Path, limit: int) -> str:

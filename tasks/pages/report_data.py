@@ -5,12 +5,14 @@ The page holds the cards of the samples as JSON, and `page.js` uses these names.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+from markupsafe import Markup
 
 from tasks.comparing.alarms import Watched, attributions, watched
 from tasks.comparing.comparison import Comparison, since_last
@@ -18,11 +20,11 @@ from tasks.comparing.trend import Point, joined, series_of
 from tasks.comparing.wording import layout_lines
 from tasks.errors import InputError
 from tasks.history import queries as history
-from tasks.history.queries import find, stop_of
+from tasks.history.queries import Table, as_json_rows, find, stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
-from tasks.pages.page import REASONS, fair_share
-from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points
+from tasks.pages.page import REASONS, as_json, fair_share
+from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
@@ -148,7 +150,10 @@ class Evaluation:
     """The row of the view `evaluations`."""
     answers: Mapping[str, Answer]
     """Name of a query -> answer; `changes` is missing where there is nothing to compare with."""
-    cards: list[Card]
+    samples: list[Markup]
+    """Cards of all samples as JSON. As objects they would take ten times the memory."""
+    pictures: set[str]
+    """SHA-256 of all pictures of the samples."""
     comparisons: list[Comparison]
     """Comparisons with the last comparable evaluation, a candidate each; empty if there is none."""
     moved: list[str]
@@ -281,30 +286,42 @@ def gather(store: Path, run_id: str) -> Evaluation:
     """
     with history.held_together(store):
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
-        [about], samples, reasons = (ask(store, name, run=run_id).rows for name in ("evaluation", "samples", "reasons"))
+        [about] = ask(store, "evaluation", run=run_id).rows
         comparisons = since_last(store, run_id, MOST_COMPARED)
         if comparisons:
             answers["changes"] = ask(store, "changes", run=run_id, previous=comparisons[0].before.run_id)
         display = display_of(about["flow"])
         changes = answers["changes"].rows if comparisons else []
         context = Context(
-            reasons=reasons_by_question(reasons),
+            reasons=reasons_by_question(ask(store, "reasons", run=run_id).rows),
             changes={(row["candidate"], row["sample_id"]): row for row in changes},
             good_from=display.good_from(about["parameters"]),
             display=display,
         )
         moved = [each.line for each in attributions(store, run_id)]
         line = joined(store, about["flow"], points(answers["trend"].rows))
-        return Evaluation(about, answers, cards(samples, context), comparisons, moved, line, watched(store, run_id))
+        samples, pictures = list[Markup](), set[str]()
+        for card in cards(history.query(store, question("samples", run=run_id)), context):
+            samples.append(as_json(card.model_dump(exclude_defaults=True)))
+            pictures.update(sha256 for sha256 in card.pictures.values() if sha256)
+        watch = watched(store, run_id)
+        return Evaluation(about, answers, samples, pictures, comparisons, moved, line, watch)
 
 
 # The samples
 
 
-def cards(samples: Rows, context: Context) -> list[Card]:
-    """Return one card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`."""
-    ordered = sorted(samples, key=lambda row: (natural(row["sample_id"]), row["candidate"]))
-    return [_card(row, context) for row in ordered]
+def cards(samples: Table, context: Context) -> Iterator[Card]:
+    """Yield one card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`.
+
+    The rows are taken out of the table: those of a large run take much memory.
+    """
+    sample_id, candidate = samples.columns.index("sample_id"), samples.columns.index("candidate")
+    rows = sorted(samples.rows, key=lambda row: (natural(row[sample_id]), row[candidate]), reverse=True)
+    samples.rows.clear()
+    while rows:
+        [row] = as_json_rows(Table(samples.columns, [rows.pop()]))
+        yield _card(row, context)
 
 
 def _card(row: Mapping[str, Any], context: Context) -> Card:

@@ -1,5 +1,6 @@
 """Page of an evaluation: one HTML file that opens anywhere, with no server and no network."""
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -8,10 +9,10 @@ from markupsafe import Markup
 
 from tasks.comparing import wording as comparison_words
 from tasks.comparing.trend import breaks, joints, shared_scales, trend_chart
-from tasks.files import write_file, write_whole
+from tasks.files import drafted, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import why_missing
-from tasks.pages.page import rendered, stamp, thumbnails
+from tasks.pages.page import embedded, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.run_summary import rate_grid, rate_notes
@@ -39,29 +40,31 @@ def write_page(
         OSError: the file cannot be written.
         RuntimeError: a chart cannot be drawn.
     """
-    cards = evaluation.cards if with_pictures else ()
-    hashes = {sha256 for card in cards for sha256 in card.pictures.values() if sha256}
-    found = thumbnails(store, hashes)
+    hashes = evaluation.pictures if with_pictures else set[str]()
+    kept = thumbnails(store, hashes)
     lacks = "" if with_pictures else LEFT_OUT
-    if len(found) < len(hashes):
+    if len(kept) < len(hashes):
         lacks = why_missing(store, datetime.fromisoformat(evaluation.about["started_at"]).replace(tzinfo=UTC))
-    data = page(evaluation, found, in_site, lacks).encode("utf-8", "replace")
+    data = (piece.encode("utf-8", "replace") for piece in page(evaluation, embedded(kept), in_site, lacks))
     if in_site:
-        write_file(store, f"{FOLDER}/{target.name}", data)
-    else:
-        write_whole(target, data)
-    return len(data)
+        rewrite_file(store, f"{FOLDER}/{target.name}", data)
+        return target.stat().st_size
+    with drafted(target) as draft, draft.open("wb") as file:
+        file.writelines(data)
+    return target.stat().st_size
 
 
-def page(evaluation: Evaluation, pictures: dict[str, str], in_site: bool = False, lacks: str = "") -> str:
-    """Return the page as HTML.
+def page(
+    evaluation: Evaluation, pictures: Iterable[tuple[str, str]] = (), in_site: bool = False, lacks: str = ""
+) -> Iterator[str]:
+    """Yield the page as HTML, piece after piece.
 
     Args:
-        pictures: SHA-256 -> a JPEG in base64.
+        pictures: SHA-256 and a JPEG in base64, each.
         in_site: whether it lies beside the store's other pages, and may link to them.
         lacks: sentence on content that the page lacks; empty: it lacks nothing.
     """
-    return rendered(
+    return pieces(
         "template.html.j2",
         "page.js",
         {
@@ -71,7 +74,7 @@ def page(evaluation: Evaluation, pictures: dict[str, str], in_site: bool = False
             "lacks": lacks,
             "one": evaluation,
             "drawings": _draw(evaluation),
-            "samples": [card.model_dump(exclude_defaults=True) for card in evaluation.cards],
+            "samples": evaluation.samples,
             "pictures": pictures,
             **_HELPERS,
         },
