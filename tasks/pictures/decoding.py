@@ -279,8 +279,8 @@ MAX_FRAMES = 20_000
 """Limit for a GIF, whose frames are counted by walking through them, at about fifty thousand a second."""
 MAX_CHUNKS = 200_000
 """Limit for a PNG, whose chunks are read one by one, and each may be empty."""
-ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
-"""Marks of a PNG that may be rotated. All bytes are searched, since the marks may follow the pixels."""
+EXIF_TEXTS = (b"Raw profile type exif", b"XML:com.adobe.xmp")
+"""Keywords of text chunks of a PNG that may rotate it, as the chunk `eXIf` may. All of them may follow the pixels."""
 
 # Pillow warns of decompression bombs, which are refused here at a lower size, and of damaged metadata. Only the
 # orientation is used from metadata. `catch_warnings` at the call would not be safe in threads.
@@ -419,7 +419,8 @@ def _is_plain(name: str, data: bytes, image: ImageFile) -> bool:
         return name == "JPEG" and is_plain(data, image)
     PngImageFile(BytesIO(data)).verify()  # a separate object, since verify() makes it unreadable
     wide, animated = data[24] > 8, getattr(image, "is_animated", False)
-    return not (wide or animated or image.has_transparency_data or any(mark in data for mark in ORIENTATION))
+    may_be_rotated = any(chunk.startswith(b"eXIf") or chunk.startswith(EXIF_TEXTS, 4) for chunk in _chunks(data))
+    return not (wide or animated or image.has_transparency_data or may_be_rotated)
 
 
 def _load(least: int | None, name: str, image: ImageFile) -> bool:
@@ -437,17 +438,16 @@ def _check_parts(name: str, data: bytes) -> None:
     frames = data.count(b"\0,") if name == "GIF" else 0
     if frames > MAX_FRAMES:
         raise BadPicture(f"GIF of about {frames:,} frames, allowed are {MAX_FRAMES:,}")
-    if name == "PNG" and _has_too_many_chunks(data):
+    if name == "PNG" and any(number >= MAX_CHUNKS for number, _ in enumerate(_chunks(data))):
         raise BadPicture(f"PNG of more than {MAX_CHUNKS:,} chunks, the most allowed")
 
 
-def _has_too_many_chunks(data: bytes) -> bool:
-    """Return whether a PNG has more than `MAX_CHUNKS` chunks, from their lengths alone."""
-    place, count = 8, 0
-    while place + 12 <= len(data) and count <= MAX_CHUNKS:
+def _chunks(data: bytes) -> Iterator[bytes]:
+    """Yield the name of each chunk of a PNG and its first bytes, as one, from the lengths alone."""
+    place = 8
+    while place + 12 <= len(data):
+        yield data[place + 4 : place + 40]
         place += 12 + int.from_bytes(data[place : place + 4], "big")
-        count += 1
-    return count > MAX_CHUNKS
 
 
 def _check_size(name: str, image: Image.Image, data: bytes) -> None:
