@@ -28,10 +28,12 @@ from tasks.ledger.remote import local_cache
 from tasks.ledger.run_files import read_judgments, read_outcomes
 from tasks.pages.page_names import page_of, where
 from tasks.pages.run_summary import summarize
-from tasks.parameters import (
+from tasks.presentation.wording import Scored, coverage_words, score_with_interval
+from tasks.records import OVERALL, Judgment, Outcome, Record
+from tasks.records.judge import Judge
+from tasks.records.parameters import (
     DEFAULT_STORE,
     FLOWS,
-    Judge,
     PairwiseParameters,
     Parameters,
     RubricParameters,
@@ -39,8 +41,6 @@ from tasks.parameters import (
     default_store,
     parameters_of,
 )
-from tasks.presentation.wording import Scored, coverage_words, score_with_interval
-from tasks.records import OVERALL, Judgment, Outcome, Record
 from tasks.text import listed, one_line
 
 if TYPE_CHECKING:

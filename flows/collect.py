@@ -5,7 +5,7 @@ from prefect.client.schemas.objects import State
 
 from flows.pipeline import store_and_report
 from flows.runtime.collecting import collect_waiting
-from tasks.parameters import Collect
+from tasks.records.parameters import Collect
 
 NAME = "collect"
 DEFAULTS = Collect()

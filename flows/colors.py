@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.pipeline import evaluate
-from tasks.parameters import RubricParameters
+from tasks.records.parameters import RubricParameters
 
 NAME = "colors"
 DEFAULTS = RubricParameters()

@@ -18,7 +18,7 @@ from tasks.judge import judge
 from tasks.judging.case import Chunk
 from tasks.judging.run import Run
 from tasks.load import load
-from tasks.parameters import Parameters
+from tasks.records.parameters import Parameters
 from tasks.report import report_or_warn
 from tasks.spending.prices import BATCH
 from tasks.store import store_or_warn

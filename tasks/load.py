@@ -8,8 +8,8 @@ from prefect.client.schemas.objects import State
 from prefect.states import Cancelled
 
 from tasks.datasets.dataset import Dataset
-from tasks.parameters import Parameters
 from tasks.protocols.loading import dataset_of
+from tasks.records.parameters import Parameters
 
 
 @task(name="load", cache_policy=NO_CACHE)

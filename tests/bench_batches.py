@@ -21,9 +21,10 @@ from tasks.batches.submission import CASES, custom_id, kept
 from tasks.judging.case import Call, Case
 from tasks.judging.results import Results
 from tasks.ledger.run_files import Ledger
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.preparation import Picture
 from tasks.records import Place, Sample
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 
 SETTINGS = Judge(model="m", base_url="http://127.0.0.1:9/v1")
 

@@ -113,7 +113,8 @@ def measure_resume(store: str) -> None:
 def measure_run(root: str, store: str, base_url: str) -> None:
     """The whole flow on one dimension: every outcome is incomplete, which changes nothing of what is measured."""
     from flows.diagram import diagram
-    from tasks.parameters import Judge, PairwiseParameters
+    from tasks.records.judge import Judge
+    from tasks.records.parameters import PairwiseParameters
 
     Rubric.asked_of = lambda self, sample: (self.prompt(DIMENSION),)
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore

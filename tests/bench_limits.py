@@ -127,7 +127,8 @@ def measure_bare(root: str, base_url: str, _: str, in_flight: str) -> None:
 def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str = "bench") -> None:
     """One run of the whole flow, as a process of its own."""
     from flows.diagram import diagram
-    from tasks.parameters import Judge, PairwiseParameters
+    from tasks.records.judge import Judge
+    from tasks.records.parameters import PairwiseParameters
 
     judge = Judge(model="bench", base_url=base_url, concurrency=int(in_flight), extra={"run": run})  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore

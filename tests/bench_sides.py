@@ -107,7 +107,8 @@ def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Corout
         return bare(bare_pairs(root), IN_FLIGHT // len(DIMENSIONS) + 16, base_url)
     from flows.counting import counting
     from flows.diagram import diagram
-    from tasks.parameters import Judge, PairwiseParameters, RubricParameters
+    from tasks.records.judge import Judge
+    from tasks.records.parameters import PairwiseParameters, RubricParameters
 
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     if kind == "images":

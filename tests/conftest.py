@@ -31,9 +31,9 @@ from tasks.files import alone, private_folder, write_whole
 from tasks.history import landing
 from tasks.history.database import FOLDER, Master, opened_master
 from tasks.history.landing import land
-from tasks.parameters import T2I
 from tasks.presentation import charts as drawing
 from tasks.protocols import loading as dataset_loading
+from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 # The same examples in each run, on any machine: a test that fails here fails there. Time is no subject of theirs.

@@ -14,8 +14,8 @@ from written_datasets import write_json
 
 from tasks.demo.defects import FORFEIT
 from tasks.demo.samples import Diagram, random_diagram, spoil
-from tasks.parameters import PAIRWISE, T2I
 from tasks.protocols.figures.tier_rule import pairwise_prompts
+from tasks.records.parameters import PAIRWISE, T2I
 from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
 from tasks.rubrics.rubric import load_rubric
 

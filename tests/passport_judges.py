@@ -21,10 +21,10 @@ from PIL import Image
 
 from tasks.endpoint.api_keys import no_secret
 from tasks.ledger.passports import Card
-from tasks.parameters import Judge as Settings
 from tasks.passport.exam import make_passport
 from tasks.passport.items import Item, items_of, marks
 from tasks.passport.lines import BLANK, COLOR, COLORS, COUNTING, FAINT, FIRST, ORDER, POSITION, SHAPES, TEXT, TWO
+from tasks.records.judge import Judge as Settings
 
 SMALL = 192
 """Longest side of the pictures that a judge sees which makes them small."""

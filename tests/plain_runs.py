@@ -30,10 +30,11 @@ from tasks.judging.results import Results
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.protocols.loading import load_dataset
 from tasks.records import Judgment, Place, RunStart, Sample
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending.budget import Budget
 

@@ -15,8 +15,9 @@ from written_datasets import record, result, write_benchmark, write_json
 from flows.runtime.prefetch import client_of, while_it_begins
 from tasks.demo.chat import PROBE
 from tasks.errors import JudgeStopped
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.protocols.loading import dataset_of, load_ahead
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 
 
 class Answering:

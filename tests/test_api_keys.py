@@ -13,7 +13,7 @@ from served import JURY
 from flows.runtime.server import secret_block
 from tasks.endpoint.api_keys import Place, find_headers, find_key, is_loopback, key_names, listed_keys
 from tasks.errors import JudgeStopped
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 LOOPBACK = "http://127.0.0.1:8000/v1"
 ENDPOINTS = "127.0.0.1:8000={}"
@@ -226,7 +226,7 @@ def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: 
         "import asyncio, sys\n"
         "from flows.runtime.server import secret_block\n"
         "from tasks.endpoint.api_keys import find_key\n"
-        "from tasks.parameters import Judge\n"
+        "from tasks.records.parameters import Judge\n"
         "judge = Judge(model='m', base_url='http://127.0.0.1:8000/v1', api_key_env='MY_KEY')\n"
         "try: print(asyncio.run(find_key(judge, secret_block)))\n"
         "except ValueError as error: print('stopped')\n"

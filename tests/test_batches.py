@@ -26,7 +26,7 @@ from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Image, Manner, Request, body
 from tasks.errors import BatchesUnavailable
 from tasks.ledger.run_files import Ledger
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 JUDGE = Judge(model="m", base_url="https://judge.example/v1", seed=7)
 PICTURE = Image(b"data:image/png;base64,AAAA")

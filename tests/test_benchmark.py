@@ -9,7 +9,7 @@ from tasks.datasets.benchmark import read_benchmark
 from tasks.datasets.entries import Loaded, read_picture
 from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import Problems
-from tasks.parameters import PairwiseParameters
+from tasks.records.parameters import PairwiseParameters
 
 
 def loaded(source: Path, flow: str = "diagram", **parameters: object) -> Loaded:

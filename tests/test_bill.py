@@ -8,7 +8,7 @@ from factories import judgment
 
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Request
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 from tasks.spending.bill import Bill, Charge
 from tasks.spending.prices import money
 

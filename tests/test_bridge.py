@@ -21,8 +21,8 @@ from tasks.history.landing import land
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.side_records import BRIDGES, BridgeRow
-from tasks.parameters import PairwiseParameters
 from tasks.records import Judgment, Outcome, RunStart
+from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import load_rubric
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 

@@ -12,7 +12,8 @@ from tasks.errors import InputError
 from tasks.extensions.budget import Shared, announce_limit, budget_of, tariff_of
 from tasks.ledger.remote import Remote
 from tasks.ledger.run_files import Ledger, read_start
-from tasks.parameters import Judge, PairwiseParameters
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 from tasks.spending.budget import VARIABLE, Budget
 from tasks.spending.prices import Amounts
 

@@ -20,10 +20,11 @@ from tasks.judging.results import Results
 from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
 from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.preparation import Picture
 from tasks.protocols.loading import load_dataset
 from tasks.records import Place, Sample
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import load_rubric
 
 PAIRS = 5

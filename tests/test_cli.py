@@ -26,8 +26,8 @@ from flows.commands import store as store_commands
 from flows.commands.console import LOG, command_line
 from flows.runtime import states
 from tasks.ledger.bucket import RemoteUnavailable
-from tasks.parameters import FLOWS
 from tasks.pictures.thumbnails import Thumbnails
+from tasks.records.parameters import FLOWS
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = {path: entry for entries in COMMANDS.values() for path, entry in entries.items()}

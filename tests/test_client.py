@@ -12,7 +12,7 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeGaveUp, JudgeStopped
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 QUESTION = Request(
     "Compare.",

@@ -19,7 +19,7 @@ from tasks.endpoint.client import MOST_FAILURES, Vlm
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import PIECE_BYTES, Image, Manner, Request, body, probe_request
 from tasks.errors import JudgeGaveUp, JudgeStopped
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 SCHEMA = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

@@ -19,10 +19,10 @@ from tasks.datasets.entries import Entry, read_picture, read_texts
 from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol import protocol_of_dataset
-from tasks.parameters import PairwiseParameters, RubricParameters
 from tasks.protocols import protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import PictureSource, Place, Sample
+from tasks.records.parameters import PairwiseParameters, RubricParameters
 
 
 def load(source: Path, flow: str = "diagram", **parameters: object) -> Dataset:

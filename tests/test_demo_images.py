@@ -16,10 +16,10 @@ from tasks.demo.canvas import PAINTS, SHAPES, encode
 from tasks.demo.defects import CLEAN_SCENE, SCENE_DEFECTS, SCENE_KINDS
 from tasks.demo.pixel_judge import Blobs, find_blobs, look_at_image, score_image
 from tasks.demo.samples import COLORS, draw_images, prompt_text, random_scene, read_prompt, spoil_scene
-from tasks.parameters import T2I
 from tasks.pictures.preparation import as_shown
 from tasks.protocols.images.protocol import noticed
 from tasks.records import Requirement
+from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import holdings, load_rubric
 
 ASPECTS_OF = {tag: tuple(load_rubric(flow).prompt(tag).aspects) for flow in T2I for tag in holdings()[flow]}

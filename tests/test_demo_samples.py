@@ -29,11 +29,11 @@ from tasks.demo.samples import (
     spoil_scene,
 )
 from tasks.errors import Problems
-from tasks.parameters import PairwiseParameters, RubricParameters
 from tasks.protocols.figures.protocol import caught
 from tasks.protocols.images.protocol import noticed
 from tasks.protocols.loading import load_dataset
 from tasks.records import Requirement
+from tasks.records.parameters import PairwiseParameters, RubricParameters
 
 FLOWS = ("diagram", "plot")
 KEY = "target_{}_critic_desc2_base64_jpg"

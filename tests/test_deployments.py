@@ -18,7 +18,7 @@ from flows.cli import main
 from flows.commands.up import STARTER
 from flows.runtime.deployments import LIST, read_list, when
 from tasks.endpoint.catalog import recommended
-from tasks.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
+from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 
 HOUSE = Path(__file__).parents[1]
 FLOWS = (*PAIRWISE, *T2I)

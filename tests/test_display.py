@@ -9,7 +9,6 @@ from PIL import Image, ImageColor
 from rich.console import Console
 from written_history import figures
 
-from tasks.parameters import FLOWS, PAIRWISE, T2I
 from tasks.presentation.charts import Chart, png
 from tasks.presentation.tables import grid_table
 from tasks.protocols import control_rules_of, display_of, protocol_of
@@ -17,6 +16,7 @@ from tasks.protocols.display import Quoted, Terms
 from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
+from tasks.records.parameters import FLOWS, PAIRWISE, T2I
 from tasks.rubrics.rubric import PROMPT_MODELS, load_rubric
 
 FIGURES, IMAGES = display_of("diagram"), display_of("counting")

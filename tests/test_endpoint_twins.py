@@ -22,8 +22,9 @@ from tasks.endpoint.catalog import addressed, endpoints
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Request, probe_request
-from tasks.parameters import Judge, Probe, RubricParameters
 from tasks.protocols import protocol_of
+from tasks.records.judge import Judge
+from tasks.records.parameters import Probe, RubricParameters
 from tasks.rubrics.rubric import holdings, load_rubric
 
 KEY = "sk-of-the-twin-0001"

@@ -13,7 +13,8 @@ from written_images import prompt_row, write_geneval
 from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
 from tasks.ledger.remote import Remote
-from tasks.parameters import Judge, PairwiseParameters, Parameters, RubricParameters
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 MODEL = Judge(model="m", base_url="http://127.0.0.1:1/v1")  # pyright: ignore

@@ -20,9 +20,10 @@ from tasks.judge import judge_dimension
 from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
 from tasks.judging.run import Run
 from tasks.ledger.run_files import read_judgments
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.preparation import Picture, prepare
 from tasks.records import Judgment
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 
 SAMPLES = 73
 CALLS = SAMPLES * 4

@@ -12,7 +12,7 @@ from tasks.endpoint.client import MOST_FAILURES, MOST_SILENCES, Vlm
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Image, Request, probe_request
 from tasks.errors import JudgeGaveUp, JudgeStopped
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 FIGURES = 24
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")

@@ -26,10 +26,10 @@ from tasks.ledger.remote import FETCHED
 from tasks.ledger.removals import UNFINISHED, removed_costs
 from tasks.ledger.run_files import BATCHES, JUDGMENTS, Ledger, folder, read_end, read_outcomes, read_start, run_folders
 from tasks.ledger.side_records import ALARMS, BRIDGES, Told, keep_told, restart_baseline
-from tasks.parameters import PairwiseParameters
 from tasks.pictures.thumbnails import Thumbnails, place_of, waiting
 from tasks.protocols.loading import load_dataset
 from tasks.records import OTHER, Judgment, Outcome
+from tasks.records.parameters import PairwiseParameters
 from tasks.spending.budget import Month
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")

@@ -29,9 +29,9 @@ from tasks.judging.case import load_case
 from tasks.judging.extension import Opening
 from tasks.judging.protocol import picture_policy
 from tasks.ledger.remote import Remote
-from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, PictureSource, Place, Sample
+from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 SAMPLES = 8

@@ -15,7 +15,7 @@ from tasks.endpoint.client import MOST_FAILURES, Vlm
 from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeGaveUp, JudgeStopped
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 AWAY = "waiting for the judge, which does not answer"
 

@@ -15,9 +15,9 @@ from tasks.datasets.geneval import NO_LIST, Generated, gaps, read_geneval
 from tasks.datasets.paths import NO_PICTURE
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
-from tasks.parameters import T2I, RubricParameters
 from tasks.protocols.loading import load_dataset
 from tasks.records import Requirement
+from tasks.records.parameters import T2I, RubricParameters
 
 ROWS = [prompt_row("bench"), prompt_row("cow"), prompt_row("clock", "counting")]
 

@@ -12,8 +12,8 @@ from geneval_rows import sample
 from own_data import each_list
 
 from tasks.extensions.geneval_export import Export, open_export
-from tasks.parameters import RubricParameters
 from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
+from tasks.records.parameters import RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 CLOCKS = (

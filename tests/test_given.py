@@ -6,7 +6,7 @@ import pytest
 from deployed_here import Deployment
 
 from flows.runtime.flow_run import completed, read_json
-from tasks.parameters import PairwiseParameters
+from tasks.records.parameters import PairwiseParameters
 
 DEPLOYMENT = {
     **{"dataset": "bench", "candidate_name": "drawn", "limit": 2, "ids": ["00000"]},

@@ -12,7 +12,7 @@ from tasks.endpoint.api_keys import find_key
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.errors import JudgeStopped
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 KEY = "sk-Vw8-do-not-keep-me"
 LISTED = "judge.example=MY_KEY,127.0.0.1:8000=MY_KEY,[::1]:8000=MY_KEY"

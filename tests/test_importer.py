@@ -10,10 +10,10 @@ from written_datasets import png, record, write_benchmark
 
 from tasks.datasets.entries import read_texts
 from tasks.judging.protocol import asked_protocol
-from tasks.parameters import PAIRWISE, T2I, PairwiseParameters
 from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.protocols.images.reply import format_words
 from tasks.protocols.loading import load_dataset
+from tasks.records.parameters import PAIRWISE, T2I, PairwiseParameters
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
 from tasks.rubrics.rubric import load_rubric

@@ -28,10 +28,11 @@ from tasks.judging.questions import Layout, call_key, delimited
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.ledger.run_files import read_judgments, read_outcomes
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.preparation import prepare
 from tasks.protocols.protocol import Lack
 from tasks.records import Judgment
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import Rates, Tariff
 

@@ -29,7 +29,8 @@ from tasks.endpoint.catalog import (
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import judge_key
-from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, FLOWS, Judge, PairwiseParameters
+from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, Judge
+from tasks.records.parameters import FLOWS, PairwiseParameters
 from tasks.rubrics.rubric import Rubric
 
 README = Path(__file__).parents[1] / "README.md"

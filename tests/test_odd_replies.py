@@ -21,8 +21,9 @@ from tasks.history.queries import query
 from tasks.judge import judge_dimension
 from tasks.judging.case import plan
 from tasks.ledger.run_files import folder, read_judgments
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.records import Judgment
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 

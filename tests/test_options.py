@@ -8,7 +8,7 @@ from click import Context
 from flows.commands.console import Command
 from flows.commands.options import HEADINGS, by_options, model_options, parse_options
 from tasks.errors import InputError
-from tasks.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
+from tasks.records.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
 
 
 def given(*words: str) -> RubricParameters:

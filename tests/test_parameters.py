@@ -8,7 +8,8 @@ from prefect.utilities.schema_tools.validation import ValidationError as Refused
 from prefect.utilities.schema_tools.validation import validate
 from pydantic import ValidationError
 
-from tasks.parameters import OF_SHARDS, PAIRWISE, T2I, Judge, parameters_of
+from tasks.records.judge import Judge
+from tasks.records.parameters import OF_SHARDS, PAIRWISE, T2I, parameters_of
 
 ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}
 

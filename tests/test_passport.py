@@ -7,10 +7,11 @@ from random import Random
 import pytest
 
 from tasks.ledger.passports import PassportReply
-from tasks.parameters import FLOWS, Judge
 from tasks.passport import exam, lines
 from tasks.passport.items import Answer, Item, card_lines, items_of, marks, smallest_words, state_of
 from tasks.passport.lines import GOOD, LINE, LINES, at_least, card_grid, needed
+from tasks.records.judge import Judge
+from tasks.records.parameters import FLOWS
 
 TESTED = [line for line in LINES if line.items]
 

@@ -26,10 +26,10 @@ from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.pages.run_summary import summarize
-from tasks.parameters import Judge as Settings
 from tasks.passport.exam import calls_of, make_passport
 from tasks.passport.items import card_lines, items_of
 from tasks.passport.lines import warning
+from tasks.records.judge import Judge as Settings
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import tariff
 

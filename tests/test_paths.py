@@ -9,7 +9,7 @@ from factories import slip
 
 from tasks.datasets.paths import resolved
 from tasks.errors import InputError
-from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 
 NOW = datetime(2026, 11, 20, 3, 5, tzinfo=UTC)
 

@@ -28,9 +28,10 @@ from tasks.demo.chat import PROBE
 from tasks.history.landing import Landed, land
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.thumbnails import FEW, made
 from tasks.presentation import charts
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 

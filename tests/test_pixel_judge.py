@@ -21,10 +21,11 @@ from tasks.demo.samples import random_diagram, random_scene
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply
 from tasks.judging import questions
-from tasks.parameters import T2I, Judge
 from tasks.pictures.preparation import prepare
 from tasks.protocols import protocol_of
 from tasks.records import VERDICTS, Requirement
+from tasks.records.judge import Judge
+from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import holdings, load_rubric
 
 WHITE = random_diagram(Random(1)).draw()

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from tasks.endpoint.replies import Usage
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 from tasks.spending.prices import check_price_files, is_looked_up, tariff
 
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from own_data import SEEDS
 
-from tasks.parameters import T2I
+from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import PROMPTS, Prompt, load_rubric
 
 RULES = Path(__file__).with_name("data") / "rules"

@@ -9,7 +9,8 @@ from factories import any_sample
 from tasks.judging.protocol import answered_protocol, asked_protocol
 from tasks.judging.questions import call_key
 from tasks.ledger.evaluations import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
-from tasks.parameters import PAIRWISE, T2I, Judge, parameters_of
+from tasks.records.judge import Judge
+from tasks.records.parameters import PAIRWISE, T2I, parameters_of
 from tasks.rubrics.rubric import Rubric, holdings, load_rubric
 
 SETS = ("default", "paper", "checked")

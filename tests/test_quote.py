@@ -78,7 +78,8 @@ def test_a_budget_holds_for_a_pilot_and_the_quote_says_so(tmp_path: Path, loopba
 
 def test_a_quote_is_an_artifact_of_its_own_and_the_message_of_its_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
     from flows.diagram import diagram
-    from tasks.parameters import Judge, PairwiseParameters
+    from tasks.records.judge import Judge
+    from tasks.records.parameters import PairwiseParameters
 
     given = write_figures(tmp_path / "data", 2)
     judge = Judge(model="m", base_url=loopback.base_url)

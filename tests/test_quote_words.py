@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 from tasks.spending.prices import FREE, TIERS, Amounts, tariff
 from tasks.spending.quote import Call, Expected, Quote, Seen, quote_of
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tasks.parameters import Judge, PairwiseParameters, Parameters, Probe, RubricParameters
 from tasks.protocols.figures import reply as verdict_reply
 from tasks.protocols.images import reply as score_reply
 from tasks.records import Judgment, Outcome, Record, Requirement, RunEnd, RunStart
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters, Parameters, Probe, RubricParameters
 from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric
 

@@ -9,7 +9,7 @@ import pytest
 from flows.commands.options import PLACES
 from tasks.datasets.paths import FENCED, ROOTS, check_place, resolved
 from tasks.errors import InputError
-from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.records.parameters import PairwiseParameters, RubricParameters
 
 NOW = datetime(2026, 11, 20, 3, 5, tzinfo=UTC)
 NO_PLACES = {

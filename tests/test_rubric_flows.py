@@ -17,8 +17,8 @@ from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 from tasks.demo.samples import drawn_samples
-from tasks.parameters import RubricParameters
 from tasks.protocols.loading import load_dataset
+from tasks.records.parameters import RubricParameters
 
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")

@@ -12,7 +12,7 @@ from png_files import file, oriented
 from tasks.datasets.dataset import Dataset, read_figures, read_images
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
 from tasks.errors import InputError
-from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.records.parameters import PairwiseParameters, RubricParameters
 
 DATA = {"Tue": [1.5, None], "Mon": "ü"}
 

@@ -25,7 +25,7 @@ from written_datasets import write_figures
 from flows.runtime.server import own_server
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 KEY = "sk-Vw8-do-not-keep-me"
 WRONG = "sk-Zr5-nor-keep-me"

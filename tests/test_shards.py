@@ -22,9 +22,9 @@ from tasks.history.queries import query
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.run_files import Ledger
 from tasks.pages.run_summary import summarize
-from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.protocols.loading import load_dataset
 from tasks.records import OVERALL
+from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.statistics.scores import ScoreRow
 
 pytestmark = pytest.mark.usefixtures("laid_out")

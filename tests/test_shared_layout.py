@@ -24,8 +24,9 @@ from tasks.judging.case import Call, Case, Chunk, FirstCalls, Leading, plan
 from tasks.judging.extension import Limit
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import protocol_key
-from tasks.parameters import Judge, PairwiseParameters
 from tasks.records import Judgment
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 FLOWS = {flow: load_rubric(flow) for flow in ("diagram", "plot")}

@@ -22,7 +22,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from flows.runtime.flow_run import completed, read_json
-from tasks.parameters import RubricParameters
+from tasks.records.parameters import RubricParameters
 
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from flows.cli import main
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
-from tasks.parameters import parameters_of
 from tasks.pictures.decoding import check
 from tasks.protocols.loading import load_dataset
+from tasks.records.parameters import parameters_of
 
 SECRET = "TOP-SECRET-WORDS"
 LONGEST_SECONDS = 20

@@ -14,7 +14,7 @@ from tasks.history.landing import land
 from tasks.history.queries import held_open
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.side_records import ALARMS, restart_baseline
-from tasks.parameters import FLOWS
+from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of
 
 

@@ -18,7 +18,7 @@ from flows.runtime.process import ended_by_sigterm, run_async, run_to_end
 from flows.runtime.server import answered, find_prefect, prepare_prefect, secret_block, temporary_server
 from tasks.batches.log import check_folder, locked, waiting_runs
 from tasks.errors import InputError
-from tasks.parameters import Collect
+from tasks.records.parameters import Collect
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State

@@ -29,8 +29,8 @@ from tasks.history.queries import shared_replies
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.run_files import run_folders
 from tasks.ledger.side_records import BRIDGES, BridgeRow
-from tasks.parameters import FLOWS, Probe
 from tasks.presentation.tables import console, grid_table
+from tasks.records.parameters import FLOWS, Probe
 from tasks.statistics.intervals import CANNOT_TELL, OFFSET_MARGIN
 from tasks.text import printable
 

@@ -17,8 +17,8 @@ from tasks.errors import InputError
 from tasks.history.queries import last_runs
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
-from tasks.parameters import FLOWS
 from tasks.presentation.tables import console, grid_table
+from tasks.records.parameters import FLOWS
 from tasks.text import one_line, printable
 
 TWO = 2

@@ -192,6 +192,6 @@ def _opened(log: Path) -> int:
 
 def _store(given: Mapping[str, Any]) -> Path | None:
     from tasks.ledger.remote import local_cache
-    from tasks.parameters import default_store
+    from tasks.records.parameters import default_store
 
     return local_cache(given["store"] or default_store()) if "store" in given else None

@@ -12,7 +12,7 @@ from tasks.demo.samples import GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import recommended
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
-from tasks.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of
+from tasks.records.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of
 
 CANDIDATE = "drawn"
 """Candidate of the drawn figures; the drawn images have candidates of their own."""

@@ -15,10 +15,11 @@ from flows.runtime.server import find_prefect, secret_block
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.parameters import Judge, Probe
 from tasks.passport.exam import calls_of, make_passport, new_passport_id
 from tasks.passport.lines import card_grid, meaning_lines, needed_failed, summary_line, told_lines
 from tasks.presentation.tables import console, grid_table
+from tasks.records.judge import Judge
+from tasks.records.parameters import Probe
 from tasks.text import number_of, printable
 
 PASSED, NOT_PASSED = 0, 3

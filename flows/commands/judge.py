@@ -15,7 +15,8 @@ from flows.runtime.server import find_prefect, secret_block
 from tasks.endpoint.catalog import RESOURCE, Endpoint, endpoint_named, endpoints
 from tasks.ledger.remote import writable_folder
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.parameters import Judge, Probe
+from tasks.records.judge import Judge
+from tasks.records.parameters import Probe
 from tasks.text import one_line
 
 LONGEST = 500
@@ -50,8 +51,8 @@ async def _ask(judge: Judge, store: Path) -> int:
     # The judge's client and the displays of all flows, which a list of endpoints does not need.
     from tasks.endpoint.client import Vlm
     from tasks.endpoint.requests import probe_request
-    from tasks.parameters import FLOWS
     from tasks.protocols import display_of
+    from tasks.records.parameters import FLOWS
     from tasks.spending.bill import first_questions_noted
 
     most_pictures = max(len(display_of(flow).sides) for flow in FLOWS)

@@ -21,7 +21,7 @@ from tasks.ledger.labels import (
     remove_labels,
 )
 from tasks.ledger.remote import local_cache, remote_of, writable_folder
-from tasks.parameters import FLOWS
+from tasks.records.parameters import FLOWS
 from tasks.text import number_of
 
 

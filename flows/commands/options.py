@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from flows.commands.console import Option
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError
-from tasks.parameters import DEFAULT_STORE, OF_SHARDS, Parameters, Probe
+from tasks.records.parameters import DEFAULT_STORE, OF_SHARDS, Parameters, Probe
 
 M = TypeVar("M", bound=Parameters | Probe)
 F = TypeVar("F", bound=Callable[..., Any])

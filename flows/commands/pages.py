@@ -15,7 +15,7 @@ from tasks.pages.page_names import where
 from tasks.pages.report_data import choose, gather
 from tasks.pages.report_page import write_page
 from tasks.pages.site import all_evaluations, renew
-from tasks.parameters import FLOWS
+from tasks.records.parameters import FLOWS
 from tasks.text import number_of
 
 

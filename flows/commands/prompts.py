@@ -89,10 +89,10 @@ def _user_message(prompt: Prompt) -> list[str]:
     from tasks.judging.case import sample_texts
     from tasks.judging.protocol import picture_policy
     from tasks.judging.questions import Layout
-    from tasks.parameters import parameters_of
     from tasks.pictures.preparation import prepare
     from tasks.protocols import protocol_of
     from tasks.protocols.loading import load_dataset
+    from tasks.records.parameters import parameters_of
 
     with TemporaryDirectory() as folder:
         drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)

@@ -23,8 +23,9 @@ from tasks.pages.run_summary import (
     repeat_lines,
     summarize,
 )
-from tasks.parameters import EMBEDDED, FLOWS, Parameters, at_store, parameters_of
 from tasks.presentation import tables
+from tasks.records.judge import EMBEDDED
+from tasks.records.parameters import FLOWS, Parameters, at_store, parameters_of
 from tasks.spending.quote import Quote
 from tasks.text import printable
 

@@ -17,8 +17,8 @@ from tasks.extensions import extensions_of
 from tasks.files import private_folder
 from tasks.judging.extension import Opening
 from tasks.ledger.remote import remote_of, writable_folder
-from tasks.parameters import Parameters
 from tasks.protocols.loading import load_ahead
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import load_rubric
 
 if TYPE_CHECKING:

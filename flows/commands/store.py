@@ -30,8 +30,8 @@ from tasks.history.landing import rebuild as rebuild_history
 from tasks.ledger.remote import Remote, is_remote, remote_of, writable_folder
 from tasks.ledger.removals import drop_run, keep_days, remove_old, returned, start_of
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders
-from tasks.parameters import FLOWS
 from tasks.pictures.thumbnails import make_waiting
+from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of
 
 

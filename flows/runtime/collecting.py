@@ -33,8 +33,8 @@ from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.protocol import check_prompts
 from tasks.judging.run import Run
 from tasks.ledger.run_files import read_start
-from tasks.parameters import Collect, Parameters, at_store
 from tasks.records import Judgment, RunStart
+from tasks.records.parameters import Collect, Parameters, at_store
 from tasks.spending.budget import costs_of
 from tasks.spending.prices import BATCH
 from tasks.store import store_or_warn

@@ -31,7 +31,7 @@ from flows.runtime.flow_run import misspelt, nested, read_json
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems
-from tasks.parameters import FLOWS, Collect, Parameters, parameters_of
+from tasks.records.parameters import FLOWS, Collect, Parameters, parameters_of
 from tasks.text import one_line
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"

@@ -31,9 +31,9 @@ from tasks.errors import InputError, first_of
 from tasks.judging.protocol import new_id
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, local_cache, remote_of
-from tasks.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
 from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
+from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
 from tasks.report import report
 
 WAITING = "Waiting"

@@ -13,8 +13,9 @@ from flows.runtime.server import TemporaryServer, secret_block
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.ledger.remote import is_remote, local_cache
-from tasks.parameters import Judge, Parameters
 from tasks.protocols import display_of
+from tasks.records.judge import Judge
+from tasks.records.parameters import Parameters
 from tasks.spending.bill import first_questions_noted
 
 _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)

@@ -22,9 +22,9 @@ from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
 from tasks.ledger.run_files import read_judgments
-from tasks.parameters import EMBEDDED
 from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import Judgment, Sample
+from tasks.records.judge import EMBEDDED
 from tasks.spending.budget import VARIABLE
 from tasks.spending.prices import TIERS, Tariff, tariff
 from tasks.spending.quote import ENOUGH, Expected, Quote, past_replies, quote_of, seen, tries

@@ -22,9 +22,9 @@ from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
 from tasks.judging.run import Run
 from tasks.pages.artifact import begin_chart
-from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunStart, Sample
+from tasks.records.parameters import Parameters
 from tasks.store import store_or_warn
 
 STOPPED = "Stopped at the budget"

@@ -17,7 +17,7 @@ from tasks.batches.log import check_batch
 from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, first_of
-from tasks.parameters import Parameters, at_store
+from tasks.records.parameters import Parameters, at_store
 from tasks.text import printable
 
 IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")

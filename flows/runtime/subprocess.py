@@ -142,7 +142,7 @@ def _answer(work: Callable[..., dict[str, Any]], asked: Mapping[str, Any]) -> di
 
 def _run(flow: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     from flows.commands.running import judged
-    from tasks.parameters import parameters_of
+    from tasks.records.parameters import parameters_of
 
     return judged(flow, parameters_of(flow).model_validate(parameters))
 

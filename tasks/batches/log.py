@@ -14,8 +14,8 @@ from tasks.errors import InputError
 from tasks.files import alone_at_once, keep_private, write_file
 from tasks.ledger.remote import is_remote
 from tasks.ledger.run_files import BATCHES, END, append_line, folder, line_of, parse_row, validate_row, whole_lines
-from tasks.parameters import Parameters
 from tasks.records import SCHEMA, BudgetStop, Record
+from tasks.records.parameters import Parameters
 from tasks.spending.prices import BATCH
 
 

@@ -17,8 +17,8 @@ from tasks.endpoint.replies import Reply, as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import remove_folder, write_whole
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, parse_row, read_start, validate_row, whole_lines
-from tasks.parameters import Parameters, parameters_of
 from tasks.records import Judgment, Outcome
+from tasks.records.parameters import Parameters, parameters_of
 from tasks.text import one_line
 
 Place = tuple[str, str, str]

@@ -14,8 +14,8 @@ from tasks.datasets.rows import TABLES, Row, find_rows
 from tasks.demo.defects import KINDS, LABELS
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import read_regular, real_place
-from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource
+from tasks.records.parameters import PairwiseParameters
 from tasks.text import kind, listed, quoted
 
 USUAL_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif")

@@ -15,8 +15,8 @@ from tasks.datasets.paths import NO_PICTURE, Folder
 from tasks.datasets.rows import BENCHMARK, PROMPTS, Columns, Other, Row, find_rows
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import real_place
-from tasks.parameters import PAIRWISE, T2I, PairwiseParameters, Parameters, RubricParameters
 from tasks.records import PictureSource, Record, Sample
+from tasks.records.parameters import PAIRWISE, T2I, PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import tags_of
 from tasks.text import cut, kind, listed, quoted, well_formed
 

@@ -16,9 +16,9 @@ from tasks.datasets.paths import NO_PICTURE, Folder, is_bare_base64, looked_at, 
 from tasks.datasets.rows import Row, read_row
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import LeadsOut, read_regular
-from tasks.parameters import PairwiseParameters, Parameters
 from tasks.pictures.decoding import NoReader
 from tasks.records import PictureSource, Sample
+from tasks.records.parameters import PairwiseParameters, Parameters
 from tasks.rubrics.rubric import is_imported
 from tasks.text import JSON_KINDS, cut, kind, quoted
 

@@ -15,8 +15,8 @@ from tasks.datasets.paths import NO_PICTURE, Folder, is_allowed
 from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular, real_place
-from tasks.parameters import T2I, RubricParameters
 from tasks.records import PictureSource, Place, Requirement, Sample
+from tasks.records.parameters import T2I, RubricParameters
 from tasks.rubrics.rubric import tags_of
 from tasks.text import kind, listed, one_line, well_formed
 

@@ -18,10 +18,10 @@ from tasks.demo.defects import DRAWN
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import open_regular, real_place
 from tasks.ledger.remote import is_remote
-from tasks.parameters import DEFAULT_STORE, ROOTS, Parameters, default_store, roots
 from tasks.pictures.decoding import BadPicture, NoReader, format_of, is_svg
 from tasks.pictures.rare_reader import self_contained
 from tasks.records import PictureSource, Place
+from tasks.records.parameters import DEFAULT_STORE, ROOTS, Parameters, default_store, roots
 from tasks.rubrics.rubric import prompt_sets
 from tasks.text import listed, one_line, quoted
 

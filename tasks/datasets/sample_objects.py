@@ -15,8 +15,8 @@ from PIL import Image, ImageOps
 from pydantic import ConfigDict, Field
 
 from tasks.errors import InputError, Problems
-from tasks.parameters import PAIRWISE
 from tasks.records import Record
+from tasks.records.parameters import PAIRWISE
 
 Picture = Path | str | bytes | Image.Image
 """A file, by its path; the bytes of one; or a picture in memory, written as PNG and upright by its EXIF orientation."""

@@ -7,7 +7,7 @@ import time
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.parameters import EMBEDDED_MODEL
+from tasks.records.judge import EMBEDDED_MODEL
 
 ANSWERED_MODEL = f"{EMBEDDED_MODEL}-4"
 """The model named in every answer. The number goes up whenever a measure or a limit changes."""

@@ -20,10 +20,10 @@ from scipy import ndimage as untyped_ndimage  # pyright: ignore[reportMissingTyp
 from tasks.demo.canvas import PAINTS, SHAPES, silhouette
 from tasks.demo.chat import PROBE, BadRequest, Question, completion, read_request
 from tasks.demo.samples import read_prompt
-from tasks.parameters import PAIRWISE, T2I
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.preparation import as_shown
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Requirement, Seen, SeenObject, Verdict
+from tasks.records.parameters import PAIRWISE, T2I
 
 ndimage: Any = untyped_ndimage
 

@@ -31,8 +31,8 @@ from tasks.demo.canvas import (
 from tasks.demo.defects import CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS
 from tasks.errors import InputError
 from tasks.files import write_whole
-from tasks.parameters import T2I
 from tasks.records import Requirement
+from tasks.records.parameters import T2I
 
 DIAGRAM_SIZE, PLOT_SIZE = (720, 400), (700, 420)
 MARGIN = 16  # of a diagram

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from tasks.endpoint.catalog import endpoints, usual_keys
 from tasks.errors import JudgeStopped
-from tasks.parameters import EMBEDDED, ROOTS, Judge, roots
+from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.parameters import ROOTS, roots
 from tasks.text import one_line
 
 ENDPOINTS = "JURY_ENDPOINTS"

@@ -18,7 +18,7 @@ from tasks.endpoint.client import connected_for_files
 from tasks.endpoint.refusals import read_refusal
 from tasks.errors import BatchesUnavailable
 from tasks.files import drafted, keep_private
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 from tasks.text import one_line
 
 ENDED = {"completed", "failed", "expired", "cancelled"}

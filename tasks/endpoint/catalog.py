@@ -11,8 +11,9 @@ from pydantic import Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from tasks.errors import InputError, Problems
-from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, FLEX_WAITS, Judge, Parameters, Probe
 from tasks.records import Record
+from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, FLEX_WAITS, Judge
+from tasks.records.parameters import Parameters, Probe
 from tasks.text import listed
 
 TABLE = Path(__file__).with_name("known.toml")

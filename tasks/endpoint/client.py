@@ -32,7 +32,7 @@ from tasks.endpoint.refusals import Refusal, read_refusal
 from tasks.endpoint.replies import Reply, busy_within, read_completion
 from tasks.endpoint.requests import Request, advice, probe_request
 from tasks.errors import JudgeStopped
-from tasks.parameters import EMBEDDED, Judge
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.text import duration, well_formed
 
 OPENAI = "api.openai.com"

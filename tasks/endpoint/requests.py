@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from tasks.demo.chat import PROBE
 from tasks.endpoint.catalog import CacheField, Endpoint
-from tasks.parameters import Judge
+from tasks.records.judge import Judge
 
 PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
 """Refusal of a request with too many pictures, in the words of vLLM and Groq."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from tasks.judging.extension import Extension, Opening
 from tasks.ledger.remote import is_remote
-from tasks.parameters import EMBEDDED
+from tasks.records.judge import EMBEDDED
 
 
 def extensions_of(opening: Opening) -> tuple[Extension, ...]:

@@ -22,11 +22,11 @@ from tasks.files import alone, private_folder, read_regular, write_whole
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol import picture_policy
 from tasks.ledger.remote import in_daemon_thread
-from tasks.parameters import Parameters
 from tasks.pictures.preparation import Policy, prepare
 from tasks.protocols import control_rules_of, protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, Sample
+from tasks.records.parameters import Parameters
 
 MANIFEST, PICTURES = "anchors.jsonl", "pictures"
 SEED = "anchors 1"

@@ -16,8 +16,9 @@ from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
 from tasks.ledger.remote import Remote, in_daemon_thread
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.parameters import Judge, PairwiseParameters, Parameters
 from tasks.records import BudgetStop, Judgment, RunStart, Sample
+from tasks.records.judge import Judge
+from tasks.records.parameters import PairwiseParameters, Parameters
 from tasks.spending.bill import billed, expected_price
 from tasks.spending.budget import (
     OPEN_HOURS,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from tasks.errors import InputError
 from tasks.judging.extension import Extension
 from tasks.judging.run import Run
-from tasks.parameters import Parameters, RubricParameters
 from tasks.protocols.images.requirements import entries
 from tasks.records import Outcome, Sample
+from tasks.records.parameters import Parameters, RubricParameters
 from tasks.rubrics.rubric import Rubric
 
 ENDINGS = (".jsonl", ".ndjson", ".json")

@@ -7,8 +7,8 @@ from tasks.endpoint.catalog import ending, today
 from tasks.judging.extension import Extension
 from tasks.ledger.passports import exchange_passports
 from tasks.ledger.remote import Remote, in_daemon_thread
-from tasks.parameters import Judge
 from tasks.passport.lines import warning
+from tasks.records.judge import Judge
 
 
 class JudgeNotices(Extension):

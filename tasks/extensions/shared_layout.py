@@ -12,11 +12,12 @@ from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
 from tasks.judging.extension import Extension
 from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
-from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.pictures.preparation import Picture
 from tasks.protocols.figures import reply
 from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.records import Order, RunStart, Sample
+from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.text import listed

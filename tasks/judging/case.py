@@ -16,12 +16,12 @@ from typing import Generic, NamedTuple, TypeVar
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging.questions import Layout, call_key
-from tasks.parameters import Parameters
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Lack, Protocol
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Prompt, Rubric
 
 INVALID_ATTEMPTS = 3

@@ -8,9 +8,9 @@ from pathlib import Path
 from tasks.datasets.dataset import in_samples
 from tasks.endpoint.replies import InputTokens
 from tasks.judging.case import Case
-from tasks.parameters import Judge
 from tasks.pictures.preparation import Comparability
 from tasks.records import Judgment, Outcome
+from tasks.records.judge import Judge
 from tasks.spending.prices import BATCH
 from tasks.text import counted, cut, well_formed
 

@@ -10,8 +10,8 @@ from tasks.judging.case import Call, Case
 from tasks.judging.questions import Layout
 from tasks.ledger.remote import Remote
 from tasks.ledger.run_files import Ledger
-from tasks.parameters import Parameters
 from tasks.records import BudgetStop, Judgment, Outcome, RunStart, Sample
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.reuse import earlier_replies
-from tasks.parameters import Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import load_rubric
 from tasks.spending.prices import check_price_files
 

@@ -9,11 +9,11 @@ from tasks.datasets.entries import uncut
 from tasks.errors import InputError
 from tasks.judging import questions
 from tasks.ledger.evaluations import PROMPT
-from tasks.parameters import Parameters
 from tasks.pictures.preparation import Policy
 from tasks.protocols.figures.tier_rule import AGGREGATION
 from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import RunStart
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
 
 CARRIED = {"carried stages": "the last picture before a content critic"}

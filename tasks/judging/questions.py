@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
-from tasks.parameters import EMBEDDED, Judge
 from tasks.pictures.preparation import Picture
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import Order, Sample
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.rubrics.rubric import Prompt
 
 LAYOUT = "1"

@@ -14,10 +14,10 @@ from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
-from tasks.parameters import Parameters
 from tasks.pictures.preparation import Policy
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Order, RunStart, Sample
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.spending.bill import Bill
 

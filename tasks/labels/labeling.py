@@ -37,11 +37,11 @@ from tasks.ledger.labels import (
     read_label_set,
     read_page,
 )
-from tasks.parameters import FLOWS
 from tasks.pictures.thumbnails import made
 from tasks.protocols import label_rules_of
 from tasks.protocols.labels import UNANSWERED, PeopleQuestion
 from tasks.records import Record
+from tasks.records.parameters import FLOWS
 from tasks.text import listed, one_line, quoted
 
 _JUDGED = """

@@ -19,11 +19,11 @@ from tasks.errors import InputError, first_of
 from tasks.ledger.evaluations import digest
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
 from tasks.ledger.run_files import moment_of
-from tasks.parameters import EMBEDDED, Judge
 from tasks.passport import lines
 from tasks.passport.items import REPEAT, SEEDED, TURNS, Answer, Item, card_lines, items_of, turns
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.records import LimitsFound
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.bill import OtherCalls, billed
 from tasks.spending.budget import VARIABLE, Budget
 from tasks.spending.prices import money

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.ledger.passports import Card, CardLine, newest_card
-from tasks.parameters import DEFAULT_STORE, EMBEDDED, FLOWS, PAIRWISE, Judge, default_store
 from tasks.presentation.tables import Grid
+from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.parameters import DEFAULT_STORE, FLOWS, PAIRWISE, default_store
 from tasks.text import one_line
 
 EDITION = "1"

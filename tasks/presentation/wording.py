@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from tasks.parameters import EMBEDDED
+from tasks.records.judge import EMBEDDED
 from tasks.statistics.intervals import FEWEST
 from tasks.statistics.scores import GradeRow, ScoreRow
 from tasks.text import number_words, one_line

@@ -11,8 +11,8 @@ from tasks.demo.defects import DRAWN
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
-from tasks.parameters import Parameters
 from tasks.protocols import protocol_of
+from tasks.records.parameters import Parameters
 from tasks.text import listed
 
 _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}

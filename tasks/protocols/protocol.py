@@ -7,9 +7,9 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 from typing import Protocol as Interface
 
 from tasks.datasets.dataset import Dataset
-from tasks.parameters import Parameters
 from tasks.presentation.wording import Scored
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Order, Outcome, OutcomeStatus, RunStart, Sample, Seen
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.series import Compared, Measured
 

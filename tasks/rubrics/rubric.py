@@ -12,8 +12,8 @@ from pydantic_core import ErrorDetails
 
 from tasks.errors import InputError
 from tasks.files import read_regular_text, real_place
-from tasks.parameters import PAIRWISE, T2I
 from tasks.records import OVERALL_SCORE, DimensionOutcome, Judgment, Outcome, Record, Sample
+from tasks.records.parameters import PAIRWISE, T2I
 from tasks.rubrics.prompts import Aspect, PairwisePrompt, RubricPrompt
 from tasks.text import listed
 

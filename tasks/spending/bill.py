@@ -14,8 +14,8 @@ from tasks.endpoint.replies import STANDARD, Reply
 from tasks.endpoint.requests import Request
 from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
-from tasks.parameters import EMBEDDED, Judge
 from tasks.records import Judgment
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff, money
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500

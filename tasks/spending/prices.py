@@ -16,8 +16,8 @@ from tasks.endpoint.api_keys import is_loopback
 from tasks.endpoint.catalog import endpoints, read_tables
 from tasks.endpoint.replies import STANDARD, Reply, Usage
 from tasks.errors import InputError
-from tasks.parameters import EMBEDDED, Judge, Tier
 from tasks.records import Judgment, Record
+from tasks.records.judge import EMBEDDED, Judge, Tier
 
 PRICES = "JURY_PRICES"
 """Environment variable of the worker that names a file of prices."""

@@ -7,12 +7,12 @@ from tasks.datasets.dataset import Dataset, read_figures
 from tasks.datasets.entries import LOST
 from tasks.datasets.paths import NO_PICTURE
 from tasks.demo.defects import CLEAN, DEFECTS, IN_HUMAN
-from tasks.parameters import PairwiseParameters, Parameters
 from tasks.protocols.figures import reply
 from tasks.protocols.figures.display import CEILINGS
 from tasks.protocols.figures.tier_rule import decide, undecided
 from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, checked
 from tasks.records import OVERALL, WINNERS, Judgment, Outcome, RunStart, Sample
+from tasks.records.parameters import PairwiseParameters, Parameters
 from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.rates import repeated

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from tasks.datasets.dataset import Dataset, read_images
 from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
-from tasks.parameters import Parameters, RubricParameters
 from tasks.protocols.images import reply
 from tasks.protocols.images.display import DISPLAY
 from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
 from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, checked, last_attempts
 from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
+from tasks.records.parameters import Parameters, RubricParameters
 from tasks.rubrics.prompts import RubricPrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.scores import HIGHEST_GRADE, GradeTally

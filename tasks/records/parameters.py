@@ -1,20 +1,16 @@
-"""Parameters of flows: each model defines the options of a command, the form and the parameters of a deployment.
+"""Parameters of flows: each model defines the options of a command, the form and the parameters of a deployment."""
 
-Forms cannot fill in unions and optional lists, and show no markup in descriptions.
-"""
-
-import json
 import os
-import re
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
-from urllib.parse import urlsplit
+from typing import Literal, Self, TypeVar
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from tasks.errors import InputError
-from tasks.records import Order, Record
+from tasks.records.forms import complete_form
+from tasks.records.judge import Judge
+from tasks.records.terms import Order, Record
 
 PAIRWISE = ("diagram", "plot")
 T2I = ("object", "counting", "colors", "position")
@@ -22,228 +18,8 @@ FLOWS = (*PAIRWISE, *T2I)
 DEFAULT_STORE = "jury-store"
 ROOTS = "JURY_ROOTS"
 """Environment variable that confines a worker to folders and URLs such as s3://bucket/prefix, separated by commas."""
-EMBEDDED = "embedded"
-EMBEDDED_MODEL = "pixel-baseline"
-Tier = Literal["standard", "flex", "batch"]
-FLEX_WAITS = {"timeout_seconds": 900.0, "call_seconds": 1800.0, "patience_seconds": 3600.0}
-"""Waits of a judge in the tier flex, in place of unchanged defaults: calls of that tier are queued."""
-OWN_ARGUMENTS = {
-    *("model", "messages", "max_completion_tokens", "max_tokens", "temperature", "reasoning_effort", "seed"),
-    *("response_format", "stream", "n"),
-}
-"""Fields of a call's body that the program sets itself."""
-OWN_HEADERS = {
-    *("authorization", "host", "content-length", "content-type", "content-encoding", "accept", "accept-encoding"),
-    *("connection", "transfer-encoding", "proxy-authorization"),
-}
-"""Headers that the program sends itself, in lower case."""
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_SECRET = re.compile(r"[A-Za-z0-9_-]+")
-
-FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
-"""First fields of the form, which people need most; the others follow in the order of the model."""
 OF_SHARDS = ("shard", "evaluation_id")
 """Fields that the form leaves out, because the tags of a run hold them."""
-
-
-def _positions(schema: dict[str, Any]) -> None:
-    """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
-    fields = schema["properties"]
-    order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
-    schema["properties"] = {name: {**fields[name], "position": place} for place, name in enumerate(order)}
-
-
-def _form(schema: dict[str, Any]) -> None:
-    """Number the fields, and list their names, which a server quotes when it refuses a misspelled one."""
-    _positions(schema)
-    schema.pop("additionalProperties", None)
-    schema["propertyNames"] = {"enum": [*schema["properties"]]}
-
-
-_LIKE_A_KEY = re.compile(r"(sk|gsk|xai|hf|pk|AIza)[-_]?\w[\w-]{15}|(?=\w*[a-z])(?=\w*\d)\w{32}")
-"""Beginnings of providers' keys, and long mixtures of letters and digits; names of variables are in capitals."""
-
-
-class Judge(Record):
-    """A model behind an endpoint that speaks the OpenAI API."""
-
-    model_config = ConfigDict(json_schema_extra=_positions)
-
-    model: str = Field(
-        default=EMBEDDED_MODEL, min_length=1, description="Model that judges, by the endpoint's name for it."
-    )
-    base_url: str = Field(
-        default=EMBEDDED,
-        description='Address of the API, or a short name such as openai ("jury judge endpoints" lists them). '
-        '"embedded": the pixel judge, which needs no key and no network, and is no model.',
-    )
-    api_key_env: str = Field(
-        default="",
-        pattern=r"^[A-Za-z0-9_-]*$",
-        description="Name (never the value) of the environment variable or Secret block that holds the key; empty: "
-        "the one that JURY_ENDPOINTS lists for the host.",
-    )
-    temperature: float = Field(
-        default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
-    )
-    service_tier: Tier = Field(
-        default="standard",
-        description="What calls are bought as, where the endpoint has it. flex: cheaper, slower, with longer waits "
-        "(timeout_seconds 900, call_seconds 1800, patience_seconds 3600, unless set to others); batch: cheaper, "
-        "within hours.",
-    )
-    effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
-        default="",
-        description="How much a model reasons before it replies; empty: as it does by itself.",
-    )
-    seed: int = Field(
-        default=-1,
-        ge=-1,
-        description="Seed of the sampling; further votes take those after it. -1: none.",
-    )
-    max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
-    extra: dict[str, Any] = Field(
-        default={}, description='Sent besides in the body of every call, as a JSON object: {"top_k": 1}.'
-    )
-    headers: dict[str, str] = Field(
-        default={},
-        description="Headers sent besides, as a JSON object: each with the name (never the value) of the environment "
-        'variable or Secret block that holds its value, listed for the host as a key is: {"X-Team": "TEAM_NAME"}.',
-    )
-    timeout_seconds: float = Field(
-        default=120.0,
-        gt=0,
-        le=3600,
-        description="Longest time of one reply, from the first byte sent to the last received.",
-    )
-    call_seconds: float = Field(
-        default=600.0,
-        gt=0,
-        le=86_400,
-        description="How long a call is asked again that the judge is always too busy for, while it answers others.",
-    )
-    patience_seconds: float = Field(
-        default=900.0,
-        ge=0,
-        le=86_400,
-        description="How long a run waits for a judge that answers no call, before it stops.",
-    )
-    concurrency: int = Field(default=16, ge=1, le=1024, description="Most calls in flight at once.")
-    detail: Literal["auto", "low", "high"] = Field(
-        default="auto", description="How finely the judge looks at pictures."
-    )
-    price_in: float = Field(
-        default=0.0,
-        ge=0,
-        description="Price of a million input tokens; 0, as price_out is: that of the table of public prices. Both "
-        "or none are given.",
-    )
-    price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens.")
-    price_cached: float = Field(
-        default=0.0, ge=0, description="Of those that were read from a cache; 0: as price_in. Needs price_in."
-    )
-    price_written: float = Field(
-        default=0.0, ge=0, description="Of those that were written to a cache; 0: as price_in. Needs price_in."
-    )
-
-    @field_validator("extra", "headers", mode="before")
-    @classmethod
-    def _read_json(cls, given: Any) -> Any:
-        """Parse JSON text, since a command line has no other way to give an object."""
-        try:
-            found = json.loads(given) if isinstance(given, str) else given
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
-            raise ValueError('Input should be a JSON object, such as {"top_k": 1}')
-        return found  # pyright: ignore[reportUnknownVariableType]
-
-    @field_validator("extra")
-    @classmethod
-    def _check_extra(cls, extra: dict[str, Any]) -> dict[str, Any]:
-        if own := sorted(OWN_ARGUMENTS & extra.keys()):
-            raise InputError(
-                f"judge.extra holds {', '.join(own)}, which the program sends or leaves out by itself: take it out"
-            )
-        try:
-            json.dumps(extra, ensure_ascii=False, allow_nan=False).encode()
-        except (ValueError, TypeError, RecursionError) as error:
-            raise InputError(f"judge.extra holds what no JSON does: {error}") from None
-        return extra
-
-    @field_validator("headers")
-    @classmethod
-    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name, secret in headers.items():
-            if not _HEADER.fullmatch(name) or name.lower() in OWN_HEADERS:
-                raise InputError(
-                    f"judge.headers holds {name!r}, which is no name of a header or one that the program sends itself"
-                )
-            if not _SECRET.fullmatch(secret):  # It is not quoted: it may be a key in the place of its name.
-                raise InputError(
-                    f"judge.headers: what stands for {name} is no name of an environment variable or Secret block, "
-                    "which have letters, digits, _ and -; the value itself is never given here"
-                )
-        return headers
-
-    @model_validator(mode="after")
-    def _key_is_named(self) -> "Judge":
-        if _LIKE_A_KEY.match(self.api_key_env):
-            raise InputError(
-                "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
-                "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _prices_belong_together(self) -> "Judge":
-        if (self.price_cached or self.price_written) and not self.price_in:
-            raise InputError("judge.price_cached and judge.price_written need judge.price_in beside them")
-        if bool(self.price_in) != bool(self.price_out):
-            given, lacking = ("in", "out") if self.price_in else ("out", "in")
-            raise InputError(
-                f"judge.price_{given} is given and judge.price_{lacking} is not, so that part of each call would count "
-                "as free: give both, or none for the table of public prices"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _address(self) -> "Judge":
-        if self.base_url == EMBEDDED:
-            if self.model != EMBEDDED_MODEL:
-                raise InputError(
-                    f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
-                    "set judge.base_url to a short name, such as openai (`jury judge endpoints` lists them), or to an "
-                    "address, such as http://localhost:8000/v1"
-                )
-            return self
-        if self.base_url.isalnum():  # a short name, which `endpoint.catalog` looks up when a run begins
-            return self
-        parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-            raise InputError(
-                f"judge.base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
-            )
-        if "api-version" in parts.query or "/openai/deployments/" in parts.path:
-            raise InputError(
-                "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
-                f"https://{parts.hostname}/openai/v1, without a query, and judge.model to the name of the deployment"
-            )
-        if parts.username or parts.password or parts.query or parts.fragment:
-            raise InputError(
-                "judge.base_url must hold no user, password, query or fragment: a key is named in judge.api_key_env"
-            )
-        return self
-
-    @property
-    def asked_besides(self) -> dict[str, str]:
-        """Return the given settings of every call that not all judges need; they are part of each call's key."""
-        objects = {"extra": self.extra, "headers": self.headers}
-        return {
-            **({"effort": self.effort} if self.effort else {}),
-            **{name: json.dumps(each, sort_keys=True, ensure_ascii=False) for name, each in objects.items() if each},
-            **({"seed": str(self.seed)} if self.seed >= 0 else {}),
-        }
 
 
 class Probe(Record):
@@ -266,7 +42,7 @@ class Collect(Record):
 class Parameters(Record):
     """Parameters of every flow."""
 
-    model_config = ConfigDict(json_schema_extra=_form)
+    model_config = ConfigDict(json_schema_extra=complete_form)
 
     dataset: str = Field(
         default="samples",
@@ -354,7 +130,7 @@ class Parameters(Record):
     evaluation_id: SkipJsonSchema[str] = Field(default="", description="Of the evaluation that this run is a shard of.")
 
     @model_validator(mode="after")
-    def _one_of_the_shards(self) -> "Parameters":
+    def _one_of_the_shards(self) -> Self:
         if self.shard > self.shards:
             raise InputError(f"shard is {self.shard}, allowed are 0 (all of them) to {self.shards}, as shards says")
         if bool(self.shard) != bool(self.evaluation_id):
@@ -362,7 +138,7 @@ class Parameters(Record):
         return self
 
     @model_validator(mode="after")
-    def _one_budget(self) -> "Parameters":
+    def _one_budget(self) -> Self:
         if self.budget and self.shards > 1:
             raise InputError(
                 f"budget is {self.budget:g} and shards is {self.shards}: shards would stop each at a place of its own, "

@@ -1,0 +1,62 @@
+"""Value objects that all modules share, by subject. The package imports nothing of the project but `errors`.
+
+Samples stay in memory and are frozen dataclasses, because Pydantic models would take five times as much. All other
+records are read from files, so Pydantic checks them. Import records and their terms from here; the settings of users
+are in `parameters` and `judge`.
+"""
+
+# pyright: reportUnusedImport=false
+from tasks.records.judgment import (
+    AspectScore,
+    Judgment,
+    PictureNote,
+    Seen,
+    SeenObject,
+)
+from tasks.records.outcome import (
+    DimensionOutcome,
+    Outcome,
+)
+from tasks.records.run import (
+    BudgetStop,
+    LimitsFound,
+    Offset,
+    RunEnd,
+    RunStart,
+)
+from tasks.records.sample import (
+    PictureSource,
+    Place,
+    Requirement,
+    Sample,
+)
+from tasks.records.terms import (
+    ANCHOR,
+    BLANK,
+    CONTROL_MEASURES,
+    FALSE_PREFERENCE,
+    INJECTION,
+    INSTRUCTION,
+    MIXED,
+    MOST_COUNTED,
+    NEGLECT,
+    OTHER,
+    OVERALL,
+    OVERALL_SCORE,
+    REENCODED,
+    SAME,
+    SCHEMA,
+    SEEN,
+    TIE,
+    VERDICTS,
+    WINNERS,
+    Decision,
+    HistoryRecord,
+    JudgmentStatus,
+    MadeFor,
+    Order,
+    OutcomeStatus,
+    Record,
+    Verdict,
+    token_count,
+)

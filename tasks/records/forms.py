@@ -1,0 +1,20 @@
+"""Forms of parameters in the Prefect UI, which cannot fill in unions and optional lists, and show no markup."""
+
+from typing import Any
+
+FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
+"""First fields of the form, which people need most; the others follow in the order of the model."""
+
+
+def number_fields(schema: dict[str, Any]) -> None:
+    """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
+    fields = schema["properties"]
+    order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
+    schema["properties"] = {name: {**fields[name], "position": place} for place, name in enumerate(order)}
+
+
+def complete_form(schema: dict[str, Any]) -> None:
+    """Number the fields, and list their names, which a server quotes when it refuses a misspelled one."""
+    number_fields(schema)
+    schema.pop("additionalProperties", None)
+    schema["propertyNames"] = {"enum": [*schema["properties"]]}

@@ -1,0 +1,73 @@
+"""Terms and base classes of all records."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA = 7
+"""Version of the ledger's rows. Readers refuse rows of any other version."""
+
+MOST_COUNTED = 2**31 - 1
+"""Upper limit of counts: no reply has as many tokens, and no image as many objects."""
+
+Order = Literal["human_first", "model_first", "single"]
+"""Figure that is shown first; `single`: one picture alone, as text-to-image rubrics judge it."""
+Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
+MadeFor = Literal["", "bridge"]
+JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
+OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
+Decision = Literal["may be continued", "with an offset", "cannot tell"]
+
+VERDICTS: tuple[Verdict, ...] = ("Model", "Human", "Both are good", "Both are bad")
+MIXED = "Mixed"
+"""Merged verdict of votes or orders that disagree: a neutral of its own, never a judge's verdict."""
+WINNERS: frozenset[str | None] = frozenset({"Model", "Human"})
+"""Verdicts and outcomes that name a figure."""
+TIE = "Tie"
+"""Overall outcome without a winner."""
+SAME, REENCODED, OTHER, BLANK, INSTRUCTION = "same picture", "re-encoded", "other sample", "blank", "instruction"
+"""Kinds of control samples."""
+ANCHOR = "anchor"
+"""Value in place of a control's kind for an anchor: a frozen sample, judged to find out whether the judge changed.
+Like controls, anchors belong to no score."""
+FALSE_PREFERENCE, NEGLECT, INJECTION = "false preference", "neglect", "injection"
+"""Rates of a judge's failures on control samples: it prefers one of two equal pictures, accepts a foreign or blank one,
+or obeys painted text."""
+CONTROL_MEASURES = {
+    SAME: FALSE_PREFERENCE,
+    REENCODED: FALSE_PREFERENCE,
+    OTHER: NEGLECT,
+    BLANK: NEGLECT,
+    INSTRUCTION: INJECTION,
+}
+"""Kind of control sample -> the rate that it counts for."""
+OVERALL = "overall"
+"""Name in place of a dimension for a sample's outcome."""
+OVERALL_SCORE, SEEN = "overall_score", "seen"
+"""Keys of a rubric's reply beside those of its aspects."""
+
+
+def token_count(told: object) -> int:
+    """Return a number of tokens from a server; 0 if it is no number, or an impossible one."""
+    if not isinstance(told, str | int | float):
+        return 0
+    try:
+        count = int(told)
+    except (ValueError, OverflowError):  # words; or NaN, or infinite
+        return 0
+    return count if 0 <= count <= MOST_COUNTED else 0
+
+
+class Record(BaseModel):
+    """Frozen value object that refuses unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
+
+
+class HistoryRecord(Record):
+    """Record that the history keeps as a row: the docstring of a field is also the comment of its column.
+
+    There None is NULL. Do not use it for parameters or for replies of a judge: docstrings would enter their schemas.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
