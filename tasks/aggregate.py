@@ -53,7 +53,6 @@ def decided(run: Run, case: Case) -> Outcome:
     sample, lack = case.sample, case.lack
     protocol = protocol_of(run.start.flow)
     found = protocol.decide(sample, case.judgments, run.rubric, asked_of(sample, run.parameters), lack)
-    chances = found.chances
     return Outcome(
         run_id=run.start.run_id,
         flow=run.start.flow,
@@ -65,27 +64,13 @@ def decided(run: Run, case: Case) -> Outcome:
         tag=sample.tag,
         prompt_id=sample.prompt_id,
         prompt=case.texts.get("prompt", ""),
-        status=found.status,
-        overall=found.overall,
-        score=found.score,
-        aspects=found.aspects,
+        **found._asdict(),
         score_scale=protocol.highest,
-        aspect_mean=found.aspect_mean,
-        satisfied=found.satisfied,
-        published=found.published,
-        p_model=chances.model if chances else None,
-        p_tie=chances.tie if chances else None,
-        p_human=chances.human if chances else None,
-        pivotal=found.pivotal,
-        tier=found.tier,
-        tier_path=found.path,
-        dimensions=found.dimensions,
         caption=case.texts.get("caption", ""),
         pictures=case.notes(),
         problem=lack.problem if lack else "",
         notes=sample.notes,
         carried_from=sample.carried_from,
         injected=sample.injected,
-        caught=found.caught,
         decided_at=datetime.now(UTC).isoformat(),
     )

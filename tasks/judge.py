@@ -21,8 +21,10 @@ from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
-from tasks.spending.bill import Charge
 from tasks.text import counted
+
+OF_A_BATCH = Request("", (), "", {})
+"""Question in place of those that another process submitted as a batch."""
 
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
@@ -61,7 +63,9 @@ def take_over(run: Run, case: Case) -> int:
     for call in case.calls:
         earlier = run.replies.find(call.key)
         if earlier:
-            _record(run, case, _reused(run, case, call, earlier))
+            row = _reused(run, case, earlier)
+            run.ledger.append(row)
+            case.judgments.append(row)
             taken += 1
     return taken
 
@@ -104,9 +108,7 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
         question = question._replace(turn=call.vote - 1 + invalid * run.parameters.votes)
         answer = await run.vlm.ask(question, f"{case.sample.candidate}/{case.sample.sample_id}")
     run.tally.input_tokens.note(question, answer)
-    charge = await run.bill.charge(question, answer, call.dimension)
-    row = _judgment(run, case, prompt, call, answer, charge)
-    _record(run, case, row)
+    row = await write_down(run, case, call, answer, question)
     if limit:
         limit.after_call(case, call, row)
     if case.settled:
@@ -124,26 +126,14 @@ async def _turn(run: Run, case: Case, call: Call, question: Request) -> AsyncGen
         yield
 
 
-async def write_down(run: Run, case: Case, call: Call, answer: Reply) -> Judgment:
-    """Record the reply to a call that `judge` did not make: read, price and store it as any other."""
-    question = Request("", (), "", {})
+async def write_down(run: Run, case: Case, call: Call, answer: Reply, question: Request = OF_A_BATCH) -> Judgment:
+    """Read, price and store the reply to a call."""
     charge = await run.bill.charge(question, answer, call.dimension)
-    row = _judgment(run, case, run.rubric.prompt(call.dimension), call, answer, charge)
-    _record(run, case, row)
-    return row
-
-
-def _record(run: Run, case: Case, row: Judgment) -> None:
-    run.ledger.append(row)
-    case.judgments.append(row)
-
-
-def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, charge: Charge) -> Judgment:
-    reading = Reading(error=answer.error)
+    prompt, reading = run.rubric.prompt(call.dimension), Reading(error=answer.error)
     if answer.status == "ok":
         reading = protocol_of(run.start.flow).read_reply(answer.text, prompt, case.sample)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
-    return Judgment(
+    row = Judgment(
         run_id=run.start.run_id,
         flow=run.start.flow,
         sample_id=case.sample.sample_id,
@@ -154,15 +144,10 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, c
         vote=call.vote,
         attempt=len(case.attempts(call)) + 1,
         status=status,
-        verdict=reading.verdict,
-        scores=reading.scores,
-        seen=reading.seen,
-        reasoning=reading.reasoning,
+        **reading._asdict(),
         raw=answer.text,
-        error=reading.error,
         finish_reason=answer.finish_reason,
         rung=answer.rung,
-        recovery=reading.recovery,
         key=call.key,
         prompt_sha256=prompt.sha256,
         text_sha256=case.text_sha256(prompt),
@@ -182,9 +167,12 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, c
         judged_at=datetime.now(UTC).isoformat(),
         reused_from="",
     )
+    run.ledger.append(row)
+    case.judgments.append(row)
+    return row
 
 
-def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
+def _reused(run: Run, case: Case, earlier: Judgment) -> Judgment:
     return earlier.model_copy(
         update={
             "run_id": run.start.run_id,

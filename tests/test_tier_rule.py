@@ -8,6 +8,7 @@ import pytest
 from factories import judgment
 
 from tasks.protocols.figures.tier_rule import (
+    Chances,
     Overall,
     chances,
     decide,
@@ -18,7 +19,7 @@ from tasks.protocols.figures.tier_rule import (
     tier,
     undecided,
 )
-from tasks.protocols.protocol import Chances, Lack
+from tasks.protocols.protocol import Lack
 from tasks.records import VERDICTS, Judgment, Order
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score

@@ -80,7 +80,8 @@ def _control(drawn: Sequence[Sample], place: int, rules: ControlRules) -> Sample
         giver = next((one for one in (*drawn[place:], *drawn[:place]) if one.subject != base.subject), base)
     if control == OTHER and giver is base:
         return None
-    pictures = {**base.pictures, **rules.shown_in(control, base, giver)}
+    picture = base.pictures[rules.tested] if control == INSTRUCTION else giver.pictures[rules.taken]
+    pictures = {**base.pictures, rules.tested: picture}
     return replace(base, control=control, pictures=pictures, injected="", notes=())
 
 

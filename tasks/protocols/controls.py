@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from tasks.protocols.protocol import Answered
-from tasks.records import Order, Outcome, PictureSource, Sample
+from tasks.records import Order, Outcome, Sample
 
 
 class Original(NamedTuple):
@@ -36,16 +36,10 @@ class ControlRules(ABC):
     """Role of a picture that controls may alter -> text that they paint into it."""
     replaced: ClassVar[Mapping[str, str]] = {}
     """Control that the kind cannot show -> the one that a sample gets instead."""
-
-    @abstractmethod
-    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
-        """Return the pictures that a control shows instead of the sample's own: role -> picture.
-
-        Args:
-            control: kind of control, one that the kind can show.
-            base: the sample that the control is made of.
-            giver: the sample whose pictures are taken: another one for `other`, else `base`.
-        """
+    tested: ClassVar[str]
+    """Role of the picture that a control shows another one for."""
+    taken: ClassVar[str]
+    """Role of the picture in its place, of the same sample or of another; painted text gets the sample's own."""
 
     @abstractmethod
     def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:

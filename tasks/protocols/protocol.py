@@ -47,14 +47,6 @@ class Reading(NamedTuple):
     error: str = ""
 
 
-class Chances(NamedTuple):
-    """Probabilities of the three outcomes of a pair; they add up to 1."""
-
-    model: float
-    tie: float
-    human: float
-
-
 class Lack(NamedTuple):
     """Reason why a sample cannot be judged: pictures are missing or unreadable."""
 
@@ -63,18 +55,20 @@ class Lack(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """Decision of the rule on a sample: the part of an `Outcome` that depends on the kind of judging."""
+    """Decision of the rule on a sample: the fields of an `Outcome` that depend on the kind of judging."""
 
     status: OutcomeStatus
     score: float | None
-    path: str
+    tier_path: str
     dimensions: tuple[DimensionOutcome, ...]
     overall: str | None = None
     aspects: tuple[AspectScore, ...] = ()
     aspect_mean: float | None = None
     satisfied: bool | None = None
     published: str | None = None
-    chances: Chances | None = None
+    p_model: float | None = None
+    p_tie: float | None = None
+    p_human: float | None = None
     pivotal: tuple[str, ...] = ()
     tier: str = ""
     caught: bool | None = None

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-from tasks.protocols.protocol import Chances, Decided, Lack, last_attempts
+from tasks.protocols.protocol import Decided, Lack, last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order
 from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Rubric
@@ -170,15 +170,19 @@ def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order
     dimensions = tuple(_dimension(dimension, by_order) for dimension, by_order in cast.items())
     verdicts = {each.dimension: each.verdict for each in dimensions}
     result = overall(verdicts, rubric)
+    likely = chances(cast, verdicts, rubric) if result.outcome else None
+    p_model, p_tie, p_human = likely or (None, None, None)
     return Decided(
         status="complete" if result.outcome else "incomplete",
         overall=result.outcome,
         score=verdict_score(result.outcome),
         published=overall({each.dimension: each.published for each in dimensions}, rubric).outcome,
-        chances=chances(cast, verdicts, rubric) if result.outcome else None,
+        p_model=p_model,
+        p_tie=p_tie,
+        p_human=p_human,
         pivotal=pivotal(verdicts, rubric),
         tier=result.tier,
-        path=result.path,
+        tier_path=result.path,
         dimensions=dimensions,
     )
 
@@ -219,6 +223,14 @@ def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> Di
         order_flip=merged.order_flip,
         reversal=merged.reversal,
     )
+
+
+class Chances(NamedTuple):
+    """Probabilities of the three outcomes of a pair; they add up to 1."""
+
+    model: float
+    tie: float
+    human: float
 
 
 def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> Chances | None:

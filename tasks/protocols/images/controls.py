@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from tasks.protocols.controls import ControlRules, Heard, Original
 from tasks.protocols.images.requirements import entries
-from tasks.records import CONTROL_MEASURES, FALSE_PREFERENCE, NEGLECT, REENCODED, SAME, Outcome, PictureSource, Sample
+from tasks.records import CONTROL_MEASURES, FALSE_PREFERENCE, NEGLECT, REENCODED, SAME, Outcome, Sample
 from tasks.statistics.scores import HIGHEST_GRADE
 
 NOTICED = 2.0
@@ -23,10 +23,7 @@ class ImageControls(ControlRules):
     }
     replaced: ClassVar[Mapping[str, str]] = {SAME: REENCODED}
     """One image has no second side."""
-
-    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
-        """Return the image of the sample itself, or of another."""
-        return {"image": giver.pictures["image"]}
+    tested = taken = "image"
 
     def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
         """Return the failures of the judge, by measure.

@@ -65,7 +65,7 @@ class ImageProtocol(Protocol):
             aspects=found.aspects,
             aspect_mean=found.aspect_mean,
             satisfied=found.satisfied,
-            path=f"{lack.status.replace('_', ' ')}: {lack.problem}" if lack else words,
+            tier_path=f"{lack.status.replace('_', ' ')}: {lack.problem}" if lack else words,
             dimensions=(tagged,),
             caught=noticed(sample.injected, found.score, checked(parameters, RubricParameters).threshold),
         )
