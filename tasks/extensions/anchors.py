@@ -55,7 +55,7 @@ def in_turn(samples: Sequence[Sample]) -> list[Sample]:
     able = [sample for sample in samples if not any(source.problem for source in sample.pictures.values())]
     references: dict[str, Sample] = {}
     for sample in sorted(able, key=_drawn):
-        references.setdefault(_reference(sample), sample)
+        references.setdefault(sample.subject, sample)
     categories: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in references.values():
         categories[sample.category or sample.tag].append(sample)
@@ -63,14 +63,9 @@ def in_turn(samples: Sequence[Sample]) -> list[Sample]:
     return [sample for _, sample in sorted(places, key=lambda place: (place[0], _drawn(place[1])))]
 
 
-def _reference(sample: Sample) -> str:
-    return sample.prompt_id or sample.sample_id
-
-
 def _drawn(sample: Sample) -> tuple[str, str]:
     """Return a random sort key that is the same each time: of the reference, then of the candidate's sample."""
-    reference = _reference(sample)
-    return _digest(reference), _digest(f"{reference}\n{sample.candidate}\n{sample.sample_id}")
+    return _digest(sample.subject), _digest(f"{sample.subject}\n{sample.candidate}\n{sample.sample_id}")
 
 
 def _digest(text: str) -> str:

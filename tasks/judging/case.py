@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
@@ -214,7 +214,7 @@ def load_case(
     return case
 
 
-def sample_texts(sample: Sample, protocol: Protocol) -> dict[str, str]:
+def sample_texts(sample: Sample, protocol: Protocol[Any, Any]) -> dict[str, str]:
     """Return the texts of the sample's record, with those that its protocol adds."""
     return {**read_texts(sample), **protocol.texts_of(sample)}
 

@@ -91,14 +91,9 @@ def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetSt
         stopped: place at which it stopped at its budget; None: it did not stop.
     """
     keep_results(run.results, [run.ledger.folder])
-    run.ledger.end(_totals(run, warnings, seconds, stopped))
-
-
-def _totals(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> RunEnd:
-    """Return the totals of a run, with the protocol that it really followed."""
     tally = run.tally
     protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
-    return RunEnd(
+    end = RunEnd(
         run_id=run.start.run_id,
         finished_at=datetime.now(UTC).isoformat(),
         seconds=round(seconds, 3),
@@ -113,3 +108,4 @@ def _totals(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetSt
         stopped=stopped,
         warnings=tuple(warnings),
     )
+    run.ledger.end(end)

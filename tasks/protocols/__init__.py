@@ -24,7 +24,7 @@ PACKAGES: dict[PromptModel, str] = {
 """Model of the prompts of a kind -> its package."""
 
 
-def protocol_of(flow: str) -> "Protocol":
+def protocol_of(flow: str) -> "Protocol[Any, Any]":
     """Return the protocol of a flow's kind of judging."""
     return _module(flow, "protocol").PROTOCOL
 

@@ -3,14 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from typing import Protocol as Interface
 
 from tasks.datasets.dataset import Dataset
 from tasks.presentation.wording import Scored
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Order, Outcome, OutcomeStatus, RunStart, Sample, Seen
-from tasks.records.parameters import Parameters
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.records.parameters import PairwiseParameters, RubricParameters
+from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
+from tasks.rubrics.rubric import Rubric
 from tasks.statistics.series import Compared, Measured
 
 REPLY_SCHEMA = "1"
@@ -19,7 +20,8 @@ REPLY_SCHEMA = "1"
 Answered = str | float
 """Answer to one question about a sample: a verdict or a score."""
 
-Given = TypeVar("Given")
+AskedPrompt = TypeVar("AskedPrompt", PairwisePrompt, RubricPrompt)
+AskedParameters = TypeVar("AskedParameters", PairwiseParameters, RubricParameters)
 
 
 class ReplyForm(NamedTuple):
@@ -86,7 +88,7 @@ class Tally(Interface):
         ...
 
 
-class Protocol(ABC):
+class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
     """Protocol of one kind of judging. Instances have no state, so all threads and runs may share them."""
 
     unit: ClassVar[str]
@@ -97,7 +99,7 @@ class Protocol(ABC):
     """Upper end of its scores, which begin at 0."""
 
     @abstractmethod
-    def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
+    def read_dataset(self, source: Path, flow: str, parameters: AskedParameters) -> Dataset:
         """Read a dataset and apply the filters of `parameters`; InputError lists the problems."""
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
@@ -113,15 +115,15 @@ class Protocol(ABC):
         """
 
     @abstractmethod
-    def reply_form(self, prompt: Prompt, sample: Sample) -> ReplyForm:
-        """Return the form required of a reply to a prompt of this kind.
+    def reply_form(self, prompt: AskedPrompt, sample: Sample) -> ReplyForm:
+        """Return the form required of a reply to a prompt.
 
         Args:
             sample: the sample asked about; a kind whose samples have questions of their own requires answers to these.
         """
 
     @abstractmethod
-    def read_reply(self, text: str, prompt: Prompt, sample: Sample) -> Reading:
+    def read_reply(self, text: str, prompt: AskedPrompt, sample: Sample) -> Reading:
         """Return the content of a reply, or the error that makes it invalid.
 
         Args:
@@ -130,7 +132,12 @@ class Protocol(ABC):
 
     @abstractmethod
     def decide(
-        self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
+        self,
+        sample: Sample,
+        judgments: Sequence[Judgment],
+        rubric: Rubric,
+        parameters: AskedParameters,
+        lack: Lack | None,
     ) -> Decided:
         """Decide a sample from all attempts of its calls, or from its lack of pictures."""
 
@@ -145,17 +152,6 @@ class Protocol(ABC):
     @abstractmethod
     def measured(self, outcome: Compared) -> Measured:
         """Return the values of an outcome that are paired with those of another evaluation."""
-
-
-def checked(value: object, expected: type[Given]) -> Given:
-    """Return the value if it has the type that all flows of a kind use.
-
-    Raises:
-        TypeError: it belongs to a flow of another kind.
-    """
-    if not isinstance(value, expected):
-        raise TypeError(f"{type(value).__name__} in the place of {expected.__name__}")
-    return value
 
 
 def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:

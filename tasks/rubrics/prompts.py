@@ -15,12 +15,20 @@ from tasks.text import listed
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class FrontMatter(Record):
-    """TOML front matter of a prompt file; the description of each field lists the allowed values."""
+class PromptRecord(Record):
+    """One prompt file: its source, then its TOML front matter, whose fields list the allowed values as descriptions."""
 
     named_by_flow: ClassVar[bool]
     """True if a published document names a prompt under its flow, in a heading that may contain more words than the
     dimension. False if the dimension alone names it; being a common word, it must then be the whole heading."""
+    flow: str
+    dimension: str
+    """Name of the file: dimension, or tag of a text-to-image prompt."""
+    body: str
+    """System message, sent unchanged."""
+    sha256: str
+    """SHA-256 of the body as sent (UTF-8), in hex."""
+    file: str
     position: int = Field(0, ge=1, strict=True, description="a whole number from 1 on, the place in tables")
     """Place among the prompts of the flow. A file that replaces a default prompt takes over its place, or names one."""
 
@@ -41,25 +49,14 @@ class FrontMatter(Record):
             if len(names) > 1
         ]
 
-
-class Asked(Record):
-    """Source of a prompt, and the text to send."""
-
-    front_matter: ClassVar[type[FrontMatter]]
-    """Model of the part above the body."""
-    flow: str
-    dimension: str
-    """Name of the file: dimension, or tag of a text-to-image prompt."""
-    body: str
-    """System message, sent unchanged."""
-    sha256: str
-    """SHA-256 of the body as sent (UTF-8), in hex."""
-    file: str
-
     @property
     def digest(self) -> str:
         """SHA-256 (hex) over all that makes verdicts comparable; the file and the place in tables do not."""
         return digest(self.model_dump(mode="json", exclude={"file", "position"}))
+
+
+SOURCE = ("flow", "dimension", "body", "sha256", "file")
+"""Fields of a prompt that its front matter does not have."""
 
 
 def kept(rules: Mapping[str, bool], inputs: dict[str, str]) -> dict[str, str]:
@@ -73,8 +70,8 @@ def kept(rules: Mapping[str, bool], inputs: dict[str, str]) -> dict[str, str]:
 _LABEL = re.compile(r"^\d+\.[ \t]+\*\*(.+?)\*\*: \[", re.MULTILINE)
 
 
-class PairwiseFrontMatter(FrontMatter):
-    """Front matter of a pairwise prompt file; the description of each field lists the allowed values."""
+class PairwisePrompt(PromptRecord):
+    """One pairwise question: the system prompt of a dimension, and the inputs of its request."""
 
     named_by_flow = True
     tier: Literal[1, 2] = Field(description="1 or 2, the tier of the decision rule")
@@ -104,10 +101,11 @@ class PairwiseFrontMatter(FrontMatter):
     @field_validator("inputs")
     @classmethod
     def _labelled(cls, inputs: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        rules = {"both human and model": {"human", "model"} <= inputs.keys()}
-        if info.context:
-            absent = [label for label in inputs.values() if label not in info.context["body"]]
-            rules[f"labels that the body names (it lacks {listed(absent)})"] = not absent
+        absent = [label for label in inputs.values() if label not in info.data["body"]]
+        rules = {
+            "both human and model": {"human", "model"} <= inputs.keys(),
+            f"labels that the body names (it lacks {listed(absent)})": not absent,
+        }
         return kept(rules, inputs)
 
     @property
@@ -141,12 +139,6 @@ class PairwiseFrontMatter(FrontMatter):
         return {"tier": self.tier, "verdicts": self.verdicts, **default, "inputs": inputs}
 
 
-class PairwisePrompt(Asked, PairwiseFrontMatter):
-    """One pairwise question: the system prompt of a dimension, and the inputs of its request."""
-
-    front_matter = PairwiseFrontMatter
-
-
 _KEYS = re.compile(r"\bkeys\b[^`.\n]*(`[^.\n]*)")
 _KEY = re.compile(r"`([A-Za-z0-9_]+)`")
 _NOT_APPLICABLE = re.compile(r"^.*\b(?:null|not applicable|n/a)\b.*$", re.MULTILINE | re.IGNORECASE)
@@ -163,8 +155,8 @@ class Aspect(Record):
     not_applicable: str = Field("", description="when the aspect does not apply and its score is null, or no such key")
 
 
-class RubricFrontMatter(FrontMatter):
-    """Front matter of a text-to-image prompt file; the description of each field lists the allowed values."""
+class RubricPrompt(PromptRecord):
+    """Rubric of one tag: the system prompt, the inputs of its request, and the aspects to score."""
 
     named_by_flow = False
     aspects: dict[AspectKey, Aspect] = Field(
@@ -218,9 +210,3 @@ class RubricFrontMatter(FrontMatter):
             for key, (zero, ten) in zip(keys, scales, strict=True)
         }
         return {"inputs": self.inputs, "aspects": aspects}
-
-
-class RubricPrompt(Asked, RubricFrontMatter):
-    """Rubric of one tag: the system prompt, the inputs of its request, and the aspects to score."""
-
-    front_matter = RubricFrontMatter

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from tasks.errors import InputError
 from tasks.files import read_regular_text, real_place
 from tasks.records import OVERALL_SCORE, DimensionOutcome, Judgment, Outcome, Record, Sample
 from tasks.records.parameters import PAIRWISE, T2I
-from tasks.rubrics.prompts import Aspect, PairwisePrompt, RubricPrompt
+from tasks.rubrics.prompts import SOURCE, Aspect, PairwisePrompt, RubricPrompt
 from tasks.text import listed
 
 DEFAULT_SET = "default"
@@ -86,14 +86,13 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     own = _overlay(flow, prompt_set)
     sources = {name: _placed(_read_file(file), default.get(name)) for name, file in {**default, **own}.items()}
     model = PROMPT_MODELS[flow]
-    problems = _not_prompts(_folder(prompt_set) / flow)
+    problems, prompts = _not_prompts(_folder(prompt_set) / flow), list[Prompt]()
     for name, source in sources.items():
         problems += [] if name in default else _new_problems(flow, name, sources, prompt_set)
-        problems += _file_problems(source, model.front_matter)
+        problems += [f"{source.file}: {problem}" for problem in _read_prompt(model, flow, name, source, prompts)]
     problems += model.problems_together({dimension: source.front for dimension, source in sources.items()})
     if problems:
         raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
-    prompts = [_prompt(model, flow, dimension, source) for dimension, source in sources.items()]
     prompts.sort(key=lambda prompt: prompt.position)
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
@@ -183,12 +182,6 @@ def _new_problems(flow: str, name: str, sources: Mapping[str, _PromptFile], prom
     return [f"{source.file}: {problem}" for problem in problems]
 
 
-def _prompt(model: PromptModel, flow: str, dimension: str, source: _PromptFile) -> Prompt:
-    digest = sha256(source.body.encode()).hexdigest()
-    named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
-    return model.model_validate({**source.front, **named})
-
-
 def _read_file(file: Path) -> _PromptFile:
     """Parse a prompt file. A fault becomes its `problem`, so that all files are checked."""
     try:
@@ -210,25 +203,31 @@ def _read_file(file: Path) -> _PromptFile:
     return _PromptFile(file, front, parts["body"].strip())
 
 
-def _file_problems(source: _PromptFile, front_matter: type[Record]) -> list[str]:
-    """Return all problems of one file, one line each; `front_matter` is the model of the part above its body."""
+def _read_prompt(
+    model: PromptModel, flow: str, dimension: str, source: _PromptFile, prompts: list[Prompt]
+) -> list[str]:
+    """Add the prompt of a file to `prompts`; return all problems of the file instead, if there are any."""
     if source.problem:
-        return [f"{source.file}: {source.problem}"]
-    problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
+        return [source.problem]
+    problems = [] if source.body else ["found an empty body; allowed: the text of the prompt"]
+    digest, known = (
+        sha256(source.body.encode()).hexdigest(),
+        [name for name in model.model_fields if name not in SOURCE],
+    )
+    named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
     try:
-        front_matter.model_validate(source.front, context={"body": source.body})
+        prompts.append(model.model_validate({**source.front, **named}))
     except ValidationError as error:
-        problems += [f"{source.file}: {_sentence(detail, front_matter)}" for detail in error.errors()]
-    return problems
+        problems += [_sentence(detail, model, known) for detail in error.errors()]
+    return problems + [f"unknown key `{key}`; allowed: {listed(known)}" for key in SOURCE if key in source.front]
 
 
-def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
+def _sentence(detail: ErrorDetails, model: PromptModel, known: Sequence[str]) -> str:
     """Describe one problem of one key: the value found and the values allowed."""
     key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
     if detail["type"] == "extra_forbidden":
-        known = Aspect.model_fields if len(detail["loc"]) > 1 else front_matter.model_fields
-        return f"unknown key `{key}`; allowed: {listed(known)}"
-    allowed = front_matter.model_fields[str(detail["loc"][0])].description
+        return f"unknown key `{key}`; allowed: {listed(Aspect.model_fields if len(detail['loc']) > 1 else known)}"
+    allowed = model.model_fields[str(detail["loc"][0])].description
     if detail["type"] == "value_error":
         allowed = str(_found_by_rule(detail))
     found = "nothing" if detail["type"] == "missing" else repr(detail["input"])

@@ -10,26 +10,26 @@ from tasks.demo.defects import CLEAN, DEFECTS, IN_HUMAN
 from tasks.protocols.figures import reply
 from tasks.protocols.figures.display import CEILINGS
 from tasks.protocols.figures.tier_rule import decide, undecided
-from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, checked
+from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally
 from tasks.records import OVERALL, WINNERS, Judgment, Outcome, RunStart, Sample
-from tasks.records.parameters import PairwiseParameters, Parameters
+from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.prompts import PairwisePrompt
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.rubric import Rubric
 from tasks.statistics.rates import repeated
 from tasks.statistics.scores import PublishedScoreTally, ScoreRow, ScoreTally
 from tasks.statistics.series import Compared, Measure, Measured
 
 
-class FigureProtocol(Protocol):
+class FigureProtocol(Protocol[PairwisePrompt, PairwiseParameters]):
     """Comparison of two figures with a verdict on each dimension; scores are 0-100, and Human is 50."""
 
     unit = "samples"
     decimals = 1
     highest = 100.0
 
-    def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
+    def read_dataset(self, source: Path, flow: str, parameters: PairwiseParameters) -> Dataset:
         """Read a folder as PaperBananaBench, or a file as a manifest."""
-        return read_figures(source, flow, checked(parameters, PairwiseParameters))
+        return read_figures(source, flow, parameters)
 
     def lack(self, problems: Mapping[str, str]) -> Lack:
         """Return the status of a sample that lacks a picture.
@@ -42,17 +42,21 @@ class FigureProtocol(Protocol):
             return Lack("no_reference" if absent else "bad_picture", problems["human"])
         return Lack("incomplete" if problems["model"].startswith(LOST) else "forfeit", problems["model"])
 
-    def reply_form(self, prompt: Prompt, sample: Sample) -> ReplyForm:
+    def reply_form(self, prompt: PairwisePrompt, sample: Sample) -> ReplyForm:
         """Return a form with the reasoning, then the winner: one of the prompt's verdicts."""
-        asked = checked(prompt, PairwisePrompt)
-        return ReplyForm(reply.schema(asked.verdicts), reply.format_words(asked), asked.verdicts)
+        return ReplyForm(reply.schema(prompt.verdicts), reply.format_words(prompt), prompt.verdicts)
 
-    def read_reply(self, text: str, prompt: Prompt, sample: Sample) -> Reading:
+    def read_reply(self, text: str, prompt: PairwisePrompt, sample: Sample) -> Reading:
         """Return the verdict in a reply."""
-        return reply.read(text, checked(prompt, PairwisePrompt))
+        return reply.read(text, prompt)
 
     def decide(
-        self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
+        self,
+        sample: Sample,
+        judgments: Sequence[Judgment],
+        rubric: Rubric,
+        parameters: PairwiseParameters,
+        lack: Lack | None,
     ) -> Decided:
         """Apply the two-tier rule to the verdicts; a forfeit scores 0 on everything, another lack has no score."""
         if lack:

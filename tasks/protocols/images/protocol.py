@@ -10,25 +10,25 @@ from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
 from tasks.protocols.images import reply
 from tasks.protocols.images.display import DISPLAY
 from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
-from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, checked, last_attempts
+from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
-from tasks.records.parameters import Parameters, RubricParameters
+from tasks.records.parameters import RubricParameters
 from tasks.rubrics.prompts import RubricPrompt
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import HIGHEST_GRADE, GradeTally
 from tasks.statistics.series import Compared, Measure, Measured
 
 
-class ImageProtocol(Protocol):
+class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
     """Judging of one image by the rubric of its tag: three aspects and an overall score, 0-10 each."""
 
     unit = "prompts"
     decimals = 2
     highest = HIGHEST_GRADE
 
-    def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
+    def read_dataset(self, source: Path, flow: str, parameters: RubricParameters) -> Dataset:
         """Read a folder as GenEval's, or a file as a manifest."""
-        return read_images(source, flow, checked(parameters, RubricParameters))
+        return read_images(source, flow, parameters)
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
         """Return the objects and relations to look for; only prompts with a check use them."""
@@ -38,18 +38,22 @@ class ImageProtocol(Protocol):
         """Return the status of a missing or unreadable image, which has no score and lowers the coverage."""
         return Lack("bad_picture", problems["image"])
 
-    def reply_form(self, prompt: Prompt, sample: Sample) -> ReplyForm:
+    def reply_form(self, prompt: RubricPrompt, sample: Sample) -> ReplyForm:
         """Return a form with each score and its explanation, and the objects that the judge sees, if asked for."""
-        asked = checked(prompt, RubricPrompt)
-        allowed = [[key, aspect.not_applicable] for key, aspect in asked.aspects.items()]
-        return ReplyForm(reply.schema(asked), reply.format_words(asked), allowed)
+        allowed = [[key, aspect.not_applicable] for key, aspect in prompt.aspects.items()]
+        return ReplyForm(reply.schema(prompt), reply.format_words(prompt), allowed)
 
-    def read_reply(self, text: str, prompt: Prompt, sample: Sample) -> Reading:
+    def read_reply(self, text: str, prompt: RubricPrompt, sample: Sample) -> Reading:
         """Return the scores in a reply, and the objects that the judge sees."""
-        return reply.read(text, checked(prompt, RubricPrompt))
+        return reply.read(text, prompt)
 
     def decide(
-        self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
+        self,
+        sample: Sample,
+        judgments: Sequence[Judgment],
+        rubric: Rubric,
+        parameters: RubricParameters,
+        lack: Lack | None,
     ) -> Decided:
         """Return the judge's own overall score, mean of the votes, with the mean of the aspects beside it."""
         votes = 0 if lack else parameters.votes
@@ -67,7 +71,7 @@ class ImageProtocol(Protocol):
             satisfied=found.satisfied,
             tier_path=f"{lack.status.replace('_', ' ')}: {lack.problem}" if lack else words,
             dimensions=(tagged,),
-            caught=noticed(sample.injected, found.score, checked(parameters, RubricParameters).threshold),
+            caught=noticed(sample.injected, found.score, parameters.threshold),
         )
 
     def score_tally(self, start: RunStart) -> Tally:
