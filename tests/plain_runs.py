@@ -162,10 +162,9 @@ def _like(made: Case, number: int) -> Case:
 
 def _other(shown: Picture, number: int) -> Picture:
     """The same with a few bytes behind it, which no decoder looks at."""
-    head, comma, encoded = shown.data_url.partition(b",")
-    data = base64.b64decode(encoded) + str(number).encode()
+    data = base64.b64decode(shown.encoded) + str(number).encode()
     note = shown.note.model_copy(update={"sent_sha256": sha256(data).hexdigest()})
-    return shown._replace(data_url=head + comma + base64.b64encode(data), note=note)
+    return shown._replace(encoded=base64.b64encode(data), note=note)
 
 
 def published_cases() -> list[Case]:

@@ -29,7 +29,7 @@ from tasks.ledger.run_files import Ledger
 from tasks.records.judge import Judge
 
 JUDGE = Judge(model="m", base_url="https://judge.example/v1", seed=7)
-PICTURE = Image(b"data:image/png;base64,AAAA")
+PICTURE = Image("image/png", b"AAAA")
 QUESTION = Request('Be "just".', ('Text: "seed": 7,\n\u2028', PICTURE), "n", {"type": "object"})
 
 

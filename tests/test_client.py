@@ -16,7 +16,7 @@ from tasks.records.judge import Judge
 
 QUESTION = Request(
     "Compare.",
-    ("Human:", Image(b"data:image/png;base64,AAAA"), "Reply as JSON."),
+    ("Human:", Image("image/png", b"AAAA"), "Reply as JSON."),
     "diagram_faithfulness",
     {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]},
 )

@@ -26,7 +26,7 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 def question(picture_bytes: int = 4) -> Request:
-    return Request("Compare.", (Image(b"data:image/png;base64," + b"A" * picture_bytes),), "comparison", SCHEMA)
+    return Request("Compare.", (Image("image/png", b"A" * picture_bytes),), "comparison", SCHEMA)
 
 
 async def ask(address: str, calls: int = 1, about: Request | None = None, **settings: object) -> list[Reply]:
@@ -92,8 +92,9 @@ def test_a_server_that_never_reads_is_not_waited_for_without_end() -> None:
     gc.collect()
 
 
-URL = b"data:image/png;base64," + b"A" * (3 * PIECE_BYTES)
-REQUEST = Request("Compare “these”.", ("a", Image(URL), "b", Image(URL[:-8])), "comparison", {"type": "object"})
+ENCODED = b"A" * (3 * PIECE_BYTES)
+PICTURES = Image("image/png", ENCODED), Image("image/jpeg", ENCODED[:-8])
+REQUEST = Request("Compare “these”.", ("a", PICTURES[0], "b", PICTURES[1]), "comparison", {"type": "object"})
 
 
 def test_a_body_is_given_in_pieces_that_a_connection_can_take_and_may_be_sent_again() -> None:
@@ -106,21 +107,21 @@ def test_a_body_is_given_in_pieces_that_a_connection_can_take_and_may_be_sent_ag
     assert first == again and len(made) == len(b"".join(first)) and max(map(len, first)) <= PIECE_BYTES
     content = json.loads(b"".join(first))["messages"][1]["content"]
     pictures = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-    assert pictures == [URL.decode(), URL[:-8].decode()]
+    assert pictures == [f"data:{each.media_type};base64,{each.encoded.decode()}" for each in PICTURES]
 
 
 def test_a_server_is_told_the_length_and_gets_every_byte(loopback: LoopbackJudge) -> None:
     asyncio.run(ask(loopback.base_url, about=REQUEST))
     [seen] = loopback.requests
     assert "transfer-encoding" not in seen.headers and int(seen.headers["content-length"]) == len(seen.raw)
-    assert URL in seen.raw and json.loads(seen.raw)["messages"][0]["content"] == "Compare “these”."
+    assert b"data:image/png;base64," + ENCODED in seen.raw and json.loads(seen.raw)["messages"][0]["content"] == "Compare “these”."
 
 
 @pytest.mark.parametrize("size", [4, PIECE_BYTES + 4])
 def test_the_embedded_judge_gets_pieces_too(size: int) -> None:
     async def ask() -> str:
         async with Vlm(Judge()) as vlm:  # pyright: ignore
-            request = REQUEST._replace(content=(Image(b"data:image/png;base64," + b"A" * size),))
+            request = REQUEST._replace(content=(Image("image/png", b"A" * size),))
             return (await vlm.ask(request)).error
 
     # It has read the whole request, whose last part is the name of the question.

@@ -17,7 +17,7 @@ from tasks.records.judge import Judge
 FIGURES = 24
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 WINNER = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
-PICTURE = Image(b"data:image/png;base64,AAAA")
+PICTURE = Image("image/png", b"AAAA")
 
 
 @pytest.fixture(autouse=True)

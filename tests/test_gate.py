@@ -29,7 +29,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def question(words: str = "Compare.") -> Request:
     winner = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
-    content = ("Human:", Image(b"data:image/png;base64,AAAA"), "Reply as JSON.")
+    content = ("Human:", Image("image/png", b"AAAA"), "Reply as JSON.")
     return Request(words, content, "diagram_faithfulness", winner)
 
 

@@ -10,7 +10,7 @@ def said(*questions: tuple[int, int], base_url: str = "https://judge.example/v1"
     """The warnings after questions of so many characters, each answered with so many input tokens."""
     seen = InputTokens()
     for length, tokens in questions:
-        content = ("x" * (length - 10), Image(b"a picture of any size" * 100))
+        content = ("x" * (length - 10), Image("image/png", b"a picture of any size" * 100))
         seen.note(Request("y" * 10, content, "diagram_faithfulness", {}), Reply("ok", tokens_in=tokens))
     return seen.warnings(base_url)
 

@@ -168,7 +168,7 @@ def test_before_any_was_billed_a_call_fits_that_costs_the_most_it_can(scene: Sce
 def test_model_first_swaps_pictures_with_their_labels() -> None:
     made = case()
     asked = Layout().request(RUBRIC.prompt("readability"), made.sample, made.texts, made.pictures, "model_first")
-    human, model = ((made.pictures[side].data_url,) for side in ("human", "model"))
+    human, model = ((made.pictures[side].media_type, made.pictures[side].encoded) for side in ("human", "model"))
     assert asked.content[1:5] == ("Model-generated Diagram (Model):", model, "Human-drawn Diagram (Human):", human)
 
 

@@ -71,7 +71,7 @@ def test_a_raster_file_is_sent_as_a_png_that_shows_the_same(data: bytes, notes: 
     name = picture.note.format
     assert picture.note.changes == (*notes, f"{name} to PNG")
     assert (picture.note.sent_format, picture.note.width, picture.note.height) == ("PNG", 30, 20)
-    sent = Image.open(BytesIO(base64.b64decode(picture.data_url.partition(b",")[2])))
+    sent = Image.open(BytesIO(base64.b64decode(picture.encoded)))
     assert (sent.mode, _corners(sent)) == ("RGB", (RED, BLUE))
 
 

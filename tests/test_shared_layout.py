@@ -58,7 +58,7 @@ def test_the_questions_of_a_run_begin_alike_and_end_with_the_dimension(flow: str
     for prompt, each in zip(prompts, asked, strict=True):
         assert each.content[-1] == f"Judge {prompt.dimension} alone. Reply in JSON."
         assert each.content[:5] == asked[0].content[:5], "two labelled pictures and the caption"
-        assert each.content[1] == (made.pictures["human"].data_url,)
+        assert each.content[1] == ("image/png", made.pictures["human"].encoded)
         assert each.breakpoints == ((4, 5) if "context" in prompt.inputs else (4,))
         assert len(each.content) == each.breakpoints[-1] + 2
         assert each.system_is_shared and len(each.breakpoints) <= 3, "four breakpoints at most"

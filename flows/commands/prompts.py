@@ -104,6 +104,4 @@ def _user_message(prompt: Prompt) -> list[str]:
         pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
         texts = sample_texts(sample, protocol_of(prompt.flow))
         request = Layout().request(prompt, sample, texts, pictures, parameters.order_list()[0])
-    return [
-        part if isinstance(part, str) else f"(picture, {len(part.data_url)} characters)" for part in request.content
-    ]
+    return [part if isinstance(part, str) else f"(picture, {len(part.encoded)} characters)" for part in request.content]

@@ -18,9 +18,11 @@ PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re
 
 
 class Image(NamedTuple):
-    """A picture in a request, as a data URL in ASCII."""
+    """A picture in a request."""
 
-    data_url: bytes
+    media_type: str
+    encoded: bytes
+    """File in base64. A data URL as one piece would be a copy of it."""
 
 
 class Request(NamedTuple):
@@ -64,7 +66,7 @@ def probe_request(pictures: int = 1, shares: bool = False) -> Request:
         "required": ["ready"],
         "additionalProperties": False,
     }
-    picture = Image(b"data:image/png;base64," + base64.b64encode(white.getvalue()))
+    picture = Image("image/png", base64.b64encode(white.getvalue()))
     probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
     return probe._replace(breakpoints=(pictures,), system_is_shared=True, key=PROBE) if shares else probe
 
@@ -143,10 +145,10 @@ class Body:
 
 
 def body(judge: Judge, request: Request, manner: Manner) -> Body:
-    """Return the request as JSON, with the data URLs inserted unescaped: they contain nothing that JSON escapes."""
+    """Return the request as JSON, with the pictures inserted unescaped: base64 has nothing that JSON escapes."""
     pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
-    urls = [part.data_url for part in request.content if isinstance(part, Image)]
-    return Body(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
+    pictures = [part.encoded for part in request.content if isinstance(part, Image)]
+    return Body(piece for pair in zip(pieces, [*pictures, b""], strict=True) for piece in pair)
 
 
 def give_way(manner: Manner, words: str, param: str) -> Manner | None:
@@ -235,7 +237,7 @@ def _part(part: str | Image, judge: Judge, manner: Manner) -> dict[str, Any]:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     detail = {} if "detail" in manner.left_out else {"detail": judge.detail}
-    return {"type": "image_url", "image_url": {"url": _PLACE, **detail}}
+    return {"type": "image_url", "image_url": {"url": f"data:{part.media_type};base64,{_PLACE}", **detail}}
 
 
 def _words(name: CacheField) -> tuple[str, ...]:

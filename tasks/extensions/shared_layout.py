@@ -80,7 +80,7 @@ class SharedLayout(Layout):
         content: list[str | Image] = []
         for name in labels:
             if name in pictures:
-                content += [f"{labels[name]}:", Image(pictures[name].data_url)]
+                content += [f"{labels[name]}:", Image(pictures[name].media_type, pictures[name].encoded)]
         ends: list[int] = []
         for name in LAST:
             if name in labels:

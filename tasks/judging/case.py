@@ -158,7 +158,7 @@ class Case:
     @property
     def picture_bytes(self) -> int:
         """Return the bytes of its pictures as they are sent: nearly all of the sample's memory."""
-        return sum(len(picture.data_url) for picture in self.pictures.values())
+        return sum(len(picture.encoded) for picture in self.pictures.values())
 
     @property
     def settled(self) -> bool:
@@ -167,7 +167,7 @@ class Case:
 
     def free_pictures(self) -> None:
         """Release the bytes of the pictures, once no call is left."""
-        self.pictures = {role: picture._replace(data_url=b"") for role, picture in self.pictures.items()}
+        self.pictures = {role: picture._replace(encoded=b"") for role, picture in self.pictures.items()}
 
     def _open(self, call: Call) -> bool:
         rows = self.attempts(call)

@@ -39,7 +39,7 @@ class Layout:
         content: list[str | Image] = []
         for name, label in ordered_inputs(prompt, order):
             if name in pictures:
-                content += [f"{label}:", Image(pictures[name].data_url)]
+                content += [f"{label}:", Image(pictures[name].media_type, pictures[name].encoded)]
             else:
                 content.append(f"{label}:\n{delimited(texts[name])}")
         form = protocol_of(prompt.flow).reply_form(prompt, sample)

@@ -257,7 +257,7 @@ def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
     """Return the question as it is sent."""
     content: list[str | Image] = [f"Question:\n{item.question}"]
     for label, picture in zip(_LABELS[len(pictures)], pictures, strict=True):
-        content += [f"{label}:", Image(picture.data_url)]
+        content += [f"{label}:", Image(picture.media_type, picture.encoded)]
     form, words = _form(item)
     content.append(
         "Reply with a single JSON object and nothing around it. It has two keys, in this order: "

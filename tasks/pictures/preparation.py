@@ -53,8 +53,13 @@ class Picture(NamedTuple):
     """A picture ready to be judged."""
 
     note: PictureNote
-    data_url: bytes
-    """Data URL in ASCII, as it is put into a request."""
+    encoded: bytes
+    """File as sent, in base64."""
+
+    @property
+    def media_type(self) -> str:
+        """Media type of the file as sent."""
+        return f"image/{self.note.sent_format.lower()}"
 
 
 def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -> Picture:
@@ -175,8 +180,7 @@ def _picture(
         sent_bytes=len(sent),
         changes=tuple(changes),
     )
-    data_url = f"data:image/{sent_format.lower()};base64,".encode() + base64.b64encode(sent)
-    return Picture(note, data_url)
+    return Picture(note, base64.b64encode(sent))
 
 
 BOTH_SIDES = ("human", "model")

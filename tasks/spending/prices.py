@@ -162,18 +162,19 @@ class Prices:
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
+        self._looked_up = is_looked_up(judge)
         self._begun = False
         self._table: asyncio.Future[Tariff | None] | None = None
 
     def prepare(self) -> None:
         """Schedule the reading of the table for the time after the first calls are sent. Call this before each call."""
-        if not self._begun and is_looked_up(self._judge):
+        if self._looked_up and not self._begun:
             self._begun = True
             asyncio.get_running_loop().call_later(SENT_SECONDS, self._read)
 
     async def tariff(self, model: str, tier: str, at: datetime) -> Tariff | None:
         """Return the result of `tariff`, once the table is ready."""
-        if is_looked_up(self._judge):
+        if self._looked_up:
             await asyncio.shield(self._read())
         return tariff(self._judge, model, tier, at)
 
