@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from flows.runtime.server import find_prefect, secret_block
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.passport.exam import calls_of, make_passport, new_passport_id
+from tasks.passport.exam import calls_of, make_passport
 from tasks.passport.lines import card_grid, meaning_lines, needed_failed, summary_line, told_lines
 from tasks.presentation.tables import console, grid_table
+from tasks.records import new_id
 from tasks.records.judge import Judge
 from tasks.records.parameters import Probe
 from tasks.text import number_of, printable
@@ -53,7 +55,7 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
     from tasks.extensions.budget import budget_of_passport  # Prefect, which `--help` does not need
 
-    questions, passport_id = calls_of(seed), new_passport_id()
+    questions, passport_id = calls_of(seed), new_id("passport", datetime.now(UTC))
     async with budget_of_passport(judge, folder, remote, passport_id, questions) as budget:
         asked = number_of(questions, "small question")
         warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")

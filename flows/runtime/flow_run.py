@@ -28,11 +28,10 @@ from flows.runtime.process import claim_run
 from flows.runtime.server import is_alone
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError, first_of
-from tasks.judging.protocol import new_id
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.presentation.wording import judge_words
-from tasks.records import RunStart
+from tasks.records import RunStart, new_id
 from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
 from tasks.report import report
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import ValidationError
 
 from tasks.errors import InputError
-from tasks.judging.protocol import asked_protocol, new_id
+from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import PROMPT, Evaluation, protocol_differences, read_evaluation
 from tasks.ledger.run_files import read_judgments, read_outcomes, read_start, run_folders
 from tasks.ledger.side_records import BridgeRow
@@ -22,7 +22,7 @@ from tasks.presentation.wording import signed
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import LabelRules
 from tasks.protocols.protocol import Answered
-from tasks.records import OVERALL, Outcome, RunEnd, RunStart
+from tasks.records import OVERALL, Outcome, RunEnd, RunStart, new_id
 from tasks.records.judge import FLEX_WAITS, Judge
 from tasks.records.parameters import Parameters, parameters_of
 from tasks.rubrics.rubric import load_rubric

@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from tasks.spending.budget import (
     CallCosts,
     Month,
     MonthLimit,
+    Share,
     in_random_order,
     month_budget,
     month_of,
@@ -94,7 +95,7 @@ async def budget_of(
         return
     month = month_of_store(store, remote, amount, start.run_id)
     wanted = own or _estimate(asked, start, costs)
-    share = Shared(await in_daemon_thread(lambda: MonthLimit(month, start, wanted)))
+    share = Share(await in_daemon_thread(lambda: MonthLimit(month, start, wanted)))
     budget = Budget(own, costs, share)
     if share.limit.unknown:
         calls = f"{share.limit.unknown:,} calls of {month.month} in this store"
@@ -141,7 +142,7 @@ async def budget_of_passport(
             f"and does not fit: of the {money(amount)} that {VARIABLE} allows in {month.month}, "
             f"{money(limit.amount)} are left. Raise that budget, or wait for the next month"
         )
-    yield Budget(None, CallCosts(tariff, judge.max_output_tokens), Shared(limit))
+    yield Budget(None, CallCosts(tariff, judge.max_output_tokens), Share(limit))
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
@@ -176,37 +177,6 @@ def month_of_store(store: Path, remote: Remote | None, amount: float, own: str) 
     return Month(store, month_of(now), amount, own, fetch)
 
 
-class Shared:
-    """Part of the month's budget that one run may spend; its files are read and written in a thread.
-
-    The limit is written when the first call is due, so that a run that is refused before leaves no ledger.
-    """
-
-    announce: Callable[[float], None] | None = None
-    """Function that announces the limit to other runs, before the first call."""
-
-    def __init__(self, limit: MonthLimit) -> None:
-        self.limit, self.month, self.budget = limit, limit.month.month, limit.month.budget
-
-    async def has_room(self, total: float) -> bool:
-        """See `budget.Share`."""
-        if write := self.announce:
-            self.announce = None
-            await in_daemon_thread(lambda: self.limit.announce(write))
-        if not self.limit.is_settled:
-            await in_daemon_thread(self.limit.read_again)
-        return total <= self.limit.amount * (1 + 1e-9)
-
-    async def keep(self, total: float) -> None:
-        """See `budget.Share`."""
-        await in_daemon_thread(lambda: self.limit.keep(total))
-
-    async def release(self, spent: float) -> None:
-        """Release the unspent amount to other runs."""
-        with suppress(OSError):  # the limit counts for two days at most
-            await in_daemon_thread(lambda: self.limit.release(spent))
-
-
 def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> None:
     """Make a run write the limit of its budget into its ledger, and send it, before its first call."""
 
@@ -215,7 +185,7 @@ def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> No
         if remote and run.ledger.folder.exists():
             remote.send_start(run.start.run_id)
 
-    if budget and isinstance(budget.share, Shared):
+    if budget and budget.share:
         budget.share.announce = write
 
 

@@ -7,14 +7,14 @@ from importlib.metadata import version
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.judging.extension import Extension, Opening
-from tasks.judging.protocol import answered_protocol, asked_protocol, new_id, picture_policy, protocol_of_dataset
+from tasks.judging.protocol import answered_protocol, asked_protocol, picture_policy, protocol_of_dataset
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.reuse import earlier_replies
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
+from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart, new_id
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import load_rubric
 from tasks.spending.prices import check_price_files

@@ -1,8 +1,6 @@
 """Identity of a run: its id, the protocol it follows, and the key by which a resumed run is recognized."""
 
-import secrets
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import uncut
@@ -34,11 +32,6 @@ def picture_policy(parameters: Parameters) -> Policy:
 def protocol_of_dataset(dataset: Dataset) -> dict[str, str]:
     """Return items that a dataset adds to the protocol; none if requests depend on the parameters alone."""
     return (CARRIED if dataset.carried else {}) | (OWN_ORDER if dataset.own_order else {})
-
-
-def new_id(flow: str, now: datetime) -> str:
-    """Return a unique name for a run or an evaluation; names sort by time."""
-    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{flow}-{secrets.token_hex(3)}"
 
 
 def check_prompts(start: RunStart, rubric: Rubric) -> None:

@@ -23,6 +23,7 @@ from tasks.records.run import (
     Offset,
     RunEnd,
     RunStart,
+    new_id,
 )
 from tasks.records.sample import (
     PictureSource,

@@ -1,8 +1,16 @@
 """Runs: their beginning and their end as recorded, and the offset between two judges."""
 
+import secrets
+from datetime import datetime
+
 from pydantic import Field
 
 from tasks.records.terms import SCHEMA, Decision, HistoryRecord, MadeFor, Record
+
+
+def new_id(kind: str, now: datetime) -> str:
+    """Return a unique name for a run, or for something else of the ledger; names sort by time."""
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{kind}-{secrets.token_hex(3)}"
 
 
 class RunStart(HistoryRecord):

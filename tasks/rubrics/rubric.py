@@ -210,10 +210,8 @@ def _read_prompt(
     if source.problem:
         return [source.problem]
     problems = [] if source.body else ["found an empty body; allowed: the text of the prompt"]
-    digest, known = (
-        sha256(source.body.encode()).hexdigest(),
-        [name for name in model.model_fields if name not in SOURCE],
-    )
+    known = [name for name in model.model_fields if name not in SOURCE]
+    digest = sha256(source.body.encode()).hexdigest()
     named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
     try:
         prompts.append(model.model_validate({**source.front, **named}))

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import secrets
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from tasks.endpoint.replies import STANDARD, Reply
 from tasks.endpoint.requests import Request
 from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
-from tasks.records import Judgment
+from tasks.records import Judgment, new_id
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff, money
 
@@ -164,7 +163,7 @@ class OtherCalls:
         """Store the calls added since the last time."""
         due, self._due = self._due, []
         if due:
-            calls_id = _new_id(self._purpose)
+            calls_id = new_id(self._purpose, datetime.now(UTC))
             rows = [row.model_copy(update={"calls_id": calls_id}) for row in due]
             await asyncio.to_thread(OTHER_CALLS.keep, self._store, rows)
 
@@ -205,11 +204,6 @@ async def first_questions_noted(vlm: Vlm, store: Path, flow: str = "") -> AsyncG
         yield
     finally:
         await note_first_questions(vlm, store, flow)
-
-
-def _new_id(purpose: Purpose) -> str:
-    now = datetime.now(UTC)
-    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{purpose}-{secrets.token_hex(3)}"
 
 
 LETTERS, PICTURES = 800, 1.3

@@ -12,9 +12,10 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tasks.errors import InputError
+from tasks.ledger.remote import in_daemon_thread
 from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
 from tasks.ledger.side_records import OtherCall, other_calls_of
@@ -75,32 +76,10 @@ class CallCosts:
         return max(self._tariff.price(Amounts(sent, 0, each, self._longest_reply)) for each in written)
 
 
-class Share(Protocol):
-    """Share of a month's budget for one run."""
-
-    @property
-    def month(self) -> str:
-        """Month of the budget: `2026-11`."""
-        ...
-
-    @property
-    def budget(self) -> float:
-        """Budget that the runs share."""
-        ...
-
-    async def has_room(self, total: float) -> bool:
-        """Return whether the run may cost this much in all."""
-        ...
-
-    async def keep(self, total: float) -> None:
-        """Leave the rest to others: the run waits, and costs no more than this."""
-        ...
-
-
 class Budget:
     """Budget of one run, for one event loop. `limit` is None without an own one, `share` without a month's."""
 
-    def __init__(self, limit: float | None, costs: CallCosts, share: Share | None = None) -> None:
+    def __init__(self, limit: float | None, costs: CallCosts, share: "Share | None" = None) -> None:
         self.spent = 0.0
         self.over = False
         """True once a unit did not fit: no further unit starts."""
@@ -512,3 +491,34 @@ class MonthLimit:
 
 def _shard(start: RunStart) -> tuple[Any, ...]:
     return start.evaluation_id, start.shard
+
+
+class Share:
+    """Part of the month's budget that one run may spend; its files are read and written in a thread.
+
+    The limit is written when the first call is due, so that a run that is refused before leaves no ledger.
+    """
+
+    announce: Callable[[float], None] | None = None
+    """Function that announces the limit to other runs, before the first call."""
+
+    def __init__(self, limit: MonthLimit) -> None:
+        self.limit, self.month, self.budget = limit, limit.month.month, limit.month.budget
+
+    async def has_room(self, total: float) -> bool:
+        """Return whether the run may cost this much in all."""
+        if write := self.announce:
+            self.announce = None
+            await in_daemon_thread(lambda: self.limit.announce(write))
+        if not self.limit.is_settled:
+            await in_daemon_thread(self.limit.read_again)
+        return total <= self.limit.amount * (1 + 1e-9)
+
+    async def keep(self, total: float) -> None:
+        """Leave the rest to others: the run waits, and costs no more than this."""
+        await in_daemon_thread(lambda: self.limit.keep(total))
+
+    async def release(self, spent: float) -> None:
+        """Release the unspent amount to other runs."""
+        with suppress(OSError):  # the limit counts for two days at most
+            await in_daemon_thread(lambda: self.limit.release(spent))
