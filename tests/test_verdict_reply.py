@@ -79,5 +79,6 @@ def test_reasoning_is_asked_for_first_and_allowed_verdicts_alone_are_asked_for_a
     made = schema(RESTRICTED.verdicts)
     assert list(made["properties"]) == made["required"] == ["comparison_reasoning", "winner"]
     assert made["properties"]["winner"]["enum"] == ["Human", "Both are good"]
-    assert "JSON" in format_words(RESTRICTED) and '"Human", "Both are good"' in format_words(RESTRICTED)
+    words = format_words(RESTRICTED.verdicts)
+    assert "JSON" in words and '"Human", "Both are good"' in words
     assert read(GOOD, RESTRICTED).verdict is None

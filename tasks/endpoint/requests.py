@@ -48,6 +48,12 @@ class Request(NamedTuple):
         return sum(isinstance(part, Image) for part in self.content)
 
 
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with exactly these properties, in their order."""
+    required = list(properties)
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
 @cache
 def probe_request(pictures: int = 1, shares: bool = False) -> Request:
     """Return a cheap question in the form of the real ones: as many pictures, a reply schema, the word JSON.
@@ -60,12 +66,7 @@ def probe_request(pictures: int = 1, shares: bool = False) -> Request:
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
     words = 'This checks that you can be reached. Reply with the JSON object {"ready": true} and nothing around it.'
-    schema = {
-        "type": "object",
-        "properties": {"ready": {"type": "boolean"}},
-        "required": ["ready"],
-        "additionalProperties": False,
-    }
+    schema = object_schema({"ready": {"type": "boolean"}})
     picture = Image("image/png", base64.b64encode(white.getvalue()))
     probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
     return probe._replace(breakpoints=(pictures,), system_is_shared=True, key=PROBE) if shares else probe

@@ -104,12 +104,12 @@ class SharedLayout(Layout):
 
 def _system(rubric: Rubric) -> str:
     """Return the common beginning of all questions of a run; it contains no sample's text."""
-    return "\n\n".join([f"{OPENING} {GUARD}\n\n{reply.common_words()}", *map(_section, pairwise_prompts(rubric))])
+    return "\n\n".join([f"{OPENING} {GUARD}\n\n{reply.format_words()}", *map(_section, pairwise_prompts(rubric))])
 
 
 def _section(prompt: PairwisePrompt) -> str:
     """Return a prompt under a line that no prompt can contain by chance or intent: its mark is made from the prompt."""
-    own = reply.own_words(prompt)
+    own = reply.limit_words(prompt.verdicts)
     return "\n\n".join(filter(None, [f"=== {prompt.dimension} {prompt.sha256[:12]} ===", own, prompt.body]))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.replies import objects, reply_words, shown, unwrapped
-from tasks.endpoint.requests import Image, Request
+from tasks.endpoint.requests import Image, Request, object_schema
 from tasks.ledger.evaluations import digest
 from tasks.passport.items import Answer, Item
 from tasks.pictures.preparation import Picture, Policy, prepare
@@ -37,12 +37,7 @@ def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
         "Reply with a single JSON object and nothing around it. It has two keys, in this order: "
         f'"{SEEN}", a string with what you see, then "{ANSWER}", {words}.'
     )
-    schema = {
-        "type": "object",
-        "properties": {SEEN: {"type": "string"}, ANSWER: form},
-        "required": [SEEN, ANSWER],
-        "additionalProperties": False,
-    }
+    schema = object_schema({SEEN: {"type": "string"}, ANSWER: form})
     return Request(SYSTEM, tuple(content), f"passport_{item.line}", schema)
 
 

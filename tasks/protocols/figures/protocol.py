@@ -44,7 +44,7 @@ class FigureProtocol(Protocol[PairwisePrompt, PairwiseParameters]):
 
     def reply_form(self, prompt: PairwisePrompt, sample: Sample) -> ReplyForm:
         """Return a form with the reasoning, then the winner: one of the prompt's verdicts."""
-        return ReplyForm(reply.schema(prompt.verdicts), reply.format_words(prompt), prompt.verdicts)
+        return ReplyForm(reply.schema(prompt.verdicts), reply.format_words(prompt.verdicts), prompt.verdicts)
 
     def read_reply(self, text: str, prompt: PairwisePrompt, sample: Sample) -> Reading:
         """Return the verdict in a reply."""

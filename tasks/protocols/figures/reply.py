@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tasks.endpoint.replies import objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.requests import object_schema
 from tasks.protocols.protocol import Reading
 from tasks.records import VERDICTS, Verdict
 from tasks.rubrics.prompts import PairwisePrompt
@@ -29,39 +30,25 @@ _END_OF_REASONING = re.compile(r"[\"']\s*+,?\s*+[\"']winner")
 
 def schema(verdicts: Sequence[Verdict] = VERDICTS) -> dict[str, Any]:
     """Return the JSON schema of the reply, reasoning first. It has no bounds, because some servers refuse them."""
-    return {
-        "type": "object",
-        "properties": {REASONING: {"type": "string"}, WINNER: {"type": "string", "enum": list(verdicts)}},
-        "required": [REASONING, WINNER],
-        "additionalProperties": False,
-    }
+    return object_schema({REASONING: {"type": "string"}, WINNER: {"type": "string", "enum": list(verdicts)}})
 
 
-def format_words(prompt: PairwisePrompt) -> str:
+def format_words(verdicts: Sequence[Verdict] = VERDICTS) -> str:
     """Return the request for the reply format, sent on every rung of the ladder."""
-    return _format_words(_quoted(prompt.verdicts))
+    return (
+        "Reply with a single JSON object and nothing around it. It has two keys, in this order: "
+        f'"{REASONING}", a string with your reasoning in the structure asked for, then '
+        f'"{WINNER}", a string that is exactly one of {_quoted(verdicts)}.'
+    )
 
 
-def common_words() -> str:
-    """Return the same request for all prompts of a flow; `own_words` limits it for prompts that allow less."""
-    return _format_words(_quoted(VERDICTS))
-
-
-def own_words(prompt: PairwisePrompt) -> str:
-    """Return the limit of a prompt on the common words; empty: it allows all verdicts."""
-    return "" if {*prompt.verdicts} == {*VERDICTS} else f"{WINNER} is one of {_quoted(prompt.verdicts)} alone"
+def limit_words(verdicts: Sequence[Verdict]) -> str:
+    """Return the limit of a prompt on a format that allows all verdicts; empty: it allows all of them, too."""
+    return "" if {*verdicts} == {*VERDICTS} else f"{WINNER} is one of {_quoted(verdicts)} alone"
 
 
 def _quoted(verdicts: Sequence[Verdict]) -> str:
     return ", ".join(json.dumps(verdict) for verdict in verdicts)
-
-
-def _format_words(allowed: str) -> str:
-    return (
-        "Reply with a single JSON object and nothing around it. It has two keys, in this order: "
-        f'"{REASONING}", a string with your reasoning in the structure asked for, then '
-        f'"{WINNER}", a string that is exactly one of {allowed}.'
-    )
 
 
 def read(text: str, prompt: PairwisePrompt) -> Reading:

@@ -41,16 +41,14 @@ def merge_votes(votes: Sequence[str | None]) -> str | None:
     (side, lead), *others = Counter(vote if vote in WINNERS else MIXED for vote in ok).most_common()
     if others and others[0][1] == lead:
         return MIXED
-    return side if side in WINNERS else _leading({vote: n for vote, n in counts.items() if vote not in WINNERS})
-
-
-def _leading(counts: Mapping[str, int]) -> str:
-    (first, most), *others = Counter(counts).most_common()
+    if side in WINNERS:
+        return side
+    (first, most), *others = [(vote, n) for vote, n in counts.most_common() if vote not in WINNERS]
     return MIXED if others and others[0][1] == most else first
 
 
 class MergedOrders(NamedTuple):
-    """Merged result of the orders of one dimension."""
+    """Merged result of the orders of one dimension: fields of its outcome."""
 
     verdict: str | None
     order_flip: bool | None
@@ -118,7 +116,15 @@ def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
     given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
     names = [prompt.dimension for prompt in pairwise_prompts(rubric) if prompt.dimension not in given]
     if not names:
-        return _two_tiers(given, rubric)
+        result, path = TIE, list[str]()
+        for number in TIERS:
+            its = {prompt.dimension: given[prompt.dimension] for prompt in in_tier(number, rubric)}
+            result = tier(*its.values())
+            said = ", ".join(f"{name} {verdict}" for name, verdict in its.items())
+            path.append(f"tier {number}: {said} -> {result}")
+            if result != TIE:
+                break
+        return Overall(result, f"tier {len(path)}", "; ".join(path))
     first, second = (_leads(number, given, rubric) for number in TIERS)
     outcomes, tiers = _possible(first, second)
     missing = f"{' and '.join(names)} missing"
@@ -150,23 +156,13 @@ def _possible(first: Iterable[int], second: Iterable[int]) -> tuple[list[str], l
     return sorted((of_first - {TIE}) | (of_second if TIE in of_first else set[str]())), tiers
 
 
-def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
-    first, first_words = _one_tier(1, verdicts, rubric)
-    if first != TIE:
-        return Overall(first, "tier 1", first_words)
-    second, second_words = _one_tier(2, verdicts, rubric)
-    return Overall(second, "tier 2", f"{first_words}; {second_words}")
-
-
-def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple[str, str]:
-    given = {prompt.dimension: verdicts[prompt.dimension] for prompt in in_tier(number, rubric)}
-    result = tier(*given.values())
-    return result, f"tier {number}: {', '.join(f'{name} {verdict}' for name, verdict in given.items())} -> {result}"
-
-
 def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decided:
     """Decide a sample whose pictures were judged, from its judgments: all attempts, in any order."""
-    cast = _cast(last_attempts(judgments), rubric, orders, votes)
+    verdict_of = {call: row.verdict for call, row in last_attempts(judgments).items()}
+    cast: Cast = {
+        name: {order: [verdict_of.get((name, order, vote)) for vote in range(1, votes + 1)] for order in orders}
+        for name in (prompt.dimension for prompt in rubric.prompts)
+    }
     dimensions = tuple(_dimension(dimension, by_order) for dimension, by_order in cast.items())
     verdicts = {each.dimension: each.verdict for each in dimensions}
     result = overall(verdicts, rubric)
@@ -194,34 +190,19 @@ def undecided(lack: Lack, rubric: Rubric) -> Decided:
     return Decided(lack.status, score, f"{lack.status.replace('_', ' ')}: {lack.problem}", dimensions)
 
 
-def _cast(
-    latest: Mapping[tuple[str, Order, int], Judgment], rubric: Rubric, orders: Sequence[Order], votes: int
-) -> Cast:
-    def vote(dimension: str, order: Order, number: int) -> str | None:
-        row = latest.get((dimension, order, number))
-        return row.verdict if row else None
-
-    return {
-        prompt.dimension: {order: [vote(prompt.dimension, order, n) for n in range(1, votes + 1)] for order in orders}
-        for prompt in rubric.prompts
-    }
-
-
 def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> DimensionOutcome:
     by_order: dict[Order, str | None] = {order: merge_votes(votes) for order, votes in cast.items()}
     merged = merge_orders(by_order)
     votes = [vote for each in cast.values() for vote in each]
     return DimensionOutcome(
         dimension=dimension,
-        verdict=merged.verdict,
+        **merged._asdict(),
         score=verdict_score(merged.verdict),
         human_first=by_order.get("human_first"),
         model_first=by_order.get("model_first"),
         published=cast["human_first"][0] if "human_first" in cast else None,
         votes=len(votes),
         ok_votes=sum(vote is not None for vote in votes),
-        order_flip=merged.order_flip,
-        reversal=merged.reversal,
     )
 
 

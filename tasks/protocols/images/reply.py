@@ -11,6 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, StrictBool, ValidationError
 
 from tasks.endpoint.replies import Objects, Repeated, objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.requests import object_schema
 from tasks.protocols.protocol import Reading
 from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.prompts import RubricPrompt
@@ -39,27 +40,20 @@ def schema(prompt: RubricPrompt) -> dict[str, Any]:
     properties[OVERALL_SCORE] = _explained(False)
     if "objects" in prompt.inputs:
         properties[SEEN] = _seen_schema("relation" in prompt.inputs)
-    return _object(properties)
+    return object_schema(properties)
 
 
 def _explained(nullable: bool) -> dict[str, Any]:
-    return _object({"explanation": {"type": "string"}, "score": {"type": ["number", "null"] if nullable else "number"}})
+    return object_schema(
+        {"explanation": {"type": "string"}, "score": {"type": ["number", "null"] if nullable else "number"}}
+    )
 
 
 def _seen_schema(with_relation: bool) -> dict[str, Any]:
     kinds = {"object": "string", "present": "boolean", "count": "integer", "color": "string"}
-    each = _object({name: {"type": kind} for name, kind in kinds.items()})
+    each = object_schema({name: {"type": kind} for name, kind in kinds.items()})
     relation = {"relation_holds": {"type": ["boolean", "null"]}} if with_relation else {}
-    return _object({"objects": {"type": "array", "items": each}, **relation})
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return object_schema({"objects": {"type": "array", "items": each}, **relation})
 
 
 def format_words(prompt: RubricPrompt) -> str:
