@@ -20,7 +20,7 @@ from tasks.judging.run import Run
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
-from tasks.rubrics.rubric import Prompt
+from tasks.rubrics.prompts import Prompt
 from tasks.text import counted
 
 OF_A_BATCH = Request("", (), "", {})

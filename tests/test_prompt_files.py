@@ -14,7 +14,8 @@ import pytest
 from own_data import SEEDS
 
 from tasks.records.parameters import T2I
-from tasks.rubrics.rubric import PROMPTS, Prompt, load_rubric
+from tasks.rubrics.prompts import Prompt
+from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 RULES = Path(__file__).with_name("data") / "rules"
 COPIED_WORDS = 8

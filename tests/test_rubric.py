@@ -129,7 +129,7 @@ def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypa
     [
         ("tier = 1", "tier = 3", "key `tier`: found 3; allowed: 1 or 2, the tier of the decision rule"),
         ("tier = 1", "", "key `tier`: found nothing; allowed: 1 or 2, the tier of the decision rule"),
-        ("tier = 1", "tear = 1\ntier = 1", "unknown key `tear`; allowed: position, tier, verdicts, default, inputs"),
+        ("tier = 1", "tear = 1\ntier = 1", "unknown key `tear`; allowed: position, inputs, tier, verdicts, default"),
         (BOTH, '["Human", "Draw"]', f"key `verdicts.1`: found 'Draw'; allowed: an array of at least one of {ALL}"),
         (BOTH, '["Human", "Human"]', f"key `verdicts`: found ['Human', 'Human']; allowed: {EACH}"),
         (BOTH, "[]", f"key `verdicts`: found []; allowed: {EACH}"),
@@ -262,7 +262,7 @@ def test_a_position_is_no_part_of_what_makes_runs_comparable(tmp_path: Path):
             f"position = 5\n{ASPECTS}",
             "found a tag of the flow counting; allowed: a name that no other",
         ),
-        ("object/clarity", f"position = 5\n{FRONT}", "unknown key `tier`; allowed: position, aspects, inputs"),
+        ("object/clarity", f"position = 5\n{FRONT}", "unknown key `tier`; allowed: position, inputs, aspects"),
     ],
 )
 def test_a_new_prompt_at_fault_is_named_with_what_to_write(tmp_path: Path, name: str, front: str, complaint: str):

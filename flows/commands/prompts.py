@@ -9,7 +9,8 @@ from flows.commands.console import Command
 from flows.commands.options import files
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
-from tasks.rubrics.rubric import Prompt, holdings, load_rubric, prompt_sets
+from tasks.rubrics.prompts import Prompt
+from tasks.rubrics.rubric import holdings, load_rubric, prompt_sets
 from tasks.text import printable
 
 _prompt_set = click.option(

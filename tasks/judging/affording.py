@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.records import ANCHOR, PictureNote, Sample
-from tasks.rubrics.rubric import Prompt
+from tasks.rubrics.prompts import Prompt
 from tasks.spending import quote as estimates
 from tasks.spending.budget import Budget
 

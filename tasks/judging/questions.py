@@ -11,7 +11,7 @@ from tasks.protocols import protocol_of
 from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import Order, Sample
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.rubrics.rubric import Prompt
+from tasks.rubrics.prompts import Prompt
 
 LAYOUT = "1"
 """Version of the request's layout; part of every call's key."""

@@ -18,7 +18,8 @@ from tasks.pictures.preparation import Policy
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Order, RunStart, Sample
 from tasks.records.parameters import Parameters
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.prompts import Prompt
+from tasks.rubrics.rubric import Rubric
 from tasks.spending.bill import Bill
 
 MOST_PICTURE_BYTES = 96_000_000

@@ -8,8 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
-from tasks.rubrics.rubric import PROMPT_MODELS, PromptModel
+from tasks.rubrics.prompts import PairwisePrompt, Prompt, RubricPrompt
+from tasks.rubrics.rubric import PROMPT_MODELS
 
 if TYPE_CHECKING:
     from tasks.protocols.controls import ControlRules
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tasks.protocols.labels import LabelRules
     from tasks.protocols.protocol import Protocol
 
-PACKAGES: dict[PromptModel, str] = {
+PACKAGES: dict[type[Prompt], str] = {
     PairwisePrompt: "tasks.protocols.figures",
     RubricPrompt: "tasks.protocols.images",
 }

@@ -9,8 +9,8 @@ from typing import Protocol as Interface
 from tasks.datasets.dataset import Dataset
 from tasks.presentation.wording import Scored
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Order, Outcome, OutcomeStatus, RunStart, Sample, Seen
-from tasks.records.parameters import PairwiseParameters, RubricParameters
-from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
+from tasks.records.parameters import Parameters
+from tasks.rubrics.prompts import Prompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.series import Compared, Measured
 
@@ -20,8 +20,8 @@ REPLY_SCHEMA = "1"
 Answered = str | float
 """Answer to one question about a sample: a verdict or a score."""
 
-AskedPrompt = TypeVar("AskedPrompt", PairwisePrompt, RubricPrompt)
-AskedParameters = TypeVar("AskedParameters", PairwiseParameters, RubricParameters)
+AskedPrompt = TypeVar("AskedPrompt", bound=Prompt)
+AskedParameters = TypeVar("AskedParameters", bound=Parameters)
 
 
 class ReplyForm(NamedTuple):

@@ -265,6 +265,13 @@ def at_store(parameters: P) -> P:
     return parameters.model_copy(update={"store": store})
 
 
-def parameters_of(flow: str) -> type[PairwiseParameters] | type[RubricParameters]:
+PARAMETERS: dict[str, type[Parameters]] = {
+    **dict.fromkeys(PAIRWISE, PairwiseParameters),
+    **dict.fromkeys(T2I, RubricParameters),
+}
+"""Flow -> model of its parameters."""
+
+
+def parameters_of(flow: str) -> type[Parameters]:
     """Return the model of a flow's parameters."""
-    return PairwiseParameters if flow in PAIRWISE else RubricParameters
+    return PARAMETERS[flow]

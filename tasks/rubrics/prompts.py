@@ -15,7 +15,7 @@ from tasks.text import listed
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class PromptRecord(Record):
+class Prompt(Record):
     """One prompt file: its source, then its TOML front matter, whose fields list the allowed values as descriptions."""
 
     named_by_flow: ClassVar[bool]
@@ -31,6 +31,9 @@ class PromptRecord(Record):
     file: str
     position: int = Field(0, ge=1, strict=True, description="a whole number from 1 on, the place in tables")
     """Place among the prompts of the flow. A file that replaces a default prompt takes over its place, or names one."""
+
+    inputs: Mapping[Any, Label]
+    """Name of each text or picture -> its label, in the order of the request; each kind has names of its own."""
 
     @classmethod
     def problems_together(cls, fronts: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -48,6 +51,19 @@ class PromptRecord(Record):
             for place, names in places.items()
             if len(names) > 1
         ]
+
+    @property
+    def about(self) -> str:
+        """Facts of the prompt, in words, for a list of prompts."""
+        return ""
+
+    def of_published(self, text: str) -> dict[str, Any]:
+        """Return the front matter for a published text in place of this prompt.
+
+        Raises:
+            InputError: the text lacks what the front matter needs, or the kind has no published texts.
+        """
+        raise InputError(f"{self.flow} has no published prompts")
 
     @property
     def digest(self) -> str:
@@ -70,14 +86,14 @@ def kept(rules: Mapping[str, bool], inputs: dict[str, str]) -> dict[str, str]:
 _LABEL = re.compile(r"^\d+\.[ \t]+\*\*(.+?)\*\*: \[", re.MULTILINE)
 
 
-class PairwisePrompt(PromptRecord):
+class PairwisePrompt(Prompt):
     """One pairwise question: the system prompt of a dimension, and the inputs of its request."""
 
     named_by_flow = True
     tier: Literal[1, 2] = Field(description="1 or 2, the tier of the decision rule")
     verdicts: tuple[Verdict, ...] = Field(description=f"an array of at least one of {', '.join(VERDICTS)}")
     default: str = Field("", description="one of the verdicts of this file, or no such key")
-    inputs: dict[Literal["context", "caption", "human", "model"], Label] = Field(
+    inputs: dict[Literal["context", "caption", "human", "model"], Label] = Field(  # pyright: ignore
         description="a table of context, caption, human and model, each with a label that is non-empty text"
     )
     """Inputs in the order of the request."""
@@ -155,7 +171,7 @@ class Aspect(Record):
     not_applicable: str = Field("", description="when the aspect does not apply and its score is null, or no such key")
 
 
-class RubricPrompt(PromptRecord):
+class RubricPrompt(Prompt):
     """Rubric of one tag: the system prompt, the inputs of its request, and the aspects to score."""
 
     named_by_flow = False
@@ -164,7 +180,7 @@ class RubricPrompt(PromptRecord):
         "where the aspect may not apply, not_applicable"
     )
     """Aspects in the order of the reply."""
-    inputs: dict[Literal["prompt", "image", "objects", "relation"], Label] = Field(
+    inputs: dict[Literal["prompt", "image", "objects", "relation"], Label] = Field(  # pyright: ignore
         description="a table of prompt and image, and objects and relation for a check, each with a label that is "
         "non-empty text"
     )

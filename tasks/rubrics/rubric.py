@@ -14,7 +14,7 @@ from tasks.errors import InputError
 from tasks.files import read_regular_text, real_place
 from tasks.records import OVERALL_SCORE, DimensionOutcome, Judgment, Outcome, Record, Sample
 from tasks.records.parameters import PAIRWISE, T2I
-from tasks.rubrics.prompts import SOURCE, Aspect, PairwisePrompt, RubricPrompt
+from tasks.rubrics.prompts import SOURCE, Aspect, PairwisePrompt, Prompt, RubricPrompt
 from tasks.text import listed
 
 DEFAULT_SET = "default"
@@ -34,9 +34,7 @@ LONGEST = 1_000_000
 """Largest prompt file, in bytes."""
 
 
-Prompt = PairwisePrompt | RubricPrompt
-PromptModel = type[PairwisePrompt] | type[RubricPrompt]
-PROMPT_MODELS: dict[str, PromptModel] = {
+PROMPT_MODELS: dict[str, type[Prompt]] = {
     **dict.fromkeys(PAIRWISE, PairwisePrompt),
     **dict.fromkeys(T2I, RubricPrompt),
 }
@@ -204,7 +202,7 @@ def _read_file(file: Path) -> _PromptFile:
 
 
 def _read_prompt(
-    model: PromptModel, flow: str, dimension: str, source: _PromptFile, prompts: list[Prompt]
+    model: type[Prompt], flow: str, dimension: str, source: _PromptFile, prompts: list[Prompt]
 ) -> list[str]:
     """Add the prompt of a file to `prompts`; return all problems of the file instead, if there are any."""
     if source.problem:
@@ -220,7 +218,7 @@ def _read_prompt(
     return problems + [f"unknown key `{key}`; allowed: {listed(known)}" for key in SOURCE if key in source.front]
 
 
-def _sentence(detail: ErrorDetails, model: PromptModel, known: Sequence[str]) -> str:
+def _sentence(detail: ErrorDetails, model: type[Prompt], known: Sequence[str]) -> str:
     """Describe one problem of one key: the value found and the values allowed."""
     key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
     if detail["type"] == "extra_forbidden":

@@ -1,0 +1,59 @@
+"""Display of the kind: the share of statements that are true, and each picture with its statement."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tasks.presentation.charts import Chart
+from tasks.presentation.tables import Grid
+from tasks.presentation.wording import coverage_words, interval_words, score_in_full, score_words
+from tasks.protocols.display import Display, Headline, Labels, Quoted, Shown, Terms
+from tasks.records import OVERALL, Outcome
+from tasks.statistics.scores import ScoreRow, ranking
+
+
+class PresenceDisplay(Display[ScoreRow]):
+    """Scores by question."""
+
+    row = ScoreRow
+    counted = "samples"
+    scale = "of 100"
+    sides = ("Image",)
+    columns = ("question", "answer")
+    false_findings = "false answers"
+    combined = OVERALL
+
+    def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
+        return [Headline(row.candidate, row) for row in ranking(scores)]
+
+    def in_words(self, scores: Sequence[ScoreRow]) -> list[tuple[str, str]]:
+        return [(row.candidate, score_in_full(row)) for row in ranking(scores)]
+
+    def grid(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Grid:
+        rows = [row for row in scores if row.grouping == grouping]
+        cells = [[f"{row.candidate} {row.dimension}", score_words(row), interval_words(row)] for row in rows]
+        lines = [[*line, coverage_words(row)] for line, row in zip(cells, rows, strict=True)]
+        return Grid(["", "score", "95% interval", "scored"], lines)
+
+    def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
+        return ["A statement that is true scores 100, any other 0."]
+
+    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
+        values = [{"candidate": row.candidate, "score": row.score} for row in ranking(scores)]
+        score, candidate = (
+            {"field": name, "type": kind} for name, kind in (("score", "quantitative"), ("candidate", "nominal"))
+        )
+        return {"data": {"values": values}, "mark": "bar", "encoding": {"x": score, "y": candidate}}
+
+    def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
+        lines = [[each.dimension, each.verdict or "missing", ""] for each in outcome.dimensions]
+        table = Grid([*self.columns, "the judge's reasons"], lines)
+        return Shown((Quoted("Statement: ", outcome.caption),), Quoted("Outcome: ", outcome.tier_path), table, ())
+
+    def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
+        return Labels(row["overall"] or row["status"], {OVERALL: row["overall"] or "missing", **answers}, "")
+
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        yield "True" if outcome.overall == "yes" else "Not true"
+
+
+DISPLAY = PresenceDisplay()
