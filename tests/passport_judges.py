@@ -9,7 +9,8 @@ import asyncio
 import hashlib
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ class Key:
 class Judge:
     """A judge without a fault; one with a fault says otherwise in one place."""
 
-    key: Key
+    key: Key = field(default_factory=cache(Key))
     errs: float = 0.0
     """Share of answers that are wrong; which ones goes by question and seed, in whatever order they arrive."""
     seed: int = 0

@@ -3,6 +3,7 @@
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,15 @@ def name(module: Path) -> str:
 KNOWN = {name(module) for folder in ("flows", "tasks") for module in modules(folder)}
 
 
-def imports(module: Path) -> Iterator[str]:
+@cache
+def tree(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(module: Path) -> frozenset[str]:
     """Full names of the modules that a module imports anywhere in it, also within functions."""
-    yield from imported(ast.walk(ast.parse(module.read_text(encoding="utf-8"))))
+    return frozenset(imported(ast.walk(tree(module))))
 
 
 def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -83,7 +90,7 @@ def test_packages_depend_in_one_direction_only() -> None:
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
     depends = {
-        name(module): {*imported(at_once([ast.parse(module.read_text(encoding="utf-8"))]))} & KNOWN - {name(module)}
+        name(module): {*imported(at_once([tree(module)]))} & KNOWN - {name(module)}
         for folder in ("flows", "tasks")
         for module in modules(folder)
     }
@@ -137,7 +144,7 @@ def test_what_is_made_of_outcomes_does_not_know_which_flows_judge_figures() -> N
         name(module)
         for folder in after
         for module in modules(f"tasks/{folder}")
-        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(module))
         if isinstance(node, ast.ImportFrom) and {"PAIRWISE", "T2I"} & {alias.name for alias in node.names}
     ]
     assert offending == []

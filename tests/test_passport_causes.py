@@ -3,26 +3,21 @@
 from pathlib import Path
 
 import pytest
-from passport_judges import FAULTY, Judge, Key, card_of, failed
+from passport_judges import FAULTY, Judge, card_of, failed
 
 from tasks.passport.lines import LINE, causes, causes_of
 
 
-@pytest.fixture(scope="module")
-def key() -> Key:
-    return Key()
-
-
 @pytest.mark.parametrize("cause", causes(), ids=lambda cause: cause.name)
-def test_a_judge_with_a_fault_fails_exactly_the_lines_of_the_table(key: Key, tmp_path: Path, cause: object) -> None:
-    card = card_of(FAULTY[cause.name](key), 1, tmp_path)
+def test_a_judge_with_a_fault_fails_exactly_the_lines_of_the_table(tmp_path: Path, cause: object) -> None:
+    card = card_of(FAULTY[cause.name](), 1, tmp_path)
     assert failed(card) == cause.fails
     assert {line.state for line in card.failed()} == {"failed"}
 
 
 @pytest.mark.parametrize("errs", [0.0, 0.03])
-def test_a_good_judge_fails_none(key: Key, tmp_path: Path, errs: float) -> None:
-    card = card_of(Judge(key, errs), 1, tmp_path)
+def test_a_good_judge_fails_none(tmp_path: Path, errs: float) -> None:
+    card = card_of(Judge(errs=errs), 1, tmp_path)
     assert failed(card) == set()
     assert {line.state for line in card.lines} == {"passed", "told"}
 

@@ -12,7 +12,7 @@ import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, error
-from passport_judges import CountsNoPictures, Judge, Key, OnePicture, ReadsNothing, card_of
+from passport_judges import CountsNoPictures, Judge, OnePicture, ReadsNothing, card_of
 from test_passport import replies
 
 from tasks.endpoint.api_keys import no_secret
@@ -41,11 +41,6 @@ Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 
 
-@pytest.fixture(scope="module")
-def key() -> Key:
-    return Key()
-
-
 def settings(loopback: LoopbackJudge) -> Settings:
     return Settings(model="m", base_url=loopback.base_url)
 
@@ -57,8 +52,8 @@ def passport(loopback: LoopbackJudge, store: Path) -> Card:
 # The command
 
 
-def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key, jury: Jury, ask: Ask) -> None:
-    with LoopbackJudge(Judge(key)) as loopback:
+def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(jury: Jury, ask: Ask) -> None:
+    with LoopbackJudge(Judge()) as loopback:
         code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
     told = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
     assert (code, err) == (0, told)
@@ -72,9 +67,9 @@ def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key
 
 
 def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_month(
-    key: Key, jury: Jury, ask: Ask, monkeypatch: pytest.MonkeyPatch
+    jury: Jury, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with LoopbackJudge(Judge(key)) as loopback:
+    with LoopbackJudge(Judge()) as loopback:
         asked = ("judge", "exam", *judged_by(loopback)[:4], *PRICES)
         monkeypatch.setenv("JURY_BUDGET_MONTH", "0.59")
         code, _, err = jury(*asked)
@@ -96,9 +91,9 @@ def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_mo
         assert ", by an earlier passport, and does not fit" in err
 
 
-def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_over(key: Key, tmp_path: Path) -> None:
+def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_over(tmp_path: Path) -> None:
     limit = 0.02
-    with LoopbackJudge(Judge(key)) as loopback:
+    with LoopbackJudge(Judge()) as loopback:
         judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
         found = tariff(judge, "m", "standard", datetime.now(UTC))
         assert found
@@ -112,18 +107,15 @@ def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_
         assert card.calls <= CALLS - (asked - 1)
 
 
-def test_a_terminal_is_shown_how_many_answers_there_are(key: Key, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(
+    jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with LoopbackJudge(Judge(key)) as loopback:
-        _, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
-    assert f"{CALLS}/{CALLS}" in err and "questions" in err and "questions" not in out
-
-
-def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, jury: Jury) -> None:
-    with LoopbackJudge(OnePicture(key)) as loopback:
-        code, out, _ = jury("judge", "exam", *judged_by(loopback)[:4])
+    with LoopbackJudge(OnePicture()) as loopback:
+        code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
         told, as_json, _ = jury("judge", "exam", *judged_by(loopback)[:4], "--json")
     assert (code, told) == (3, 3)
+    assert f"{CALLS}/{CALLS}" in err and "questions" in err and "questions" not in out, "a terminal is shown a bar"
     words = " ".join(out.split())
     assert "✗ FAILED: sees two pictures" in words and "For diagram, plot: one figure of a pair is not seen." in words
     assert "So fails a judge that sees only the first of two pictures." in words
@@ -131,8 +123,8 @@ def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, ju
     assert [name for name, state in states.items() if state == "failed"] == ["two_pictures", "which_is_first", "faint"]
 
 
-def test_a_line_that_no_flow_needs_fails_and_the_command_does_not(key: Key, jury: Jury) -> None:
-    with LoopbackJudge(CountsNoPictures(key)) as loopback:
+def test_a_line_that_no_flow_needs_fails_and_the_command_does_not(jury: Jury) -> None:
+    with LoopbackJudge(CountsNoPictures()) as loopback:
         code, out, _ = jury("judge", "exam", *judged_by(loopback)[:4])
     assert code == 0 and "reports its tokens: pictures are not counted (✗ FAILED)" in out
 
@@ -147,8 +139,8 @@ def test_the_embedded_judge_fails_what_pixels_do_not_tell(jury: Jury, ask: Ask) 
 # What is kept
 
 
-def test_replies_of_a_stopped_passport_are_taken_over_by_the_next_one(key: Key, tmp_path: Path) -> None:
-    good = Judge(key)
+def test_replies_of_a_stopped_passport_are_taken_over_by_the_next_one(tmp_path: Path) -> None:
+    good = Judge()
 
     def refuses_later(request: Request) -> Reply:
         return good(request) if loopback.count < 40 else error(401, "no key")
@@ -174,8 +166,8 @@ def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: P
     assert passport_folders(tmp_path / "store") == []
 
 
-def test_a_judge_whose_server_takes_one_picture_fails_the_lines_with_two(key: Key, tmp_path: Path) -> None:
-    good, refused = Judge(key), error(400, "At most 1 image(s) may be provided in one prompt.")
+def test_a_judge_whose_server_takes_one_picture_fails_the_lines_with_two(tmp_path: Path) -> None:
+    good, refused = Judge(), error(400, "At most 1 image(s) may be provided in one prompt.")
     with LoopbackJudge(lambda asked: refused if len(asked.images) > 1 else good(asked)) as loopback:
         card = passport(loopback, tmp_path)
     found = {line.line: line for line in card.failed()}
@@ -183,21 +175,10 @@ def test_a_judge_whose_server_takes_one_picture_fails_the_lines_with_two(key: Ke
     assert found["two_pictures"].found.startswith("8 rejected: 400: At most 1 image")
 
 
-def test_a_changed_card_is_left_out_and_the_others_are_loaded(key: Key, tmp_path: Path) -> None:
-    with LoopbackJudge(Judge(key)) as loopback:
-        first, second = passport(loopback, tmp_path), passport(loopback, tmp_path)
-        place = tmp_path / "passports" / second.passport_id / CARD
-        place.write_bytes(place.read_bytes().replace(b'"passed"', b'"pasted"', 1))
-        done = land(tmp_path)
-        assert done.passports == (first.passport_id,) and "damaged: lines.0.state" in done.left_out[0]
-        assert newest_card(tmp_path, "m", loopback.base_url) == first
-        assert land(tmp_path).passports == ()
-
-
 @pytest.fixture(scope="module")
-def made(key: Key, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("made")
-    card_of(Judge(key), 1, store)
+    card_of(Judge(), 1, store)
     return store
 
 
@@ -225,7 +206,7 @@ def test_an_unfinished_passport_stays_and_a_name_that_is_none_is_left(made: Path
 # What runs say
 
 
-def kept(store: Path, changes: dict[str, Any], **states: str) -> None:
+def kept(store: Path, changes: dict[str, Any], **states: str) -> Card:
     """A card in the store: all lines passed but those whose state is given."""
     items = items_of(1)
     made = card_lines(items, replies(items))
@@ -238,6 +219,17 @@ def kept(store: Path, changes: dict[str, Any], **states: str) -> None:
     place.mkdir(parents=True)
     write_record(place / CARD, card)
     assert read_card(place) == card
+    return card
+
+
+def test_a_changed_card_is_left_out_and_the_others_are_loaded(tmp_path: Path) -> None:
+    first, second = (kept(tmp_path, {"passport_id": f"20261101T000000000-passport-00000{n}"}) for n in (1, 2))
+    place = tmp_path / "passports" / second.passport_id / CARD
+    place.write_bytes(place.read_bytes().replace(b'"passed"', b'"pasted"', 1))
+    done = land(tmp_path)
+    assert done.passports == (first.passport_id,) and "damaged: lines.0.state" in done.left_out[0]
+    assert newest_card(tmp_path, "m", first.endpoint) == first
+    assert land(tmp_path).passports == ()
 
 
 JUDGE = Settings(model="m", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")
@@ -272,9 +264,9 @@ def test_a_failed_line_is_warned_of_by_the_flows_that_need_it_and_never_of_the_e
     assert warning(tmp_path, "diagram", Settings(), now=NOW) == ""
 
 
-def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: Jury, ask: Ask, tmp_path: Path) -> None:
+def test_a_run_warns_and_its_report_and_artifact_show_the_card(jury: Jury, ask: Ask, tmp_path: Path) -> None:
     store = tmp_path / "store"
-    with LoopbackJudge(ReadsNothing(key)) as loopback:
+    with LoopbackJudge(ReadsNothing()) as loopback:
         kept(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()}, text="failed")
         _, _, err = jury("run", "diagram", "--limit", 1, *judged_by(loopback))
     assert "jury: by its passport of" in err and "does not do what this flow needs (reads small text)" in err
