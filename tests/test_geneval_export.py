@@ -39,8 +39,8 @@ def outcome(row: str, score: float | None, **changes: Any) -> Outcome:
     )
 
 
-def export(path: Path, images: list[tuple[str, float | None]], threshold: float = 7.0) -> tuple[int, int]:
-    """Write a file of images, each GenEval's row and a score."""
+def export(path: Path, images: list[tuple[str, float | None]], threshold: float = 7.0) -> int:
+    """Write a file of images, each GenEval's row and a score; return how many are left out."""
     writer = Export(path, threshold)
     for number, (row, score) in enumerate(images):
         writer.add(outcome(row, score), image(row, f"00000/{number:04}"))
@@ -50,8 +50,9 @@ def export(path: Path, images: list[tuple[str, float | None]], threshold: float 
 def test_a_summary_by_tag_and_by_prompt_comes_out_of_the_file(tmp_path: Path):
     file = tmp_path / "new" / "results.jsonl"
     images = [(CLOCKS, 9.0), (CLOCKS, 2.0), (CLOCKS, 6.5), (DOG, 3.0), (CLOCKS, 7.0), (DOG, 6.9)]
-    assert export(file, images) == (6, 0)
+    assert export(file, images) == 0
     frame = pl.read_ndjson(file)
+    assert frame.height == 6
     assert frame.columns == ["filename", "tag", "prompt", "correct", "reason", "metadata", "details"]
     assert dict(frame.group_by("tag").agg(pl.col("correct").mean()).iter_rows()) == {"counting": 0.5, "position": 0.0}
     prompts = frame.group_by("metadata").agg(pl.col("correct").any())
@@ -67,7 +68,7 @@ def test_the_metadata_are_those_of_geneval_letter_for_letter(tmp_path: Path, gen
 
 
 def test_the_details_tell_how_the_score_came_about_and_an_image_without_one_is_left_out_and_counted(tmp_path: Path):
-    assert export(tmp_path / "results.jsonl", [(CLOCKS, 0.0), (CLOCKS, None), (DOG, None)]) == (1, 2)
+    assert export(tmp_path / "results.jsonl", [(CLOCKS, 0.0), (CLOCKS, None), (DOG, None)]) == 2
     assert len((tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 1
     writer = Export(tmp_path / "results.jsonl", 6.5)
     writer.add(outcome(CLOCKS, 6.5, aspect_mean=6.0, satisfied=False), image(CLOCKS))
@@ -109,7 +110,7 @@ def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path):
     assert file.read_text(encoding="utf-8") == "older\n"
     stopped.discard()
     assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "older\n")
-    assert export(file, []) == (0, 0)
+    assert export(file, []) == 0
     assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "")
     writer = Export(file, 7.0)
     writer.close()
@@ -137,7 +138,7 @@ def test_only_an_export_is_replaced(tmp_path: Path):
     assert dataset.read_text(encoding="utf-8") == "id,tag,prompt,image\n"
     for _ in range(2):  # the second time in the place of an empty file
         again = open_export(RubricParameters(export=str(earlier)), ["steady"], load_rubric("counting"))
-        assert again and again.close() == (0, 0)
+        assert again and again.close() == 0
 
 
 @pytest.mark.parametrize(
@@ -158,7 +159,7 @@ def test_correct_is_what_was_asked_for_where_the_prompt_set_checks_it(
     writer = open_export(RubricParameters(export=str(file)), ["steady"], rubric)
     assert writer
     writer.add(outcome(CLOCKS, score, satisfied=satisfied), image(CLOCKS))
-    assert writer.close() == (len(expected), 1 - len(expected))
+    assert writer.close() == 1 - len(expected)
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [(row["correct"], json.loads(row["details"])["correct_by"], row["reason"]) for row in rows] == expected
 
@@ -168,5 +169,5 @@ def test_a_prompt_of_which_it_is_not_known_what_it_asks_for_goes_by_the_score(tm
     writer = open_export(RubricParameters(export=str(file)), ["steady"], load_rubric("counting", "checked"))
     assert writer
     writer.add(outcome(CLOCKS, 9.0), replace(image(CLOCKS), required=(), excluded=()))
-    assert writer.close() == (1, 0)
+    assert writer.close() == 0
     assert json.loads(json.loads(file.read_text(encoding="utf-8"))["details"])["correct_by"] == "score"

@@ -20,14 +20,6 @@ _BEGIN = b'{"filename"'
 """First bytes of every export, including GenEval's own."""
 
 
-class Exported(NamedTuple):
-    """Numbers of images in an export and left out of it."""
-
-    written: int
-    left_out: int
-    """Images without a score, or with an unknown answer to their check: `correct` is only yes or no."""
-
-
 class _Judged(NamedTuple):
     """Correctness of an image, with the reason."""
 
@@ -81,7 +73,7 @@ class Export:
         """
         self._path, self._threshold, self._checked = path, threshold, checked
         self._draft = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
-        self._written = self._left_out = 0
+        self._left_out = 0
         if path.is_dir():
             raise InputError(f"export {path}: found a folder; allowed: the name of a file")
         try:
@@ -97,7 +89,6 @@ class Export:
         if judged is None or place is None:
             self._left_out += 1
             return
-        self._written += 1
         self._file.write(json.dumps(_line(outcome, judged, sample, place.path, self._threshold)) + "\n")
 
     def _judged(self, outcome: Outcome, sample: Sample) -> _Judged | None:
@@ -110,11 +101,11 @@ class Export:
         words = "" if correct else f"score {outcome.score:g} is below {self._threshold:g}"
         return _Judged(correct, "score", words)
 
-    def close(self) -> Exported:
-        """Move the file to its place and return its numbers of images."""
+    def close(self) -> int:
+        """Move the file to its place; return how many images it leaves out, because `correct` is only yes or no."""
         self._file.close()
         self._draft.replace(self._path)
-        return Exported(self._written, self._left_out)
+        return self._left_out
 
     def discard(self) -> None:
         """Delete the draft of a run that stopped; an older file remains. After `close` there is no draft."""
@@ -123,34 +114,30 @@ class Export:
 
 
 def _line(outcome: Outcome, judged: _Judged, sample: Sample, filename: str, threshold: float) -> dict[str, Any]:
-    """Return one image with GenEval's keys; like there, `metadata` and `details` are strings that contain JSON."""
-    path = outcome.tier_path if judged.by == "score" else ""
+    """Return one image with GenEval's keys; like there, `metadata` and `details` are strings that contain JSON.
+
+    Summaries group images by the text of the metadata, which is the prompt's own row, keys in their order.
+    """
+    exclude = {"exclude": entries(sample.excluded)} if sample.excluded else {}
+    metadata = {"tag": outcome.tag, "include": entries(sample.required), **exclude, "prompt": outcome.prompt}
+    aspects = {each.aspect: {"score": each.score, "explanation": each.explanation} for each in outcome.aspects}
+    details = {
+        "candidate": outcome.candidate,
+        "correct_by": judged.by,
+        "aspects": aspects,
+        "score": outcome.score,
+        "threshold": threshold,
+        "aspect_mean": outcome.aspect_mean,
+        "satisfied": outcome.satisfied,
+    }
     return {
         "filename": filename,
         "tag": outcome.tag,
         "prompt": outcome.prompt,
         "correct": judged.correct,
-        "reason": path or judged.words,
-        "metadata": json.dumps(_metadata(outcome, sample)),
-        "details": json.dumps(_details(outcome, judged, threshold)),
-    }
-
-
-def _metadata(outcome: Outcome, sample: Sample) -> dict[str, Any]:
-    """Return the prompt's row of GenEval's metadata, keys in their order: summaries group images by this text."""
-    exclude = {"exclude": entries(sample.excluded)} if sample.excluded else {}
-    return {"tag": outcome.tag, "include": entries(sample.required), **exclude, "prompt": outcome.prompt}
-
-
-def _details(outcome: Outcome, judged: _Judged, threshold: float) -> dict[str, Any]:
-    return {
-        "candidate": outcome.candidate,
-        "correct_by": judged.by,
-        "aspects": {each.aspect: {"score": each.score, "explanation": each.explanation} for each in outcome.aspects},
-        "score": outcome.score,
-        "threshold": threshold,
-        "aspect_mean": outcome.aspect_mean,
-        "satisfied": outcome.satisfied,
+        "reason": (outcome.tier_path if judged.by == "score" else "") or judged.words,
+        "metadata": json.dumps(metadata),
+        "details": json.dumps(details),
     }
 
 
@@ -170,7 +157,7 @@ class GenevalExport(Extension):
 
     async def finish(self) -> Sequence[str]:
         """See `Extension.finish`."""
-        left_out = self._export.close().left_out if self._export else 0
+        left_out = self._export.close() if self._export else 0
         if not left_out:
             return ()
         unclear = f"{left_out} images without a score, or of which it is not clear whether they are as asked"

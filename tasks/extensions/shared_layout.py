@@ -62,11 +62,8 @@ class SharedLayout(Layout):
 
     def __init__(self, rubric: Rubric, keys: int = 1) -> None:
         self._system, self._keys = _system(rubric), keys
-
-    @property
-    def identity(self) -> str:
-        """Version of this layout with the hash of all prompts, each of which is in every question."""
-        return f"{SHARED} {sha256(self._system.encode()).hexdigest()}"
+        # The hash of all prompts, each of which is in every question.
+        self.identity = f"{SHARED} {sha256(self._system.encode()).hexdigest()}"
 
     def instructions(self, prompt: Prompt) -> str:
         """Return the same system message for all prompts."""

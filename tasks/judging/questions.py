@@ -27,10 +27,8 @@ GUARD = (
 class Layout:
     """Published layout of the questions of a run; an extension may bring another."""
 
-    @property
-    def identity(self) -> str:
-        """Version of the layout, for the keys of calls."""
-        return LAYOUT
+    identity = LAYOUT
+    """Version of the layout, for the keys of calls."""
 
     def request(
         self, prompt: Prompt, sample: Sample, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order

@@ -1,6 +1,6 @@
 """Scores, rates, controls and counts of an evaluation, from one pass over its rows."""
 
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -118,22 +118,14 @@ class ControlRate(Record):
 
 def control_rates(rows: Sequence[ControlRow]) -> list[ControlRate]:
     """Return the three rates of a run; none if it had no controls."""
-    if not rows:
-        return []
-    return [_rate_of(measure, [row for row in rows if row.measure == measure]) for measure in MEASURES]
-
-
-def _rate_of(measure: str, rows: Sequence[ControlRow]) -> ControlRate:
-    told = [row.failed for row in rows]
-    answered = sum(row.answered for row in rows)
-    return control_rate(
-        measure,
-        n=answered,
-        failed=sum(row.failures for row in rows),
-        unusable=sum(row.questions for row in rows) - answered,
-        samples=told.count(True) + told.count(False),
-        failed_samples=told.count(True),
-    )
+    found: list[ControlRate] = []
+    for measure in MEASURES if rows else ():
+        its = [row for row in rows if row.measure == measure]
+        answered, told = sum(row.answered for row in its), [row.failed for row in its if row.failed is not None]
+        unusable = sum(row.questions for row in its) - answered
+        failures = sum(row.failures for row in its)
+        found.append(control_rate(measure, answered, failures, unusable, len(told), sum(told)))
+    return found
 
 
 def control_rate(measure: str, n: int, failed: float, unusable: int, samples: int, failed_samples: int) -> ControlRate:
@@ -420,18 +412,8 @@ KEPT = 4
 """Evaluations whose results are kept: a run, its shards together, and the one before it."""
 
 
-class _Place(NamedTuple):
-    """Sample, or control of it, that answers are about."""
-
-    candidate: str
-    sample_id: str
-    control: str
-
-
-def _place(outcome: Outcome) -> _Place:
-    return _Place(outcome.candidate, outcome.sample_id, outcome.control)
-
-
+_Place = tuple[str, str, str]
+"""Candidate and id of a sample, and the control of it; empty: the sample itself."""
 _Votes = dict[str, dict[Order, list[Answer]]]
 _original = lru_cache(maxsize=1024)(Original)
 
@@ -511,7 +493,8 @@ class Results:
         return [
             control_row(control, self._originals.get(control.candidate, {}).get(control.sample_id), heard)
             for control in self._controls
-            for heard in [Heard(votes[_place(control)], votes[_place(control)._replace(control="")])]
+            for place in [(control.candidate, control.sample_id)]
+            for heard in [Heard(votes[*place, control.control], votes[*place, ""])]
         ]
 
     def _control_votes(self) -> defaultdict[_Place, _Votes]:
@@ -519,11 +502,10 @@ class Results:
         found: defaultdict[_Place, _Votes] = defaultdict(dict)
         if not self._controls or self._start.parameters.get("votes", 1) == 1:
             return found
-        wanted = {_place(control)._replace(control="") for control in self._controls}
+        wanted = {(control.candidate, control.sample_id) for control in self._controls}
         for row in chain.from_iterable(map(read_judgments, self._runs)):
-            place = _Place(row.candidate, row.sample_id, row.control)
-            if (said := answer(row)) is not None and place._replace(control="") in wanted:
-                by_order = found[place].setdefault(row.dimension, {})
+            if (said := answer(row)) is not None and (row.candidate, row.sample_id) in wanted:
+                by_order = found[row.candidate, row.sample_id, row.control].setdefault(row.dimension, {})
                 by_order.setdefault(row.order, []).append(said)
         return found
 
@@ -536,12 +518,13 @@ def versus_best(rows: Sequence[Scored], by_candidate: Mapping[str, Sequence[Meas
     if len(by_candidate) < 2:
         return rows
     sides = {candidate: series(samples) for candidate, samples in by_candidate.items()}
-    return [_beside(row, sides[row.candidate], sides[best]) if row.candidate != best else row for row in rows]
+    return [
+        _beside(row, sides[row.candidate], sides[best]) if row.grouping == "all" and row.candidate != best else row
+        for row in rows
+    ]
 
 
 def _beside(row: Scored, own: Series, best: Series) -> Scored:
-    if row.grouping != "all":
-        return row
     named = {(measure.dimension, measure.measure): measure for measure in own.values.keys() & best.values.keys()}
     measure = named.get((row.dimension, row.measure))
     if measure is None:
@@ -551,41 +534,33 @@ def _beside(row: Scored, own: Series, best: Series) -> Scored:
     return row.model_copy(update=told)
 
 
+_kept: dict[tuple[tuple[str, int], ...], Results] = {}
+_lock = RLock()
+
+
 def results_of(start: RunStart, runs: Sequence[Path]) -> Results:
     """Return the results of the evaluation in these ledger folders, read again only if the ledgers grow."""
     with _lock:
-        key = _key(runs)
-        found = _kept.get(key) or _read(start, runs)
-        _keep(key, found)
+        found = _kept.get(_key(runs))
+        if found is None:
+            found = Results(start, runs)
+            for outcome in chain.from_iterable(map(read_outcomes, runs)):
+                found.add(outcome)
+        keep_results(found, runs)
         return found
 
 
 def keep_results(results: Results, runs: Sequence[Path]) -> None:
     """Keep the results of a run that was judged in this process, after its ledger is written."""
     with _lock:
-        _keep(_key(runs), results)
+        key = _key(runs)
+        _kept.pop(key, None)  # the oldest are those that were asked for longest ago
+        _kept[key] = results
+        while len(_kept) > KEPT:
+            del _kept[next(iter(_kept))]
 
 
-_Key = tuple[tuple[str, int], ...]
-_kept: OrderedDict[_Key, Results] = OrderedDict()
-_lock = RLock()
-
-
-def _keep(key: _Key, results: Results) -> None:
-    _kept[key] = results
-    _kept.move_to_end(key)
-    while len(_kept) > KEPT:
-        _kept.popitem(last=False)
-
-
-def _key(runs: Sequence[Path]) -> _Key:
+def _key(runs: Sequence[Path]) -> tuple[tuple[str, int], ...]:
     # A ledger only grows, so its size shows whether rows were added.
     files = [run / OUTCOMES for run in runs]
     return tuple((str(file), file.stat().st_size if file.exists() else 0) for file in files)
-
-
-def _read(start: RunStart, runs: Sequence[Path]) -> Results:
-    results = Results(start, runs)
-    for outcome in chain.from_iterable(map(read_outcomes, runs)):
-        results.add(outcome)
-    return results
