@@ -64,8 +64,7 @@ COMMENT ON COLUMN runs.judge_key IS
     'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
 COMMENT ON COLUMN runs.replies_from IS
     'Ok replies about samples, by the run that asked for them: this one, or one that they were taken over from.';
-COMMENT ON COLUMN runs.ledger_bytes IS
-    'Size of the ledger when it was loaded. A ledger only grows: another size means more to load.';
+COMMENT ON COLUMN runs.ledger_bytes IS 'Size of the ledger when it was loaded; another size means more to load.';
 
 CREATE TABLE judgments (
     run_id VARCHAR NOT NULL,
@@ -399,7 +398,7 @@ CREATE TABLE baselines (
 );
 COMMENT ON TABLE baselines IS 'Baselines that people began anew: one row a `jury alarms restart`.';
 
--- Computed from the outcomes of all nights (watching.py), since a sum over nights that ends and begins again is no SQL.
+-- Computed from the outcomes of all nights (derived_tables.py), since a sum over nights that ends and begins again is no SQL.
 CREATE TABLE nights (
     run_id VARCHAR NOT NULL,
     flow VARCHAR NOT NULL,
@@ -436,8 +435,7 @@ COMMENT ON COLUMN nights.phase IS
 COMMENT ON COLUMN nights.scored IS 'Share of the samples (prompts) of its series that have a score.';
 COMMENT ON COLUMN nights.baseline_score IS 'Mean score of the baseline so far; NULL where there is nothing to compare with.';
 COMMENT ON COLUMN nights.change IS 'From the baseline, over the samples (prompts) that both have scored.';
-COMMENT ON COLUMN nights.scale IS
-    'Of the changes without any drop: the larger of the error within runs and the scatter of the nights.';
+COMMENT ON COLUMN nights.scale IS 'The larger of the error within runs and the scatter of nights without a drop.';
 COMMENT ON COLUMN nights.cusum IS
     'By how much the nights lie below the baseline, in scales, each less 0.5 (CUSUM); 0 before the baseline is whole.';
 COMMENT ON COLUMN nights.cusum_limit IS 'Above it a drop is raised: 6, more for a sum over more than three nights.';
@@ -473,8 +471,7 @@ COMMENT ON COLUMN anchor_nights.candidate IS 'System whose figures or images wer
 COMMENT ON COLUMN anchor_nights.anchors_key IS 'Which frozen set of anchors was judged; equal in a series.';
 COMMENT ON COLUMN anchor_nights.started_at IS 'When the evaluation began, UTC.';
 COMMENT ON COLUMN anchor_nights.night IS 'Which night of its series, from 1.';
-COMMENT ON COLUMN anchor_nights.anchor_change IS
-    'Of the anchors from their baseline, on those that both have scored; NULL without one.';
+COMMENT ON COLUMN anchor_nights.anchor_change IS 'From the baseline, over the anchors that both have scored.';
 COMMENT ON COLUMN anchor_nights.candidate_change IS 'Of the candidate likewise, in the same quantity.';
 COMMENT ON COLUMN anchor_nights.judge_since IS
     'Night with which a shift of the anchors began that their own alarm has found; NULL: it has found none.';

@@ -54,21 +54,19 @@ function undo() {
 
 // Keeping: in the browser after each change, and in a file when asked for
 
-function keep() {
+function inBrowser(act) {
   try {
-    localStorage.setItem(KEPT, JSON.stringify(state));
+    act();
   } catch {
     tell("This browser keeps nothing of this page: save the file before you close it.", true);
   }
 }
 
+const keep = () => inBrowser(() => localStorage.setItem(KEPT, JSON.stringify(state)));
+
 function restore() {
-  try {
-    const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null");
-    if (kept) state = { ...state, ...kept, at: Math.min(kept.at, data.items.length - 1) };
-  } catch {
-    tell("This browser keeps nothing of this page: save the file before you close it.", true);
-  }
+  const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+  if (kept) state = { ...state, ...kept, at: Math.min(kept.at, data.items.length - 1) };
 }
 
 const whole = (text) => text.replace(/[\ud800-\udfff]/gu, "\ufffd").trim();
@@ -164,7 +162,7 @@ function show() {
 
 function showPictures() {
   const item = now();
-  by("pictures").replaceChildren(...sources(item).map((source, place, all) => figure(source, place, all.length)));
+  by("pictures").replaceChildren(...sources(item).map((source, place) => figure(source, place, item.pictures)));
 }
 
 function move(at) {
@@ -213,7 +211,7 @@ by("save").addEventListener("click", save);
 by("load").addEventListener("change", (event) => { if (event.target.files[0]) load(event.target.files[0]); event.target.value = ""; });
 for (const [id, act] of [["previous", MOVES.ArrowLeft], ["next", MOVES.ArrowRight], ["undo", undo], ["open", MOVES.o]]) by(id).addEventListener("click", act);
 
-restore();
+inBrowser(restore);
 for (const token of Object.keys(state.answers)) if (!tokens.has(token)) delete state.answers[token];
 show();
 showPictures();
