@@ -26,8 +26,8 @@ from flows.cli import main
 from tasks.errors import InputError
 from tasks.extensions import bucket
 from tasks.extensions.bucket import Sending, fetch_replies
-from tasks.ledger.bucket import SENT
-from tasks.ledger.remote import Remote, in_daemon_thread, is_remote, local_cache
+from tasks.ledger.bucket import SENT, in_daemon_thread
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.run_files import END, OUTCOMES, folder
 
 RUN_ID = "20261120T120000000-diagram-000001"
@@ -123,8 +123,8 @@ HANG = f"""
 import asyncio, sys
 from pathlib import Path
 from tasks.extensions import bucket
-from tasks.ledger.remote import Remote, in_daemon_thread, in_daemon_thread
-
+from tasks.ledger.bucket import in_daemon_thread
+from tasks.ledger.remote import Remote
 bucket.PATIENCE_SECONDS = 0.3
 
 async def run():
@@ -268,7 +268,7 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
         import sys
         from pathlib import Path
         sys.modules["s3fs"] = None
-        from tasks.ledger.remote import Remote, in_daemon_thread, is_remote, local_cache
+        from tasks.ledger.remote import Remote, is_remote, local_cache
         print(is_remote("s3://b/x"), local_cache("store"), local_cache("s3://b/x").name[:4], "fsspec" in sys.modules)
         try:
             Remote("s3://b/x", Path("."))

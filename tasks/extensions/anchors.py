@@ -21,7 +21,7 @@ from tasks.errors import InputError
 from tasks.files import alone, private_folder, read_regular, write_whole
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol import picture_policy
-from tasks.ledger.remote import in_daemon_thread
+from tasks.ledger.bucket import in_daemon_thread
 from tasks.pictures.preparation import Policy, prepare
 from tasks.protocols import control_rules_of, protocol_of
 from tasks.protocols.loading import load_dataset

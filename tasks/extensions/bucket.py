@@ -16,7 +16,8 @@ from tasks.errors import InputError
 from tasks.forgetting.removal import settle
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.run import Run
-from tasks.ledger.remote import Remote, in_daemon_thread
+from tasks.ledger.bucket import in_daemon_thread
+from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import ALARMS, OTHER_CALLS
 
 EVERY_SECONDS = 10.0

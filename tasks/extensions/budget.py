@@ -14,7 +14,8 @@ from tasks.judging.affording import expected, name_of, prices_of
 from tasks.judging.case import Call, Case
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
-from tasks.ledger.remote import Remote, in_daemon_thread
+from tasks.ledger.bucket import in_daemon_thread
+from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import BudgetStop, Judgment, RunStart, Sample
 from tasks.records.judge import Judge

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from tasks.endpoint.catalog import ending, today
 from tasks.judging.extension import Extension
+from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.passports import exchange_passports
-from tasks.ledger.remote import in_daemon_thread
 from tasks.passport.lines import warning
 
 

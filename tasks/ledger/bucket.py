@@ -1,12 +1,15 @@
 """Remote place for whole objects, such as a bucket, and the numbered parts of files that grow."""
 
+import asyncio
 import re
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from itertools import count, groupby, takewhile
 from math import inf
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, cast
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from pydantic import ValidationError
@@ -27,6 +30,7 @@ from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 from tasks.text import one_line
 
+T = TypeVar("T")
 _SHOWN = 80
 """Characters of an object's name in a message."""
 MOST_OBJECT = 2**27
@@ -360,3 +364,21 @@ def _new_ends(path: Path, ends: tuple[int, ...]) -> Iterator[int]:
                 return
             end += length
             yield end
+
+
+async def in_daemon_thread(work: Callable[[], T]) -> T:
+    """Return the result of work in a thread that the end of the process does not wait for, unlike one of `to_thread`.
+
+    A thread cannot be stopped half-way. If this call is cancelled, the thread continues, and its result is lost.
+    """
+    done: Future[T] = Future()
+
+    def run() -> None:
+        done.set_running_or_notify_cancel()
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="image-jury", daemon=True).start()
+    return await asyncio.wrap_future(done)

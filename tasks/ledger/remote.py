@@ -5,18 +5,15 @@ once, and `end.json` last: its presence means a complete ledger. `fetch` copies 
 local cache.
 """
 
-import asyncio
 import hashlib
 import os
 import re
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from tasks.errors import InputError
 from tasks.files import alone, private_folder, read_file, write_at, write_file
@@ -49,7 +46,6 @@ FETCHED = "fetched.txt"
 BATCH_BYTES = 32_000_000
 """Maximum bytes that are transferred together and held in memory; a single object may be larger."""
 
-T = TypeVar("T")
 _RUN_ID = re.compile(r"\w[\w.-]*")
 _DECIDED = re.compile(rb'"decided_at":\s*"([0-9T:.+Z-]{1,40})"')
 
@@ -384,21 +380,3 @@ def _judged(rows: Iterable[bytes]) -> dict[str, float]:
         for name in _pictures([line]):
             found[name] = max(found.get(name, 0.0), moment.timestamp() if moment else time.time())
     return found
-
-
-async def in_daemon_thread(work: Callable[[], T]) -> T:
-    """Return the result of work in a thread that the end of the process does not wait for, unlike one of `to_thread`.
-
-    A thread cannot be stopped half-way. If this call is cancelled, the thread continues, and its result is lost.
-    """
-    done: Future[T] = Future()
-
-    def run() -> None:
-        done.set_running_or_notify_cancel()
-        try:
-            done.set_result(work())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="image-jury", daemon=True).start()
-    return await asyncio.wrap_future(done)

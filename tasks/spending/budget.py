@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tasks.errors import InputError
-from tasks.ledger.remote import in_daemon_thread
+from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
 from tasks.ledger.side_records import OtherCall, other_calls_of
