@@ -41,10 +41,6 @@ bench-limits: $(READY)
 bench-layout: $(READY)
 	$(BIN)/python tests/bench_layout.py
 
-.PHONY: bench-batches
-bench-batches: $(READY)
-	$(BIN)/python tests/bench_batches.py
-
 # Whole runs beside a judge that always fails some figures: about 45 minutes; with names of faults or shares: FAULTS="429 half".
 .PHONY: bench-faults
 bench-faults: $(READY)

@@ -13,10 +13,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from factories import any_sample
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, error, refusal, text
-from odd_replies import ODD
 from png_files import chunk
 from png_files import png as raw_png
 from test_strange_stores import DAMAGED, OTHER
@@ -26,8 +24,7 @@ from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
 from flows.commands.console import LOG, tell_fault
-from tasks.protocols import protocol_of
-from tasks.rubrics.rubric import PROMPTS, load_rubric
+from tasks.rubrics.rubric import PROMPTS
 
 BELL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
 DEEP = 100_000
@@ -383,30 +380,6 @@ def test_names_of_labels(folder: Path, name: str) -> None:
     assert code_of(folder, "labels", "import", *given) == 2 and not (folder / "s").exists()
 
 
-# Replies
-
-WRITTEN = {
-    "brackets": "[" * 200_000,
-    "openings": '{"winner": ' * 100_000,
-    "quotes": '{"winner": "' + '\\"' * 200_000,
-    "winners": '{"winner": "Model"}' * 50_000,
-    "fences": "```json\n" * 100_000,
-    "thoughts": "<think>" * 100_000,
-    "words": "winner " * 200_000,
-    "spaces": '{"winner"' + " " * 500_000 + ":",
-    "what commands": f'{{"comparison_reasoning": "{BELL}", "winner": "{BELL}"}}',
-    "digits": '{"overall_score": {"explanation": "", "score": ' + "9" * 100_000 + "}}",
-}
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_replies(folder: Path, name: str) -> None:
-    with watched(folder):
-        for flow in ("diagram", "counting"):
-            prompt: Any = load_rubric(flow).prompts[0]
-            assert protocol_of(flow).read_reply(WRITTEN[name], prompt, any_sample()).error != SECRET
-
-
 # SQL
 
 SQL = [
@@ -591,8 +564,3 @@ def look_around(folder: Path) -> list[str]:
     page = folder / "report.html"
     assert not page.exists() or base64.b64encode(SECRET.encode()).decode() not in page.read_text()
     return printed
-
-
-def test_the_table_is_long_enough() -> None:
-    tables = (STORES, DAMAGED, ROWS, FILES, PLACES, RESULTS, IMAGES, PICTURES, SETS, DOCUMENTS, LABELS, WRITTEN, SQL)
-    assert sum(map(len, (*tables, PARAMETERS, ODD))) > 200
