@@ -22,7 +22,7 @@ from PIL import Image
 
 from tasks.endpoint.api_keys import no_secret
 from tasks.ledger.passports import Card
-from tasks.passport.exam import make_passport
+from tasks.passport.exam import Exam
 from tasks.passport.items import Item, items_of, marks
 from tasks.passport.lines import BLANK, COLOR, COLORS, COUNTING, FAINT, FIRST, ORDER, POSITION, SHAPES, TEXT, TWO
 from tasks.records.judge import Judge as Settings
@@ -241,7 +241,7 @@ def card_of(judge: Judge, seed: int, store: Path, **settings: Any) -> Card:
     """The card that this judge gets, by real requests."""
     with LoopbackJudge(judge, keep_requests=False) as loopback:
         asked = Settings(model="gpt-test", base_url=loopback.base_url, **settings)
-        return asyncio.run(make_passport(store, asked, seed, no_secret))
+        return asyncio.run(Exam(store, asked, seed, no_secret).card())
 
 
 def failed(card: Card) -> set[str]:

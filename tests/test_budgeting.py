@@ -26,7 +26,7 @@ def opened(store: Path, use: Any = None, **given: Any) -> Budget:
     asked = PairwiseParameters(judge=JUDGE, **given)
 
     async def run() -> Budget:
-        async with budget_of(asked, tariff_of(asked), store, None, NOW) as budget:
+        async with budget_of(asked, tariff_of(asked.judge, asked.budget), store, None, NOW) as budget:
             assert budget
             if use:
                 await use(budget)
@@ -42,7 +42,7 @@ def test_a_run_begins_by_what_its_judge_cost_before(tmp_path: Path) -> None:
     asked = PairwiseParameters(judge=JUDGE, budget=1)
 
     async def run() -> tuple[float, float]:
-        async with budget_of(asked, tariff_of(asked), tmp_path, None, now) as budget:
+        async with budget_of(asked, tariff_of(asked.judge, asked.budget), tmp_path, None, now) as budget:
             assert budget
             return budget.expected("readability", 10_000), budget.expected(DIMENSIONS[3], 10_000)
 
@@ -63,7 +63,9 @@ class Run:
     async def judges(self, most: int = 10**6, waits: bool = False, **given: Any) -> None:
         """Make at most so many calls, and end; or hand them in and wait."""
         asked = PairwiseParameters(judge=JUDGE, **given)
-        async with budget_of(asked, tariff_of(asked), self.store, self.remote, self.start) as budget:
+        async with budget_of(
+            asked, tariff_of(asked.judge, asked.budget), self.store, self.remote, self.start
+        ) as budget:
             assert budget
             announce_limit(budget, cast("Any", self), self.remote)
             for call in range(most):
@@ -179,9 +181,9 @@ def test_a_judge_free_by_the_workers_prices_fits_any_budget(tmp_path: Path, monk
     (tmp_path / "own.toml").write_text(f"[ours]\n{free}")
     asked = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)
     with pytest.raises(InputError, match="those of a judge that costs nothing stand as 0 in a file that JURY_PRICES"):
-        tariff_of(asked)
+        tariff_of(asked.judge, asked.budget)
     monkeypatch.setenv("JURY_PRICES", str(tmp_path / "own.toml"))
-    tariff = tariff_of(asked)
+    tariff = tariff_of(asked.judge, asked.budget)
     assert tariff and tariff.price(Amounts(1e6, 0, 0, 1e6)) == 0
 
 

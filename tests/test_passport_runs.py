@@ -26,7 +26,7 @@ from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.pages.run_summary import summarize
-from tasks.passport.exam import calls_of, make_passport
+from tasks.passport.exam import Exam, calls_of
 from tasks.passport.items import card_lines, items_of
 from tasks.passport.lines import warning
 from tasks.records.judge import Judge as Settings
@@ -46,7 +46,7 @@ def settings(loopback: LoopbackJudge) -> Settings:
 
 
 def passport(loopback: LoopbackJudge, store: Path) -> Card:
-    return asyncio.run(make_passport(store, settings(loopback), 1, no_secret))
+    return asyncio.run(Exam(store, settings(loopback), 1, no_secret).card())
 
 
 # The command
@@ -99,11 +99,11 @@ def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_
         assert found
         budget = Budget(limit, CallCosts(found, 100))
         with pytest.raises(InputError, match="a further question, which may cost"):
-            asyncio.run(make_passport(tmp_path, judge, 1, no_secret, budget=budget))
+            asyncio.run(Exam(tmp_path, judge, 1, no_secret, budget=budget).card())
         spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
         asked = loopback.count
         assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and asked < CALLS
-        card = asyncio.run(make_passport(tmp_path, judge, 1, no_secret))
+        card = asyncio.run(Exam(tmp_path, judge, 1, no_secret).card())
         assert card.calls <= CALLS - (asked - 1)
 
 

@@ -16,7 +16,7 @@ from flows.runtime.server import find_prefect, secret_block
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.passport.exam import calls_of, make_passport
+from tasks.passport.exam import Exam, calls_of
 from tasks.passport.lines import card_grid, meaning_lines, needed_failed, summary_line, told_lines
 from tasks.presentation.tables import console, grid_table
 from tasks.records import new_id
@@ -60,7 +60,7 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
         asked = number_of(questions, "small question")
         warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
         with _progress(questions) as heard:
-            return await make_passport(folder, judge, seed, secret_block, heard, passport_id, budget)
+            return await Exam(folder, judge, seed, secret_block, heard, passport_id, budget).card()
 
 
 @contextmanager

@@ -46,21 +46,17 @@ _UNKNOWN = (
 )
 
 
-def tariff_of(asked: Parameters) -> Tariff | None:
-    """Return the prices for the budget of a run; None if it has no budget, or its judge costs nothing.
+def tariff_of(judge: Judge, budget: float) -> Tariff | None:
+    """Return the prices of a judge for a run's own budget, or for the month's if that is 0.
+
+    Returns:
+        None if there is no budget, or the judge costs nothing.
 
     Raises:
-        InputError: it has a budget, and its judge has no known price; or the month's budget is no valid amount.
+        InputError: there is a budget, and the judge has no known price; or the month's budget is no valid amount.
     """
-    return judge_tariff(asked.judge, asked.budget) if asked.budget or month_budget() else None
-
-
-def judge_tariff(judge: Judge, budget: float) -> Tariff | None:
-    """Return the prices of a judge for a run's own budget, or for the month's if that is 0; None if it costs nothing.
-
-    Raises:
-        InputError: the judge has no known price.
-    """
+    if not budget and not month_budget():
+        return None
     found = tariff(judge, judge.model, judge.service_tier, datetime.now(UTC))
     if found is None:
         which = f"budget is {budget:g}" if budget else f"{VARIABLE} is set"
@@ -130,7 +126,7 @@ async def budget_of_passport(
         OSError: the spending of the month cannot be read.
     """
     amount = month_budget()
-    tariff = await asyncio.to_thread(judge_tariff, judge, 0.0) if amount else None
+    tariff = await asyncio.to_thread(tariff_of, judge, 0.0)
     if amount is None or tariff is None:
         yield None
         return
@@ -200,7 +196,7 @@ class BudgetLimit(Extension):
     async def prepare(self, dataset: Dataset) -> Dataset:
         """See `Extension.prepare`: put the samples in random order, because the run may end before the last of them."""
         asked = self.opening.asked
-        self._tariff = await asyncio.to_thread(tariff_of, asked)
+        self._tariff = await asyncio.to_thread(tariff_of, asked.judge, asked.budget)
         if not self._tariff or asked.quote:
             return dataset
         self.opening.may_stop = True

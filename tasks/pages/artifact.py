@@ -25,7 +25,7 @@ from tasks.presentation.charts import begin_png, png
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, Scored, judge_words
 from tasks.protocols import display_of
-from tasks.protocols.display import Display, Quoted
+from tasks.protocols.display import Display, Quoted, Terms
 from tasks.records import Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
@@ -103,7 +103,7 @@ def begin_chart(start: RunStart, results: Results) -> None:
     display = display_of(start.flow)
     shown = _with_room(display, results.scores)
     if shown:
-        begin_png(display.chart(shown, terms=display.terms(start.flow, start.endpoint, start.parameters)))
+        begin_png(display.chart(shown, terms=Terms(start.flow, start.endpoint, results.outcomes.good_from)))
 
 
 def _scores(summary: Summary) -> list[str]:

@@ -28,7 +28,7 @@ from tasks.pages.queries import Answer, ask, corrected_words, people_lines, poin
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
-from tasks.protocols.display import Display, Headline
+from tasks.protocols.display import Display, Headline, Terms
 from tasks.records import Record
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
@@ -204,8 +204,8 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """Notes on reading the headline."""
-        terms = self.display.terms(self.flow, self.about["endpoint"], self.about["parameters"])
-        return self.display.notes(self.scores, terms)
+        good_from = self.display.good_from(self.about["parameters"])
+        return self.display.notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
 
     @property
     def layout(self) -> list[str]:

@@ -70,7 +70,7 @@ class Summary(NamedTuple):
     @property
     def terms(self) -> Terms:
         """Terms for reading the scores."""
-        return self.display.terms(self.start.flow, self.start.endpoint, self.start.parameters)
+        return Terms(self.start.flow, self.start.endpoint, self.outcomes.good_from)
 
     @property
     def published(self) -> list[ScoreRow]:

@@ -42,16 +42,13 @@ def calls_of(seed: int) -> int:
     return len(items_of(seed)) + 2 * TURNS
 
 
-async def make_passport(
-    store: Path,
-    judge: Judge,
-    seed: int,
-    secret: Secret,
-    heard: Callable[[], object] = lambda: None,
-    passport_id: str = "",
-    budget: Budget | None = None,
-) -> Card:
-    """Ask all questions, and keep the card.
+class _Asked(NamedTuple):
+    item: Item
+    turn: str = ""
+
+
+class Exam:
+    """One exam of a judge, which asks all questions and keeps the card.
 
     Args:
         seed: seed of the pictures: equal seeds ask exactly the same.
@@ -59,57 +56,62 @@ async def make_passport(
         heard: called after each reply.
         passport_id: name of the passport; empty: a new one.
         budget: budget that its calls must fit into; None: they have no limit.
-
-    Raises:
-        InputError: a call does not fit into the budget; the next passport takes over the replies so far.
-        JudgeStopped: no call can succeed, or the judge was away for too long; the next passport takes over the replies
-            so far.
     """
-    start = PassportStart(
-        passport_id=passport_id or new_id("passport", datetime.now(UTC)),
-        judge=judge.model,
-        endpoint=judge.base_url,
-        started_at=datetime.now(UTC).isoformat(),
-        version=version("image-jury"),
-        edition=lines.EDITION,
-        seed=seed,
-        settings=settings_of(judge),
-    )
-    return await _Making(store, judge, start, secret, heard, budget).card()
-
-
-class _Asked(NamedTuple):
-    item: Item
-    turn: str = ""
-
-
-class _Making:
-    """One passport in the making."""
 
     def __init__(
         self,
         store: Path,
         judge: Judge,
-        start: PassportStart,
+        seed: int,
         secret: Secret,
-        heard: Callable[[], object],
-        budget: Budget | None,
+        heard: Callable[[], object] = lambda: None,
+        passport_id: str = "",
+        budget: Budget | None = None,
     ) -> None:
-        self._judge, self._secret, self._began = judge, secret, time.monotonic()
-        self._heard, self._budget, self._start = heard, budget, start
-        self._items = items_of(start.seed)
+        now, self._began = datetime.now(UTC), time.monotonic()
+        self._start = PassportStart(
+            passport_id=passport_id or new_id("passport", now),
+            judge=judge.model,
+            endpoint=judge.base_url,
+            started_at=now.isoformat(),
+            version=version("image-jury"),
+            edition=lines.EDITION,
+            seed=seed,
+            settings=settings_of(judge),
+        )
+        self._judge, self._secret, self._heard, self._budget = judge, secret, heard, budget
+        self._items = items_of(seed)
         self._earlier = unfinished_replies(store)
-        self._ledger = PassportLedger(store, start)
-        self._calls = OtherCalls(store, judge, "passport", asked_by=start.passport_id)
+        self._ledger = PassportLedger(store, self._start)
+        self._calls = OtherCalls(store, judge, "passport", asked_by=self._start.passport_id)
         self._rows: list[PassportReply] = []
 
     async def card(self) -> Card:
+        """Ask all questions, keep the card, and return it.
+
+        Raises:
+            InputError: a call does not fit into the budget; the next passport takes over the replies so far.
+            JudgeStopped: no call can succeed, or the judge was away for too long; the next passport takes over the
+                replies so far.
+        """
         try:
             limits = await self._ask_all()
         finally:
             self._ledger.close()
             await self._calls.write_down()
-        card = self._card(limits)
+        start = self._start
+        card = Card(
+            passport_id=start.passport_id,
+            judge=start.judge,
+            endpoint=start.endpoint,
+            judge_answered=", ".join(sorted({row.judge_answered for row in self._rows} - {""})),
+            finished_at=datetime.now(UTC).isoformat(),
+            edition=start.edition,
+            seed=start.seed,
+            calls=sum(not row.reused_from for row in self._rows),
+            seconds=round(time.monotonic() - self._began, 3),
+            lines=card_lines(self._items, self._rows, limits),
+        )
         self._ledger.end(card)
         return card
 
@@ -133,7 +135,10 @@ class _Making:
             except ExceptionGroup as errors:
                 raise first_of(errors) from None
             finally:
-                await self._note_first_questions(vlm)
+                for request, reply in vlm.take_asides():
+                    charge = await self._calls.note(request, reply)
+                    if self._budget:
+                        self._budget.spent += charge.price or 0.0
             return vlm.gate.found()
 
     async def _ask_one(self, vlm: Vlm, asked: _Asked) -> None:
@@ -150,12 +155,6 @@ class _Making:
         self._rows.append(row)
         self._heard()
 
-    async def _note_first_questions(self, vlm: Vlm) -> None:
-        for request, reply in vlm.take_asides():
-            charge = await self._calls.note(request, reply)
-            if self._budget:
-                self._budget.spent += charge.price or 0.0
-
     async def _reply(self, vlm: Vlm, question: Request, key: str) -> Reply:
         budget = self._budget
         if budget and not await budget.covers(key, budget.expected(QUESTION, _most_tokens(question))):
@@ -169,21 +168,6 @@ class _Making:
         if budget:
             budget.settle(key, QUESTION, billed(charge))
         return reply
-
-    def _card(self, limits: LimitsFound | None) -> Card:
-        start = self._start
-        return Card(
-            passport_id=start.passport_id,
-            judge=start.judge,
-            endpoint=start.endpoint,
-            judge_answered=", ".join(sorted({row.judge_answered for row in self._rows} - {""})),
-            finished_at=datetime.now(UTC).isoformat(),
-            edition=start.edition,
-            seed=start.seed,
-            calls=sum(not row.reused_from for row in self._rows),
-            seconds=round(time.monotonic() - self._began, 3),
-            lines=card_lines(self._items, self._rows, limits),
-        )
 
 
 def _most_tokens(question: Request) -> int:

@@ -129,12 +129,3 @@ class Display(ABC, Generic[Row]):
     @abstractmethod
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons for a person to look at a sample, the best reason first."""
-
-    def terms(self, flow: str, endpoint: str, parameters: Mapping[str, Any]) -> Terms:
-        """Return the terms for reading the scores of a run.
-
-        Args:
-            endpoint: address of the run's judge.
-            parameters: parameters of the run, as it was started.
-        """
-        return Terms(flow, endpoint, self.good_from(parameters))
