@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.runtime.subprocess import Apart
+from flows.subprocess import Apart
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
 from tasks.errors import InputError
 from tasks.files import private_folder

@@ -15,7 +15,7 @@ from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOptio
 from click.shell_completion import shell_complete
 
 from flows.commands.console import GIVEN, Command, Group, is_users, tell_fault, warn
-from flows.runtime.process import end_without_the_rest, hush
+from flows.process import end_without_the_rest, hush
 from tasks.errors import InputError
 
 

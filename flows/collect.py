@@ -3,8 +3,8 @@
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from flows.collecting import collect_waiting
 from flows.pipeline import store_and_report
-from flows.runtime.collecting import collect_waiting
 from tasks.records.parameters import Collect
 
 NAME = "collect"

@@ -10,9 +10,9 @@ from prefect.exceptions import CancelledRun
 from prefect.tasks import exponential_backoff
 from prefect.utilities.annotations import quote
 
-from flows.runtime.flow_run import Raw
-from flows.runtime.session import Session, opened
-from flows.runtime.states import final_state
+from flows.flow_run import Raw
+from flows.run import Session, opened
+from flows.states import final_state
 from tasks.aggregate import aggregate
 from tasks.judge import judge
 from tasks.judging.case import Chunk
@@ -30,7 +30,7 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
     """Run one evaluation from its dataset to its report.
 
     Args:
-        parameters: raw if the run comes from a deployment, which then completes them; see `runtime.flow_run`.
+        parameters: raw if the run comes from a deployment, which then completes them; see `flow_run`.
 
     Returns:
         Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one
@@ -46,11 +46,11 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
         if isinstance(dataset, State):  # the run was cancelled meanwhile, and its step with it: there is no dataset
             raise asyncio.CancelledError
         if session.parameters.quote:
-            from flows.runtime.quoting import quoted
+            from flows.quoting import quoted
 
             return await quoted(session, dataset, judge_chunk)
         if parameters.judge.service_tier == BATCH:
-            from flows.runtime.collecting import handed_in
+            from flows.collecting import handed_in
 
             return await handed_in(session, dataset, store_and_report)
         async with session.judging(dataset) as chunks:

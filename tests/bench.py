@@ -23,7 +23,7 @@ from bench_sides import DIMENSIONS, IN_FLIGHT
 from loopback_judge import judge_process
 from served import JURY, free_port
 
-from flows.runtime.server import client_settings, own_server
+from flows.server.server import client_settings, own_server
 
 SIDES = Path(__file__).with_name("bench_sides.py")
 PAIRS, MANY = 292, 2920

@@ -22,7 +22,7 @@ from bench_sides import IN_FLIGHT
 from loopback_judge import LoopbackJudge
 from served import JURY, environment, free_port, jury_up
 
-from flows.runtime import server_process
+from flows.server import server_process
 from tasks.demo.chat import PROBE
 
 PAIRS = 32

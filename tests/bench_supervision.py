@@ -21,7 +21,7 @@ from loopback_judge import LoopbackJudge
 from served import Up, headers, listed, wait_for, write_list
 from test_supervision import RUNNER, SERVER, Scene, children
 
-from flows.runtime.server import running
+from flows.server.server import running
 from tasks.demo.samples import MOST_PROMPTS
 
 KILLS = 5

@@ -23,9 +23,9 @@ from opened_page import chromium
 from own_data import MINI, SEEDS, write_json_document, write_markdown_document, write_own_benchmark
 from served import environment, free_port
 
+from flows import process
 from flows.cli import main
-from flows.runtime import process
-from flows.runtime.server import client_settings, own_server
+from flows.server.server import client_settings, own_server
 from tasks.demo import samples
 from tasks.files import alone, private_folder, write_whole
 from tasks.history import landing

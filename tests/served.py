@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import yaml
 
-from flows.runtime.server import home, kept_sign_in, sign_in_header
+from flows.server.server import home, kept_sign_in, sign_in_header
 
 JURY = str(Path(sys.executable).with_name("jury"))
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}

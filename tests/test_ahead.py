@@ -12,7 +12,7 @@ from loopback_replies import Reply, Request, allowed_reply, error, hang
 from served import JURY, environment
 from written_datasets import record, result, write_benchmark, write_json
 
-from flows.runtime.prefetch import client_of, while_it_begins
+from flows.prefetch import client_of, while_it_begins
 from tasks.demo.chat import PROBE
 from tasks.errors import JudgeStopped
 from tasks.protocols.loading import dataset_of, load_ahead

@@ -18,7 +18,7 @@ from served import wait_for
 from written_history import ask
 
 from flows.cli import main
-from flows.runtime.deployments import NOTICE, notify_of_regressions
+from flows.server.deployments import NOTICE, notify_of_regressions
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED, Alarm, Place, alarms, note_told, watched
 from tasks.comparing.wording import look_back
 from tasks.extensions.bucket import share_nights

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from served import JURY
 
-from flows.runtime.server import secret_block
+from flows.server.server import secret_block
 from tasks.endpoint.api_keys import Place, find_headers, find_key, is_loopback, key_names, listed_keys
 from tasks.errors import JudgeStopped
 from tasks.records.judge import Judge
@@ -224,7 +224,7 @@ def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: 
     """In a process of its own, because another test may have imported it here."""
     look = (
         "import asyncio, sys\n"
-        "from flows.runtime.server import secret_block\n"
+        "from flows.server.server import secret_block\n"
         "from tasks.endpoint.api_keys import find_key\n"
         "from tasks.records.parameters import Judge\n"
         "judge = Judge(model='m', base_url='http://127.0.0.1:8000/v1', api_key_env='MY_KEY')\n"

@@ -18,7 +18,7 @@ from PIL import Image
 from strangers import HOSTILE, tokens
 
 from flows.cli import main
-from flows.runtime.progress import Progress
+from flows.progress import Progress
 from tasks.judging.results import Results, control_rates, results_of
 from tasks.ledger.run_files import folder
 from tasks.pages import artifact
@@ -210,7 +210,7 @@ def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path)
 
 def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
     slow = {"altair", "vl_convert", "rich", "prefect", "duckdb", "openai"}
-    code = f"import sys, tasks.pages.artifact, flows.runtime.progress; print(sorted({slow} & set(sys.modules)))"
+    code = f"import sys, tasks.pages.artifact, flows.progress; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 

@@ -10,9 +10,9 @@ from bench_data import draw_pairs
 from factories import end, judgment, picture, start, write_run
 from loopback_judge import LoopbackJudge
 
-from flows.runtime import chunks as module
-from flows.runtime.chunks import Chunks
-from flows.runtime.progress import Progress
+from flows import chunks as module
+from flows.chunks import Chunks
+from flows.progress import Progress
 from tasks.endpoint.client import Vlm
 from tasks.judging.case import Case, Chunk
 from tasks.judging.protocol import picture_policy

@@ -20,11 +20,11 @@ from loopback_replies import error as refusing
 from png_files import png
 from served import environment
 
+from flows import states
 from flows.cli import COMMANDS, main
 from flows.commands import query
 from flows.commands import store as store_commands
 from flows.commands.console import LOG, command_line
-from flows.runtime import states
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records.parameters import FLOWS

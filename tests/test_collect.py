@@ -25,9 +25,9 @@ from test_secrets import KEY, echoing
 from written_datasets import write_figures
 from written_images import prompt_row, write_geneval
 
+from flows import run as session
 from flows.cli import main
 from flows.collect import collect
-from flows.runtime import session
 from tasks.batches import submission
 from tasks.batches.log import locked
 from tasks.endpoint import catalog

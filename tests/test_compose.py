@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from flows.runtime.server_process import HOSTS, further_hosts
+from flows.server.server_process import HOSTS, further_hosts
 
 HOUSE = Path(__file__).parents[1]
 FOLDER = HOUSE / "deployments"
@@ -62,7 +62,7 @@ def test_everything_that_asks_the_server_signs_in() -> None:
 def test_the_server_answers_under_its_own_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for named, more in (({}, set[str]()), ({"JURY_HOSTS": "jury.example.org"}, {"jury.example.org"})):
         server = resolved(REQUIRED | named)["services"]["server"]
-        assert server["command"] == ["python", "-m", "flows.runtime.server_process"]
+        assert server["command"] == ["python", "-m", "flows.server.server_process"]
         assert "main" in vars(import_module(server["command"][-1]))
         monkeypatch.setenv(HOSTS, server["environment"][HOSTS])
         assert further_hosts() == {"server:4200", *more}, "the workers' name for it, and the proxy's"

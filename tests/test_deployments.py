@@ -16,7 +16,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.cli import main
 from flows.commands.up import STARTER
-from flows.runtime.deployments import LIST, read_list, when
+from flows.server.deployments import LIST, read_list, when
 from tasks.endpoint.catalog import recommended
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from deployed_here import Deployment
 
-from flows.runtime.flow_run import completed, read_json
+from flows.flow_run import completed, read_json
 from tasks.records.parameters import PairwiseParameters
 
 DEPLOYMENT = {

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from served import headers as own_headers
 
-from flows.runtime.server_process import (
+from flows.server.server_process import (
     HOSTS,
     LOOPBACK,
     Receive,

@@ -7,7 +7,7 @@ from contextlib import suppress
 import httpx2
 import pytest
 
-from flows.runtime.server import for_servers
+from flows.server.server import for_servers
 from tasks.endpoint.api_keys import find_key
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request

@@ -18,7 +18,7 @@ from watched import ended
 from written_history import whole_run
 
 from flows.commands.console import LOG, tell_fault
-from flows.runtime.server import home, made_home, running
+from flows.server.server import home, made_home, running
 from tasks.batches.log import begin
 from tasks.batches.results import remove
 from tasks.errors import InputError

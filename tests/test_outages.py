@@ -17,10 +17,10 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from prefect.states import Cancelling, Pending, Running
 from served import JURY, environment, listed, on_ctrl_c, wait_for, write_list
 
-from flows.runtime import runner_process
-from flows.runtime.deployments import variable_name
-from flows.runtime.process import UP, lifeline
-from flows.runtime.runner_process import OutageRunner, begin_again
+from flows.server import runner as runner_process
+from flows.server.deployments import variable_name
+from flows.server.runner import OutageRunner, begin_again
+from flows.server.supervision import UP, lifeline
 
 NAME = "outages"
 DUE = b"/get_scheduled_flow_runs "

@@ -14,7 +14,7 @@ from opened_page import Visit, installed
 from served import free_port
 from written_history import EARLIER, LATER, SCRIPT
 
-from flows.runtime.pages_server import serving_pages
+from flows.server.pages import serving_pages
 
 KINDS = ("index", "run", "run of images", "run without pictures", "comparison", "labels", "labels of images")
 LOOKS = (("light", 1400), ("dark", 1400), ("dark", 390), ("light", 390))

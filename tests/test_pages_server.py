@@ -9,8 +9,8 @@ import pytest
 from factories import RUN, end, outcome, start, write_run
 from served import free_port
 
-from flows.runtime.pages_server import serving_pages
-from flows.runtime.server import sign_in_header
+from flows.server.pages import serving_pages
+from flows.server.server import sign_in_header
 from tasks.history.landing import land
 from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import NOTE, page_of, where

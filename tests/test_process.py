@@ -11,17 +11,9 @@ import pytest
 from prefect.exceptions import TerminationSignal
 from served import environment, on_ctrl_c, wait_for
 
-from flows.runtime import process
-from flows.runtime.process import (
-    UP,
-    Supervised,
-    end_process,
-    ended_by_sigterm,
-    has_process,
-    is_locked,
-    lifeline,
-    run_async,
-)
+from flows.process import ended_by_sigterm, run_async
+from flows.server import supervision
+from flows.server.supervision import UP, Supervised, end_process, has_process, is_locked, lifeline
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_groups() -> None:
@@ -67,7 +59,7 @@ def test_sigterm_is_not_lost_wherever_the_event_loop_is(
 @pytest.mark.parametrize(("call", "goes_on"), [("main(['--version'])", True), ("main()", False)])
 def test_only_the_command_itself_ends_its_process(call: str, goes_on: bool) -> None:
     """Where something is left behind, a program that calls the command as a function goes on all the same."""
-    lines = "import sys", "from flows.cli import main", "from flows.runtime.process import leave_behind"
+    lines = "import sys", "from flows.cli import main", "from flows.process import leave_behind"
     program = "\n".join((*lines, "sys.argv[1:] = ['--version']", "leave_behind()", call, "print('goes on')"))
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, env=environment())
     assert done.returncode == 0 and done.stdout.startswith("jury ")
@@ -75,7 +67,7 @@ def test_only_the_command_itself_ends_its_process(call: str, goes_on: bool) -> N
 
 
 RUN = "a-run"
-PROGRAM = "import sys; from flows.runtime.process import claim_run; claim_run(); print('mine'); sys.stdout.flush(); {}"
+PROGRAM = "from flows.server.supervision import claim_run; claim_run(); print('mine', flush=True); {}"
 WAITS = "import time; time.sleep(60)"
 
 
@@ -134,7 +126,7 @@ def test_a_child_that_is_killed_is_started_again_until_it_is_ended(capsys: pytes
 
 
 def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.01)
     child = Child("")
     kept = Supervised("child", "child.log", child.start)
     kept.keep()
@@ -144,7 +136,7 @@ def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatc
 
 
 def test_a_child_that_does_not_end_is_ended_by_force(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(process, "CHILD_SECONDS", 0.5)
+    monkeypatch.setattr(supervision, "CHILD_SECONDS", 0.5)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     child = Child(f"{deaf}; open({str(tmp_path / 'deaf')!r}, 'w').close(); time.sleep(60)")
     kept = Supervised("child", "child.log", child.start)

@@ -11,7 +11,7 @@ import pytest
 from factories import judgment
 from served import shown_until_closed
 
-from flows.runtime.progress import Progress
+from flows.progress import Progress
 from tasks.records import Judgment
 
 OK = [judgment("s1")]

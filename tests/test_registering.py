@@ -14,7 +14,7 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from served import listed
 
-from flows.runtime.deployments import (
+from flows.server.deployments import (
     MISSING,
     Registered,
     digests,

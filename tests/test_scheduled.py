@@ -20,10 +20,10 @@ from prefect.flow_engine import run_flow_async
 from prefect.states import Cancelling, Completed, Paused, Pending, Running, Scheduled
 from prefect.utilities.names import generate_slug
 
+from flows import states
 from flows.counting import counting
-from flows.runtime import states
-from flows.runtime.flow_run import is_made_up, key_of, name_run, results_key
-from flows.runtime.states import unfinished_before
+from flows.flow_run import is_made_up, key_of, name_run, results_key
+from flows.states import unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)

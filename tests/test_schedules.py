@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from served import ENDED, Up, free_port, jury_up, listed, wait_for, write_list
 
-from flows.runtime.server import running
+from flows.server.server import running
 from tasks.demo.samples import drawn_samples
 
 RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"

@@ -22,7 +22,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from served import JURY, Up, free_port
 from written_datasets import write_figures
 
-from flows.runtime.server import own_server
+from flows.server.server import own_server
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.records.judge import Judge

@@ -11,9 +11,9 @@ import httpx
 import pytest
 from served import command, environment, free_port, jury_up, wait_for
 
-from flows.runtime import server
-from flows.runtime.process import UP, lifeline
-from flows.runtime.server import NOTE, answered, client_settings, home, running, use_running
+from flows.server import server
+from flows.server.server import NOTE, answered, client_settings, home, running, use_running
+from flows.server.supervision import UP, lifeline
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 

@@ -14,7 +14,7 @@ from prefect.states import Scheduled
 from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
-from flows.runtime.flow_run import judge_in_shards
+from flows.flow_run import judge_in_shards
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import absolute
 from tasks.history.landing import land

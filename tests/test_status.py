@@ -10,7 +10,7 @@ from factories import end, judgment, other_call, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from prefect.client.schemas.responses import DeploymentResponse
 
-from flows.runtime.activity import ending_lines
+from flows.server.activity import ending_lines
 from tasks.endpoint import catalog
 from tasks.endpoint.catalog import endpoints
 from tasks.history.landing import land

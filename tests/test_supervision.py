@@ -18,12 +18,12 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, delayed
 from served import ENDED, JURY, Up, command, environment, free_port, jury_up, listed, wait_for, write_list
 
-from flows.runtime.server import home
+from flows.server.server import home
 from tasks.demo.samples import drawn_samples
 
 pytestmark = pytest.mark.timeout(900)  # four starts of `jury up`, of up to a minute each on a busy machine
 NAME = "short"
-RUNNER, SERVER = "flows.runtime.runner_process", "flows.runtime.server_process"
+RUNNER, SERVER = "flows.server.runner", "flows.server.server_process"
 CONCURRENCY = 2
 LAST = ENDED - {"CRASHED"}
 """States that a run stays in: one that crashed is begun again."""

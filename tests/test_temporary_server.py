@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from served import command, environment, users_of, wait_for
 
-from flows.runtime import server_process
-from flows.runtime.server import TemporaryServer
-from flows.runtime.server_process import DATABASE, ELSEWHERE, give_database, prepared_file
+from flows.server import server_process
+from flows.server.server import TemporaryServer
+from flows.server.server_process import DATABASE, ELSEWHERE, give_database, prepared_file
 from tasks.errors import InputError
 
 
@@ -67,7 +67,7 @@ def test_what_a_killed_process_left_behind_is_cleared_away(migrations: Path) -> 
 def test_two_processes_at_once_make_it_once(real: Path, migrations: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; sys.prefix = sys.argv[1]; "
-        "from flows.runtime import server_process as it; it.MIGRATE = sys.argv[2]; "
+        "from flows.server import server_process as it; it.MIGRATE = sys.argv[2]; "
         "home = Path(sys.argv[3]); home.mkdir(); it.give_database(home)"
     )
     given = [str(tmp_path / "environment"), copying(real, migrations)]
@@ -126,7 +126,7 @@ def test_a_server_begins_without_it_where_it_cannot_be_made(
 BEGIN = """
 import sys, time
 from pathlib import Path
-from flows.runtime.server import begin_temporary, temporary_server
+from flows.server.server import begin_temporary, temporary_server
 begin_temporary(Path(sys.argv[1]))
 print(temporary_server().child.now.pid, flush=True)
 time.sleep(60)

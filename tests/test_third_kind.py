@@ -15,8 +15,8 @@ from prefect.client.schemas.objects import State
 from third_kind.prompt import PresenceParameters, PresencePrompt
 from written_datasets import png
 
+from flows import run as session
 from flows.pipeline import evaluate
-from flows.runtime import session
 from tasks.judging.extension import Extension
 from tasks.protocols import PACKAGES
 from tasks.records import Outcome, Sample

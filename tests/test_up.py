@@ -21,7 +21,7 @@ from served import Up, command, environment, free_port, jury_up, wait_for
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from flows.runtime.flow_run import completed, read_json
+from flows.flow_run import completed, read_json
 from tasks.records.parameters import RubricParameters
 
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")

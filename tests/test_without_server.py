@@ -20,10 +20,10 @@ from loopback_judge import HeldJudge, judged_by
 from loopback_relay import LoopbackRelay
 from served import JURY, environment, users_of
 
+from flows import process
 from flows.commands.running import UNRECORDED
-from flows.runtime import process
-from flows.runtime.process import first_answer, noting_end, run_to_end
-from flows.runtime.server import answered
+from flows.process import first_answer, noting_end, run_to_end
+from flows.server.server import answered
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 
@@ -83,7 +83,7 @@ def is_whole(run: Run, out: str) -> bool:
 
 def temporary_server(store: Path) -> int:
     found = users_of(store / "prefect")
-    return next(int(one.name) for one in found if b"flows.runtime.server_process" in (one / "cmdline").read_bytes())
+    return next(int(one.name) for one in found if b"flows.server.server_process" in (one / "cmdline").read_bytes())
 
 
 def test_a_temporary_server_that_is_killed_starts_again_and_costs_its_record_at_most(tmp_path: Path) -> None:

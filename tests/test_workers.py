@@ -30,7 +30,7 @@ from moto.server import ThreadedMotoServer
 from served import JURY, environment, free_port, wait_for
 from written_datasets import png, record, write_benchmark
 
-from flows.runtime.server import client_settings, own_server
+from flows.server.server import client_settings, own_server
 from tasks.ledger.remote import FETCHED
 from tasks.ledger.run_files import JUDGMENTS
 

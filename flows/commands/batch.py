@@ -14,8 +14,8 @@ from flows.commands.console import Command, say, warn
 from flows.commands.options import json_option, store_option
 from flows.commands.run import NOT_ALL_OK, OK, STOPPED, show_run
 from flows.commands.running import raise_fault
-from flows.runtime.process import ended_by_sigterm, run_async, run_to_end
-from flows.runtime.server import answered, find_prefect, prepare_prefect, secret_block, temporary_server
+from flows.process import ended_by_sigterm, run_async, run_to_end
+from flows.server.server import answered, find_prefect, prepare_prefect, secret_block, temporary_server
 from tasks.batches.log import check_folder, locked, waiting_runs
 from tasks.errors import InputError
 from tasks.records.parameters import Collect

@@ -105,7 +105,7 @@ def _asked(
 ) -> Answers | None:
     """Let a judge judge the samples in an ordinary run; return None if the run was stopped or has not ended."""
     from flows.commands.run import run_flow
-    from flows.runtime.session import runs_made_for
+    from flows.run import runs_made_for
 
     flow = wanted.answers.evaluation.start.flow
     asked = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})

@@ -12,7 +12,7 @@ import click
 
 from flows.commands.console import Command, Option, left_to_sync, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
-from flows.runtime.server import find_prefect, secret_block
+from flows.server.server import find_prefect, secret_block
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.side_records import OTHER_CALLS

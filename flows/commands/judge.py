@@ -11,7 +11,7 @@ import click
 
 from flows.commands.console import Command, aligned, left_to_sync, say
 from flows.commands.options import json_option, model_options, parse_options, store_option
-from flows.runtime.server import find_prefect, secret_block
+from flows.server.server import find_prefect, secret_block
 from tasks.endpoint.catalog import RESOURCE, Endpoint, endpoint_named, endpoints
 from tasks.ledger.remote import writable_folder
 from tasks.ledger.side_records import OTHER_CALLS

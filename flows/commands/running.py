@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from flows.commands.console import warn
-from flows.runtime.process import ended_by_sigterm, first_answer, raised, run_async, run_to_end
-from flows.runtime.server import answered, prepare_prefect, temporary_server
+from flows.process import ended_by_sigterm, first_answer, raised, run_async, run_to_end
+from flows.server.server import answered, prepare_prefect, temporary_server
 from tasks.batches.log import check_batch
 from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed
@@ -86,7 +86,7 @@ async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "tuple
     """Run the flow as soon as there is a server, and do the work that needs none before that."""
     async with AsyncExitStack() as stack:
         if server := temporary_server():
-            from flows.runtime.prefetch import while_it_begins
+            from flows.prefetch import while_it_begins
 
             await stack.enter_async_context(while_it_begins(server, flow, asked))
         return await _run_flow(flow, parameters, is_new=not server)

@@ -12,7 +12,7 @@ import click
 from flows.commands.alarms import alarm_lines
 from flows.commands.console import Command, say
 from flows.commands.options import store_option
-from flows.runtime.server import answered, use_running
+from flows.server.server import answered, use_running
 from tasks.batches.log import progress_of, waiting_runs
 from tasks.errors import InputError
 from tasks.history.landing import missing
@@ -126,7 +126,7 @@ def _show_history(store: Path) -> int:
 def _at_work() -> list[str]:
     try:
         with answered():
-            from flows.runtime.activity import at_work
+            from flows.server.activity import at_work
 
             return at_work()
     except InputError as error:

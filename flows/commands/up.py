@@ -17,9 +17,8 @@ import click
 
 from flows.commands.console import Command, Group, command_line, say
 from flows.commands.options import files, notify_option, store_option
-from flows.runtime.pages_server import serving_pages
-from flows.runtime.process import Supervised, lifeline, start_child
-from flows.runtime.server import (
+from flows.server.pages import serving_pages
+from flows.server.server import (
     QUIET,
     SIGN_IN_FILE,
     answered,
@@ -31,6 +30,7 @@ from flows.runtime.server import (
     running,
     settle_sign_in,
 )
+from flows.server.supervision import Supervised, lifeline, start_child
 from tasks.endpoint.catalog import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
@@ -38,7 +38,7 @@ from tasks.pages.page_names import folder_of, served_at
 from tasks.text import printable
 
 if TYPE_CHECKING:
-    from flows.runtime.deployments import Deployed
+    from flows.server.deployments import Deployed
 
 RUNNER_LOG = "runner.log"
 """File in Prefect's home: output of the runner and of runs."""
@@ -112,7 +112,7 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     # Runs send heartbeats; the automation marks runs that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
-    from flows.runtime.deployments import read_list
+    from flows.server.deployments import read_list
 
     return read_list(Path(deployments)) if deployments else read_list()
 
@@ -126,10 +126,10 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
     try:
         with answered():
             served = asyncio.run(register_all(listed, ui, notify, reset, own))
-        from flows.runtime.runner_process import OWN
+        from flows.server.runner import OWN
 
         words, log = [*([OWN] if own else []), *served], place / RUNNER_LOG
-        runner = Supervised("runner", log, partial(start_child, log, "flows.runtime.runner_process", *words))
+        runner = Supervised("runner", log, partial(start_child, log, "flows.server.runner", *words))
         runner.keep()
         try:
             print(
@@ -202,9 +202,9 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
     Args:
         own: the server has no other runner.
     """
-    from flows.runtime.activity import ending_lines
-    from flows.runtime.deployments import idle_limits, left_over, on_server, register
-    from flows.runtime.runner_process import skip_late
+    from flows.server.activity import ending_lines
+    from flows.server.deployments import idle_limits, left_over, on_server, register
+    from flows.server.runner import skip_late
 
     await _make_automations(notify)
     registered = [(deployed.title, await register(deployed, reset)) for deployed in listed]
@@ -229,7 +229,7 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
 
 async def _make_automations(notify: str) -> None:
     """Make the automations of a server: notification of drops (empty: unchanged), and a mark for silent runs."""
-    from flows.runtime.deployments import notify_of_regressions, watch_for_zombies
+    from flows.server.deployments import notify_of_regressions, watch_for_zombies
 
     if notify:
         await notify_of_regressions(notify)

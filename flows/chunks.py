@@ -8,7 +8,7 @@ from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
-from flows.runtime.progress import Progress
+from flows.progress import Progress
 from tasks.aggregate import aggregate_sample
 from tasks.endpoint.requests import probe_request
 from tasks.errors import InputError, JudgeStopped, first_of

@@ -27,7 +27,7 @@ from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, TypeAdapter, ValidationError, field_validator, model_validator
 
-from flows.runtime.flow_run import misspelt, nested, read_json
+from flows.flow_run import misspelt, nested, read_json
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems

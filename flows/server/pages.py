@@ -12,9 +12,9 @@ from pathlib import Path
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from flows.runtime import server
-from flows.runtime.server import HOST, listening
-from flows.runtime.server_process import LOOPBACK, App, Receive, Scope, Send, further_hosts, guarded
+from flows.server import server
+from flows.server.server import HOST, listening
+from flows.server.server_process import LOOPBACK, App, Receive, Scope, Send, further_hosts, guarded
 from tasks.errors import InputError
 from tasks.files import open_regular, private_folder, remove_file, write_file
 from tasks.pages.page import HEAD_BYTES, policy_of

@@ -10,10 +10,10 @@ from pathlib import Path
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.runtime.chunks import Chunks
-from flows.runtime.flow_run import is_scheduled, log_start, name_run, own_run, results_key
-from flows.runtime.prefetch import judge_client
-from flows.runtime.progress import Progress
+from flows.chunks import Chunks
+from flows.flow_run import is_scheduled, log_start, name_run, own_run, results_key
+from flows.prefetch import judge_client
+from flows.progress import Progress
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.errors import InputError, first_of

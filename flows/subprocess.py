@@ -111,7 +111,7 @@ class Apart:
 
 def _main() -> int:
     """Run the request in the first line of standard input, and print its result as the one line of standard output."""
-    from flows.runtime.process import hush
+    from flows.process import hush
 
     atexit.register(hush)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell script's background programs ignore it
@@ -163,7 +163,7 @@ def _stop_with_input() -> None:
 
 
 if __name__ == "__main__":
-    from flows.runtime.process import end_without_the_rest
+    from flows.process import end_without_the_rest
 
     code = _main()
     end_without_the_rest(code)

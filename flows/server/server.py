@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from flows.runtime.process import UP, Supervised, is_locked, lifeline, start_child
-from flows.runtime.server_process import DATABASE, TEMPORARY, is_prepared
+from flows.server.server_process import DATABASE, TEMPORARY, is_prepared
+from flows.server.supervision import UP, Supervised, is_locked, lifeline, start_child
 from tasks.endpoint.api_keys import key_names
 from tasks.errors import InputError, first_of
 from tasks.files import private_folder, read_regular
@@ -154,7 +154,7 @@ class PrefectServer:
             arguments = [str(number), *([TEMPORARY] if self._temporary else [])]
             environment = _environment(self._home, self.port, self._auth, self._temporary)
             process = start_child(
-                self.log, "flows.runtime.server_process", *arguments, env=environment, pass_fds=[number]
+                self.log, "flows.server.server_process", *arguments, env=environment, pass_fds=[number]
             )
         if not self._temporary:
             note = {"port": self.port, "pid": process.pid, "lock": os.environ.get(UP, "")}

@@ -14,9 +14,9 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
-from flows.runtime.chunks import Chunks, Work
-from flows.runtime.flow_run import name_run
-from flows.runtime.session import Session
+from flows.chunks import Chunks, Work
+from flows.flow_run import name_run
+from flows.run import Session
 from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.server import TemporaryServer, secret_block
+from flows.server.server import TemporaryServer, secret_block
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.ledger.remote import is_remote, local_cache

@@ -17,9 +17,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_logger
 from prefect.states import Completed, Failed, Scheduled
 
-from flows.runtime.flow_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
-from flows.runtime.server import secret_block
-from flows.runtime.session import Session, opened
+from flows.flow_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
+from flows.run import Session, opened
+from flows.server.server import secret_block
 from tasks.aggregate import aggregate_sample
 from tasks.batches.log import Event, Log, begin, check_folder, locked, waiting_runs
 from tasks.batches.results import Replies, Written, asked_of, asking, clear, looked_after, remove

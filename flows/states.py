@@ -11,8 +11,8 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.runtime.flow_run import Raw, given, judge_in_shards, own_run, put_together, results_key, tell_in_sentences
-from flows.runtime.process import noting_end
+from flows.flow_run import Raw, given, judge_in_shards, own_run, put_together, results_key, tell_in_sentences
+from flows.process import noting_end
 from tasks.batches.log import check_batch
 from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed

@@ -22,7 +22,7 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.runner import Runner
 from prefect.states import Cancelled, Completed, Crashed, Scheduled
 
-from flows.runtime.process import end_process, end_with_parent, has_process
+from flows.server.supervision import end_process, end_with_parent, has_process
 
 OWN = "own"
 RUNS_AT_ONCE = 16

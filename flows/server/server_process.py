@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.process import end_with_parent
+from flows.server.supervision import end_with_parent
 from tasks.files import alone
 
 DATABASE = "prefect.db"

@@ -24,8 +24,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from flows.runtime.process import claim_run
-from flows.runtime.server import is_alone
+from flows.server.server import is_alone
+from flows.server.supervision import claim_run
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError, first_of
 from tasks.ledger.evaluations import read_evaluation

@@ -1,1 +1,0 @@
-"""Integration with Prefect around the chain: server, deployments, limits, shards, chunks, progress."""
