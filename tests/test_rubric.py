@@ -208,6 +208,7 @@ PLACE = (
     "key `position`: found nothing; allowed: the place of '{}' in tables, such as `position = {}`; or the name of a "
     "prompt to replace: {}"
 )
+PLACED = f"position = 5\n{FRONT}"
 FOUR = "aesthetics, conciseness, faithfulness, readability"
 
 
@@ -236,33 +237,17 @@ def test_a_position_is_no_part_of_what_makes_runs_comparable(tmp_path: Path):
         ("object/three_object", ASPECTS, PLACE.format("three_object", 30, "single_object, two_object")),
         ("diagram/clarity", f'position = "5"\n{FRONT}', "key `position`: found '5'; allowed: a whole number from 1 on"),
         ("diagram/clarity", f"position = 0\n{FRONT}", "key `position`: found 0; allowed: a whole number from 1 on"),
-        (
-            "diagram/Clarity!",
-            f"position = 5\n{FRONT}",
-            "found the name 'Clarity!'; allowed: a small letter, then at most",
-        ),
-        (
-            "diagram/" + 41 * "a",
-            f"position = 5\n{FRONT}",
-            "allowed: a small letter, then at most 39 small letters, digits",
-        ),
-        (
-            "diagram/overall",
-            f"position = 5\n{FRONT}",
-            "found the name 'overall', which the history uses itself; allowed",
-        ),
-        ("diagram/tier_path", f"position = 5\n{FRONT}", "found the name 'tier_path', which the history uses itself"),
-        (
-            "diagram/constructor",
-            f"position = 5\n{FRONT}",
-            "found the name 'constructor', which the history uses itself",
-        ),
+        ("diagram/Clarity!", PLACED, "found the name 'Clarity!'; allowed: a small letter, then at most"),
+        ("diagram/" + 41 * "a", PLACED, "allowed: a small letter, then at most 39 small letters, digits"),
+        ("diagram/overall", PLACED, "found the name 'overall', which the history uses itself; allowed"),
+        ("diagram/tier_path", PLACED, "found the name 'tier_path', which the history uses itself"),
+        ("diagram/constructor", PLACED, "found the name 'constructor', which the history uses itself"),
         (
             "object/counting",
             f"position = 5\n{ASPECTS}",
             "found a tag of the flow counting; allowed: a name that no other",
         ),
-        ("object/clarity", f"position = 5\n{FRONT}", "unknown key `tier`; allowed: position, inputs, aspects"),
+        ("object/clarity", PLACED, "unknown key `tier`; allowed: position, inputs, aspects"),
     ],
 )
 def test_a_new_prompt_at_fault_is_named_with_what_to_write(tmp_path: Path, name: str, front: str, complaint: str):
