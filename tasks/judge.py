@@ -20,7 +20,6 @@ from tasks.judging.run import Run
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
-from tasks.rubrics.prompts import Prompt
 from tasks.text import counted
 
 OF_A_BATCH = Request("", (), "", {})
@@ -81,11 +80,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
         ExceptionGroup: holds a JudgeStopped: no call can succeed; the other calls of the chunk are cancelled.
     """
     async with asyncio.TaskGroup() as group:
-        asked = [
-            group.create_task(_ask(run, case, run.rubric.prompt(dimension), call))
-            for case in cases
-            for call in case.unsettled(dimension)
-        ]
+        asked = [group.create_task(_ask(run, case, call)) for case in cases for call in case.unsettled(dimension)]
     rows = [row for each in asked if (row := each.result())]
     counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # the limit forbids a retry
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
@@ -95,11 +90,11 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
     return dict(counts)
 
 
-async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | None:
+async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
     """Make a call and record its reply; return None if the run's limit has no room, which is possible for a retry."""
     limit = run.limit
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
-    question = run.question(case, prompt, call.order)
+    question = run.question(case, call)
     # A call that the limit has no room for takes its turn, too, so that no other call waits for it.
     async with _turn(run, case, call, question):
         if limit and not await limit.before_call(case, call):

@@ -147,7 +147,7 @@ class HandingIn:
     def _requests(self, case: Case) -> Iterator[tuple[str, Body]]:
         for prompt in self._run.rubric.prompts:
             for call in case.unsettled(prompt.dimension):
-                question = self._run.question(case, prompt, call.order)
+                question = self._run.question(case, call)
                 yield custom_id(case, call), self._run.vlm.body(question._replace(turn=call.vote - 1))
 
     def close(self) -> None:

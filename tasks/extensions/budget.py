@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,22 +16,19 @@ from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.remote import Remote
-from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import BudgetStop, Judgment, RunStart, Sample
 from tasks.records.judge import Judge
-from tasks.records.parameters import PairwiseParameters, Parameters
+from tasks.records.parameters import Parameters
 from tasks.spending.bill import billed, expected_price
 from tasks.spending.budget import (
-    OPEN_HOURS,
     VARIABLE,
     Budget,
     CallCosts,
-    Month,
     MonthLimit,
     Share,
     in_random_order,
     month_budget,
-    month_of,
+    month_of_store,
     units,
 )
 from tasks.spending.prices import BATCH, FREE, Tariff, money, tariff
@@ -39,7 +36,6 @@ from tasks.spending.quote import Expected, past_replies, seen
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
-OPEN = timedelta(hours=OPEN_HOURS)
 _UNKNOWN = (
     "nothing is known of what calls of this judge cost, and by the most that they can cost they do not fit into the "
     "budget. Ask about five samples first: the same command with --quote. The run then reuses their replies"
@@ -110,8 +106,7 @@ def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | N
     if None in known:
         return None
     samples = start.samples * (1 + asked.controls) + asked.anchors
-    orders = len(asked.order_list()) if isinstance(asked, PairwiseParameters) else 1
-    return ASKED_AGAIN * samples * asked.votes * orders * sum(filter(None, known))
+    return ASKED_AGAIN * samples * asked.votes * len(asked.order_list()) * sum(filter(None, known))
 
 
 @asynccontextmanager
@@ -155,23 +150,6 @@ def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) ->
         if known.get(each.dimension) is None and (price := tariff.price(each.amounts)):
             costs.note(each.dimension, price)
     return costs
-
-
-def month_of_store(store: Path, remote: Remote | None, amount: float, own: str) -> Month:
-    """Return the current month's budget of a store, for one of its runs or passports."""
-    now = datetime.now(UTC)
-    young = now - OPEN
-    since = min(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), young)
-
-    def fetch() -> None:
-        nonlocal since
-        if remote:
-            remote.fetch(since)
-            remote.fetch_starts(young)
-            remote.fetch_folder(OTHER_CALLS.folder)
-            since = young  # older ledgers do not grow any more
-
-    return Month(store, month_of(now), amount, own, fetch)
 
 
 def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> None:

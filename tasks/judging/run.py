@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import Request
-from tasks.judging.case import PUBLISHED, Case, FirstCalls, load_case
+from tasks.judging.case import PUBLISHED, Call, Case, FirstCalls, load_case
 from tasks.judging.counts import RunCounts
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.questions import Layout
@@ -16,9 +16,8 @@ from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
 from tasks.pictures.preparation import Policy
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import Order, RunStart, Sample
+from tasks.records import RunStart, Sample
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import Prompt
 from tasks.rubrics.rubric import Rubric
 from tasks.spending.bill import Bill
 
@@ -90,11 +89,11 @@ class Run:
             data = each.picture(sample, role, data)
         return data
 
-    def question(self, case: Case, prompt: Prompt, order: Order) -> Request:
-        """Return a question as it is sent."""
-        return self.layout.request(prompt, case.sample, case.texts, case.pictures, order)._replace(
-            key=self.layout.key(case.number)
-        )
+    def question(self, case: Case, call: Call) -> Request:
+        """Return the question of a call as it is sent."""
+        prompt = self.rubric.prompt(call.dimension)
+        asked = self.layout.request(prompt, case.sample, case.texts, case.pictures, call.order)
+        return asked._replace(key=self.layout.key(case.number))
 
     @cached_property
     def bill(self) -> Bill:

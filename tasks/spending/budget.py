@@ -12,15 +12,18 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tasks.errors import InputError
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
-from tasks.ledger.side_records import OtherCall, other_calls_of
+from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample
 from tasks.spending.prices import Amounts, Tariff, money
+
+if TYPE_CHECKING:
+    from tasks.ledger.remote import Remote  # Pillow, which readers of bills do without
 
 ENOUGH = 20
 """Billed calls of a dimension in this run that are enough for their own 95th percentile."""
@@ -403,6 +406,23 @@ def _open(run: Path, costs: dict[str, Spent], since: datetime) -> Open | None:
     if start.spending_limit is None or datetime.fromisoformat(start.started_at) < since:
         return None
     return Open(start, max(0.0, start.spending_limit - sum(each.amount for each in costs.values())))
+
+
+def month_of_store(store: Path, remote: "Remote | None", amount: float, own: str) -> Month:
+    """Return the current month's budget of a store, for one of its runs or passports."""
+    now = datetime.now(UTC)
+    young = now - timedelta(hours=OPEN_HOURS)
+    since = min(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), young)
+
+    def fetch() -> None:
+        nonlocal since
+        if remote:
+            remote.fetch(since)
+            remote.fetch_starts(young)
+            remote.fetch_folder(OTHER_CALLS.folder)
+            since = young  # older ledgers do not grow any more
+
+    return Month(store, month_of(now), amount, own, fetch)
 
 
 class MonthLimit:
