@@ -33,9 +33,9 @@ only take the processor from the calls."""
 FIRST_PORTION = 16
 """Samples of a run that are read first, while the size of their pictures is unknown."""
 
-PORTION_BYTES = 48_000_000
+PORTION_BYTES = 64_000_000
 """Bytes of pictures, as they are sent, in one portion of a chunk. The judge is asked about a portion, in tasks of its
-own, while the rest of the chunk is read. Few chunks have more: 64 images of 1.5 MB are three portions."""
+own, while the rest of the chunk is read. Few chunks have more: 64 images of 1.5 MB are two."""
 
 
 Work = Callable[[Run, Chunk], Awaitable[None]]

@@ -21,7 +21,7 @@ from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
 from tasks.spending.bill import Bill
 
-MOST_PICTURE_BYTES = 96_000_000
+MOST_PICTURE_BYTES = 112_000_000
 """Bytes of pictures in memory, as they are sent, above which no further samples are read. 64 photographs have more, and
 keep a judge busy that takes 64 calls at once."""
 
