@@ -299,6 +299,11 @@ def test_a_png_cut_anywhere_is_refused(cut: int):
     assert "PNG file is damaged or cut short" in refusal(OPAQUE_PNG[:cut])
 
 
+@pytest.mark.parametrize("cut", [3, 30, JPEG.index(b"\xff\xc4") + 9, len(JPEG) * 3 // 4, len(JPEG) - 2, len(JPEG) - 1])
+def test_a_jpeg_cut_anywhere_is_refused(cut: int):
+    assert "JPEG file is damaged or cut short" in refusal(JPEG[:cut])
+
+
 BOUNDED = {
     "300 scans": (
         file(Image.new("RGB", (2100, 2100)), "JPEG", progressive=True).replace(b"\xff\xd9", b"\xff\xda" * 300),
