@@ -5,7 +5,7 @@ READY := .venv/.ready
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --quiet $(UPGRADE)
 
-.PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
+.PHONY: demo test check bench bench-speed bench-cold bench-limits bench-history bench-large simulate-alarm \
 	simulate-anchors simulate-intervals simulate-passport screenshots lock clean
 
 demo: $(READY)
@@ -50,9 +50,6 @@ bench-faults: $(READY)
 .PHONY: simulate-limits
 simulate-limits: $(READY)
 	PYTHONPATH=. $(BIN)/python tests/simulated_limits.py
-
-bench-outages: $(READY)
-	$(BIN)/python tests/bench_outages.py
 
 .PHONY: bench-supervision
 bench-supervision: $(READY)
