@@ -78,7 +78,7 @@ async def _judge(run: Run, chunk: Chunk, dimension: str) -> None:
         with suppress(CancelledRun):
             await retrying(_lent(run), _lent(chunk), dimension)
     finally:
-        chunk.give_up(dimension)
+        run.layout.give_up(chunk.cases, dimension)
 
 
 def _lent(argument: T) -> T:

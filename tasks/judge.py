@@ -2,8 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from prefect import task
@@ -96,7 +95,7 @@ async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     question = run.question(case, call)
     # A call that the limit has no room for takes its turn, too, so that no other call waits for it.
-    async with _turn(run, case, call, question):
+    async with run.layout.turn(case, call):
         if limit and not await limit.before_call(case, call):
             return None
         run.bill.prepare()
@@ -109,16 +108,6 @@ async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
     if case.settled:
         run.in_hand.free(case)
     return row
-
-
-@asynccontextmanager
-async def _turn(run: Run, case: Case, call: Call, question: Request) -> AsyncGenerator[None]:
-    """Wait for the turn of a call. If it shares its beginning with others, the call that caches it goes first."""
-    if not question.key:
-        yield
-        return
-    async with case.turn(call), run.first_calls.turn(question.key):
-        yield
 
 
 async def write_down(run: Run, case: Case, call: Call, answer: Reply, question: Request = OF_A_BATCH) -> Judgment:

@@ -19,8 +19,9 @@ from flows import pipeline
 from tasks.endpoint import client
 from tasks.errors import InputError
 from tasks.extensions.shared_layout import SharedLayout, check, keys_of, layout_of
+from tasks.extensions.turns import FirstCalls, Leading
 from tasks.judging import questions
-from tasks.judging.case import Call, Case, Chunk, FirstCalls, Leading, plan
+from tasks.judging.case import Call, Case, Chunk, plan
 from tasks.judging.extension import Limit
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import protocol_key
@@ -402,9 +403,9 @@ def test_nobody_waits_for_a_dimension_whose_step_never_began(
     made.calls = plan(made, FLOWS["diagram"], PairwiseParameters(layout="shared"), SharedLayout(FLOWS["diagram"]))
 
     async def others() -> None:
-        waiting = asyncio.create_task(made.turn(made.calls[1]).__aenter__())
-        await asyncio.sleep(0)
         async with run_of(Scene(tmp_path, loopback).parameters) as run:
+            waiting = asyncio.create_task(run.layout.turn(made, made.calls[1]).__aenter__())
+            await asyncio.sleep(0)
             await pipeline.judge_chunk(run, Chunk("0-0", ("faithfulness",), (made,)))
         await waiting
 

@@ -4,12 +4,16 @@ The prompts of all dimensions come first, as they are the longest part; then pic
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from hashlib import sha256
+from weakref import WeakKeyDictionary
 
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
+from tasks.extensions.turns import FirstCalls, Leading
+from tasks.judging.case import Call, Case
 from tasks.judging.extension import Extension
 from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
 from tasks.pictures.preparation import Picture
@@ -64,6 +68,8 @@ class SharedLayout(Layout):
         self._system, self._keys = _system(rubric), keys
         # The hash of all prompts, each of which is in every question.
         self.identity = f"{SHARED} {sha256(self._system.encode()).hexdigest()}"
+        self._first_calls = FirstCalls()
+        self._leading = WeakKeyDictionary[Case, Leading[Call]]()
 
     def instructions(self, prompt: Prompt) -> str:
         """Return the same system message for all prompts."""
@@ -97,6 +103,21 @@ class SharedLayout(Layout):
     def key(self, number: int) -> str:
         """Return the keys in turn: by the samples' hashes some keys would get more calls a minute than others."""
         return sha256(f"{number % self._keys}\n{self._system}".encode()).hexdigest()[:KEY_LENGTH]
+
+    @asynccontextmanager
+    async def turn(self, case: Case, call: Call) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: calls of one sample and order begin alike, and so do all with one key."""
+        alike = [each for each in case.calls if each.order == call.order and case.is_open(each)]
+        async with self._leaders(case).turn(call.order, call, alike), self._first_calls.turn(self.key(case.number)):
+            yield
+
+    def give_up(self, cases: Sequence[Case], dimension: str) -> None:
+        """See `Layout.give_up`."""
+        for case in cases:
+            self._leaders(case).give_up(lambda call: call.dimension == dimension)
+
+    def _leaders(self, case: Case) -> Leading[Call]:
+        return self._leading.setdefault(case, Leading[Call]())
 
 
 def _system(rubric: Rubric) -> str:

@@ -1,17 +1,11 @@
-"""Sample in memory: its texts and pictures, the plan of its calls, and the judgments so far.
+"""Sample in memory: its texts and pictures, the plan of its calls, and the judgments so far."""
 
-Calls that begin alike wait for the end of the first one, which writes the beginning to a cache. If they started
-together, each would write it. A waiting call takes no place in the queue.
-"""
-
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
@@ -31,7 +25,6 @@ INVALID_ATTEMPTS = 3
 PUBLISHED = Layout()
 Shown = Callable[[Sample, str, bytes], bytes]
 """Function that returns the file to be shown for a sample's picture, given its role and its own file."""
-C = TypeVar("C")
 
 
 def _unchanged(_sample: Sample, _role: str, data: bytes) -> bytes:
@@ -47,72 +40,7 @@ class Call(NamedTuple):
     key: str
 
 
-class _Leader(NamedTuple, Generic[C]):
-    call: C
-    ended: asyncio.Event
-
-
-class Leading(Generic[C]):
-    """Leaders of one sample, one for each group of calls that begin alike."""
-
-    def __init__(self) -> None:
-        self._leaders: dict[str, _Leader[C]] = {}
-        self._given_up: list[Callable[[C], bool]] = []
-
-    @asynccontextmanager
-    async def turn(self, group: str, call: C, candidates: Sequence[C]) -> AsyncGenerator[None]:
-        """Wait for the turn of a call: the leader of its group goes at once, the others when it has ended.
-
-        Args:
-            candidates: calls of the group to be made, including this one; the first that is not given up leads.
-        """
-        leader = self._leaders.get(group)
-        if leader is None:
-            able = (each for each in candidates if not any(gone(each) for gone in self._given_up))
-            leader = self._leaders[group] = _Leader(next(able, call), asyncio.Event())
-        if leader.call != call:
-            await leader.ended.wait()
-            yield
-            return
-        try:
-            yield
-        finally:
-            leader.ended.set()
-
-    def give_up(self, which: Callable[[C], bool]) -> None:
-        """Give up these calls: their step makes them no more, so no call waits for them."""
-        self._given_up.append(which)
-        for leader in self._leaders.values():
-            if which(leader.call):
-                leader.ended.set()
-
-
-class FirstCalls:
-    """First call with each key in a run; it writes the common beginning of all calls with that key to the cache."""
-
-    def __init__(self) -> None:
-        self._ended: dict[str, asyncio.Event] = {}
-
-    @asynccontextmanager
-    async def turn(self, key: str) -> AsyncGenerator[None]:
-        """Wait for the turn of a call: the first with its key goes at once, others when all first calls have ended.
-
-        They wait for all of these: otherwise they would come in clumps of one key, and a provider serves only so many
-        calls a minute with one key.
-        """
-        if key in self._ended:
-            for ended in [*self._ended.values()]:
-                await ended.wait()
-            yield
-            return
-        ended = self._ended[key] = asyncio.Event()
-        try:
-            yield
-        finally:
-            ended.set()
-
-
-@dataclass
+@dataclass(eq=False)
 class Case:
     """Sample in memory: its texts and pictures while they are needed, and the judgments so far."""
 
@@ -123,7 +51,6 @@ class Case:
     """Reason why the sample cannot be judged; None if it can."""
     calls: tuple[Call, ...] = ()
     judgments: list[Judgment] = field(default_factory=list[Judgment])
-    leading: Leading[Call] = field(default_factory=Leading[Call])
     number: int = field(default_factory=count().__next__)
     """Number among the samples read by this process."""
 
@@ -131,12 +58,7 @@ class Case:
 
     def unsettled(self, dimension: str) -> list[Call]:
         """Return the calls to be made: new, unavailable at the first try, or invalid fewer than three times."""
-        return [call for call in self.calls if call.dimension == dimension and self._open(call)]
-
-    def turn(self, call: Call) -> AbstractAsyncContextManager[None]:
-        """Return a context that waits for a call's turn: calls of one order begin alike, and the first goes ahead."""
-        alike = [each for each in self.calls if each.order == call.order and self._open(each)]
-        return self.leading.turn(call.order, call, alike)
+        return [call for call in self.calls if call.dimension == dimension and self.is_open(call)]
 
     def attempts(self, call: Call) -> list[Judgment]:
         """Return the judgments recorded for a call, in order."""
@@ -164,13 +86,14 @@ class Case:
     @property
     def settled(self) -> bool:
         """Return whether no call is left to be made."""
-        return not any(map(self._open, self.calls))
+        return not any(map(self.is_open, self.calls))
 
     def free_pictures(self) -> None:
         """Release the bytes of the pictures, once no call is left."""
         self.pictures = {role: picture._replace(encoded=b"") for role, picture in self.pictures.items()}
 
-    def _open(self, call: Call) -> bool:
+    def is_open(self, call: Call) -> bool:
+        """Return whether a call is to be made: it is new, or may still be answered if it is asked again."""
         rows = self.attempts(call)
         if not rows:
             return True
@@ -188,11 +111,6 @@ class Chunk:
     dimensions: tuple[str, ...]
     """Dimensions with calls to be made."""
     cases: tuple[Case, ...]
-
-    def give_up(self, dimension: str) -> None:
-        """Give up the calls on a dimension, because its judge step has ended: no call waits for them."""
-        for case in self.cases:
-            case.leading.give_up(lambda call: call.dimension == dimension)
 
 
 def load_case(

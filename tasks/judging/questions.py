@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
@@ -12,6 +14,9 @@ from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import Order, Sample
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.rubrics.prompts import Prompt
+
+if TYPE_CHECKING:
+    from tasks.judging.case import Call, Case
 
 LAYOUT = "1"
 """Version of the request's layout; part of every call's key."""
@@ -51,6 +56,13 @@ class Layout:
     def key(self, number: int) -> str:
         """Return the cache key of the sample with this number; empty if no two questions begin alike."""
         return ""
+
+    def turn(self, case: "Case", call: "Call") -> AbstractAsyncContextManager[None]:
+        """Return a context that waits for the turn of a call; if no two questions begin alike, each goes at once."""
+        return nullcontext()
+
+    def give_up(self, cases: Sequence["Case"], dimension: str) -> None:
+        """Give up the calls on a dimension, because its judge step has ended: no other call waits for them."""
 
 
 def schema_name(prompt: Prompt) -> str:

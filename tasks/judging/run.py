@@ -7,7 +7,7 @@ from functools import cached_property
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import Request
-from tasks.judging.case import PUBLISHED, Call, Case, FirstCalls, load_case
+from tasks.judging.case import PUBLISHED, Call, Case, load_case
 from tasks.judging.counts import RunCounts
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.questions import Layout
@@ -67,7 +67,6 @@ class Run:
     extensions: tuple[Extension, ...] = ()
     tally: RunCounts = field(default_factory=RunCounts)
     in_hand: InHand = field(default_factory=InHand)
-    first_calls: FirstCalls = field(default_factory=FirstCalls)
 
     @cached_property
     def layout(self) -> Layout:
