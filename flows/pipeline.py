@@ -50,7 +50,7 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
 
             return await quoted(session, dataset, judge_chunk)
         if parameters.judge.service_tier == BATCH:
-            from flows.collecting import handed_in
+            from flows.submitting import handed_in
 
             return await handed_in(session, dataset, store_and_report)
         async with session.judging(dataset) as chunks:

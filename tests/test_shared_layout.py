@@ -18,8 +18,7 @@ from prefect.exceptions import CancelledRun
 from flows import pipeline
 from tasks.endpoint import client
 from tasks.errors import InputError
-from tasks.extensions.shared_layout import SharedLayout, check, keys_of, layout_of
-from tasks.extensions.turns import FirstCalls, Leading
+from tasks.extensions.shared_layout import FirstCalls, Leading, SharedLayout, check, keys_of, layout_of
 from tasks.judging import questions
 from tasks.judging.case import Call, Case, Chunk, plan
 from tasks.judging.extension import Limit

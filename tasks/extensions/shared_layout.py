@@ -1,18 +1,21 @@
 """Layout `shared`: questions begin alike, so that a provider's cache reads their common part once.
 
 The prompts of all dimensions come first, as they are the longest part; then pictures and texts; the dimension last.
+Calls that begin alike wait for the end of the first one, which writes the beginning to a cache. If they started
+together, each would write it. A waiting call takes no place in the queue.
 """
 
+import asyncio
 import math
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
+from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
-from tasks.extensions.turns import FirstCalls, Leading
 from tasks.judging.case import Call, Case
 from tasks.judging.extension import Extension
 from tasks.judging.questions import GUARD, SHARED, Layout, delimited, ordered_inputs
@@ -25,6 +28,8 @@ from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import PairwisePrompt, Prompt
 from tasks.rubrics.rubric import Rubric
 from tasks.text import listed
+
+C = TypeVar("C")
 
 OPENING = (
     "You compare two figures of a scientific paper. Below are instructions for several dimensions, each under a line "
@@ -59,6 +64,71 @@ def keys_of(judge: Judge, calls: int) -> int:
     if not known or "prompt_cache_key" not in known.cache_fields:
         return 1
     return max(1, math.ceil(min(judge.concurrency * CALLS_A_MINUTE, calls) / MOST_A_KEY))
+
+
+class _Leader(NamedTuple, Generic[C]):
+    call: C
+    ended: asyncio.Event
+
+
+class Leading(Generic[C]):
+    """Leaders of one sample, one for each group of calls that begin alike."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[str, _Leader[C]] = {}
+        self._given_up: list[Callable[[C], bool]] = []
+
+    @asynccontextmanager
+    async def turn(self, group: str, call: C, candidates: Sequence[C]) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: the leader of its group goes at once, the others when it has ended.
+
+        Args:
+            candidates: calls of the group to be made, including this one; the first that is not given up leads.
+        """
+        leader = self._leaders.get(group)
+        if leader is None:
+            able = (each for each in candidates if not any(gone(each) for gone in self._given_up))
+            leader = self._leaders[group] = _Leader(next(able, call), asyncio.Event())
+        if leader.call != call:
+            await leader.ended.wait()
+            yield
+            return
+        try:
+            yield
+        finally:
+            leader.ended.set()
+
+    def give_up(self, which: Callable[[C], bool]) -> None:
+        """Give up these calls: their step makes them no more, so no call waits for them."""
+        self._given_up.append(which)
+        for leader in self._leaders.values():
+            if which(leader.call):
+                leader.ended.set()
+
+
+class FirstCalls:
+    """First call with each key in a run; it writes the common beginning of all calls with that key to the cache."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: the first with its key goes at once, others when all first calls have ended.
+
+        They wait for all of these: otherwise they would come in clumps of one key, and a provider serves only so many
+        calls a minute with one key.
+        """
+        if key in self._ended:
+            for ended in [*self._ended.values()]:
+                await ended.wait()
+            yield
+            return
+        ended = self._ended[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            ended.set()
 
 
 class SharedLayout(Layout):

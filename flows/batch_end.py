@@ -1,0 +1,99 @@
+"""End of a run whose calls were bought as batches: record the replies, decide the samples, and finish the run."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from prefect.client.schemas.objects import State
+
+from flows.flow_run import show_end
+from flows.run import Session, opened
+from tasks.aggregate import aggregate_sample
+from tasks.batches.log import Event, Log
+from tasks.batches.results import Replies, Written
+from tasks.batches.submission import custom_id, place_of, read_cases
+from tasks.judge import write_down
+from tasks.judging.case import Call, Case
+from tasks.judging.protocol import check_prompts
+from tasks.judging.run import Run
+from tasks.ledger.run_files import read_start
+from tasks.records import Judgment, RunStart
+from tasks.records.parameters import Parameters
+from tasks.spending.budget import costs_of
+from tasks.spending.prices import BATCH
+
+Finish = Callable[[Session], Awaitable[State]]
+"""Steps on a run that has ended: store and report."""
+
+
+async def ended(log: Log, asked: Parameters, finish: Finish) -> State:
+    """Record the replies, and end the run; the flow run that submitted it shows the end, too."""
+    start, told = read_start(log.run), log.prepared
+    assert told
+    async with opened(start.flow, asked, []) as session:
+        async with _going_on(session, start, told) as run:
+            await _taken_in(log, run)
+        state = await finish(session)
+    await show_end(start.prefect_run_id, str(state.message))
+    return state
+
+
+@asynccontextmanager
+async def _going_on(session: Session, start: RunStart, told: Event) -> AsyncGenerator[Run]:
+    """Yield a run that waited, as it was begun; afterwards, end it in its ledger.
+
+    Raises:
+        InputError: its prompts have changed since it was begun.
+    """
+    session.run_id, session.shown_as, session.scheduled = start.run_id, told.shown_as, start.scheduled
+    check_prompts(start, session.opening.rubric)
+    session.opening.said = [*told.said]
+    run = await session.open(start)
+    await asyncio.to_thread(run.ledger.go_on)
+    try:
+        yield run
+        await session.conclude(run)
+    finally:
+        run.close()
+    if told.stopped:
+        spent = await asyncio.to_thread(costs_of, run.ledger.folder)
+        session.stopped = told.stopped.model_copy(update={"spent": sum(each.amount for each in spent.values())})
+    began = datetime.fromisoformat(start.started_at)
+    await session.end(run, (datetime.now(UTC) - began).total_seconds())
+
+
+async def _taken_in(log: Log, run: Run) -> None:
+    """Record all replies, and decide the samples.
+
+    Raises:
+        InputError: the ledger of the run is damaged.
+    """
+    told = log.prepared
+    assert told
+    manner = {"rung": told.rung, "not_sent": told.not_sent, "tier": BATCH}
+    replies, written = await asyncio.gather(
+        asyncio.to_thread(Replies, log, run.vlm.mask), asyncio.to_thread(Written, log.run)
+    )
+    for case in read_cases(log.work):
+        _take_over(run, case, written.judgments(place_of(case)))
+        for call in [*_unasked(case)]:
+            found = replies.find(custom_id(case, call), run.vlm.read)
+            await write_down(run, case, call, found._replace(**manner))
+        aggregate_sample(run, case, written.outcome(place_of(case)))
+        await asyncio.sleep(0)
+
+
+def _take_over(run: Run, case: Case, recorded: Sequence[Judgment]) -> None:
+    """Append reused replies to the ledger unless it has them, and add the run's recorded judgments to the case."""
+    known = {(row.dimension, row.order, row.vote) for row in recorded}
+    for row in case.judgments:
+        if (row.dimension, row.order, row.vote) not in known:
+            run.ledger.append(row)
+    known = {(row.dimension, row.order, row.vote) for row in case.judgments}
+    case.judgments += [row for row in recorded if (row.dimension, row.order, row.vote) not in known]
+
+
+def _unasked(case: Case) -> Iterator[Call]:
+    """Return the calls without a recorded reply."""
+    return (call for call in case.calls if not case.attempts(call))
