@@ -41,10 +41,10 @@ def many(count: int) -> list[bytes]:
     return [file(Image.new("RGB", (700, 40), (n, 0, 0)), "PNG") for n in range(count)]
 
 
-SEEN = [(file(noise(1400, 500), "JPEG", progressive=True), (350, 125)), (file(noise(60, 40, "RGBA"), "PNG"), (60, 40))]
+SEEN = [(file(noise(1400, 500), "JPEG") + b"more", (350, 125)), (file(noise(60, 40, "RGBA"), "PNG"), (60, 40))]
 
 
-@pytest.mark.parametrize(("data", "expected"), SEEN, ids=["progressive JPEG", "PNG with an alpha channel"])
+@pytest.mark.parametrize(("data", "expected"), SEEN, ids=["JPEG with bytes behind its end", "PNG with an alpha channel"])
 def test_a_picture_decoded_anyway_has_its_thumbnail_at_once(data: bytes, expected: tuple[int, int], tmp_path: Path):
     judged(tmp_path, data)
     assert waiting(tmp_path) == []

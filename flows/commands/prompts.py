@@ -85,13 +85,9 @@ def _user_message(prompt: Prompt) -> list[str]:
     A picture is shown by the length of its data URL.
     """
     # The request of the judge's client takes a second to import.
-    from tasks.datasets.entries import read_picture
     from tasks.demo.samples import drawn_samples
-    from tasks.judging.case import sample_texts
+    from tasks.judging.case import PUBLISHED, load_case
     from tasks.judging.protocol import picture_policy
-    from tasks.judging.questions import Layout
-    from tasks.pictures.preparation import prepare
-    from tasks.protocols import protocol_of
     from tasks.protocols.loading import load_dataset
     from tasks.records.parameters import parameters_of
 
@@ -101,8 +97,6 @@ def _user_message(prompt: Prompt) -> list[str]:
         samples = load_dataset(prompt.flow, parameters).samples
         # No drawn sample has the tag that a user's own set brings: another one shows where its texts go.
         sample = next((each for each in samples if each.tag in ("", prompt.dimension)), samples[0])
-        policy = picture_policy(parameters)
-        pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
-        texts = sample_texts(sample, protocol_of(prompt.flow))
-        request = Layout().request(prompt, sample, texts, pictures, parameters.order_list()[0])
+        case = load_case(sample, load_rubric(prompt.flow), parameters, picture_policy(parameters))
+        request = PUBLISHED.request(prompt, sample, case.texts, case.pictures, parameters.order_list()[0])
     return [part if isinstance(part, str) else f"(picture, {len(part.encoded)} characters)" for part in request.content]
