@@ -63,7 +63,7 @@ WORKLOADS = {
     # As matplotlib writes them: their pixels must be decoded before they are sent.
     "rgba-pairs": Workload("pairs of PNG with an opaque alpha channel, 300 KB each", "pairs", PAIRS, "RGBA", NONE),
     "jpeg-pairs": Workload(TWO_TIMES.format("JPEG", 125), "pairs", PAIRS, "JPEG", 1.10, 1.35, ramp_apart=True),
-    "png-images": Workload("PNG images of 1024 pixels, about 1.5 MB each", "images", 553, "PNG", 1.15, NONE, NONE),
+    "png-images": Workload("PNG images of 1024 pixels, about 1.5 MB each", "images", 553, "PNG", 1.25, NONE, NONE),
     "jpeg-images": Workload("JPEG images of about 125 KB each", "images", 2212, "JPEG", 1.25, 2.0),
 }
 FEW = Workload("", "pairs", 2, "JPEG", 0, 0)
