@@ -7,6 +7,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, cut_off, drop, error, hang, refusal, reset, retry_after, text, to_samples, verdict
 from loopback_replies import Request as Seen
 
+from tasks.endpoint import client
 from tasks.endpoint import requests as asking
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply as Answer
@@ -87,7 +88,10 @@ def test_the_client_saves_what_passes(loopback: LoopbackJudge, first: Reply) -> 
         (hang(), "no whole reply within"),
     ],
 )
-def test_what_stays_away_is_unavailable(loopback: LoopbackJudge, answer: Reply, words: str) -> None:
+def test_what_stays_away_is_unavailable(
+    loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, answer: Reply, words: str
+) -> None:
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.02)
     loopback.answer = to_samples(answer)
     reply = ask(judge(loopback, timeout_seconds=1))
     assert reply.status == "unavailable" and words in reply.error

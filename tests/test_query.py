@@ -93,7 +93,7 @@ def test_json_holds_nothing_that_commands_a_terminal(store: Path, jury: Any) -> 
         ("SELECT * FROM range(1000000000000)", "took longer than the limit|does not fit"),
         ("WITH RECURSIVE r AS (SELECT 1 a UNION ALL SELECT a + 1 FROM r) SELECT count(*) FROM r", "took longer"),
         ("SELECT list(range) FROM range(1000000000)", "needs more memory|took longer"),
-        ("SELECT sum(length(x)) FROM (SELECT repeat('x', 4000000000) AS x)", "needs more memory|took longer"),
+        ("SELECT sum(length(x)) FROM (SELECT repeat('x', 200000000) AS x)", "took longer"),
     ],
 )
 def test_sql_has_bounds_on_time_and_memory(store: Path, jury: Any, sql: str, words: str) -> None:

@@ -44,7 +44,7 @@ def many(count: int) -> list[bytes]:
 SEEN = [(file(noise(1400, 500), "JPEG") + b"more", (350, 125)), (file(noise(60, 40, "RGBA"), "PNG"), (60, 40))]
 
 
-@pytest.mark.parametrize(("data", "expected"), SEEN, ids=["JPEG with bytes behind its end", "PNG with an alpha channel"])
+@pytest.mark.parametrize(("data", "expected"), SEEN, ids=["JPEG and more", "PNG with an alpha channel"])
 def test_a_picture_decoded_anyway_has_its_thumbnail_at_once(data: bytes, expected: tuple[int, int], tmp_path: Path):
     judged(tmp_path, data)
     assert waiting(tmp_path) == []
