@@ -195,7 +195,6 @@ def _get_end_ready(store: Path) -> None:
     The imports (DuckDB, numpy and scipy) take half a second, the empty history a quarter.
     """
     warm_up()
-    import_module("tasks.history.rows")
     landing = import_module("tasks.history.landing")
     with suppress(InputError):  # the store step reports it
         landing.prepare(store)

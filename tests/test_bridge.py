@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from itertools import product
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tasks.history.landing import land
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.side_records import BRIDGES, BridgeRow
-from tasks.records import Judgment, Outcome, RunStart
+from tasks.records import Judgment, Outcome, RunStart, new_id
 from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import load_rubric
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
@@ -151,7 +152,9 @@ def test_replies_that_have_not_come_are_waited_for(tmp_path: Path, jury: Any, mo
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40), parameters=given, protocol=protocol)
 
     def waits(_flow: str, asked: PairwiseParameters) -> int:
-        write_run(tmp_path, start(NEW, judge=asked.judge.model), [judgment("s0")], None)
+        write_run(
+            tmp_path, start(new_id("diagram", datetime.now(UTC)), judge=asked.judge.model), [judgment("s0")], None
+        )
         return 0
 
     monkeypatch.setattr(run, "run_flow", waits)

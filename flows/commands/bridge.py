@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import redirect_stdout, suppress
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,6 @@ from tasks.comparing.bridge import (
 from tasks.errors import InputError
 from tasks.history.queries import shared_replies
 from tasks.ledger.remote import remote_of, writable_folder
-from tasks.ledger.run_files import run_folders
 from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.presentation.tables import console, grid_table
 from tasks.records.parameters import FLOWS, Probe
@@ -109,11 +109,11 @@ def _asked(
 
     flow = wanted.answers.evaluation.start.flow
     asked = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})
-    before = {*run_folders(folder)}
+    began = datetime.now(UTC)
     with redirect_stdout(sys.stderr if as_json else sys.stdout), runs_made_for("bridge"):
         say(f"{asked.judge.model} has not judged these {wanted.words}: it is asked")
         code = run_flow(flow, asked)
-    evaluation = made_since(folder, asked.judge.model, before)
+    evaluation = made_since(folder, asked.judge.model, began)
     if code == STOPPED or not evaluation:
         return None
     if evaluation.end is None:  # it waits for a batch

@@ -3,7 +3,7 @@
 import random
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -396,9 +396,10 @@ def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) 
     return asked
 
 
-def made_since(store: Path, model: str, earlier: Collection[Path]) -> Evaluation | None:
-    """Return the evaluation of the newest run by a judge, without the `earlier` runs; None: there is none."""
-    made = [run for run in run_folders(store) if run not in earlier and read_start(run).judge == model]
+def made_since(store: Path, model: str, moment: datetime) -> Evaluation | None:
+    """Return the evaluation of the newest run by a judge that began at a moment or later; None: there is none."""
+    since = f"{moment:%Y%m%dT%H%M%S}"  # run ids begin with their time
+    made = [run for run in run_folders(store) if run.name >= since and read_start(run).judge == model]
     return read_evaluation(store, made[-1].name) if made else None
 
 

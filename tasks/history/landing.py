@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -202,11 +203,14 @@ def make_anew(store: Path) -> Landed:
 
 
 def prepare(store: Path) -> None:
-    """Make an empty master if a store has none: making tables, views and comments takes longer than loading a run.
+    """Prepare a store for its next run: import what loads it, and make an empty master if there is none.
+
+    To make tables, views and comments takes longer than to load a run.
 
     Raises:
-        InputError: it cannot be written.
+        InputError: the master cannot be written.
     """
+    import_module("tasks.history.rows")
     with _writing(store) as place:
         if not place.exists():
             with opened_master(place) as master:
