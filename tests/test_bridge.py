@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from itertools import product
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
