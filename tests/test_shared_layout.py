@@ -290,11 +290,12 @@ class Turns:
     """Calls about one sample, each of which is on its way until the test lets it end."""
 
     def __init__(self) -> None:
-        self.leading, self.begun = Leading[str](), list[str]()
+        self.leading, self.begun = Leading(), list[str]()
         self.ends = {call: asyncio.Event() for call in DIMENSIONS[:3]}
 
     async def call(self, name: str) -> None:
-        async with self.leading.turn("human_first", name, DIMENSIONS[:3]):
+        alike = [Call(dimension, "human_first", 1, "") for dimension in DIMENSIONS[:3]]
+        async with self.leading.turn(Call(name, "human_first", 1, ""), alike):
             self.begun.append(name)
             await self.ends[name].wait()
 
@@ -343,7 +344,7 @@ def test_a_leader_that_is_cancelled_lets_the_others_go() -> None:
 def test_where_it_is_known_in_time_that_a_call_is_given_up_the_next_one_leads() -> None:
     async def story() -> None:
         turns = Turns()
-        turns.leading.give_up(lambda call: call == "faithfulness")
+        turns.leading.give_up("faithfulness")
         waiting = [turns.start(name) for name in DIMENSIONS[1:3]]
         await rest()
         assert turns.begun == ["conciseness"]

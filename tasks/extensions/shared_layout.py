@@ -7,10 +7,10 @@ together, each would write it. A waiting call takes no place in the queue.
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tasks.endpoint.catalog import known_at
@@ -28,8 +28,6 @@ from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import PairwisePrompt, Prompt
 from tasks.rubrics.rubric import Rubric
 from tasks.text import listed
-
-C = TypeVar("C")
 
 OPENING = (
     "You compare two figures of a scientific paper. Below are instructions for several dimensions, each under a line "
@@ -66,29 +64,30 @@ def keys_of(judge: Judge, calls: int) -> int:
     return max(1, math.ceil(min(judge.concurrency * CALLS_A_MINUTE, calls) / MOST_A_KEY))
 
 
-class _Leader(NamedTuple, Generic[C]):
-    call: C
+class _Leader(NamedTuple):
+    call: Call
     ended: asyncio.Event
 
 
-class Leading(Generic[C]):
-    """Leaders of one sample, one for each group of calls that begin alike."""
+class Leading:
+    """Leaders of one sample: of its calls in one order, which begin alike, the first goes ahead."""
 
     def __init__(self) -> None:
-        self._leaders: dict[str, _Leader[C]] = {}
-        self._given_up: list[Callable[[C], bool]] = []
+        self._leaders: dict[Order, _Leader] = {}
+        self._given_up = set[str]()
+        """Dimensions whose calls are made no more."""
 
     @asynccontextmanager
-    async def turn(self, group: str, call: C, candidates: Sequence[C]) -> AsyncGenerator[None]:
-        """Wait for the turn of a call: the leader of its group goes at once, the others when it has ended.
+    async def turn(self, call: Call, alike: Sequence[Call]) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: the leader of its order goes at once, the others when it has ended.
 
         Args:
-            candidates: calls of the group to be made, including this one; the first that is not given up leads.
+            alike: calls of the order to be made, including this one; the first that is not given up leads.
         """
-        leader = self._leaders.get(group)
+        leader = self._leaders.get(call.order)
         if leader is None:
-            able = (each for each in candidates if not any(gone(each) for gone in self._given_up))
-            leader = self._leaders[group] = _Leader(next(able, call), asyncio.Event())
+            able = (each for each in alike if each.dimension not in self._given_up)
+            leader = self._leaders[call.order] = _Leader(next(able, call), asyncio.Event())
         if leader.call != call:
             await leader.ended.wait()
             yield
@@ -98,11 +97,11 @@ class Leading(Generic[C]):
         finally:
             leader.ended.set()
 
-    def give_up(self, which: Callable[[C], bool]) -> None:
-        """Give up these calls: their step makes them no more, so no call waits for them."""
-        self._given_up.append(which)
+    def give_up(self, dimension: str) -> None:
+        """Give up the calls on a dimension: its step makes them no more, so no call waits for them."""
+        self._given_up.add(dimension)
         for leader in self._leaders.values():
-            if which(leader.call):
+            if leader.call.dimension == dimension:
                 leader.ended.set()
 
 
@@ -135,11 +134,12 @@ class SharedLayout(Layout):
     """Questions of one run in this layout, its samples spread over `keys` cache keys."""
 
     def __init__(self, rubric: Rubric, keys: int = 1) -> None:
-        self._system, self._keys = _system(rubric), keys
+        self._system = _system(rubric)
+        self._keys = [sha256(f"{number}\n{self._system}".encode()).hexdigest()[:KEY_LENGTH] for number in range(keys)]
         # The hash of all prompts, each of which is in every question.
         self.identity = f"{SHARED} {sha256(self._system.encode()).hexdigest()}"
         self._first_calls = FirstCalls()
-        self._leading = WeakKeyDictionary[Case, Leading[Call]]()
+        self._leading = WeakKeyDictionary[Case, Leading]()
 
     def instructions(self, prompt: Prompt) -> str:
         """Return the same system message for all prompts."""
@@ -172,22 +172,22 @@ class SharedLayout(Layout):
 
     def key(self, number: int) -> str:
         """Return the keys in turn: by the samples' hashes some keys would get more calls a minute than others."""
-        return sha256(f"{number % self._keys}\n{self._system}".encode()).hexdigest()[:KEY_LENGTH]
+        return self._keys[number % len(self._keys)]
 
     @asynccontextmanager
     async def turn(self, case: Case, call: Call) -> AsyncGenerator[None]:
         """Wait for the turn of a call: calls of one sample and order begin alike, and so do all with one key."""
         alike = [each for each in case.calls if each.order == call.order and case.is_open(each)]
-        async with self._leaders(case).turn(call.order, call, alike), self._first_calls.turn(self.key(case.number)):
+        async with self._leaders(case).turn(call, alike), self._first_calls.turn(self.key(case.number)):
             yield
 
     def give_up(self, cases: Sequence[Case], dimension: str) -> None:
         """See `Layout.give_up`."""
         for case in cases:
-            self._leaders(case).give_up(lambda call: call.dimension == dimension)
+            self._leaders(case).give_up(dimension)
 
-    def _leaders(self, case: Case) -> Leading[Call]:
-        return self._leading.setdefault(case, Leading[Call]())
+    def _leaders(self, case: Case) -> Leading:
+        return self._leading.setdefault(case, Leading())
 
 
 def _system(rubric: Rubric) -> str:

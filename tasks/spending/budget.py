@@ -426,7 +426,7 @@ def month_of_store(store: Path, remote: "Remote | None", amount: float, own: str
 
 
 class MonthLimit:
-    """MonthLimit of one run's spending in a month. Its methods read and write files, so they belong in a thread.
+    """Limit on one run's spending in a month. Its methods read and write files, so they belong in a thread.
 
     Args:
         start: the run; None for a passport, which announces no limit.
