@@ -20,7 +20,7 @@ from tasks.ledger.side_records import BridgeRow
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
 from tasks.protocols import label_rules_of, protocol_of
-from tasks.protocols.labels import LabelRules
+from tasks.protocols.labels import Scale
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, Outcome, RunEnd, RunStart, new_id
 from tasks.records.judge import FLEX_WAITS, Judge
@@ -203,7 +203,7 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
             {
                 **about,
                 **found.model_dump(),
-                **_agreed(pairs, measure.dimension, label_rules_of(about["flow"])),
+                **_agreed(pairs, measure.dimension, label_rules_of(about["flow"]).scale),
                 "candidate": candidate,
                 "dimension": measure.dimension,
                 "highest": measure.highest,
@@ -215,14 +215,14 @@ def _measured(outcome: Outcome) -> Measured:
     return protocol_of(outcome.flow).measured(Compared.of(outcome))
 
 
-def _agreed(pairs: Sequence[_Pair], dimension: str, rules: LabelRules) -> dict[str, Any]:
+def _agreed(pairs: Sequence[_Pair], dimension: str, scale: Scale) -> dict[str, Any]:
     answered = [(each, answer_of(each.old, dimension), answer_of(each.new, dimension)) for each in pairs if each.judged]
     both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
     if not both:
         return {"judged": 0, "agreement": None, "kappa": None, "confusion": {}}
     drawn = [unit(each.old) for each, *_ in both]
-    found = rules.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
-    confusion = Counter((rules.category(old), rules.category(new)) for _, old, new in both)
+    found = scale.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
+    confusion = Counter((scale.category(old), scale.category(new)) for _, old, new in both)
     return {
         "judged": len(both),
         "agreement": found.agreement.value,
@@ -286,7 +286,7 @@ def _line(row: BridgeRow) -> list[str]:
 
 def confusion_grid(row: BridgeRow) -> Grid:
     """Tabulate how often the old judge gave the answer of the row and the new judge that of the column."""
-    category = label_rules_of(row.flow).category
+    category = label_rules_of(row.flow).scale.category
     met = {name for pair in row.confusion for name in pair.split(" > ")}
     names = sorted(met, key=lambda name: category(float(name) if name.isdigit() else name))
     lines = [[old, *(str(row.confusion.get(f"{old} > {new}", 0)) for new in names)] for old in names]

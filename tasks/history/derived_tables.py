@@ -456,14 +456,14 @@ def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) 
     }
     units = _Units(flow, judged)
     found = units.corrected(
-        [(each.unit, rules.worth(ours), rules.worth(theirs)) for each, ours, theirs in given.values()]
+        [(each.unit, rules.scale.score(ours), rules.scale.score(theirs)) for each, ours, theirs in given.values()]
     )
     told = {
         "labels": len({each.unit for each, *_ in given.values()}),
         "people": len({label.annotator for label in labels}),
         "cannot_tell": len({label.sample_id for label in labels} - said.keys()),
         "names": tuple(sorted({label.name for label in labels})),
-        **_agreement("agreed", [float(rules.alike(ours, theirs)) for _, ours, theirs in given.values()]),
+        **_agreement("agreed", [float(rules.scale.alike(ours, theirs)) for _, ours, theirs in given.values()]),
         **_kappa("kappa", rules, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
         **_among(rules, {sample: some for sample, some in said.items() if len(some) > 1}),
     }
@@ -481,7 +481,7 @@ class _Units:
     """Units of the mean of a score: figures, or prompts with the mean of their images; a forfeit scores 0."""
 
     def __init__(self, flow: str, judged: Sequence[_Judged]) -> None:
-        self._highest, worth = protocol_of(flow).highest, label_rules_of(flow).worth
+        self._highest, worth = protocol_of(flow).highest, label_rules_of(flow).scale.score
         self._scores: defaultdict[str, list[float]] = defaultdict(list)
         self._delivered: defaultdict[str, list[float]] = defaultdict(list)
         for each in judged:
@@ -510,14 +510,14 @@ def _among(rules: LabelRules, shared: Mapping[str, Mapping[str, Answered]]) -> d
         sample: [(some[one], some[other]) for one, other in combinations(sorted(some), 2)]
         for sample, some in shared.items()
     }
-    shares = [fmean(float(rules.alike(a, b)) for a, b in each) for each in pairs.values()]
+    shares = [fmean(float(rules.scale.alike(a, b)) for a, b in each) for each in pairs.values()]
     met = [(a, b, sample) for sample, each in pairs.items() for a, b in each]
     return {"shared": len(shared), **_agreement("people_agreed", shares), **_kappa("people_kappa", rules, met)}
 
 
 def _kappa(name: str, rules: LabelRules, met: Sequence[tuple[Answered, Answered, str]]) -> dict[str, float | None]:
     """Return Cohen's kappa of two raters' answers, each pair with its unit of resampling."""
-    found = rules.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
+    found = rules.scale.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
     return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
 
 

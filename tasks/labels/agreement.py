@@ -208,8 +208,8 @@ def _agreed(group: tuple[str, str], met: Sequence[_Met], rules: LabelRules) -> A
     both = [(each, a, b) for each in met if (a := each.a.given) is not None and (b := each.b.given) is not None]
     same = [(each, a, b) for each, a, b in both if each.same_picture]
     first, second = [a for _, a, _ in same], [b for *_, b in same]
-    statistics = rules.concordance(first, second, [each.drawn for each, *_ in same])
-    counts = Counter((rules.category(a), rules.category(b)) for a, b in zip(first, second, strict=True))
+    statistics = rules.scale.concordance(first, second, [each.drawn for each, *_ in same])
+    counts = Counter((rules.scale.category(a), rules.scale.category(b)) for a, b in zip(first, second, strict=True))
     categories = sorted({category for pair in counts for category in pair})
     return Agreed(
         tag=group[0],

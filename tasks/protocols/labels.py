@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from tasks.datasets.rows import Cells
 from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.protocol import Answered
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.concordance import Concordance
+from tasks.statistics.concordance import Concordance, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 
 
 class Choice(NamedTuple):
@@ -45,6 +46,46 @@ class Category(NamedTuple):
     name: str
 
 
+@dataclass(frozen=True)
+class Scale:
+    """Scale of the answers to one kind of questions: categories, each with its score, or scores alone."""
+
+    categories: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Category -> its score, from 0 to the highest of the protocol, the best first; empty: the answers are scores."""
+    near: float = 0.0
+    """Greatest difference of two scores that count as agreement; categories agree only if they are equal."""
+
+    def score(self, answer: Answered) -> float:
+        """Return the score of an answer."""
+        return self.categories[str(answer)] if self.categories else float(answer)
+
+    def category(self, answer: Answered) -> Category:
+        """Return the category in which an answer is counted: scores in whole points, halves rounded up."""
+        if self.categories:
+            return Category([*self.categories].index(str(answer)), str(answer))
+        points = int(float(answer) + 0.5)
+        return Category(points, str(points))
+
+    def alike(self, one: Answered, other: Answered) -> bool:
+        """Return whether two answers count as the same."""
+        return one == other if self.categories else abs(float(one) - float(other)) <= self.near
+
+    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
+        """Return statistics of the agreement of two raters. Kappa weighs the distance of scores, not of categories.
+
+        Args:
+            first: answers of one rater to one question.
+            second: answers of the other rater, sample by sample.
+            drawn: unit that each sample belongs to when resampling.
+        """
+        scores = paired([self.score(each) for each in first], [self.score(each) for each in second], drawn)
+        if not self.categories:
+            return Concordance(raw_agreement(scores, self.near), quadratic_kappa(scores), tau_b(scores))
+        places = [[self.category(each).place for each in answers] for answers in (first, second)]
+        categories = paired(places[0], places[1], drawn)
+        return Concordance(raw_agreement(categories), kappa(categories), tau_b(scores))
+
+
 class LabelRules(ABC):
     """Rules for the labels of one kind of judging. Instances have no state."""
 
@@ -52,8 +93,10 @@ class LabelRules(ABC):
     """Columns that a file of labels must have."""
     optional: ClassVar[tuple[str, ...]]
     """Columns that it may have."""
+    scale: ClassVar[Scale]
+    """Scale of the answers."""
     agreement_notes: ClassVar[tuple[str, ...]]
-    """Meaning of the statistics of `concordance`, as lines below a table."""
+    """Meaning of the statistics of agreement, as lines below a table."""
 
     @abstractmethod
     def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
@@ -85,25 +128,3 @@ class LabelRules(ABC):
     def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> Answered | None:
         """Return the overall answer that follows from the answers to the other questions; None: none follows."""
         return None
-
-    @abstractmethod
-    def worth(self, answer: Answered) -> float:
-        """Return an answer as a score, from 0 to the highest of the protocol."""
-
-    def alike(self, one: Answered, other: Answered) -> bool:
-        """Return whether two answers count as the same; verdicts do if they are equal."""
-        return one == other
-
-    @abstractmethod
-    def category(self, answer: Answered) -> Category:
-        """Return the category in which an answer is counted."""
-
-    @abstractmethod
-    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        """Return statistics of the agreement of two raters.
-
-        Args:
-            first: answers of one rater to one question.
-            second: answers of the other rater, sample by sample.
-            drawn: unit that each sample belongs to when resampling.
-        """

@@ -4,10 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from tasks.datasets.rows import Cells
 from tasks.ledger.labels import LabelItem, LabelRow
-from tasks.protocols.labels import CANNOT_TELL, Category, Choice, LabelRules, PeopleQuestion
+from tasks.protocols.labels import CANNOT_TELL, Choice, LabelRules, PeopleQuestion, Scale
 from tasks.protocols.protocol import Answered
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.concordance import Concordance, kappa, paired, raw_agreement, tau_b
 from third_kind.protocol import WORTH
 
 CHOICES = (Choice("y", "yes", "Yes"), Choice("n", "no", "No"), CANNOT_TELL)
@@ -18,6 +17,7 @@ class PresenceLabels(LabelRules):
 
     required = ("id", "dimension", "verdict")
     optional = ("candidate", "annotator")
+    scale = Scale(WORTH)
     agreement_notes = ("equal: the same answer",)
 
     def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
@@ -45,16 +45,6 @@ class PresenceLabels(LabelRules):
 
     def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> Answered | None:
         return "yes" if {*answers.values()} == {"yes"} else "no"
-
-    def worth(self, answer: Answered) -> float:
-        return WORTH[str(answer)]
-
-    def category(self, answer: Answered) -> Category:
-        return Category([*WORTH].index(str(answer)), str(answer))
-
-    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        pairs = paired([self.worth(each) for each in first], [self.worth(each) for each in second], drawn)
-        return Concordance(raw_agreement(pairs), kappa(pairs), tau_b(pairs))
 
 
 LABELS = PresenceLabels()

@@ -6,16 +6,16 @@ from tasks.datasets.rows import Cells
 from tasks.errors import InputError
 from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.figures.tier_rule import TIERS, in_tier, merge_votes, overall
-from tasks.protocols.labels import CANNOT_TELL, Category, Choice, LabelRules, PeopleQuestion
+from tasks.protocols.labels import CANNOT_TELL, Choice, LabelRules, PeopleQuestion, Scale
 from tasks.protocols.protocol import Answered
-from tasks.records import MIXED, OVERALL, TIE, VERDICTS
+from tasks.records import MIXED, OVERALL, TIE, VERDICTS, WINNERS
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.concordance import Concordance, kappa, paired, raw_agreement, tau_b
-from tasks.statistics.scores import verdict_score
+from tasks.statistics.scores import NEUTRAL_SCORE
 from tasks.text import enumerated, listed
 
 ORDERS = ("human_first", "model_first")
-CATEGORIES = ("Model", *(verdict for verdict in VERDICTS if verdict.startswith("Both")), MIXED, TIE, "Human")
+NEUTRALS = (*(verdict for verdict in VERDICTS if verdict not in WINNERS), MIXED, TIE)
+SCALE = Scale({"Model": 100.0, **dict.fromkeys(NEUTRALS, NEUTRAL_SCORE), "Human": 0.0})
 
 _SIDES = (Choice("1", "left", "Left is better"), Choice("2", "right", "Right is better"))
 _SAME = Choice("3", "tie", "No difference")
@@ -36,6 +36,7 @@ class FigureLabels(LabelRules):
 
     required = ("id", "dimension", "verdict")
     optional = ("candidate", "annotator", "order")
+    scale = SCALE
     agreement_notes = (
         "equal: the same answer; kappa: Cohen's; both keep Both are good and bad apart",
         "tau-b: Kendall's, on the scale Model > neutral > Human; [ ]: 95% interval",
@@ -83,21 +84,6 @@ class FigureLabels(LabelRules):
     def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> str | None:
         """Apply the tier rule to the dimensions, as for a judge."""
         return overall({dimension: str(verdict) for dimension, verdict in answers.items()}, rubric).outcome
-
-    def worth(self, answer: Answered) -> float:
-        """Return 100 for Model, 50 for a neutral verdict, 0 for Human."""
-        return verdict_score(str(answer)) or 0.0
-
-    def category(self, answer: Answered) -> Category:
-        """Return the verdict, with its place between Model and Human."""
-        return Category(CATEGORIES.index(str(answer)), str(answer))
-
-    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        """Compare the verdicts as categories; tau-b uses the scale Model > neutral > Human."""
-        places = [[self.category(each).place for each in answers] for answers in (first, second)]
-        categories = paired(places[0], places[1], drawn)
-        scale = paired([self.worth(each) for each in first], [self.worth(each) for each in second], drawn)
-        return Concordance(raw_agreement(categories), kappa(categories), tau_b(scale))
 
 
 def _people_question(name: str, rubric: Rubric) -> PeopleQuestion:

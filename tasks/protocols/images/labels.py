@@ -6,19 +6,16 @@ from pathlib import PurePosixPath
 from tasks.datasets.rows import Cells
 from tasks.errors import InputError
 from tasks.ledger.labels import LabelItem, LabelRow
-from tasks.protocols.labels import CANNOT_TELL, NOT_APPLICABLE, Category, Choice, LabelRules, PeopleQuestion
+from tasks.protocols.labels import CANNOT_TELL, NOT_APPLICABLE, Choice, LabelRules, PeopleQuestion, Scale
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL_SCORE
 from tasks.rubrics.prompts import RubricPrompt
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.concordance import Concordance, paired, quadratic_kappa, raw_agreement, tau_b
 from tasks.statistics.scores import HIGHEST_GRADE
 from tasks.text import listed
 
 NAMES = ("id", "image", "filename")
 """Columns that can name a generated image: by the id of its sample, or by its path in GenEval's folders."""
-NEAR = 1.0
-"""Greatest difference of two scores that count as agreement."""
 _SCORES = tuple(Choice(str(score) if score < HIGHEST_GRADE else "t", str(score), str(score)) for score in range(11))
 """Whole points, the finest steps that people can distinguish, with a key each; the key of 10 is t."""
 _OVERALL = "How good is the image for its prompt, all in all?"
@@ -29,6 +26,7 @@ class ImageLabels(LabelRules):
 
     required = ("score",)
     optional = (*NAMES, "aspect", "tag", "candidate", "annotator")
+    scale = Scale(near=1.0)
     agreement_notes = (
         "equal: at most 1 point apart; kappa: Cohen's, quadratic weights; tau-b: Kendall's",
         "[ ]: 95% interval, over prompts",
@@ -74,24 +72,6 @@ class ImageLabels(LabelRules):
         """Return the mean of the scores of several people; None if one is missing."""
         scores = [float(answer) for answer in answers if answer is not None]
         return sum(scores) / len(scores) if len(scores) == len(answers) else None
-
-    def worth(self, answer: Answered) -> float:
-        """Return the score."""
-        return float(answer)
-
-    def alike(self, one: Answered, other: Answered) -> bool:
-        """Return whether the scores are at most a point apart."""
-        return abs(float(one) - float(other)) <= NEAR
-
-    def category(self, answer: Answered) -> Category:
-        """Return the score in whole points, halves rounded up."""
-        points = int(float(answer) + 0.5)
-        return Category(points, str(points))
-
-    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
-        """Compare the scores as numbers: near ones agree, and kappa weighs their distance."""
-        scores = paired([float(each) for each in first], [float(each) for each in second], drawn)
-        return Concordance(raw_agreement(scores, NEAR), quadratic_kappa(scores), tau_b(scores))
 
 
 def _of_tag(prompt: RubricPrompt) -> tuple[PeopleQuestion, ...]:
