@@ -93,6 +93,11 @@ simulate-passport: $(READY)
 simulate-gate: $(READY)
 	$(BIN)/python tests/simulate_gate.py
 
+# How often "vs best" names a loser among equal candidates: about two hours; with fewer runs: RUNS=1000.
+.PHONY: simulate-best
+simulate-best: $(READY)
+	$(BIN)/python tests/simulate_best.py $(RUNS)
+
 # How often a bridge's interval holds the planted shift, and which sentence is said: some minutes.
 .PHONY: simulate-bridge
 simulate-bridge: $(READY)

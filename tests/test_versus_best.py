@@ -43,8 +43,10 @@ def overall(summary: Summary, candidate: str) -> tuple[float | None, float | Non
 
 
 def test_each_candidate_is_paired_with_the_best_on_the_samples_that_both_scored(three: Summary) -> None:
-    found = difference([100.0] * 10 + [100.0] * 5 + [50.0] * 5, [0.0] * 10 + [100.0] * 5 + [50.0] * 5)
-    assert overall(three, "worse") == (-50.0, found.ci_low, found.ci_high, 20)
+    plain = difference([100.0] * 10 + [100.0] * 5 + [50.0] * 5, [0.0] * 10 + [100.0] * 5 + [50.0] * 5)
+    change, low, high, n = overall(three, "worse")
+    assert (change, n) == (-50.0, 20) and low is not None and high is not None
+    assert plain.ci_low is not None and low < plain.ci_low and high < 0
     assert overall(three, "other")[::3] == (-25.0, 10)
     assert overall(three, "best") == (None, None, None, None)
     told = "SELECT candidate, vs_best, vs_best_n FROM leaderboard WHERE dimension = 'overall' ORDER BY candidate"
@@ -62,7 +64,8 @@ def test_the_column_stands_where_there_is_room_and_the_intervals_beneath(three: 
 
     assert "best" in printed(100).splitlines()[1] and "vs" in printed(100).splitlines()[0]
     for text in (printed(100), printed(80)):
-        assert "…" not in text and "worse vs best, overall: −50.0 [" in text and "paired at n = 20" in text
+        assert "…" not in text and "worse vs best, overall: −50.0 [" in text
+        assert "paired at n = 20, adjusted for choosing among 3" in " ".join(text.split())
     assert "vs best" in markdown(three)
 
 

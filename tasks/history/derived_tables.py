@@ -22,8 +22,9 @@ from tasks.protocols.labels import LabelRules
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
 from tasks.statistics.cusum import AnchorSeries, Attribution, Night, Shift, anchor_series, watch
-from tasks.statistics.intervals import FEWEST_LABELS, Corrected, Difference, Floats, corrected, proportion
-from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Series, paired, series
+from tasks.statistics.intervals import FEWEST_LABELS, Corrected, Floats, corrected, proportion
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Series, series
+from tasks.statistics.simultaneous import BesideBest, beside_best
 
 OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
@@ -563,12 +564,12 @@ def _best_rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str,
     together = not members[0].flow
     tags = _number_of_tags(db, members) if together else 0
     best = max(sides, key=lambda candidate: _headline(sides[candidate], tags))
+    beside = beside_best(sides, best)
     for member in members:
-        own = sides[member.candidate]
-        found = {} if member.candidate == best else _differences(sides[best], own)
+        found = {measure.dimension: each for measure, each in beside.get(member.candidate, {}).items()}
         shown = {OVERALL: _joined(found, tags)} if together else {name: _told(each) for name, each in found.items()}
         for dimension in [OVERALL] if together else [measure.dimension for measure in sides[best]]:
-            told = shown.get(dimension, {})
+            told = {**shown[dimension], "among": len(members)} if shown.get(dimension) else {}
             yield {**member._asdict(), "runs": list(member.runs), "best": best, "dimension": dimension, **told}
 
 
@@ -602,20 +603,17 @@ def _headline(side: _Side, tags: int) -> float:
     return next(iter(means), -1.0)
 
 
-def _differences(best: _Side, own: _Side) -> dict[str, Difference]:
-    one, other = (Series(side, {}, 1.0) for side in (best, own))
-    return {measure.dimension: paired(one, other, measure) for measure in best if measure in own}
+def _told(beside: BesideBest) -> dict[str, Any]:
+    found = beside.difference
+    return {"n": found.n, "change": found.change, "ci_low": found.ci_low, "ci_high": found.ci_high, "p": beside.p}
 
 
-def _told(found: Difference) -> dict[str, Any]:
-    return {"n": found.n, "change": found.change, "ci_low": found.ci_low, "ci_high": found.ci_high}
-
-
-def _joined(found: Mapping[str, Difference], tags: int) -> dict[str, Any]:
+def _joined(beside: Mapping[str, BesideBest], tags: int) -> dict[str, Any]:
     """Return the mean over all tags; empty if one is missing.
 
-    Independent intervals add up as squares (MOVER; Zou and Donner, 2008).
+    Independent intervals add up as squares (MOVER; Zou and Donner, 2008), those of all pairs of candidates, too.
     """
+    found = {tag: each.difference for tag, each in beside.items()}
     changes = [each.change for each in found.values() if each.change is not None]
     if len(changes) < tags:
         return {}

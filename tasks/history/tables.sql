@@ -264,6 +264,8 @@ CREATE TABLE scores (
     vs_best_low DOUBLE,
     vs_best_high DOUBLE,
     vs_best_n BIGINT,
+    vs_best_p DOUBLE,
+    vs_best_among BIGINT,
     full_n BIGINT,
     full_low DOUBLE,
     full_high DOUBLE
@@ -499,7 +501,9 @@ CREATE TABLE versus_best (
     n BIGINT,
     change DOUBLE,
     ci_low DOUBLE,
-    ci_high DOUBLE
+    ci_high DOUBLE,
+    p DOUBLE,
+    among BIGINT
 );
 COMMENT ON TABLE versus_best IS
     'Candidates whose newest measured runs are different ones, judged alike, beside the best of them: paired differences '
@@ -513,8 +517,10 @@ COMMENT ON COLUMN versus_best.best IS 'The candidate with the highest score.';
 COMMENT ON COLUMN versus_best.dimension IS 'Dimension or tag; overall.';
 COMMENT ON COLUMN versus_best.n IS 'Pairs; NULL, like all that follows, for the best one itself.';
 COMMENT ON COLUMN versus_best.change IS 'Score minus that of the best.';
-COMMENT ON COLUMN versus_best.ci_low IS 'Lower end of its 95% interval.';
-COMMENT ON COLUMN versus_best.ci_high IS 'Upper end of its 95% interval.';
+COMMENT ON COLUMN versus_best.ci_low IS 'Lower end of its 95% interval, which holds for all pairs of the candidates together.';
+COMMENT ON COLUMN versus_best.ci_high IS 'Upper end of that interval.';
+COMMENT ON COLUMN versus_best.p IS 'As vs_best_p of scores; NULL for all tags together.';
+COMMENT ON COLUMN versus_best.among IS 'Candidates that the best was chosen among.';
 
 CREATE TABLE bridges (
     bridge_id VARCHAR NOT NULL,

@@ -37,7 +37,8 @@ from tasks.spending.prices import place
 from tasks.statistics.intervals import Interval, full_run_interval, proportion
 from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
 from tasks.statistics.scores import Alike, GradeRow
-from tasks.statistics.series import Compared, Measure, Measured, Series, paired, series
+from tasks.statistics.series import Compared, Measure, Measured, series
+from tasks.statistics.simultaneous import BesideBest, beside_best
 from tasks.text import one_line
 
 Colour = Literal["green", "amber", "red"]
@@ -517,21 +518,20 @@ def versus_best(rows: Sequence[Scored], by_candidate: Mapping[str, Sequence[Meas
     """
     if len(by_candidate) < 2:
         return rows
-    sides = {candidate: series(samples) for candidate, samples in by_candidate.items()}
-    return [
-        _beside(row, sides[row.candidate], sides[best]) if row.grouping == "all" and row.candidate != best else row
-        for row in rows
-    ]
+    found = beside_best({candidate: series(samples).values for candidate, samples in by_candidate.items()}, best)
+    named = {
+        (candidate, measure.dimension, measure.measure): each
+        for candidate, its in found.items()
+        for measure, each in its.items()
+    }
+    told = ((row, named.get((row.candidate, row.dimension, row.measure))) for row in rows)
+    return [_with_best(row, each, len(by_candidate)) if each and row.grouping == "all" else row for row, each in told]
 
 
-def _beside(row: Scored, own: Series, best: Series) -> Scored:
-    named = {(measure.dimension, measure.measure): measure for measure in own.values.keys() & best.values.keys()}
-    measure = named.get((row.dimension, row.measure))
-    if measure is None:
-        return row
-    found = paired(best, own, measure)
+def _with_best(row: Scored, beside: BesideBest, among: int) -> Scored:
+    found = beside.difference
     told = {"vs_best": found.change, "vs_best_low": found.ci_low, "vs_best_high": found.ci_high, "vs_best_n": found.n}
-    return row.model_copy(update=told)
+    return row.model_copy(update=told | {"vs_best_p": beside.p, "vs_best_among": among})
 
 
 _kept: dict[tuple[tuple[str, int], ...], Results] = {}

@@ -108,6 +108,7 @@ def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
     return [
         f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: "
         f"{change_words(row.vs_best, row.vs_best_low, row.vs_best_high, row.decimals)}, paired at n = {row.vs_best_n}"
+        + (f", adjusted for choosing among {among}" if (among := row.vs_best_among or 0) > 2 else "")
         for row in rows
         if row.vs_best is not None
     ]

@@ -62,11 +62,16 @@ class LevelRow(HistoryRecord):
     """Score minus that of the best candidate of the run, paired: on the samples (of generated images: prompts) that
     both scored. None for the best one itself, where there is one candidate, and for groups of samples and aspects."""
     vs_best_low: float | None = None
-    """Lower end of the 95% interval of that difference."""
+    """Lower end of the 95% interval of that difference, which holds for all pairs of the candidates together."""
     vs_best_high: float | None = None
-    """Upper end of the 95% interval of that difference."""
+    """Upper end of that interval."""
     vs_best_n: int | None = None
     """Pairs of that difference."""
+    vs_best_p: float | None = None
+    """p of that difference, adjusted for choosing the best among all candidates, and for all but the flow's headline
+    score also for the number of dimensions, aspects or tags (Holm)."""
+    vs_best_among: int | None = None
+    """Candidates that the best was chosen among."""
     full_n: int | None = None
     """Samples (of generated images: prompts) that a run stopped at its budget would have judged in all; None for any
     other run, and for groups of samples."""
