@@ -22,9 +22,9 @@ from tasks.statistics.simultaneous import beside_best
 OVERALL = Measure("overall")
 WINS, WINS_OR_TIES = 0.15, 0.40
 """Shares of figures: mean score 27.5, as measured for generators beside human figures."""
-CELLS = [
-    *product((50, 292), (2, 3, 5, 10, 20), (0.0, 0.5, 0.9), ("equal", "a third alike", "one 20 worse", "half 20 worse"))
-]
+CASES = ("equal", "a third alike", "one 20 worse", "half 20 worse")
+Scores = NDArray[np.float64]
+"""Scores of figures (rows) by candidate (columns)."""
 
 
 class Found(NamedTuple):
@@ -44,8 +44,15 @@ def normal() -> NDArray[np.float64]:
 
 
 def outcomes(quality: NDArray[np.float64]) -> NDArray[np.float64]:
-    won, tied = np.quantile(normal()[:, 0], (1 - WINS, 1 - WINS_OR_TIES))
+    won, tied = limits()
     return np.select([quality > won, quality > tied], [100.0, 50.0], 0.0)
+
+
+@lru_cache
+def limits() -> tuple[float, float]:
+    """Quality from which a figure wins, and from which it ties."""
+    won, tied = np.quantile(normal()[:, 0], (1 - WINS, 1 - WINS_OR_TIES))
+    return float(won), float(tied)
 
 
 @lru_cache
@@ -68,10 +75,8 @@ def mixed(share: float, paper: NDArray[np.float64], own: NDArray[np.float64]) ->
     return share**0.5 * paper + (1 - share) ** 0.5 * own
 
 
-def draw(
-    random: np.random.Generator, n: int, k: int, correlation: float, case: str, drop: float
-) -> NDArray[np.float64]:
-    """Scores of figures (rows) by candidate (columns), of which the last ones are worse."""
+def draw(random: np.random.Generator, n: int, k: int, correlation: float, case: str, drop: float) -> Scores:
+    """Draw candidates of which the last ones are worse."""
     quality = mixed(shared(correlation), random.standard_normal((n, 1)), random.standard_normal((n, k)))
     if case == "a third alike":
         alike = random.random(n) < 1 / 3
@@ -85,13 +90,11 @@ def worse(case: str, k: int) -> int:
 
 
 def simulate(n: int, k: int, correlation: float, case: str, runs: int, drop: float = 20.0, seed: int = 1) -> Found:
+    units = [f"{unit}" for unit in range(n)]
     random, good, counts = np.random.default_rng(seed), k - worse(case, k), np.zeros(4)
     for _ in range(runs):
         scores = draw(random, n, k, correlation, case, drop)
-        sides = {
-            f"{place:02}": {f"{unit}": score for unit, score in enumerate(its)}
-            for place, its in enumerate(scores.T.tolist())
-        }
+        sides = {f"{place:02}": dict(zip(units, its, strict=True)) for place, its in enumerate(scores.T.tolist())}
         best = int(scores.mean(axis=0).argmax())
         beside = beside_best({name: {OVERALL: its} for name, its in sides.items()}, f"{best:02}")
         found = {int(name): its[OVERALL].difference for name, its in beside.items()}
@@ -113,7 +116,7 @@ def simulate(n: int, k: int, correlation: float, case: str, runs: int, drop: flo
 def table(runs: int) -> Iterator[str]:
     yield f"{'n':>4}{'k':>4}{'corr':>6}  {'case':15}{'false':>7}{'plain':>7}{'width':>7}   ({runs:,} runs each)"
     false: list[float] = []
-    for n, k, correlation, case in CELLS:
+    for n, k, correlation, case in product((50, 292), (2, 3, 5, 10, 20), (0.0, 0.5, 0.9), CASES):
         if (case == "half 20 worse" and k < 4) or (case == "one 20 worse" and k < 3):
             continue
         found = simulate(n, k, correlation, case, runs)
@@ -122,7 +125,8 @@ def table(runs: int) -> Iterator[str]:
     yield f"most false {max(false):.1%}, mean {np.mean(false):.2%}"
     for n, k, correlation in ((292, 3, 0.5), (292, 3, 0.9), (292, 10, 0.5)):
         found = simulate(n, k, correlation, "one worse", max(1000, runs // 4), drop=5.0)
-        yield f"5 points worse, n = {n}, k = {k}, corr {correlation:g}: shown in {found.power:.0%}, width {found.width:.2f}"
+        shown = f"shown in {found.power:.0%}, width {found.width:.2f}"
+        yield f"5 points worse, n = {n}, k = {k}, corr {correlation:g}: {shown}"
 
 
 if __name__ == "__main__":

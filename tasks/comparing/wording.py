@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tasks.endpoint.catalog import known_at
 from tasks.errors import InputError
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import signed
+from tasks.presentation.wording import p_words, signed
 from tasks.protocols import display_of, protocol_of
 from tasks.records import RunStart
 from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
@@ -145,13 +145,6 @@ def _why_none(found: Difference) -> str:
 def _p_sign(p: float | None) -> str:
     words = p_words(p)
     return f"< {words[1:]}" if words.startswith("<") else f"= {words}"
-
-
-def p_words(p: float | None) -> str:
-    """Format a probability as usual: `0.04`, `0.004`, `<0.001`; a dash for None."""
-    if p is None:
-        return "–"
-    return "<0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
 
 
 def difference_grid(rows: "Iterable[Row]", flow: str) -> Grid:

@@ -98,16 +98,24 @@ def change_words(
     return f"{signed(value, decimals)} {ends}"
 
 
+def p_words(p: float | None) -> str:
+    """Format a probability as usual: `0.04`, `0.004`, `<0.001`; a dash for None."""
+    if p is None:
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
+
+
 def vs_best_words(row: Scored) -> str:
     """Return the paired difference from the best candidate, without its interval; empty if there is none."""
     return "" if row.vs_best is None else signed(row.vs_best, row.decimals)
 
 
 def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
-    """Return a line for each score with a difference from the best candidate: its interval and number of pairs."""
+    """Return a line for each score with a difference from the best candidate: its interval, number of pairs and p."""
     return [
         f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: "
         f"{change_words(row.vs_best, row.vs_best_low, row.vs_best_high, row.decimals)}, paired at n = {row.vs_best_n}"
+        + (f", p {p_words(row.vs_best_p)}" if row.vs_best_p is not None else "")
         + (f", adjusted for choosing among {among}" if (among := row.vs_best_among or 0) > 2 else "")
         for row in rows
         if row.vs_best is not None
