@@ -65,7 +65,8 @@ def test_the_column_stands_where_there_is_room_and_the_intervals_beneath(three: 
     assert "best" in printed(100).splitlines()[1] and "vs" in printed(100).splitlines()[0]
     for text in (printed(100), printed(80)):
         assert "…" not in text and "worse vs best, overall: −50.0 [" in text
-        assert "paired at n = 20, p 0.0" in (found := " ".join(text.split())) and "adjusted for choosing among 3" in found
+        found = " ".join(text.split())
+        assert "paired at n = 20, p 0.0" in found and "adjusted for choosing among 3" in found
     assert "vs best" in markdown(three)
 
 

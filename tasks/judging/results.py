@@ -189,7 +189,11 @@ def _rate(found: ControlRate) -> str:
 
 
 def _count(found: ControlRate) -> str:
-    return f"{found.failed:.1f}".removesuffix(".0") + f" of {found.n}"
+    """Return the failures as a count; as a share where some answers to one question failed and others did not."""
+    whole = round(found.failed)
+    if abs(found.failed - whole) < 1e-9:
+        return f"{whole} of {found.n}"
+    return f"{found.failed / found.n:.0%} over {found.n} questions"
 
 
 def _remarks(found: ControlRate) -> str:
