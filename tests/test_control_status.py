@@ -279,7 +279,7 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
 def test_a_part_of_the_answers_to_a_question_is_no_count_of_questions() -> None:
     """Of 24 questions, asked three times each: 12.2 of them cannot fail."""
     [line] = status_lines([control_rate(NEGLECT, 24, 12.2, 0, 24, 15)])
-    assert line.startswith("neglect: ✗ RED, 51% over 24 questions [") and len(line) <= 80
+    assert line.startswith("neglect: ✗ RED, 51% (n = 24) [") and len(line) <= 80
     [whole] = status_lines([control_rate(NEGLECT, 24, 4 * 3.0, 0, 24, 12)])
     assert whole.startswith("neglect: ✗ RED, 12 of 24 [")
 

@@ -193,7 +193,7 @@ def _count(found: ControlRate) -> str:
     whole = round(found.failed)
     if abs(found.failed - whole) < 1e-9:
         return f"{whole} of {found.n}"
-    return f"{found.failed / found.n:.0%} over {found.n} questions"
+    return f"{found.failed / found.n:.0%} (n = {found.n})"
 
 
 def _remarks(found: ControlRate) -> str:
