@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tasks.statistics import simultaneous
 from tasks.statistics.intervals import difference
-from tasks.statistics.series import Measure
+from tasks.statistics.series import Measure, Series
 from tasks.statistics.simultaneous import beside_best
 
 OVERALL = Measure("overall")
@@ -94,9 +94,10 @@ def simulate(n: int, k: int, correlation: float, case: str, runs: int, drop: flo
     random, good, counts = np.random.default_rng(seed), k - worse(case, k), np.zeros(4)
     for _ in range(runs):
         scores = draw(random, n, k, correlation, case, drop)
-        sides = {f"{place:02}": dict(zip(units, its, strict=True)) for place, its in enumerate(scores.T.tolist())}
+        values = ({OVERALL: dict(zip(units, its, strict=True))} for its in scores.T.tolist())
+        sides = {f"{place:02}": Series(each, each, {}, 1.0) for place, each in enumerate(values)}
         best = int(scores.mean(axis=0).argmax())
-        beside = beside_best({name: {OVERALL: its} for name, its in sides.items()}, f"{best:02}")
+        beside = beside_best(sides, f"{best:02}")
         found = {int(name): its[OVERALL].difference for name, its in beside.items()}
         plain = {place: difference(scores[:, best], scores[:, place]) for place in found}
         widths = [

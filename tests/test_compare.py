@@ -115,13 +115,15 @@ def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
 
 def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None:
     rows = [*figures(*[LOST] * 9, candidate="alpha"), *figures(*[WON] * 9, candidate="beta")]
-    keep(tmp_path, BEFORE, rows, candidates=("alpha", "beta"))
+    third = figures(*[TIED] * 9, candidate="gamma")
+    keep(tmp_path, BEFORE, [*rows, *third], candidates=("alpha", "beta", "gamma"))
     land(tmp_path)
     found = compare(tmp_path, BEFORE, BEFORE, ("alpha", "beta"))
     assert (found.before.candidate, found.after.candidate) == ("alpha", "beta")
     assert found.rows[0].difference.change == 100
     code, out, _ = jury("compare", "2026", "--candidate", "alpha", "--candidate", "beta", "--store", tmp_path)
     assert code == 0 and "better at n = 9 samples: +100.0" in out
+    assert "Intervals of this pair alone, not adjusted for choosing among 3." in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
@@ -218,13 +220,13 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
 def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_that_is(store: Path, jury: Any) -> None:
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     assert code == 0, err
-    words = "better at n = 29 samples: +31.0 [+"
+    words = "better at n = 29 of 30 samples: +31.0 [+"
     assert words in out and "51.7 → 82.8" in out and "sign test p = 0.004" in out
     assert "] (the interval excludes 0)" in out and "or more are found 4 times in 5" in out
     assert "s20  0.0 → 100.0  (faithfulness +100.0" in out
     assert "Not paired: 1 incomplete in the second, 1 only in the first, 2 only in the second." in out
     code, out, _ = jury("compare", AFTER, BEFORE, "--store", store)
-    assert "worse at n = 29 samples: −31.0 [−" in out
+    assert "worse at n = 29 of 30 samples: −31.0 [−" in out
 
 
 def test_no_difference_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
@@ -262,11 +264,11 @@ def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury:
     site.renew(store, [AFTER])
     code, out, err = jury("compare", BEFORE, AFTER, "--page", "--store", store)
     place = Path(err.removeprefix("page ").strip())
-    assert code == 0 and "better at n = 29 samples" in out
+    assert code == 0 and "better at n = 29 of 30 samples" in out
     assert place.parent == store / "pages" and place.name.startswith("compare-")
     assert place.stat().st_mode & 0o777 == 0o600
     text = html.unescape(place.read_text())
-    assert "better at n = 29 samples" in text and "alpha by" not in text
+    assert "better at n = 29 of 30 samples" in text and "alpha by" not in text
     assert f'<a href="{AFTER}.html">{AFTER}</a>' in text and f'<a href="{BEFORE}.html">' not in text
     assert f'<a href="{AFTER}.html#sample=s20">after</a>' in text
     assert f"jury compare {BEFORE} {AFTER} --candidate alpha --page" in text

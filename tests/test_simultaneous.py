@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tasks.statistics.intervals import difference
-from tasks.statistics.series import Measure
+from tasks.statistics.series import Measure, Series
 from tasks.statistics.simultaneous import BesideBest, beside_best
 
 OVERALL, LOOKS, TEXT = Measure("overall"), Measure("aesthetics"), Measure("readability")
@@ -20,8 +20,12 @@ def scores(candidates: int, n: int, seed: int) -> dict[str, dict[str, float]]:
     return {f"c{place}": {f"s{row}": float(found[row, place]) for row in range(n)} for place in range(candidates)}
 
 
+def side(values: Mapping[Measure, Mapping[str, float]]) -> Series:
+    return Series(values, values, {}, 1.0)
+
+
 def beside(sides: Mapping[str, Mapping[str, float]], best: str) -> dict[str, BesideBest]:
-    found = beside_best({name: {OVERALL: units} for name, units in sides.items()}, best)
+    found = beside_best({name: side({OVERALL: units}) for name, units in sides.items()}, best)
     return {name: its[OVERALL] for name, its in found.items()}
 
 
@@ -33,7 +37,7 @@ def test_two_candidates_have_the_plain_interval() -> None:
     sides = scores(2, 60, seed=1)
     units = sorted(sides["c0"])
     plain = difference([sides["c0"][unit] for unit in units], [sides["c1"][unit] for unit in units])
-    assert beside(sides, "c0")["c1"].difference == plain
+    assert beside(sides, "c0")["c1"].difference == plain.model_copy(update={"of": 60})
 
 
 def test_the_best_of_equal_candidates_seldom_makes_losers_of_the_others() -> None:
@@ -75,7 +79,7 @@ def test_the_width_is_that_of_three_candidates_also_where_the_signs_are_drawn_fr
 
 def test_all_but_the_headline_are_adjusted_for_their_number() -> None:
     same = scores(2, 60, seed=6)
-    sides = {name: dict.fromkeys((OVERALL, LOOKS, TEXT), units) for name, units in same.items()}
+    sides = {name: side(dict.fromkeys((OVERALL, LOOKS, TEXT), units)) for name, units in same.items()}
     found = beside_best(sides, "c0")["c1"]
     alone = found[OVERALL].p
     assert alone is not None and found[LOOKS].p == found[TEXT].p == pytest.approx(min(1, 2 * alone))

@@ -89,7 +89,7 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     assert lines[COUNTING][3:5] == ["alpha, counting", "5.25"]
     text = (store / "pages" / "index.html").read_text()
     assert re.findall(r"<h3>(.*?)</h3>", text) == ["counting: alpha, counting", "diagram: alpha"]
-    change = "since 2026-11-19 12:00: +4.5 (no interval: 1 changed), no difference shown (at n = 11 samples)"
+    change = "since 2026-11-19 12:00: +4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples)"
     assert '<p class="big">54.5 <small>of 100; Human is 50</small></p>' in text
     assert '<p class="big">5.25 <small>of 10</small></p>' in text
     assert " · no controls · " in text and "controls: no controls" not in text and "1 evaluations" not in text

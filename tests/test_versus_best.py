@@ -70,6 +70,22 @@ def test_the_column_stands_where_there_is_room_and_the_intervals_beneath(three: 
     assert "vs best" in markdown(three)
 
 
+def test_missing_scores_stand_beside_the_difference_with_their_bounds(tmp_path: Path) -> None:
+    """24 of 60 of the other have no score: by those it has it is 50 points worse, and it may be better."""
+    best = figures(*[TIED] * 60, candidate="best")
+    unscored = figures(*[("----", None)] * 24, first=36, candidate="other", status="incomplete")
+    told = judged(tmp_path, [*best, *figures(*[LOST] * 30, *[TIED] * 6, candidate="other"), *unscored])
+    [row] = (row for row in told.scores if (row.candidate, row.dimension, row.grouping) == ("other", "overall", "all"))
+    assert (row.vs_best_n, row.vs_best_of) == (36, 60) and row.vs_best_low is not None and row.vs_best_high is not None
+    half, low, high = (row.vs_best_high - row.vs_best_low) / 2, *(sign * 50 * 24 - 50 * 30 for sign in (-1, 1))
+    assert (row.vs_best_worst_low, row.vs_best_worst_high) == pytest.approx((low / 60 - half, high / 60 + half))
+    words = " ".join(told.display.notes(told.scores, told.terms))
+    assert "other vs best, overall: −41.7 [" in words and "paired at n = 36 of 60, worst case [−5" in words
+    assert query(tmp_path, "SELECT vs_best_of FROM leaderboard WHERE vs_best < 0 AND dimension = 'overall'").rows == [
+        (60,)
+    ]
+
+
 def test_one_candidate_has_nothing_beside_it(tmp_path: Path) -> None:
     alone = judged(tmp_path, figures(*[WON] * 9, candidate="alpha"))
     assert overall(alone, "alpha") == (None, None, None, None)

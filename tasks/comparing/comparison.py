@@ -91,6 +91,8 @@ class Comparison(Record):
     """Sentence on replies that both runs share; empty: there are none."""
     sizes: tuple[float, float]
     """Mean number of samples of a unit on either side: for generated images, the images of a prompt."""
+    among: int = 0
+    """Candidates of the run that both sides are of; 0: they are of different runs."""
     agreements: tuple[Agreement, ...] = ()
     """Across layouts: agreement of both runs, then of two runs in the published layout, if there are two."""
 
@@ -132,6 +134,7 @@ def compare(
         unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
         shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
         sizes=(one.size, other.size),
+        among=len(first.candidates) if first == second else 0,
         agreements=tuple(layout_agreements(store, first, second)) if LAYOUT in differing else (),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tasks.endpoint.catalog import known_at
 from tasks.errors import InputError
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import p_words, signed
+from tasks.presentation.wording import p_words, pairs_words, signed, worst_change_words
 from tasks.protocols import display_of, protocol_of
 from tasks.records import RunStart
 from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
@@ -103,9 +103,10 @@ def headline(found: Difference, flow: str) -> str:
         changed = f"{found.differing} changed (no interval below {FEWEST_DIFFERING})"
         return f"{NO_DIFFERENCE} (at n = {found.n} {units}): {changed}, {means}, sign test p {_p_sign(found.p)}"
     zero = "includes" if found.decision == NO_DIFFERENCE else "excludes"
-    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
+    worst = worst_change_words(found.worst_low, found.worst_high, decimals)
+    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0){worst}"
     shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
-    said = _decided(found, f"n = {found.n} {units}")
+    said = _decided(found, f"n = {pairs_words(found.n, found.of)} {units}")
     return f"{said}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
 
 
@@ -115,12 +116,14 @@ def _decided(found: Difference, n: str) -> str:
 
 def in_brief(found: Difference, flow: str) -> str:
     """Describe a difference in few words: the change, its interval, and the decision at this n."""
-    decimals, n = protocol_of(flow).decimals, f"n = {found.n} {protocol_of(flow).unit}"
+    decimals = protocol_of(flow).decimals
+    n = f"n = {pairs_words(found.n, found.of)} {protocol_of(flow).unit}"
     if found.change is None:
         return f"nothing to compare: no {protocol_of(flow).unit} with a score on both sides"
     words = {"few differ": f"{NO_DIFFERENCE} (at {n})", "too few": f"too few to tell ({n})"}
     said = words.get(found.decision) or _decided(found, n)
-    return f"{signed(found.change, decimals)} {change_interval(found, decimals)}, {said}"
+    worst = worst_change_words(found.worst_low, found.worst_high, decimals)
+    return f"{signed(found.change, decimals)} {change_interval(found, decimals)}{worst}, {said}"
 
 
 def _shown(found: Difference, decimals: int) -> str:
@@ -162,7 +165,7 @@ def _line(row: "Row", decimals: int) -> list[str]:
         number_words(found.after, decimals),
         signed(found.change, decimals),
         change_interval(found, decimals) if found.ci_low is not None else f"none{_why_none(found)}",
-        str(found.n),
+        pairs_words(found.n, found.of),
         f"{found.higher}/{found.lower}",
         p_words(found.p if row.p_holm is None else row.p_holm),
     ]
@@ -175,6 +178,7 @@ def notes(comparison: "Comparison") -> list[str]:
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
         *[f"Not paired: {missing}."] * bool(missing),
+        *[f"Intervals of this pair alone, not adjusted for choosing among {among}."] * (among > 2),
         *[comparison.shared] * bool(comparison.shared),
         *sizes_words(comparison.sizes),
         *agreement_notes(comparison.agreements),

@@ -23,7 +23,7 @@ from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
 from tasks.statistics.cusum import AnchorSeries, Attribution, Night, Shift, anchor_series, watch
 from tasks.statistics.intervals import FEWEST_LABELS, Corrected, Floats, corrected, proportion
-from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Series, series
+from tasks.statistics.series import ALL_PROMPTS, Compared, Series, series
 from tasks.statistics.simultaneous import BesideBest, beside_best
 
 OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
@@ -568,19 +568,18 @@ def _best_rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str,
     for member in members:
         found = {measure.dimension: each for measure, each in beside.get(member.candidate, {}).items()}
         shown = {OVERALL: _joined(found, tags)} if together else {name: _told(each) for name, each in found.items()}
-        for dimension in [OVERALL] if together else [measure.dimension for measure in sides[best]]:
+        for dimension in [OVERALL] if together else [measure.dimension for measure in sides[best].values]:
             told = {**shown[dimension], "among": len(members)} if shown.get(dimension) else {}
             yield {**member._asdict(), "runs": list(member.runs), "best": best, "dimension": dimension, **told}
 
 
-_Side = Mapping[Measure, Mapping[str, float]]
-"""Scores by dimension or tag -> unit -> value; the headline of a flow comes first."""
-
-
-def _side(db: Connection, member: _Member) -> _Side:
+def _side(db: Connection, member: _Member) -> Series:
+    """Return the scores of a member by dimension or tag; the headline of a flow comes first."""
     found = [_series(db, run_id, member.candidate) for run_id in member.runs]
-    named = {measure: units for each in found for measure, units in each.values.items() if measure.measure == "score"}
-    return {measure: units for measure, units in named.items() if member.flow or measure.dimension != ALL_PROMPTS}
+    measures = {measure: each for each in found for measure in each.values if measure.measure == "score"}
+    shown = {name: each for name, each in measures.items() if member.flow or name.dimension != ALL_PROMPTS}
+    values = {name: each.values[name] for name, each in shown.items()}
+    return Series(values, {name: each.judged[name] for name, each in shown.items()}, {}, 1.0)
 
 
 def _series(db: Connection, run_id: str, candidate: str) -> Series:
@@ -595,17 +594,17 @@ def _number_of_tags(db: Connection, members: Sequence[_Member]) -> int:
     return number
 
 
-def _headline(side: _Side, tags: int) -> float:
+def _headline(side: Series, tags: int) -> float:
     """Return the score that selects the best: the flow's own, or the mean of all tags; below 0: there is none."""
-    means = [fmean(units.values()) for units in side.values() if units]
+    means = [fmean(units.values()) for units in side.values.values() if units]
     if tags:
         return fmean(means) if len(means) == tags else -1.0
     return next(iter(means), -1.0)
 
 
 def _told(beside: BesideBest) -> dict[str, Any]:
-    found = beside.difference
-    return {"n": found.n, "change": found.change, "ci_low": found.ci_low, "ci_high": found.ci_high, "p": beside.p}
+    found, names = beside.difference, ("n", "of", "change", "ci_low", "ci_high", "worst_low", "worst_high")
+    return {**{name: getattr(found, name) for name in names}, "p": beside.p}
 
 
 def _joined(beside: Mapping[str, BesideBest], tags: int) -> dict[str, Any]:
@@ -623,4 +622,5 @@ def _joined(beside: Mapping[str, BesideBest], tags: int) -> dict[str, Any]:
         below = hypot(*((middle or 0.0) - (low or 0.0) for middle, low, _ in known)) / tags
         above = hypot(*((high or 0.0) - (middle or 0.0) for middle, _, high in known)) / tags
         ends = {"ci_low": change - below, "ci_high": change + above}
-    return {"n": sum(each.n for each in found.values()), "change": change, **ends}
+    pairs = {"n": sum(each.n for each in found.values()), "of": sum(each.of or 0 for each in found.values())}
+    return {**pairs, "change": change, **ends}

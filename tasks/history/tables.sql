@@ -264,6 +264,9 @@ CREATE TABLE scores (
     vs_best_low DOUBLE,
     vs_best_high DOUBLE,
     vs_best_n BIGINT,
+    vs_best_of BIGINT,
+    vs_best_worst_low DOUBLE,
+    vs_best_worst_high DOUBLE,
     vs_best_p DOUBLE,
     vs_best_among BIGINT,
     full_n BIGINT,
@@ -502,6 +505,9 @@ CREATE TABLE versus_best (
     change DOUBLE,
     ci_low DOUBLE,
     ci_high DOUBLE,
+    "of" BIGINT,
+    worst_low DOUBLE,
+    worst_high DOUBLE,
     p DOUBLE,
     among BIGINT
 );
@@ -519,6 +525,9 @@ COMMENT ON COLUMN versus_best.n IS 'Pairs; NULL, like all that follows, for the 
 COMMENT ON COLUMN versus_best.change IS 'Score minus that of the best.';
 COMMENT ON COLUMN versus_best.ci_low IS 'Lower end of its 95% interval, which holds for all pairs of the candidates together.';
 COMMENT ON COLUMN versus_best.ci_high IS 'Upper end of that interval.';
+COMMENT ON COLUMN versus_best."of" IS 'Pairs that there would be if no score were missing.';
+COMMENT ON COLUMN versus_best.worst_low IS 'As vs_best_worst_low of scores; NULL for all tags together.';
+COMMENT ON COLUMN versus_best.worst_high IS 'As vs_best_worst_high of scores; NULL for all tags together.';
 COMMENT ON COLUMN versus_best.p IS 'As vs_best_p of scores; NULL for all tags together.';
 COMMENT ON COLUMN versus_best.among IS 'Candidates that the best was chosen among.';
 

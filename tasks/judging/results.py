@@ -522,7 +522,7 @@ def versus_best(rows: Sequence[Scored], by_candidate: Mapping[str, Sequence[Meas
     """
     if len(by_candidate) < 2:
         return rows
-    found = beside_best({candidate: series(samples).values for candidate, samples in by_candidate.items()}, best)
+    found = beside_best({candidate: series(samples) for candidate, samples in by_candidate.items()}, best)
     named = {
         (candidate, measure.dimension, measure.measure): each
         for candidate, its in found.items()
@@ -534,8 +534,18 @@ def versus_best(rows: Sequence[Scored], by_candidate: Mapping[str, Sequence[Meas
 
 def _with_best(row: Scored, beside: BesideBest, among: int) -> Scored:
     found = beside.difference
-    told = {"vs_best": found.change, "vs_best_low": found.ci_low, "vs_best_high": found.ci_high, "vs_best_n": found.n}
-    return row.model_copy(update=told | {"vs_best_p": beside.p, "vs_best_among": among})
+    told = {
+        "vs_best": found.change,
+        "vs_best_low": found.ci_low,
+        "vs_best_high": found.ci_high,
+        "vs_best_n": found.n,
+        "vs_best_of": found.of,
+        "vs_best_worst_low": found.worst_low,
+        "vs_best_worst_high": found.worst_high,
+        "vs_best_p": beside.p,
+        "vs_best_among": among,
+    }
+    return row.model_copy(update=told)
 
 
 _kept: dict[tuple[tuple[str, int], ...], Results] = {}

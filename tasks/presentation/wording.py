@@ -105,6 +105,18 @@ def p_words(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
 
 
+def pairs_words(n: int, of: int | None) -> str:
+    """Return the number of pairs, and of how many if scores are missing: `36 of 60`."""
+    return f"{n} of {of}" if of and of > n > 0 else f"{n}"
+
+
+def worst_change_words(low: float | None, high: float | None, decimals: int) -> str:
+    """Return the bounds that missing scores allow a change, `, worst case [−20.1, +8.4]`; empty if few are missing."""
+    if low is None or high is None:
+        return ""
+    return f", worst case [{signed(low, decimals)}, {signed(high, decimals)}]"
+
+
 def vs_best_words(row: Scored) -> str:
     """Return the paired difference from the best candidate, without its interval; empty if there is none."""
     return "" if row.vs_best is None else signed(row.vs_best, row.decimals)
@@ -114,7 +126,9 @@ def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
     """Return a line for each score with a difference from the best candidate: its interval, number of pairs and p."""
     return [
         f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: "
-        f"{change_words(row.vs_best, row.vs_best_low, row.vs_best_high, row.decimals)}, paired at n = {row.vs_best_n}"
+        f"{change_words(row.vs_best, row.vs_best_low, row.vs_best_high, row.decimals)}, "
+        f"paired at n = {pairs_words(row.vs_best_n or 0, row.vs_best_of)}"
+        + worst_change_words(row.vs_best_worst_low, row.vs_best_worst_high, row.decimals)
         + (f", p {p_words(row.vs_best_p)}" if row.vs_best_p is not None else "")
         + (f", adjusted for choosing among {among}" if (among := row.vs_best_among or 0) > 2 else "")
         for row in rows

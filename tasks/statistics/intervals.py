@@ -266,6 +266,13 @@ class Difference(Record):
     smallest: float | None
     """Change, up or down, that this n shows with a probability of 80%; None without an interval, and if all pairs
     changed alike, which leaves no spread."""
+    of: int | None = None
+    """Pairs that there would be if every sample that both sides judged had a score on both; None: not counted."""
+    worst_low: float | None = None
+    """Lower end of the interval if the missing scores were as bad for the change as the scale allows; None from 97% of
+    these pairs on, and without an interval."""
+    worst_high: float | None = None
+    """Upper end of the interval if they were as good."""
     decision: Decision
     """Side of zero on which the interval lies; `no difference shown`: it includes zero. Without an interval:
     `few differ`, fewer than 5 of the pairs, or `too few` pairs, fewer than 8."""
@@ -311,6 +318,24 @@ def difference(
         smallest=smallest_shown(float(changes.std(ddof=1)), changes.size, tail) if method != "none" else None,
         decision=_decision(low, high, changes.size),
     )
+
+
+def with_missing(
+    found: Difference, missing: Sequence[tuple[float | None, float | None]], highest: float = 100.0
+) -> Difference:
+    """Return a difference with the bounds that its missing scores allow, as `worst_case` does for a mean.
+
+    Args:
+        missing: values of the samples that lack one before, after, or both: None is the missing one.
+    """
+    of = found.n + len(missing)
+    if found.change is None or found.ci_low is None or found.ci_high is None or found.n >= ENOUGH * of:
+        return found.model_copy(update={"of": of})
+    half, total = (found.ci_high - found.ci_low) / 2, found.change * found.n
+    lows = ((0.0 if after is None else after) - (highest if before is None else before) for before, after in missing)
+    highs = ((highest if after is None else after) - (before or 0.0) for before, after in missing)
+    ends = (total + sum(lows)) / of - half, (total + sum(highs)) / of + half
+    return found.model_copy(update={"of": of, "worst_low": max(-highest, ends[0]), "worst_high": min(highest, ends[1])})
 
 
 def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | None, float | None, Method]:

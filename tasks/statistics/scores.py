@@ -67,6 +67,13 @@ class LevelRow(HistoryRecord):
     """Upper end of that interval."""
     vs_best_n: int | None = None
     """Pairs of that difference."""
+    vs_best_of: int | None = None
+    """Pairs that there would be if no score were missing."""
+    vs_best_worst_low: float | None = None
+    """Lower end of the interval where the missing scores are the worst for the candidate; None from 97% of the pairs
+    on."""
+    vs_best_worst_high: float | None = None
+    """Upper end where they are the best for it."""
     vs_best_p: float | None = None
     """p of that difference, adjusted for choosing the best among all candidates, and for all but the flow's headline
     score also for the number of dimensions, aspects or tags (Holm)."""

@@ -4,13 +4,13 @@ Two images of one prompt do not match. Images are therefore paired by prompt, wi
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
 from tasks.records import Outcome
-from tasks.statistics.intervals import Difference, difference
+from tasks.statistics.intervals import TAIL, Difference, difference, with_missing
 
 ALL_PROMPTS = "all prompts"
 """Name of the flow's own score in a flow with several tags; `overall` would mean the mean of the tags of all flows."""
@@ -73,6 +73,8 @@ class Series:
 
     values: Mapping[Measure, Mapping[str, float]]
     """Measure -> unit -> value. The headline comes first."""
+    judged: Mapping[Measure, Collection[str]]
+    """Measure -> all units that it was asked about, scored or not."""
     statuses: Mapping[str, str]
     """Unit -> status of its last sample, scored or not."""
     size: float
@@ -91,14 +93,15 @@ def series(samples: Iterable[Measured]) -> Series:
     gathered: defaultdict[Measure, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for each in found:
         for measure, value in _values(each, several):
-            units = gathered[measure]
+            scores = gathered[measure][each.unit]
             if value is not None:
-                units[each.unit].append(value)
+                scores.append(value)
     values = {
-        measure: {unit: fmean(all_of_it) for unit, all_of_it in units.items()} for measure, units in gathered.items()
+        measure: {unit: fmean(scores) for unit, scores in units.items() if scores}
+        for measure, units in gathered.items()
     }
     statuses = {each.unit: each.status for each in found}
-    return Series(values, statuses, len(found) / len(statuses) if found else 0.0)
+    return Series(values, gathered, statuses, len(found) / len(statuses) if found else 0.0)
 
 
 def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | None]]:
@@ -108,8 +111,14 @@ def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | 
     yield from sample.values.items()
 
 
-def paired(before: Series, after: Series, measure: Measure) -> Difference:
-    """Return the difference by a measure that both series have, over the units with a value on both sides."""
+def paired(before: Series, after: Series, measure: Measure, tail: float = TAIL) -> Difference:
+    """Return the difference by a measure that both series have, over the units with a value on both sides.
+
+    Args:
+        tail: share that the interval leaves out at either end.
+    """
     first, second = before.values[measure], after.values[measure]
     units = sorted(first.keys() & second.keys())
-    return difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest)
+    found = difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest, tail)
+    lacking = {*before.judged[measure]} & {*after.judged[measure]} - {*units}
+    return with_missing(found, [(first.get(unit), second.get(unit)) for unit in lacking], measure.highest)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.statistics.intervals import RESAMPLES, TAIL, Difference, Floats, difference, holm
-from tasks.statistics.series import Measure
+from tasks.statistics.intervals import RESAMPLES, TAIL, Difference, Floats, holm
+from tasks.statistics.series import Measure, Series, paired
 
 MANY_UNITS = 2_000
 """Number of units from which the sums of signs are drawn from their normal limit: flipping each sign takes longer."""
@@ -28,11 +28,7 @@ class BesideBest(NamedTuple):
     for their number (Holm, 1979). None without an interval."""
 
 
-Sides = Mapping[str, Mapping[Measure, Mapping[str, float]]]
-"""Candidate -> measure, the headline first -> unit (sample or prompt) -> value."""
-
-
-def beside_best(sides: Sides, best: str) -> dict[str, dict[Measure, BesideBest]]:
+def beside_best(sides: Mapping[str, Series], best: str) -> dict[str, dict[Measure, BesideBest]]:
     """Return the paired differences of each other candidate from the best, by each measure of both.
 
     The best is chosen by the same figures that it is compared on, so an interval of 95% for one pair would name a loser
@@ -40,13 +36,16 @@ def beside_best(sides: Sides, best: str) -> dict[str, dict[Measure, BesideBest]]
     resamples that flip the signs of whole units (the max-t of Westfall and Young, 1993), each studentized anew. The
     seed comes from the names of the units, so that a rebuild gives the same interval. Two candidates have the plain
     interval.
+
+    Args:
+        sides: candidate -> its scores.
     """
     found: defaultdict[str, dict[Measure, BesideBest]] = defaultdict(dict)
-    for measure in sides[best]:
-        having = {name: side[measure] for name, side in sides.items() if measure in side}
-        largest = _largest([*having.values()]) if len(having) > 2 else None
+    for measure in sides[best].values:
+        having = {name: side for name, side in sides.items() if measure in side.values}
+        largest = _largest([side.values[measure] for side in having.values()]) if len(having) > 2 else None
         for candidate in having.keys() - {best}:
-            found[candidate][measure] = _beside(having[best], having[candidate], measure.highest, largest)
+            found[candidate][measure] = _beside(having[best], having[candidate], measure, largest)
     return {candidate: _adjusted(its) for candidate, its in found.items()}
 
 
@@ -56,17 +55,16 @@ def _adjusted(found: Mapping[Measure, BesideBest]) -> dict[Measure, BesideBest]:
     return {**found} | {measure: found[measure]._replace(p=p) for (measure, _), p in zip(tested, adjusted, strict=True)}
 
 
-def _beside(best: Mapping[str, float], own: Mapping[str, float], highest: float, largest: Floats | None) -> BesideBest:
+def _beside(best: Series, own: Series, measure: Measure, largest: Floats | None) -> BesideBest:
     from scipy.special import stdtr  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
-    units = sorted(best.keys() & own.keys())
-    first, second = (np.array([side[unit] for unit in units]) for side in (best, own))
-    dof = len(units) - 1
+    first, second = best.values[measure], own.values[measure]
+    changes = np.array([second[unit] - first[unit] for unit in sorted(first.keys() & second.keys())])
+    dof = changes.size - 1
     tail = TAIL if largest is None or dof < 1 else float(stdtr(dof, -np.quantile(largest, 1 - 2 * TAIL)))
-    found = difference(first, second, highest, tail)
+    found = paired(best, own, measure, tail)
     if found.ci_low is None:
         return BesideBest(found, None)
-    changes = second - first
     t = abs(changes.mean()) / changes.std(ddof=1) * changes.size**0.5 if np.ptp(changes) else np.inf
     p = 2 * stdtr(dof, -t) if largest is None else (1 + np.count_nonzero(largest >= t)) / (1 + largest.size)
     return BesideBest(found, float(p))

@@ -4,6 +4,9 @@ SELECT b.* EXCLUDE ("grouping", group_name, measure, prompts, image_mean, shift,
            CASE WHEN v.best IS NULL THEN b.vs_best_low ELSE v.ci_low END AS vs_best_low,
            CASE WHEN v.best IS NULL THEN b.vs_best_high ELSE v.ci_high END AS vs_best_high,
            CASE WHEN v.best IS NULL THEN b.vs_best_n ELSE v.n END AS vs_best_n,
+           CASE WHEN v.best IS NULL THEN b.vs_best_of ELSE v."of" END AS vs_best_of,
+           CASE WHEN v.best IS NULL THEN b.vs_best_worst_low ELSE v.worst_low END AS vs_best_worst_low,
+           CASE WHEN v.best IS NULL THEN b.vs_best_worst_high ELSE v.worst_high END AS vs_best_worst_high,
            CASE WHEN v.best IS NULL THEN b.vs_best_p ELSE v.p END AS vs_best_p,
            CASE WHEN v.best IS NULL THEN b.vs_best_among ELSE v.among END AS vs_best_among), v.best
 FROM by_group b LEFT JOIN versus_best v

@@ -8,6 +8,9 @@ WITH tagged AS (
            CASE WHEN v.best IS NULL THEN s.vs_best_low ELSE v.ci_low END AS vs_best_low,
            CASE WHEN v.best IS NULL THEN s.vs_best_high ELSE v.ci_high END AS vs_best_high,
            CASE WHEN v.best IS NULL THEN s.vs_best_n ELSE v.n END AS vs_best_n,
+           CASE WHEN v.best IS NULL THEN s.vs_best_of ELSE v."of" END AS vs_best_of,
+           CASE WHEN v.best IS NULL THEN s.vs_best_worst_low ELSE v.worst_low END AS vs_best_worst_low,
+           CASE WHEN v.best IS NULL THEN s.vs_best_worst_high ELSE v.worst_high END AS vs_best_worst_high,
            CASE WHEN v.best IS NULL THEN s.vs_best_p ELSE v.p END AS vs_best_p,
            CASE WHEN v.best IS NULL THEN s.vs_best_among ELSE v.among END AS vs_best_among, v.best
     FROM scores s JOIN evaluations r USING (run_id) LEFT JOIN versus_best v
@@ -26,7 +29,8 @@ WITH tagged AS (
     SELECT candidate, dataset, tag, score, ci_low, ci_high, worst_low, worst_high, image_mean, aspect_mean,
            score - aspect_mean AS gap, good, good_images, scored / nullif(prompts, 0) AS images_a_prompt,
            min(images_a_prompt) OVER alike IS DISTINCT FROM max(images_a_prompt) OVER alike AS images_differ,
-           vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_p, vs_best_among, best,
+           vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high, 
+           vs_best_p, vs_best_among, best,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, judge, prompt_set,
            started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key,
            list_position(image_flows(), flow) AS place, list_position(dimensions, tag) AS place_in_flow, dimensions
@@ -59,7 +63,7 @@ WITH tagged AS (
 ), beside AS (
     SELECT candidate AS whose, runs AS of_runs, dataset_key AS of_dataset, alike, best, change AS vs_best,
            ci_low AS vs_best_low, ci_high AS vs_best_high, n AS vs_best_n,
-           p AS vs_best_p, among AS vs_best_among
+           "of" AS vs_best_of, worst_low AS vs_best_worst_low, worst_high AS vs_best_worst_high, p AS vs_best_p, among AS vs_best_among
     FROM versus_best WHERE flow = ''
 )
 SELECT * EXCLUDE (place, place_in_flow) FROM (
@@ -75,7 +79,8 @@ SELECT whole.* EXCLUDE (wanted) REPLACE (
     CASE WHEN len(missing) = 0 THEN good END AS good,
     CASE WHEN len(missing) = 0 THEN good_images END AS good_images,
     CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied),
-    vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_p, vs_best_among, best, wanted AS tags
+    vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high, 
+           vs_best_p, vs_best_among, best, wanted AS tags
 FROM whole LEFT JOIN beside ON whose = candidate AND of_runs = runs AND of_dataset = dataset_key
         AND alike = judge_key || ' ' || prompt_set)
 ORDER BY dataset, judge, prompt_set, dataset_key, judge_key, place, place_in_flow, score DESC, candidate;
