@@ -174,6 +174,7 @@ def _line(row: "Row", decimals: int) -> list[str]:
 def notes(comparison: "Comparison") -> list[str]:
     """Return notes on reading the table, and on samples in no pair."""
     missing = ", ".join(f"{n} {why}" for why, n in sorted(comparison.not_paired.items()))
+    among = comparison.among
     return [
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
