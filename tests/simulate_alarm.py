@@ -1,15 +1,15 @@
 """Simulation: how often the nightly alarm comes falsely, and how soon it finds a drop (`make simulate-alarm`).
 
-A judge decides each of 292 figures anew every night: a figure has a place of its own on a scale from Human to Model,
-the judge adds an error to it, and where the sum lies decides between Human 0, Tie 50 and Model 100. A night may add an
-error that all its figures share, so that nights scatter more than their figures explain. Same figures: the places
-stay. New figures every night: the candidate makes them anew, so that most of a place is drawn anew, too.
+A judge decides each figure anew every night: a figure has a place of its own on a scale from Human to Model, the judge
+adds an error to it, and where the sum lies decides between Human 0, Tie 50 and Model 100. A night adds an error that
+all its figures share, so that nights scatter more than their figures explain; it may hang on that of the night before
+(AR 1), or on the weekday. Same figures: the places stay. New figures every night: most of a place is drawn anew.
 
     python tests/simulate_alarm.py [SEED …] [--series N]
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -26,6 +26,14 @@ SPREAD = 3.0
 STEP = 0.05
 
 
+WAVES = {
+    "sine": np.sin(2 * np.pi * np.arange(7) / 7),
+    "weekend": np.array([0, 0, 0, 0, 0, -1.0, -1.0]),
+    "one day": np.array([0, 0, 0, 0, 0, 0, -1.0]),
+}
+"""Shape of a week -> what each weekday adds, in heights of the wave."""
+
+
 class Judge(NamedTuple):
     error: float
     """Standard deviation of what the judge adds to a place."""
@@ -33,15 +41,34 @@ class Judge(NamedTuple):
     """Share of a place's variance that is drawn anew each night."""
     scatter: float = 1.0
     """How far nights scatter, in multiples of what their figures alone explain."""
+    figures: int = FIGURES
+    alike: float = 0.0
+    """Correlation of the error that a night's figures share with that of the night before."""
+    wave: str = ""
+    height: float = 0.0
+    """Height of the weekly wave, in multiples of a night's error by its figures alone."""
 
     def nights(self, random: np.random.Generator, drop: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of nights x figures; `drop`: points that the score is to lie below the first level, night by night."""
-        kept = random.normal(0, SPREAD * (1 - self.renewed) ** 0.5, FIGURES)
-        size = len(drop), FIGURES
+        kept = random.normal(0, SPREAD * (1 - self.renewed) ** 0.5, self.figures)
+        size = len(drop), self.figures
         anew = random.normal(0, SPREAD * self.renewed**0.5, size) + random.normal(0, self.error, size)
-        level = slope(self.error)
-        shared = random.normal(0, alone(self) * (self.scatter**2 - 1) ** 0.5 / level, (len(drop), 1))
-        return scored(kept + anew + shared - np.asarray(drop)[:, None] / level)
+        points = self.shared(random, len(drop)) * alone(self.of_figures) - np.asarray(drop)
+        return scored(kept + anew + (points / slope(self.error))[:, None])
+
+    @property
+    def of_figures(self) -> "Judge":
+        """The judge without what the figures of a night share."""
+        return Judge(self.error, self.renewed, figures=self.figures)
+
+    def shared(self, random: np.random.Generator, nights: int) -> NDArray[np.float64]:
+        """What the figures of each night share, in multiples of a night's error by its figures alone."""
+        drawn = random.normal(0, (self.scatter**2 - 1) ** 0.5, nights)
+        drawn[1:] *= (1 - self.alike**2) ** 0.5
+        for at in range(1, nights):
+            drawn[at] += self.alike * drawn[at - 1]
+        days = (np.arange(nights) + random.integers(7)) % 7
+        return drawn + (self.height * WAVES[self.wave][days] if self.wave else 0.0)
 
 
 @cache
@@ -51,7 +78,7 @@ def alone(judge: Judge) -> float:
     kept = random.normal(0, SPREAD * (1 - judge.renewed) ** 0.5, (1, 20_000))
     size = 100, 20_000
     anew = random.normal(0, SPREAD * judge.renewed**0.5, size) + random.normal(0, judge.error, size)
-    return float((scored(kept + anew).var(axis=0, ddof=1).mean() / FIGURES) ** 0.5)
+    return float((scored(kept + anew).var(axis=0, ddof=1).mean() / judge.figures) ** 0.5)
 
 
 @cache
@@ -102,18 +129,14 @@ def decline(points: float, nights: int = 30) -> NDArray[np.float64]:
     return np.r_[np.zeros(BASELINE), points * np.arange(1, nights + 1)]
 
 
-SAME = {
+JUDGES = {
     "same figures, outcomes repeat in 85%": Judge(0.5),
-    "same figures, a noisy judge": Judge(1.15),
     "same figures, a noisier judge": Judge(1.6),
+    "new figures every night": Judge(1.0, renewed=0.9),
 }
-NEW = {"new figures every night": Judge(1.0, renewed=0.9)}
-
-
-HEADER = """
-| nights | noise of a night | false alarms in 60 nights (series with any) | -5 by night 1 / 3 / 7 | -6.5 likewise | \
--0.2 a night: by night 20 / 30 |
-|---|---|---|---|---|---|"""
+SCATTER = 1.3
+ALIKE = (0.0, 0.3, 0.5, 0.8)
+HEIGHTS = (1, 2, 3, 4, 6)
 
 
 def arguments() -> argparse.Namespace:
@@ -126,21 +149,42 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     given = arguments()
     for seed in given.seeds:
-        random = np.random.default_rng(seed)
-        print(f"\nSeed {seed}, {given.series:,} series each, {FIGURES} figures")
-        print(HEADER)
-        for name, judge in {**SAME, **NEW}.items():
-            for scatter in (1.0, 1.3):
-                print(_line(name, judge._replace(scatter=scatter), random, given.series), flush=True)
+        print(f"\nSeed {seed}, {given.series:,} series each of {NIGHTS} nights that scatter {SCATTER:g} times")
+        print("\n| figures | nights | false alarms in 60 nights (series with any; any of six flows) |\n|---|---|---|")
+        for name, judge in JUDGES.items():
+            for line in _quiet(judge._replace(scatter=SCATTER), np.random.default_rng(seed), given.series):
+                print(f"| {name} | {line} |", flush=True)
+        print("\n| figures | n | -5 found by night 1 / 3 / 7 (median) | -6.5 | -0.2 a night, by night 20 / 30 |")
+        print("|---|---|---|---|---|")
+        for name, judge in JUDGES.items():
+            for figures in (FIGURES, 50):
+                dropped = judge._replace(scatter=SCATTER, figures=figures)
+                print(f"| {name} | {_dropping(dropped, np.random.default_rng(seed), given.series // 5)} |", flush=True)
 
 
-def _line(name: str, judge: Judge, random: np.random.Generator, series: int) -> str:
-    false = simulate(judge, random, series, quiet())
-    steps = [simulate(judge, random, series, step(points)).by_night for points in (5.0, 6.5)]
+def _quiet(judge: Judge, random: np.random.Generator, series: int) -> Iterator[str]:
+    for alike in ALIKE:
+        found = simulate(judge._replace(alike=alike), random, series, quiet())
+        yield f"AR(1) {alike:g} | {_false(found)}"
+    for wave in WAVES:
+        waved = (judge._replace(wave=wave, height=height) for height in HEIGHTS)
+        found = max((simulate(each, random, series // 4, quiet()) for each in waved), key=lambda found: found.alarms)
+        yield f"a weekly wave: {wave}, the worst of heights {HEIGHTS[0]}-{HEIGHTS[-1]} | {_false(found)}"
+
+
+def _false(found: Found) -> str:
+    return f"{found.alarms:.3f} ({found.any_alarm:.0%}; {1 - (1 - found.any_alarm) ** 6:.0%})"
+
+
+def _dropping(judge: Judge, random: np.random.Generator, series: int) -> str:
+    steps = [simulate(judge, random, series, step(points, 30)).by_night for points in (5.0, 6.5)]
     slow = simulate(judge, random, series, decline(0.2)).by_night
-    quietly = f"{alone(judge) * judge.scatter:.2f} | {false.alarms:.3f} ({false.any_alarm:.1%})"
-    fallen = " | ".join(" / ".join(f"{each[at]:.0%}" for at in (0, 2, 6)) for each in steps)
-    return f"| {name}, scatter x {judge.scatter:g} | {quietly} | {fallen} | {slow[19]:.0%} / {slow[29]:.0%} |"
+    fallen = [f"{' / '.join(f'{each[at]:.0%}' for at in (0, 2, 6))} ({_median(each)})" for each in steps]
+    return f"{judge.figures} | {' | '.join(fallen)} | {slow[19]:.0%} / {slow[29]:.0%}"
+
+
+def _median(by_night: Sequence[float]) -> str:
+    return next((f"{night}" for night, share in enumerate(by_night, 1) if share >= 0.5), f"after {len(by_night)}")
 
 
 if __name__ == "__main__":

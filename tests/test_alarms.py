@@ -11,7 +11,7 @@ from typing import Any
 import anchored_nights
 import pytest
 from anchored_nights import FIRST
-from factories import LOST, TIED, WON, end, figures, finished, image, outcome, start, write_run
+from factories import LOST, TIED, WON, end, figures, finished, image, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from prefect import flow, get_client
 from served import wait_for
@@ -25,6 +25,7 @@ from tasks.extensions.bucket import share_nights
 from tasks.history.landing import Landed, land, rebuild
 from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import ALARMS, restart_baseline, restart_files
+from tasks.presentation.wording import signed
 from tasks.records import RunStart
 from tasks.report import report
 from tasks.statistics.cusum import BASELINE
@@ -86,11 +87,31 @@ def test_the_words_say_since_when_how_much_where_most_and_how_often_falsely(whol
     [alarm] = told(whole, night(whole, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
     assert alarm.words == (
         "alpha has dropped since 2026-09-15: −40.0 to 35.0 over 1 night, from 75.0 (14 nights from 2026-09-01 on); "
-        "most in readability (−40.0). Without any change such an alarm "
-        "comes at most 0.15 times in 60 nights for each flow and candidate (simulated)."
+        "most in readability (−40.0). Without any change such an alarm comes 0.04 times in 60 nights for each flow and "
+        "candidate, in any of six in 20%; where nights hang together, up to 0.3 times, in any of six in 75% "
+        "(simulated)."
     )
     attributed = alarm._replace(attribution="The judge moved").words
     assert "The judge moved. Without any change" in attributed
+
+
+def test_an_open_drop_names_its_newest_night_and_a_judge_that_answers_otherwise(whole: Path) -> None:
+    def judged(day: int, results: Sequence[tuple[str, str | None]], fingerprint: str) -> RunStart:
+        at = FIRST + timedelta(days=day - 1)
+        rows = [*figures(*results), judgment("s0", judge_answered="gpt-x-1", system_fingerprint=fingerprint)]
+        run_id = f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}"
+        begun = start(run_id, scheduled=True, started_at=at.isoformat(), candidates=("alpha",))
+        write_run(whole, begun, rows, end(protocol_key="p" * 64))
+        return begun
+
+    judged(DROPPED, USUAL, "fp_1")
+    assert told(whole, judged(DROPPED + 1, WORSE, "fp_1"))[0].judge_versions == ""
+    newest = judged(DROPPED + 2, [*WORSE[:11], *USUAL[:9]], "fp_2")
+    land(whole)
+    [alarm] = watched(whole, newest.run_id).alarms
+    assert f"over 2 nights, in the newest night {signed(alarm.newest_change, 1)}, from 75.0" in alarm.short
+    assert alarm.newest_change > alarm.change and alarm.short.endswith("; the judge now answers as gpt-x-1 fp_2")
+    assert alarms(whole) == [alarm._replace(moved="", attribution="")]
 
 
 def test_a_drop_is_over_when_the_score_is_back_and_the_next_one_is_told_again(whole: Path) -> None:
@@ -105,17 +126,13 @@ def test_a_drop_is_over_when_the_score_is_back_and_the_next_one_is_told_again(wh
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({}, "+25.0 against the baseline of 75.0; nights below it add up to 0.0, the alarm is at 6.0"),
-        (
-            {"cusum_limit": None, "baseline_nights": 5},
-            "+25.0 against the baseline of 75.0; the baseline has 5 of 14 nights",
-        ),
+        ({}, "+25.0 against the baseline of 75.0; nights below it add up to 0.0, the alarm is at 7.5"),
         ({"baseline_nights": 1, "baseline_score": None, "change": None}, "the baseline has 1 of 14 nights"),
         ({"phase": "left out", "scored": 0.5}, "only 50% was scored, too little to compare the night with others"),
     ],
 )
 def test_where_a_candidate_stands_is_one_sentence(changes: dict[str, Any], words: str) -> None:
-    place = Place("alpha", "watched", 15, BASELINE, 1.0, 75.0, 25.0, 0.0, 6.0)
+    place = Place("alpha", "watched", 15, BASELINE, 1.0, 75.0, 25.0, 0.0, 7.5)
     assert place._replace(**changes).words("diagram") == f"alpha: {words}"
 
 
@@ -266,7 +283,7 @@ def test_a_damaged_restart_is_left_out_and_told(tmp_path: Path) -> None:
 def test_status_tells_open_drops_and_where_all_stand(whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     _, out, _ = jury("status")
-    assert "baseline   diagram, alpha: 0.0 against the baseline of 75.0\n" in out and "\nalarm " not in out
+    assert "baseline   diagram, alpha: the baseline has 14 of 14 nights\n" in out and "\nalarm " not in out
     night(whole, DROPPED, WORSE)
     land(whole)
     _, out, _ = jury("status")
@@ -329,7 +346,7 @@ def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loop
     assert "## Since the last run" in artifact and "alpha: worse at n = 20 samples: −50.0 " in artifact
     assert "![Trend](data:image/png" in artifact
     assert (payload["candidate"], payload["change"]) == ("alpha", -50.0)
-    assert "at most 0.15 times" in payload["falsely"] and payload["since_at"] == "2026-09-15T03:00:00"
+    assert "0.04 times in 60 nights" in payload["falsely"] and payload["since_at"] == "2026-09-15T03:00:00"
     assert post["title"] == "Image Jury: diagram on mini has dropped" and post["text"].startswith(words)
 
 

@@ -173,9 +173,9 @@ def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
 
 
 def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Path) -> None:
-    for day in range(10, 17):
-        last = night(tmp_path, day, scheduled=True, said="MMMM" if day < 15 else "HHHH")
+    for day in range(10, 26):
+        last = night(tmp_path, day, scheduled=True, said="MMMM" if day < 25 else "HHHH")
     land(tmp_path)
     found = trend_points(tmp_path, last)
-    assert [point.baseline_score for point in found] == [None] * 3 + [100.0] * 4
-    assert [point.dropped for point in found] == [False] * 6 + [True]
+    assert [point.baseline_score for point in found] == [None] * 14 + [100.0] * 2
+    assert [point.dropped for point in found] == [False] * 15 + [True]

@@ -11,7 +11,7 @@ from tasks.presentation.wording import signed
 from tasks.protocols import protocol_of
 from tasks.records import RunStart
 from tasks.statistics.cusum import BASELINE
-from tasks.text import number_words, one_line
+from tasks.text import listed, number_words, one_line
 
 LONGEST_NAME = 80
 _FIELDS = (
@@ -188,6 +188,9 @@ class Alarm(NamedTuple):
     score: float
     """Mean over the nights of the drop."""
     change: float
+    """Mean change over the nights of the drop."""
+    newest_change: float
+    """Change of the newest of them."""
     most_in: str | None
     """Dimension, or aspect, that fell most; None: its scores are unknown."""
     most_change: float | None
@@ -203,11 +206,14 @@ class Alarm(NamedTuple):
     """judge moved, candidate moved, both or cannot tell; empty: there are no anchors."""
     attribution: str = ""
     """Sentence on the cause, judge or candidate; empty: there are no anchors."""
+    judge_versions: str = ""
+    """Model and fingerprint as which the judge answered in these nights, and in none before; empty: there is none."""
 
     event = EVENT
     what = "has dropped"
     falsely = (
-        "Without any change such an alarm comes at most 0.15 times in 60 nights for each flow and candidate (simulated)"
+        "Without any change such an alarm comes 0.04 times in 60 nights for each flow and candidate, in any of six in "
+        "20%; where nights hang together, up to 0.3 times, in any of six in 75% (simulated)"
     )
     anchors_key = ""
     """Empty, since the alarm is about the score."""
@@ -222,9 +228,12 @@ class Alarm(NamedTuple):
         """Name, first night and size of the drop."""
         decimals = protocol_of(self.flow).decimals
         name = one_line(self.candidate, LONGEST_NAME)
+        newest = f", in the newest night {signed(self.newest_change, decimals)}" if self.nights > 1 else ""
+        other = f"; the judge now answers as {self.judge_versions}" if self.judge_versions else ""
         return (
             f"{name} has dropped since {_day(self.since_at)}: {signed(self.change, decimals)} to "
-            f"{number_words(self.score, decimals)} over {_nights(self.nights)}, from {_baseline(self, decimals)}"
+            f"{number_words(self.score, decimals)} over {_nights(self.nights)}{newest}, from "
+            f"{_baseline(self, decimals)}{other}"
         )
 
     @property
@@ -260,12 +269,11 @@ class Place(NamedTuple):
         decimals, name = protocol_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
         if self.phase == "left out":
             return f"{name}: only {self.scored:.0%} was scored, too little to compare the night with others"
-        filling = f"the baseline has {self.baseline_nights} of {BASELINE} nights"
         if self.change is None or self.baseline_score is None:
-            return f"{name}: {filling}"
+            return f"{name}: the baseline has {self.baseline_nights} of {BASELINE} nights"
         against = f"{signed(self.change, decimals)} against the baseline of {self.baseline_score:.{decimals}f}"
         if self.cusum_limit is None:
-            return f"{name}: {against}" + (f"; {filling}" if self.baseline_nights < BASELINE else "")
+            return f"{name}: {against}"
         return f"{name}: {against}; nights below it add up to {self.cusum:.1f}, the alarm is at {self.cusum_limit:.1f}"
 
 
@@ -296,7 +304,14 @@ class Watched(NamedTuple):
         return [*self.news, *([] if said else self.judge_news)]
 
 
-_COLUMNS = [name for name in Alarm._fields if name not in ("moved", "attribution")]
+_COLUMNS = [name for name in Alarm._fields if name not in ("moved", "attribution", "judge_versions")]
+_VERSIONS = """
+    SELECT DISTINCT concat_ws(' ', j.judge_answered, nullif(j.system_fingerprint, '')) AS version, n.started_at >= $5
+    FROM nights n JOIN shard_runs s ON s.evaluation_id = n.run_id JOIN judgments j ON j.run_id = s.run_id
+    WHERE (n.flow, n.candidate, n.dataset_key, n.protocol_key) = ($1, $2, $3, $4)
+          AND n.started_at BETWEEN $5::TIMESTAMP - INTERVAL 14 DAY AND $6
+          AND j.reused_from = '' AND j.judge_answered <> ''
+    ORDER BY version"""
 _PLACES = """
     SELECT n.flow, n.candidate, n.phase, n.night, (
                SELECT count(*) FROM nights b
@@ -315,7 +330,17 @@ _OF_SERIES = f"""
 
 def alarms(store: Path) -> list[Alarm]:
     """Return all alarms of a store, the open ones first."""
-    return [Alarm(*row) for row in query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms").rows]
+    found = [Alarm(*row) for row in query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms").rows]
+    return [_with_versions(store, each) if each.is_open else each for each in found]
+
+
+def _with_versions(store: Path, alarm: Alarm) -> Alarm:
+    """Return an alarm with the versions of the judge that none of the 14 days before it had; none without such days."""
+    series = alarm.flow, alarm.candidate, alarm.dataset_key, alarm.protocol_key
+    rows = query(store, _VERSIONS, values=(*series, alarm.since_at, alarm.last_at)).rows
+    before = {version for version, dropped in rows if not dropped}
+    new = [str(version) for version, dropped in rows if dropped and version not in before]
+    return alarm._replace(judge_versions=listed(new) if before and new else "")
 
 
 def newest_places(store: Path) -> list[tuple[str, Place]]:
@@ -336,7 +361,7 @@ def watched(store: Path, run_id: str) -> Watched:
     places = [Place(*row) for _, *row in rows]
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
     put_down = attributions(store, run_id)
-    seen = [_attributed(each, put_down) for each in found]
+    seen = [_with_versions(store, _attributed(each, put_down)) for each in found]
     judges = moved_judges(store, run_id)
     told = list(told_before(store))
     news = [each for each in seen if not any(_tells(one, each) for one in told)]

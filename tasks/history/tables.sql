@@ -438,12 +438,12 @@ COMMENT ON COLUMN nights.phase IS
     'baseline: one of the 14 nights that all later ones are measured by; watched: measured by them; left out: less than '
     '80% was scored.';
 COMMENT ON COLUMN nights.scored IS 'Share of the samples (prompts) of its series that have a score.';
-COMMENT ON COLUMN nights.baseline_score IS 'Mean score of the baseline so far; NULL where there is nothing to compare with.';
+COMMENT ON COLUMN nights.baseline_score IS 'Mean score of the baseline; NULL while it is not whole.';
 COMMENT ON COLUMN nights.change IS 'From the baseline, over the samples (prompts) that both have scored.';
 COMMENT ON COLUMN nights.scale IS 'The larger of the error within runs and the scatter of nights without a drop.';
 COMMENT ON COLUMN nights.cusum IS
     'By how much the nights lie below the baseline, in scales, each less 0.5 (CUSUM); 0 before the baseline is whole.';
-COMMENT ON COLUMN nights.cusum_limit IS 'Above it a drop is raised: 6, more for a sum over more than three nights.';
+COMMENT ON COLUMN nights.cusum_limit IS 'Above it a drop is raised: 7.5, more for a sum over more than three nights.';
 COMMENT ON COLUMN nights.alarm IS 'Night (column night) that raised the drop which is open; NULL: none is.';
 COMMENT ON COLUMN nights.since IS 'Night with which that drop began.';
 

@@ -9,16 +9,12 @@ from tasks.statistics.intervals import Floats
 
 ALLOWANCE = 0.5
 """Distance below the baseline, in scales, that adds nothing to the sum."""
-LIMIT = 6.0
-"""Limit of the sum, in scales, over up to three nights."""
+LIMIT = 7.5
+"""Limit of the sum, in scales, over up to three nights. It allows for nights that are alike: 6 would do for others."""
 BASELINE = 14
 """Nights of a whole baseline."""
 BACK = 3
 """Nights in a row, none below the baseline by more than the allowance, that end a drop."""
-LOW = -1.96
-"""Level in scales: two nights in a row below it are a drop while the baseline is not whole."""
-SCATTER_UNKNOWN = 1.3
-"""Factor by which nights may scatter more than their units explain, while there are too few nights to measure it."""
 LEAST_SCORED = 0.8
 """Least share of its units that a night must have scored to count."""
 PULLED_IN = 3.0
@@ -39,7 +35,7 @@ class Night(NamedTuple):
     phase: Phase
     """baseline: a night of the baseline; watched: compared with the baseline; left out: too little of it was scored."""
     baseline: float | None = None
-    """Mean score of the baseline's nights so far; None where there is nothing to compare the night with."""
+    """Mean score of the baseline's nights; None while it is not whole."""
     change: float | None = None
     """Change of the night from the baseline, over the units that both have scored."""
     scale: float | None = None
@@ -90,8 +86,6 @@ class _Watch:
         """Least scale: a change of half the range in one unit, since a judge that repeats itself has no other noise."""
         self._nights: list[int] = []
         """Indexes of the baseline's nights."""
-        self._low: list[int] = []
-        """The last night, where it was low while the baseline was not whole."""
         self._whole: _Baseline | None = None
         self._sum, self._run = 0.0, 0
         self._raised: int | None = None
@@ -102,66 +96,33 @@ class _Watch:
         """Add the next night, and return the state after it."""
         if np.count_nonzero(~np.isnan(self._scores[at])) < LEAST_SCORED * max(1, self._scores.shape[1]):
             return self._known(Night("left out"))
-        whole = self._whole_baseline()
-        baseline = whole or self._so_far(at)
-        if baseline is None:
+        if len(self._nights) < BASELINE:
             self._nights.append(at)
             return Night("baseline")
-        change, scale = baseline.change(self._scores[at])
-        found = Night("watched", baseline.score, change, scale)
-        if self._raised is not None:
-            self._look_back(change / scale)
-        elif whole:
+        self._whole = self._whole or self._of(self._scores[self._nights])
+        change, scale = self._whole.change(self._scores[at])
+        found = Night("watched", self._whole.score, change, scale)
+        if self._raised is None:
             self._add(at, change / scale)
             found = found._replace(sum=self._sum, limit=limit_of(self._run, self._limit))
-        elif not self._two_low(at, change / scale):
-            found = found._replace(phase="baseline")
+        else:
+            self._look_back(change / scale)
         return self._known(found)
 
     def _known(self, night: Night) -> Night:
         return night if self._raised is None else night._replace(raised=self._raised, since=self._since)
 
-    def _whole_baseline(self) -> _Baseline | None:
-        if self._whole is None and len(self._nights) == BASELINE:
-            rows = self._scores[self._nights]
-            self._whole = self._of(rows, *_without_outliers(_changes(rows)), _error_within(rows))
-        return self._whole
-
-    def _so_far(self, at: int) -> _Baseline | None:
-        """Return the baseline before a night; its first nights are too few to estimate their scatter."""
-        if not self._nights:
-            return None
-        error = _error_within(self._scores[[*self._nights, *self._low, at]])
-        if error is None:
-            return None
-        error *= SCATTER_UNKNOWN * (1 + 1 / len(self._nights)) ** 0.5
-        return self._of(self._scores[self._nights], 0.0, 0.0, error)
-
-    def _of(self, rows: Floats, centre: float, scatter: float, error: float | None) -> _Baseline:
+    def _of(self, rows: Floats) -> _Baseline:
         units = _means(rows)
-        scale = max(error or 0.0, scatter, self._least_scale)
+        centre, scatter = _without_outliers(np.nanmean(rows - units, axis=1))
+        scale = max(_error_within(rows) or 0.0, scatter, self._least_scale)
         return _Baseline(units, float(np.nanmean(units)) + centre, centre, scale)
-
-    def _two_low(self, at: int, z: float) -> bool:
-        """Add a night while the baseline is not whole; return whether it is low, and so kept out of the baseline."""
-        if z >= LOW:
-            self._nights = [*self._nights, *self._low, at][:BASELINE]
-            self._low = []
-            return False
-        self._low.append(at)
-        if len(self._low) > 1:
-            self._raise(at, self._low[0])
-            self._low = []
-        return True
 
     def _add(self, at: int, z: float) -> None:
         self._sum = max(0.0, self._sum - z - ALLOWANCE)
         self._run = self._run + 1 if self._sum else 0
         if self._sum > limit_of(self._run, self._limit):
-            self._raise(at, at - self._run + 1)
-
-    def _raise(self, at: int, since: int) -> None:
-        self._raised, self._since, self._back = at, since, 0
+            self._raised, self._since, self._back = at, at - self._run + 1, 0
 
     def _look_back(self, z: float) -> None:
         self._back = self._back + 1 if z >= -ALLOWANCE else 0
@@ -178,10 +139,6 @@ def _means(rows: Floats) -> Floats:
     """Return the mean of each unit over the nights that scored it; NaN where none did."""
     counts = np.count_nonzero(~np.isnan(rows), axis=0)
     return np.nansum(rows, axis=0) / np.where(counts, counts, np.nan)
-
-
-def _changes(rows: Floats) -> Floats:
-    return np.nanmean(rows - _means(rows), axis=1)
 
 
 def _error_within(rows: Floats) -> float | None:

@@ -7,7 +7,7 @@ WITH raised AS (
     FROM nights WHERE alarm IS NOT NULL GROUP BY flow, candidate, dataset_key, protocol_key, baseline, alarm
 ), dropped AS (
     SELECT r.candidate, r.baseline, r.alarm, min(n.started_at) AS since_at, max(n.started_at) AS last_at,
-           count(*) AS nights, avg(n.change) AS change
+           count(*) AS nights, avg(n.change) AS change, arg_max(n.change, n.night) AS newest_change
     FROM raised r JOIN nights n USING (candidate, baseline)
     WHERE n.phase = 'watched' AND n.night BETWEEN r.since AND r.last_night GROUP BY ALL
 ), around AS (
@@ -37,7 +37,7 @@ SELECT r.flow, e.dataset, r.candidate, e.judge,
        CASE WHEN r.last_night < a.newest_night THEN 'back'
             WHEN x.restarted_at IS NOT NULL THEN 'restarted' ELSE 'open' END AS state,
        d.since_at, r.raised_at, d.last_at, d.nights, r.baseline_score, r.baseline_score + d.change AS score, d.change,
-       r.scale, m.most_in, m.most_change, a.began_at AS baseline_from, a.baseline_nights, r.raised_by, r.dataset_key,
+       d.newest_change, r.scale, m.most_in, m.most_change, a.began_at AS baseline_from, a.baseline_nights, r.raised_by, r.dataset_key,
        r.protocol_key, coalesce(r.last_alarm_at, a.began_at) AS watched_from
 FROM raised r JOIN dropped d USING (candidate, baseline, alarm) JOIN around a USING (candidate, baseline)
     LEFT JOIN most m USING (candidate, baseline, alarm) LEFT JOIN restarted x USING (candidate, baseline, alarm)
@@ -46,5 +46,5 @@ ORDER BY state <> 'open', r.raised_at DESC, r.flow, r.candidate;
 COMMENT ON VIEW alarms IS
     'Drops of scheduled runs below their baseline, open ones first. state: open; back (three nights in a row near the '
     'baseline); restarted (a person began a new baseline). since_at: first night of the drop; raised_at: the night that raised the alarm; score and '
-    'change: mean over the nights of the drop, the change on the samples that night and baseline share; most_in: the '
-    'dimension or aspect that fell most; watched_from: from then on there was no other alarm.';
+    'change: mean over the nights of the drop, the change on the samples that night and baseline share; newest_change: the '
+    'change of its newest night; most_in: the dimension or aspect that fell most; watched_from: from then on there was no other alarm.';
