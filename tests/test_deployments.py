@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.cli import main
 from flows.commands.up import STARTER
-from flows.server.deployments import LIST, read_list, when
+from flows.server.deployments import LIST, check_places, read_list, when
 from tasks.endpoint.catalog import recommended
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 
@@ -101,6 +102,50 @@ def test_what_is_wrong_in_the_list_is_named_with_its_entry(changes: dict[str, An
     with pytest.raises(ValueError) as refused:
         read_list(path)
     assert str(refused.value).startswith(f"{path} has 1 problem:\n  entry 2: ") and words in str(refused.value)
+
+
+def placed(folder: Path, **form: Any) -> Path:
+    return changed(folder / "list.yaml", parameters={"parameters": form})
+
+
+def test_relative_paths_of_the_list_lead_from_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "figures").mkdir()
+    form = {"dataset": "figures", "store": "results/store", "follow_links": ["../shared"], "prompt_set": "default"}
+    _, deployed, *_ = read_list(placed(tmp_path, **form))
+    assert deployed.own == form
+    folders = {"dataset": f"{tmp_path}/figures", "store": f"{tmp_path}/results/store"}
+    assert deployed.sent == {**folders, "follow_links": [f"{tmp_path}/../shared"], "prompt_set": "default"}
+    _, same, *_ = read_list(placed(tmp_path, dataset="samples", store="jury-store", results="~/results.json"))
+    assert same.sent == same.own
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"dataset": "figures"}, "dataset {folder}/figures does not exist"),
+        ({"dataset": "here", "results": "here"}, "results {folder}/here is a folder: results takes a file, `images` a"),
+        ({"dataset": "here", "images": "file.json"}, "images {folder}/file.json is a file: `images` takes a folder"),
+        ({"dataset": "https://example.org/data"}, "is a URL, and no URL is fetched"),
+    ],
+)
+def test_a_list_whose_every_run_would_fail_is_refused_by_deployment(
+    form: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "file.json").write_text("[]")
+    with pytest.raises(ValueError) as refused:
+        check_places(read_list(placed(tmp_path, **form)))
+    [_, line] = str(refused.value).splitlines()
+    assert line.startswith("  plot/plot-nightly: ") and words.format(folder=tmp_path) in line
+
+
+def test_what_may_come_before_the_run_is_a_warning(tmp_path: Path) -> None:
+    listed = read_list(placed(tmp_path, dataset="samples", results="out/{date}/*.json"))
+    [warning] = check_places(listed)
+    assert warning.endswith(f": nothing is at results {tmp_path}/out/{{date}}/*.json yet")
+    (tmp_path / "out" / f"{datetime.now().astimezone():%Y-%m-%d}").mkdir(parents=True)
+    next((tmp_path / "out").iterdir()).joinpath("run.json").write_text("[]")
+    assert check_places(listed) == []
 
 
 @pytest.mark.parametrize("written", ["", "deployments: []", "deployments: 3", "[a]", "deployments: ["])

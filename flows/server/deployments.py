@@ -5,7 +5,8 @@ import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
+from glob import has_magic
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -25,17 +26,22 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
-from pydantic import BaseModel, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
 
 from flows.flow_run import misspelt, nested, read_json
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
+from tasks.datasets.paths import FENCED, READ, check_no_url, newest
+from tasks.demo.defects import DRAWN
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems
-from tasks.records.parameters import FLOWS, Collect, Parameters, parameters_of
+from tasks.records.parameters import DEFAULT_STORE, FLOWS, Collect, Parameters, parameters_of
+from tasks.rubrics.rubric import prompt_sets
 from tasks.text import one_line
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 COLLECT = "collect"
+OWN_PLACES = (DRAWN, DEFAULT_STORE)
+"""Values that name no place of the list: drawn samples, and the default store of the worker."""
 ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*FLOWS, COLLECT)}
 """Module and function of every flow -> its name."""
 
@@ -97,6 +103,8 @@ class Deployed(BaseModel, extra="forbid"):
     """Whether the deployment starts no runs; None: people decide that in the UI."""
     work_pool: dict[str, Any] = {}
     """Work pool for workers; serving needs none."""
+    _folder: Path = PrivateAttr(default=Path())
+    """Folder of the list: relative paths lead from it."""
 
     @model_validator(mode="after")
     def _fits_the_flow(self) -> Self:
@@ -116,6 +124,16 @@ class Deployed(BaseModel, extra="forbid"):
     def own(self) -> dict[str, Any]:
         """Fields of the form that the list gives."""
         return self.parameters.parameters
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The same fields as they are registered: with absolute paths, because runs happen in other folders."""
+        return {name: _from(self._folder, value) if name in FENCED else value for name, value in self.own.items()}
+
+    def below(self, folder: Path) -> Self:
+        """Return it with the folder that relative paths lead from."""
+        self._folder = folder
+        return self
 
     @property
     def title(self) -> str:
@@ -152,9 +170,59 @@ def read_list(path: Path = LIST) -> list[Deployed]:
             continue
         if deployed.title in found:
             problems.add(f"entry {number}", f"{deployed.title} is in the list twice; give it another name")
-        found[deployed.title] = deployed
+        found[deployed.title] = deployed.below(path.absolute().parent)
     problems.stop(str(path))
     return list(found.values())
+
+
+def _from(folder: Path, value: Any) -> Any:
+    """Return a path of the list, or several, as absolute ones; names that are no paths stay."""
+    if isinstance(value, list):
+        return [_from(folder, each) for each in cast(list[Any], value)]
+    if not isinstance(value, str) or not value or value in OWN_PLACES or "://" in value or value.startswith("~"):
+        return value
+    return value if value in prompt_sets() else str(folder / value)
+
+
+def check_places(listed: Iterable[Deployed]) -> list[str]:
+    """Return a warning for each file or folder of the list that is not there yet, and may come before the run.
+
+    Raises:
+        InputError: with all places that every run would fail for, by deployment.
+    """
+    problems, warnings = Problems(), list[str]()
+    for deployed in listed:
+        for name in (name for name in READ if deployed.sent.get(name)):
+            path = str(deployed.sent[name])
+            try:
+                check_no_url(name, path)
+            except InputError as error:
+                problems.add(deployed.title, str(error))
+                continue
+            if path in OWN_PLACES or Path(path).expanduser().exists():
+                if wrong := _wrong_kind(name, Path(path).expanduser()):
+                    problems.add(deployed.title, f"{name} {path} is {wrong}")
+            elif "{" in path or has_magic(path):
+                if not _matches(path):
+                    warnings.append(f"{deployed.title}: nothing is at {name} {path} yet")
+            else:
+                problems.add(deployed.title, f"{name} {path} does not exist")
+    problems.stop("the list of deployments")
+    return warnings
+
+
+def _wrong_kind(name: str, path: Path) -> str:
+    """Return what a place is and must not be; empty if it may be so."""
+    if name in ("results", "metadata") and path.is_dir():
+        return f"a folder: {name} takes a file" + (", `images` a folder of figures" if name == "results" else "")
+    return "a file: `images` takes a folder, `results` a file" if name == "images" and path.is_file() else ""
+
+
+def _matches(path: str) -> bool:
+    try:
+        return Path(newest(path, datetime.now().astimezone())).exists()
+    except InputError:
+        return False
 
 
 def _entries(path: Path) -> list[Any]:
@@ -280,19 +348,28 @@ def when(scheduled: DeploymentSchedule | DeploymentScheduleCreate) -> str:
     return f"{due} {values.get('timezone') or 'UTC'}"
 
 
-def merge(last: Mapping[str, str], listed: Fields, found: Fields, defaults: Fields, reset: bool = False) -> Merged:
+def merge(
+    last: Mapping[str, str],
+    listed: Fields,
+    found: Fields,
+    defaults: Fields,
+    reset: bool = False,
+    written: Fields | None = None,
+) -> Merged:
     """Merge fields of the list into those on a server.
 
     Args:
         last: digests of the list's fields at its last registration.
         defaults: values of fields that are not given; `MISSING` for all others.
         reset: apply all fields of the list.
+        written: fields as the list has them, if they are registered otherwise: digests are of these.
     """
+    written = listed if written is None else written
     values: dict[str, Any] = {}
     replaced, said = list[str](), list[str]()
     for name in dict.fromkeys((*listed, *found)):
         default = defaults.get(name, MISSING)
-        now = digest(listed[name]) if name in listed else None
+        now = digest(written[name]) if name in written else None
         applied = reset or name in ALWAYS or last.get(name) != now
         source = listed if applied else found
         if name in source:
@@ -332,7 +409,7 @@ async def _create(deployed: Deployed) -> None:
         description=deployed.description,
         tags=deployed.tags,
         schedules=[each.schedule for each in deployed.schedules],
-        parameters={"parameters": deployed.own},
+        parameters={"parameters": deployed.sent},
         paused=bool(deployed.paused),
         entrypoint_type=EntrypointType.MODULE_PATH,
         version=deployed.flow.version,  # else Prefect takes the commit of the folder that the command is started in
@@ -344,9 +421,9 @@ async def _update(
     client: PrefectClient, deployed: Deployed, known: DeploymentResponse, last: Mapping[str, str], reset: bool
 ) -> list[str]:
     """Update the changed fields of a deployment; return messages for the user."""
-    listed, found = _of_list(deployed), _of_server(deployed, known)
+    written, found = _of_list(deployed, deployed.own), _of_server(deployed, known)
     defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
-    merged = merge(last, listed, found, defaults, reset)
+    merged = merge(last, _of_list(deployed, deployed.sent), found, defaults, reset, written)
     change = DeploymentUpdate(
         description=deployed.description,
         tags=deployed.tags,
@@ -392,9 +469,9 @@ async def _update_schedules(
     return said
 
 
-def _of_list(deployed: Deployed) -> dict[str, Any]:
-    """Return the fields of a deployment as the list has them, without its schedules."""
-    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.own)
+def _of_list(deployed: Deployed, form: Fields) -> dict[str, Any]:
+    """Return the fields of a deployment of the list, with these of its form, without its schedules."""
+    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, form)
 
 
 def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
@@ -453,7 +530,7 @@ async def _last(client: PrefectClient, title: str) -> dict[str, str]:
 
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
-    listed = _of_list(deployed)
+    listed = _of_list(deployed, deployed.own)
     for each in deployed.schedules:
         listed |= _of_schedule(each.created)
     name, value = variable_name(deployed.title), cast(Any, digests(listed))

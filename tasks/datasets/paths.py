@@ -427,7 +427,7 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
             dated = _dated(path, now) if field in (*READ, *WRITTEN) else path
             check_place(field, dated)  # before any lookup
             if field in READ:
-                found[field] = _newest(dated)
+                found[field] = _match(dated)
                 check_place(field, found[field])
             elif field in WRITTEN:
                 found[field] = _without_pattern(dated)
@@ -478,7 +478,16 @@ def _dated(path: str, now: datetime) -> str:
     return "".join(text + (now.strftime(form or DATE) if name else "") for text, name, form, _ in pieces)
 
 
-def _newest(pattern: str) -> str:
+def newest(path: str, now: datetime) -> str:
+    """Return the newest file or folder that a path with dates and patterns stands for; see `resolved`.
+
+    Raises:
+        InputError: it has anything else in braces, or nothing matches.
+    """
+    return _match(_dated(path, now))
+
+
+def _match(pattern: str) -> str:
     path = _below_home(pattern) if pattern else ""
     if not has_magic(path) or Path(path).exists():
         return pattern
