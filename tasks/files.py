@@ -219,9 +219,9 @@ MOST_BYTES = 2**28
 
 _ID, _SHA256 = r"\w[\w.-]*", "[0-9a-f]{64}"
 _FILES = (
-    rf"ledger/{_ID}/((run|end|sent|removed)\.json|(judgments|outcomes|batches)\.jsonl|fetched\.txt)",
+    rf"ledger/{_ID}/((run|end|removed)\.json|(judgments|outcomes|batches)\.jsonl|fetched\.txt)",
     rf"batches/{_ID}/{_ID}",
-    rf"pictures/({_SHA256}\.jpg|waiting/{_SHA256}|removed\.json)|pictures\.txt",
+    rf"pictures/({_SHA256}\.jpg|waiting/{_SHA256})",
     rf"pages/({_ID}\.html|\.served\.json)",
     rf"labels/{_ID}/(labels\.jsonl|label\.json)|labels-removed/{_ID}/{_SHA256}\.json",
     r"label-pages/[0-9a-f]{16}\.json",

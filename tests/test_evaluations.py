@@ -8,7 +8,7 @@ from factories import end, judgment, outcome, start, write_run
 
 from tasks.history.landing import land
 from tasks.history.queries import query, stop_of
-from tasks.ledger.evaluations import Anew, Evaluation, evaluation_folders, read_evaluation, replies_anew
+from tasks.ledger.evaluations import Evaluation, evaluation_folders, read_evaluation
 from tasks.ledger.run_files import (
     JUDGMENTS,
     OUTCOMES,
@@ -121,7 +121,7 @@ def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> No
     assert run_folders(tmp_path) == [] and not any(tmp_path.iterdir())
 
 
-# Which replies are anew: the same from ledgers and from the history
+# Which replies are anew
 
 
 def run_of(hour: int) -> str:
@@ -136,45 +136,33 @@ def replies(*asked_by: int, first: int = 0) -> list[Judgment]:
 def keep(store: Path, hour: int, rows: list, finished: bool = True, stopped: Any = None, **changes: Any) -> str:
     asked = [row for row in rows if not row.reused_from]
     calls = {"calls": len(asked), "control_calls": sum(bool(row.control) for row in asked)}
-    ok = sum(row.status == "ok" and not row.control for row in rows)
-    ended = end(**calls, reused=len(rows) - len(asked), stopped=stopped, judgments={"ok": ok}, outcomes={})
+    ended = end(**calls, reused=len(rows) - len(asked), stopped=stopped)
     begun = start(run_of(hour), started_at=f"2026-11-20T{hour:02}:00:00+00:00", **changes)
     write_run(store, begun, [*rows], ended if finished else None)
     return begun.evaluation_id
 
 
-def anew(store: Path, evaluation_id: str) -> Anew:
-    """What the ledgers say, and the view says the same."""
-    found = replies_anew(store, read_evaluation(store, evaluation_id))
+def anew(store: Path, evaluation_id: str) -> tuple[int, int, bool]:
+    """Replies, those of them that are anew, and whether the evaluation measured anything."""
     land(store)
     told = "SELECT replies, anew, measured FROM evaluations WHERE run_id = $1"
-    [(in_history, of_these, measured)] = query(store, told, values=(evaluation_id,)).rows
-    assert measured is found.measured
-    assert not in_history or (in_history, of_these) == (found.replies, found.anew)
+    [found] = query(store, told, values=(evaluation_id,)).rows
     return found
-
-
-def test_a_repeat_that_asked_a_few_failed_calls_again_measured_nothing(tmp_path: Path) -> None:
-    keep(tmp_path, 1, replies(*[0] * 20))
-    found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * 17, *[0] * 3)))
-    assert (found, found.measured) == (Anew(20, 3), False)
-    nothing = "Nothing was measured: 17 of 20 replies about samples were taken over from earlier runs."
-    assert found.words == f"{nothing} The judge was not asked about these again."
 
 
 @pytest.mark.parametrize(("taken", "measured"), [(10, True), (11, False), (20, False), (0, True)])
 def test_half_of_the_replies_must_be_anew(tmp_path: Path, taken: int, measured: bool) -> None:
     keep(tmp_path, 1, replies(*[0] * 20))
     found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * taken, *[0] * (20 - taken))))
-    assert found.measured is measured and bool(found.words) is not measured
+    assert found == (20, 20 - taken, measured)
 
 
 def test_what_a_killed_run_asked_is_of_the_run_that_went_on_with_it_and_of_no_later_one(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(*[0] * 18), finished=False)
     resumed = keep(tmp_path, 2, replies(*[1] * 18, 0, 0))
     again = keep(tmp_path, 3, replies(*[1] * 18, 2, 2))
-    assert anew(tmp_path, resumed) == Anew(20, 20)
-    assert anew(tmp_path, again) == Anew(20, 0)
+    assert anew(tmp_path, resumed) == (20, 20, True)
+    assert anew(tmp_path, again) == (20, 0, False)
 
 
 STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, whole={"alpha": {"": 20}})
@@ -183,12 +171,10 @@ STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, 
 def test_what_a_run_asked_that_stopped_at_its_budget_is_of_the_run_that_went_on_with_it(tmp_path: Path) -> None:
     stopped = keep(tmp_path, 1, replies(*[0] * 12), stopped=STOPPED)
     later = keep(tmp_path, 2, replies(*[1] * 12, *[0] * 3), stopped=STOPPED)
-    assert anew(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == Anew(20, 20)
-    assert anew(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == Anew(20, 0)
-    for run, found in ((stopped, Anew(12, 12, STOPPED)), (later, Anew(15, 15, STOPPED))):
-        assert anew(tmp_path, run) == found
-        assert not found.measured
-    assert found.words == (
+    assert anew(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == (20, 20, True)
+    assert anew(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == (20, 0, False)
+    assert anew(tmp_path, stopped) == (12, 12, False) and anew(tmp_path, later) == (15, 15, False)
+    assert STOPPED.sentence == (
         "Stopped at its budget of 10.00: 9.90 spent in this run, 12 of 20 samples judged, a random part of them; "
         "the next may cost 0.20. The same command with more goes on."
     )
@@ -196,7 +182,7 @@ def test_what_a_run_asked_that_stopped_at_its_budget_is_of_the_run_that_went_on_
 
 def test_what_shards_without_the_others_asked_is_of_the_evaluation_that_has_all(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(0, 0), evaluation_id="20261120T000000-diagram-00e001", shard=1, shards=2)
-    assert anew(tmp_path, keep(tmp_path, 2, replies(1, 1, 0))) == Anew(3, 3)
+    assert anew(tmp_path, keep(tmp_path, 2, replies(1, 1, 0))) == (3, 3, True)
 
 
 def test_a_worker_killed_in_a_shard_costs_its_evaluation_no_reply(tmp_path: Path) -> None:
@@ -204,19 +190,18 @@ def test_a_worker_killed_in_a_shard_costs_its_evaluation_no_reply(tmp_path: Path
     keep(tmp_path, 1, replies(0, 0), finished=False, evaluation_id=whole, shard=1, shards=2)
     keep(tmp_path, 2, replies(0, 0, first=2), evaluation_id=whole, shard=2, shards=2)
     keep(tmp_path, 3, replies(1, 1), evaluation_id=whole, shard=1, shards=2)
-    assert anew(tmp_path, whole) == Anew(4, 4)
+    assert anew(tmp_path, whole) == (4, 4, True)
 
 
 def test_replies_about_controls_and_failed_calls_measure_nothing(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(*[0] * 4))
     shown = [judgment(f"c{number}", control="blank") for number in range(9)]
     failed = [judgment(f"f{number}", verdict=None, status="refused") for number in range(9)]
-    assert anew(tmp_path, keep(tmp_path, 2, [*replies(*[1] * 4), *shown, *failed])) == Anew(4, 0)
+    assert anew(tmp_path, keep(tmp_path, 2, [*replies(*[1] * 4), *shown, *failed])) == (4, 0, False)
 
 
 def test_a_run_without_any_reply_measured_what_it_asked_or_need_not_ask(tmp_path: Path) -> None:
     refused = [judgment(f"s{number}", verdict=None, status="refused") for number in range(3)]
     taken = [row.model_copy(update={"reused_from": run_of(1)}) for row in refused]
-    assert anew(tmp_path, keep(tmp_path, 1, refused)).measured
-    assert not anew(tmp_path, keep(tmp_path, 2, taken)).measured
-    assert anew(tmp_path, keep(tmp_path, 3, [])).measured  # all of it forfeits
+    ran = [keep(tmp_path, hour, rows) for hour, rows in enumerate((refused, taken, []), 1)]  # the last: all forfeits
+    assert [anew(tmp_path, run)[2] for run in ran] == [True, False, True]

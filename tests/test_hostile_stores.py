@@ -37,7 +37,7 @@ SHA256 = "ab" * 32
 SECRET = "not ours, and secret"
 DRAFT = f".run.json.{'0' * 32}.draft"
 NAMES = (
-    *("run.json", "judgments.jsonl", "outcomes.jsonl", "end.json", "sent.json", "removed.json", "batches.jsonl"),
+    *("run.json", "judgments.jsonl", "outcomes.jsonl", "end.json", "removed.json", "batches.jsonl"),
     *("index.html", f"{RUN}.html", ".served.json", f"{SHA256}.jpg", SHA256, "lock", "master.duckdb", "history.duckdb"),
     *("prefect.db", "server.log", "server.json", "auth", "labels.jsonl", "label.json", "scratch/x", "read-1/x"),
     *(DRAFT, "card.json", "x.jpg", f"waiting/{SHA256}", "theirs/x", "people/label.json", "people/labels.jsonl"),
@@ -179,10 +179,8 @@ SENT: dict[str, tuple[str, str, Callable[[Path, Remote], None]]] = {
     "judgments": (f"ledger/{RUN}/{JUDGMENTS}", JUDGMENTS, sends_runs),
     "outcomes": (f"ledger/{RUN}/{OUTCOMES}", OUTCOMES, sends_runs),
     "the start of a run": (f"ledger/{RUN}/run.json", "run.json", sends_runs),
-    "notes of what was sent": (f"ledger/{RUN}/sent.json", "sent.json", sends_runs),
     "a run": (f"ledger/{RUN}", RUN, sends_runs),
     "all runs": ("ledger", ".", sends_runs),
-    "a note of pictures": ("pictures.txt", "auth", sends_runs),
     "a page": (f"pages/{RUN}.html", f"{RUN}.html", sends_pages),
     "all pages": ("pages", ".", sends_pages),
 }
@@ -208,7 +206,7 @@ def test_an_object_that_no_machine_of_ours_has_sent_is_not_taken_into_the_memory
     bucket = tmp_path / "bucket"
     other = Remote(f"file://{bucket}", tmp_path / "other")
     Remote(f"file://{bucket}", store).send_all()
-    for name in (f"ledger/{RUN}/judgments-000002.jsonl", "alarms/told-x.json", "labels/people/label.json"):
+    for name in (f"ledger/{RUN}/judgments-000000000002.jsonl", "alarms/told-x.json", "labels/people/label.json"):
         (bucket / name).parent.mkdir(parents=True, exist_ok=True)
         (bucket / name).touch()
         os.truncate(bucket / name, MOST_OBJECT + 1)
@@ -267,7 +265,6 @@ def test_what_strangers_left_keeps_nobody_from_removing_old_files(store: Path, p
         (store / name).parent.mkdir(exist_ok=True)
         (store / name).write_text("a page")
     (store / "pictures" / f"{'cd' * 32}.jpg").symlink_to("nowhere")
-    os.mkfifo(store / "pictures" / "removed.json")
     assert remove_old(store, now=datetime(2026, 12, 1, tzinfo=UTC)) == 1
     assert [path.stem for path in (store / "pages").iterdir()] == [page]
 
@@ -351,7 +348,7 @@ def test_a_folder_goes_with_all_of_ours_and_stays_with_what_is_not(empty: Path, 
     for name in (*names, "notes of mine"):
         (empty / "ledger" / RUN).mkdir(parents=True, exist_ok=True)
         (empty / "ledger" / RUN / name).write_text("")
-    link(empty / "ledger" / RUN / "sent.json", outside / "run.json")
+    link(empty / "ledger" / RUN / "batches.jsonl", outside / "run.json")
     link(empty / "ledger" / RUN / "more", outside)
     before = seen(outside)
     remove_folder(empty, f"ledger/{RUN}", last="run.json")

@@ -11,6 +11,7 @@ from factories import picture
 from written_history import EARLIER, LATER, write_evaluations, written
 
 from tasks.history.queries import query
+from tasks.ledger import removals
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.removals import VARIABLE, keep_days, remove_old
 from tasks.pages import site
@@ -51,7 +52,9 @@ def test_unset_and_0_keep_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert keep_days() == 0 == remove_old(store, now=datetime(2100, 1, 1, tzinfo=UTC))
 
 
-def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(store: Path, tmp_path: Path) -> None:
+def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = picture("s2m").source_sha256
     now = datetime.now(UTC) + timedelta(days=31)
     moment = (now - timedelta(days=29)).timestamp()
@@ -59,6 +62,7 @@ def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(store: Path, tm
     assert remove_old(store, now=now) > 20
     assert [file.stem for file in (store / "pictures").glob("*.jpg")] == [kept]
     assert names(store) == {"index"}
+    monkeypatch.setattr(removals, "oldest_kept", lambda: now - timedelta(days=30))
     text = written(store, tmp_path / "report.html", LATER).read_text()
     assert "Pictures that were last judged more than 30 days ago are removed from this store (JURY_KEEP_DAYS)." in text
     assert text.count('type="text/plain"') == 1

@@ -26,9 +26,9 @@ from flows.cli import main
 from tasks.errors import InputError
 from tasks.extensions import bucket
 from tasks.extensions.bucket import Sending, fetch_replies
-from tasks.ledger.bucket import SENT, in_daemon_thread
+from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.remote import Remote, is_remote, local_cache
-from tasks.ledger.run_files import END, OUTCOMES, folder
+from tasks.ledger.run_files import BATCHES, END, OUTCOMES, folder
 
 RUN_ID = "20261120T120000000-diagram-000001"
 
@@ -42,11 +42,11 @@ def remote(tmp_path: Path) -> Remote:
 
 @contextmanager
 def spoilt(remote: Remote) -> Iterator[None]:
-    """The run's notes cannot be read or written: an error that is not the place's."""
-    notes = folder(remote.folder, RUN_ID) / SENT
-    notes.mkdir()
+    """A file of the run cannot be read: an error that is not the place's."""
+    batches = folder(remote.folder, RUN_ID) / BATCHES
+    batches.mkdir()
     yield
-    notes.rmdir()
+    batches.rmdir()
 
 
 @contextmanager

@@ -26,7 +26,6 @@ from tasks.files import (
 )
 from tasks.history.landing import make_anew
 from tasks.ledger import labels, side_records
-from tasks.ledger.bucket import SENT
 from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import FETCHED, Remote
 from tasks.ledger.removals import PAGES, UNFINISHED, cost_by_month, drop_run, start_of, tombstone_of
@@ -241,7 +240,6 @@ def rewrite_run(store: Path, run: Path, plan: Plan, change: Change) -> None:
     for file in (OUTCOMES, JUDGMENTS):
         if (run / file).exists():
             rewrite_file(store, f"{name}/{file}", _staying(run / file, plan, start.flow))
-    remove_file(store, f"{name}/{SENT}")  # its parts are cut again
 
 
 def _staying(path: Path, plan: Plan, flow: str) -> Iterator[bytes]:

@@ -1,13 +1,13 @@
 """Tables that landing computes from the history's rows: nights, corrected scores, comparisons with the best."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, groupby
 from math import hypot
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from duckdb import DuckDBPyConnection as Connection
@@ -80,24 +80,30 @@ _ANCHORED = f"""{_SCORED.format(" AND anchors_key <> ''", "dimension_mean(o.dime
                list(a.score ORDER BY a.candidate || '/' || a.sample_id) AS anchor_scores
         FROM anchor_outcomes a JOIN shard_runs s USING (run_id) WHERE a.score IS NOT NULL GROUP BY ALL
     )
-    SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.anchors_key, w.started_at, coalesce(m.units, []),
-           coalesce(m.scores, []), coalesce(a.anchors, []), coalesce(a.anchor_scores, []), d.started_at
+    SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.started_at, coalesce(m.units, []),
+           coalesce(m.scores, []), w.anchors_key, coalesce(a.anchors, []), coalesce(a.anchor_scores, []), d.started_at
     FROM wanted w LEFT JOIN scored m USING (run_id, candidate) LEFT JOIN anchored a USING (run_id)
         LEFT JOIN nights n USING (run_id, candidate)
         LEFT JOIN nights d ON (d.baseline, d.candidate, d.night) = (n.baseline, n.candidate, n.since)
     ORDER BY w.started_at, w.run_id"""
 
 
-class _Measured(NamedTuple):
-    """Row of `_SCORES`."""
+class _Scored(NamedTuple):
+    """Row of `_NIGHTS`; of `_ANCHORED` with the fields that have a default."""
 
     run_id: str
     candidate: str
     dataset_key: str
     protocol_key: str
     started_at: datetime
+    """UTC."""
     units: Sequence[str]
     scores: Sequence[float]
+    anchors_key: str = ""
+    anchors: Sequence[str] = ()
+    anchor_scores: Sequence[float] = ()
+    dropped_at: datetime | None = None
+    """First night of the open drop of the score; None: there is none."""
 
 
 def bring_up_to_date(master: Master, restarts: Sequence[Restart]) -> None:
@@ -110,18 +116,12 @@ def bring_up_to_date(master: Master, restarts: Sequence[Restart]) -> None:
         db.execute(_RESTART, [restart.flow, restart.candidate])
     db.execute(_OUTDATED)
     for (flow,) in db.execute("SELECT DISTINCT flow FROM due").fetchall():
-        restarted = db.execute(_RESTARTED, [flow]).fetchall()
-        insert_rows(master, "nights", _nights(db, flow, restarted), Path("nights"))
-        insert_rows(master, "anchor_nights", _anchor_nights(db, flow, restarted), Path("anchor_nights"))
+        for table, sql, rows in (("nights", _NIGHTS, _night_rows), ("anchor_nights", _ANCHORED, _anchor_rows)):
+            found = (row for nights in _series_of(db, sql, flow) for row in rows(flow, nights))
+            insert_rows(master, table, found, Path(table))
 
 
-def _nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
-    nights = (_Measured(*row) for row in db.execute(_NIGHTS, [flow]).fetchall())
-    for each in _parted(nights, lambda night: (night.dataset_key, night.protocol_key), restarted):
-        yield from _night_rows(flow, each)
-
-
-def _night_rows(flow: str, nights: Sequence[_Measured]) -> Iterator[dict[str, Any]]:
+def _night_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]]:
     scores = _table([(night.units, night.scores) for night in nights])
     watched = watch(scores, protocol_of(flow).highest)
     for number, (night, found) in enumerate(zip(nights, watched, strict=True), 1):
@@ -149,35 +149,7 @@ def _found(night: Night) -> dict[str, Any]:
     }
 
 
-class _AnchoredNight(NamedTuple):
-    """Row of `_ANCHORED`."""
-
-    run_id: str
-    candidate: str
-    dataset_key: str
-    protocol_key: str
-    anchors_key: str
-    started_at: datetime
-    units: Sequence[str]
-    scores: Sequence[float]
-    anchors: Sequence[str]
-    anchor_scores: Sequence[float]
-    dropped_at: datetime | None
-    """First night of the open drop of the score; None: there is none."""
-
-
-def _anchor_nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
-    """Yield the nights of a flow's anchors as rows of `anchor_nights`, for due series whose `nights` are up to date.
-
-    Args:
-        restarted: candidate (empty: all of them) and time of each restarted baseline.
-    """
-    nights = (_AnchoredNight(*row) for row in db.execute(_ANCHORED, [flow]).fetchall())
-    for each in _parted(nights, lambda night: (night.dataset_key, night.protocol_key, night.anchors_key), restarted):
-        yield from _anchor_rows(flow, each)
-
-
-def _anchor_rows(flow: str, nights: Sequence[_AnchoredNight]) -> Iterator[dict[str, Any]]:
+def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]]:
     anchors = _table([(night.anchors, night.anchor_scores) for night in nights])
     candidate = _table([(night.units, night.scores) for night in nights])
     watched = anchor_series(anchors, candidate, protocol_of(flow).highest)
@@ -196,11 +168,11 @@ def _anchor_rows(flow: str, nights: Sequence[_AnchoredNight]) -> Iterator[dict[s
         }
 
 
-def _first_since(nights: Sequence[_AnchoredNight], moment: datetime, at: int) -> int:
+def _first_since(nights: Sequence[_Scored], moment: datetime, at: int) -> int:
     return next((index for index, night in enumerate(nights) if night.started_at >= moment), at)
 
 
-def _attributed(watched: AnchorSeries, nights: Sequence[_AnchoredNight], since: int, at: int) -> Mapping[str, Any]:
+def _attributed(watched: AnchorSeries, nights: Sequence[_Scored], since: int, at: int) -> Mapping[str, Any]:
     found: Attribution = watched.attribution(since, at)
     told = {"moved": found.moved, "moved_since": _utc(nights[found.since].started_at), "moved_nights": found.nights}
     return {**told, **_shift("judge", found.judge), **_shift("candidate", found.candidate)}
@@ -216,33 +188,13 @@ def _utc(moment: datetime) -> str:
     return moment.replace(tzinfo=UTC).isoformat()
 
 
-class _JudgedNight(Protocol):
-    @property
-    def candidate(self) -> str: ...
-
-    @property
-    def started_at(self) -> datetime:
-        """UTC."""
-        ...
-
-
-T = TypeVar("T", bound=_JudgedNight)
-
-
-def _parted(
-    nights: Iterable[T], key: Callable[[T], tuple[str, ...]], restarted: Sequence[tuple[str, datetime]]
-) -> Iterator[list[T]]:
-    """Yield each series of nights: those of one candidate and key, between two restarts of its baseline.
-
-    Args:
-        nights: nights in order.
-        key: common properties of a series besides the candidate.
-        restarted: candidate (empty: all of them) and time of each restarted baseline.
-    """
-    found: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
-    for night in nights:
-        moments = sum(whose in ("", night.candidate) and moment <= night.started_at for whose, moment in restarted)
-        found[night.candidate, *key(night), str(moments)].append(night)
+def _series_of(db: Connection, sql: str, flow: str) -> Iterator[list[_Scored]]:
+    """Yield each due series in order: nights of one candidate and equal keys, between two restarts of its baseline."""
+    restarted = db.execute(_RESTARTED, [flow]).fetchall()
+    found: defaultdict[tuple[str | int, ...], list[_Scored]] = defaultdict(list)
+    for night in (_Scored(*row) for row in db.execute(sql, [flow]).fetchall()):
+        restarts = sum(whose in ("", night.candidate) and moment <= night.started_at for whose, moment in restarted)
+        found[night.candidate, night.dataset_key, night.protocol_key, night.anchors_key, restarts].append(night)
     yield from found.values()
 
 

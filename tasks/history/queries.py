@@ -1,7 +1,6 @@
 """Queries of the history: SQL that only reads, the choice of an evaluation, and the cost of the month."""
 
 import json
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -53,8 +52,6 @@ class Entry(NamedTuple):
 
 ROWS_AT_ONCE = 2048
 """Rows fetched before their size is checked."""
-VALUE_BYTES = 32
-"""Size of a number or a time in Python."""
 _PLAIN = {type(None), bool, int, str}
 """Types that JSON writes as they are."""
 _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
@@ -139,7 +136,7 @@ def query(
     Args:
         values: values of `$1`, `$2` … in the SQL: texts of strangers never become a part of it.
         seconds: time after which the query is interrupted; 0: no limit.
-        most_bytes: maximum size of the answer; 0: no limit.
+        most_bytes: maximum size of the answer, written out; 0: no limit.
 
     Raises:
         InputError: there is no history or no such name; a value is beyond Python's range; the answer is too large; or
@@ -163,26 +160,12 @@ def _fetch(db: Connection, most_bytes: int) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     size = 0
     while batch := db.fetchmany(ROWS_AT_ONCE):
-        size += _size(batch)
+        size += len(repr(batch))
         if size > most_bytes:
             bound = f"{most_bytes / 1e9:g} GB"
             raise InputError(f"the answer does not fit into {bound}: ask for fewer rows (LIMIT) or for shorter texts")
         rows += batch
     return rows
-
-
-def _size(value: object) -> int:
-    """Return the approximate bytes of a value in Python."""
-    match value:
-        case str() | bytes():
-            return sys.getsizeof(value)
-        case Mapping():
-            items = cast(Mapping[object, object], value).items()
-            return sum(_size(key) + _size(each) for key, each in items)
-        case list() | tuple():
-            return sum(map(_size, cast(Sequence[object], value)))
-        case _:
-            return VALUE_BYTES
 
 
 def catalog(store: Path) -> list[Entry]:

@@ -1,16 +1,25 @@
 """Labels that people gave to samples, the pages made for them, and their exchange through a bucket."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from tasks.errors import InputError
-from tasks.files import fits, private_folder, read_file, remove_file, remove_folder, write_file, write_whole
+from tasks.files import (
+    fits,
+    is_store_name,
+    private_folder,
+    read_file,
+    remove_file,
+    remove_folder,
+    write_file,
+    write_whole,
+)
 from tasks.ledger import run_files as ledger
-from tasks.ledger.bucket import MOST_OBJECT, Bucket, fetch_folder, send_folder
+from tasks.ledger.bucket import MOST_OBJECT, Bucket, fetch_folder, send_folder, slices
 from tasks.ledger.run_files import line_of, write_record
 from tasks.records import SCHEMA, HistoryRecord, Record
 from tasks.text import listed
@@ -186,14 +195,6 @@ def removed_labels(store: Path) -> set[tuple[str, str]]:
     return {(mark.parent.name, mark.stem) for mark in (store / REMOVED).glob("*/*.json")}
 
 
-def drop_removed(store: Path) -> None:
-    """Remove the labels that another machine removed."""
-    gone = removed_labels(store)
-    for place in label_folders(store):
-        if (place.name, read_label_set(place).source_sha256) in gone:
-            remove_set(store, place.name)
-
-
 def remove_set(store: Path, name: str) -> None:
     """Remove a set, its description first: while that exists, the labels are complete."""
     remove_file(store, f"labels/{name}/{ABOUT}")
@@ -240,12 +241,6 @@ def labels_words(labels: int, annotators: int) -> str:
     return f"1 label of {people}" if labels == 1 else f"{labels:,} labels of {people}"
 
 
-class _About(BaseModel):
-    """Field of `label.json` that is compared; a newer version may write others, too."""
-
-    source_sha256: str
-
-
 class Exchanged(NamedTuple):
     """Names of the labels that were copied, and of those that could not be."""
 
@@ -264,69 +259,47 @@ def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
     """
     for share in (send_folder, fetch_folder):
         share(bucket, store, REMOVED)
-    drop_removed(store)
-    sizes = bucket.sizes("labels", MOST_OBJECT)
-    parts = (path.split("/") for path in sizes)
-    there = {name for _, name, *file in parts if file == [ABOUT] and is_label_name(name)}
-    there -= _follow_forgetting(bucket, store, sizes, there)
-    there -= _drop_removed_there(bucket, store, there)
-    here = {place.name for place in label_folders(store)}
-    sent, fetched = sorted(here - there), sorted(there - here)
+    gone = removed_labels(store)
+    here = {place.name: read_label_set(place) for place in label_folders(store)}
+    there = _sets_in(bucket)
+    for name, about in [*there.items()]:
+        if about and (name, about.source_sha256) in gone:
+            bucket.remove([_object(name, file) for file in (ABOUT, LABELS)])
+            del there[name]
+    for name, about in [*here.items()]:
+        if (name, about.source_sha256) in gone or there.get(name, about) is None:
+            remove_set(store, name)
+            del here[name]
+    sent = sorted(here.keys() - there.keys())
     for name in sent:
         for file in (LABELS, ABOUT):
             bucket.put({_object(name, file): read_file(store, _object(name, file))})
-    found = bucket.get([_object(name, file) for name in fetched for file in (LABELS, ABOUT)])
-    for name in fetched:
-        _keep(store, name, found)
-    return Exchanged(sent, fetched, _clashing(bucket, store, sorted(here & there)))
+    theirs = {name: about for name, about in sorted(there.items()) if about and about != here.get(name)}
+    clashing = [name for name, each in theirs.items() if each.source_sha256 != here.get(name, each).source_sha256]
+    for name in theirs.keys() - set(clashing):
+        _fetch(bucket, store, name)  # also sets of which another machine has forgotten rows
+    return Exchanged(sent, [name for name in theirs if name not in here], clashing)
 
 
-def _follow_forgetting(bucket: Bucket, store: Path, sizes: Mapping[str, int], there: set[str]) -> set[str]:
-    """Remove rows that another machine has forgotten, and return the names of sets that it has forgotten whole."""
-    gone = {name for name in there if not sizes[_object(name, ABOUT)]}
-    for folder_name in [place.name for place in label_folders(store)]:
-        if folder_name in gone:
-            remove_set(store, folder_name)
-        elif folder_name in there and _has_changed(store, folder_name, sizes):
-            found = bucket.get([_object(folder_name, file) for file in (LABELS, ABOUT)])
-            ours = read_label_set(label_folder(store, folder_name)).source_sha256
-            if _source_sha256(_object(folder_name, ABOUT), found) == ours:
-                _keep(store, folder_name, found)
-    return gone
+def _sets_in(bucket: Bucket) -> dict[str, LabelSet | None]:
+    """Return the sets of labels in a bucket by name; None: all labels of the set were forgotten."""
+    told = [each for each in bucket.sizes("labels", MOST_OBJECT) if is_store_name(each) and each.endswith(f"/{ABOUT}")]
+    found = {each: data for some in slices(told) for each, data in bucket.get(some).items()}
+    return {each.split("/")[1]: _label_set(each, data) for each, data in found.items()}
 
 
-def _has_changed(store: Path, name: str, sizes: Mapping[str, int]) -> bool:
-    files = {_object(name, file): label_folder(store, name) / file for file in (LABELS, ABOUT)}
-    return any(sizes.get(each) != file.stat().st_size for each, file in files.items() if file.exists())
+def _label_set(name: str, data: bytes) -> LabelSet | None:
+    try:
+        return LabelSet.model_validate_json(data) if data else None
+    except ValidationError as error:
+        raise InputError(f"{name} in the bucket is no description of labels: {error}") from error
 
 
-def _drop_removed_there(bucket: Bucket, store: Path, there: set[str]) -> set[str]:
-    """Remove from the bucket the labels that were removed here, or on another machine, and return their names."""
-    gone = removed_labels(store)
-    doubtful = sorted(there & {name for name, _ in gone})
-    found = bucket.get([_object(name, ABOUT) for name in doubtful])
-    names = {name for name in doubtful if (name, _source_sha256(_object(name, ABOUT), found)) in gone}
-    bucket.remove([_object(name, file) for file in (ABOUT, LABELS) for name in sorted(names)])
-    return names
-
-
-def _object(name: str, file: str) -> str:
-    return f"labels/{name}/{file}"
-
-
-def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
+def _fetch(bucket: Bucket, store: Path, name: str) -> None:
+    found = bucket.get([_object(name, file) for file in (LABELS, ABOUT)])
     for file in (LABELS, ABOUT):
         write_file(store, _object(name, file), found[_object(name, file)])
 
 
-def _clashing(bucket: Bucket, store: Path, names: list[str]) -> list[str]:
-    found = bucket.get([_object(name, ABOUT) for name in names])
-    ours = {name: read_label_set(label_folder(store, name)).source_sha256 for name in names}
-    return [name for name in names if _source_sha256(_object(name, ABOUT), found) != ours[name]]
-
-
-def _source_sha256(name: str, found: Mapping[str, bytes]) -> str:
-    try:
-        return _About.model_validate_json(found[name]).source_sha256
-    except ValidationError as error:
-        raise InputError(f"{name} in the bucket is no description of labels: {error}") from error
+def _object(name: str, file: str) -> str:
+    return f"labels/{name}/{file}"

@@ -1,48 +1,43 @@
 """Remote stores: the ledgers of many machines in one bucket.
 
-A run works in a local cache, an ordinary store on the local disk. Its ledger is sent as numbered parts, each written
-once, and `end.json` last: its presence means a complete ledger. `fetch` copies the runs of other machines into the
-local cache.
+A run works in a local cache, an ordinary store on the local disk. The files of its ledger that grow are sent in parts,
+each named after the offset of its first byte, so that a listing of the bucket shows what has arrived. `end.json` is
+sent last: its presence means a complete ledger. `fetch` copies the runs of other machines into the local cache.
 """
 
 import hashlib
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import alone, private_folder, read_file, write_at, write_file
+from tasks.files import alone, open_regular, private_folder, read_file, write_at, write_file
 from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import (
     BATCH_OBJECTS,
     MOST_OBJECT,
-    PARTED,
     Bucket,
-    Part,
     RemoteUnavailable,
-    Sent,
     checked_url,
     fetch_folder,
-    lacking_parts,
-    read_notes,
-    read_part,
     send_folder,
-    sent_before,
     slices,
-    whole,
-    write_notes,
 )
 from tasks.ledger.removals import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
-from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, REMOVED, RUN
+from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, REMOVED, RUN
 from tasks.pictures.thumbnails import made
 
 FETCHED = "fetched.txt"
 """Mark in the folder of a run from another machine; contains the origin of the run."""
+PARTED = (JUDGMENTS, OUTCOMES, BATCHES)
+"""Files of a ledger that grow."""
+PART_BYTES = 8_000_000
+"""Bytes after which a part ends, with the line that reaches this size, so that memory stays flat."""
 BATCH_BYTES = 32_000_000
 """Maximum bytes that are transferred together and held in memory; a single object may be larger."""
 
@@ -93,15 +88,18 @@ def _openable(folder: Path) -> Path:
     return folder
 
 
-class _Travelling(NamedTuple):
-    """Part of a run, with its place here and in the bucket."""
+class _Part(NamedTuple):
+    """Bytes of a file of a run, as one object of the bucket; a file that does not grow is one part from 0."""
 
     run: Path
-    part: Part
+    name: str
+    file: str
+    start: int
+    size: int
 
     @property
     def object(self) -> str:
-        return f"ledger/{self.run.name}/{self.part.name}"
+        return f"ledger/{self.run.name}/{self.name}"
 
 
 class Remote:
@@ -123,8 +121,10 @@ class Remote:
 
     def send_all(self) -> list[str]:
         """Send the new data of every run made here, even crashed ones; return the ids of the runs with new data."""
-        self._drop_outdated(self._runs(["ledger"]))  # runs that another machine removed must not be sent again
-        return [run.name for run in ledger.run_folders(self.folder) if self._send(run)]
+        there = self._runs(["ledger"])
+        self._drop_outdated(there)  # runs that another machine removed must not be sent again
+        runs = [run for run in ledger.run_folders(self.folder) if END not in there.get(run.name, {})]
+        return [run.name for run in runs if self._send(run)]
 
     def fetch(self, since: datetime | None = None) -> list[str]:
         """Fetch the new data of other machines' runs into the local cache; return the ids of the runs with new data.
@@ -173,17 +173,17 @@ class Remote:
             elif RUN in sizes and run_id in here and revision_of(run) > revision_in(sizes):
                 self.replace(run_id, revision_of(run))
 
-    def _keep_all(self, wanted_parts: Iterable[_Travelling]) -> set[str]:
+    def _keep_all(self, parts: Iterable[_Part]) -> set[str]:
         changed: set[str] = set()
-        for batch in _batches(wanted_parts):
-            found = self.bucket.get([wanted.object for wanted in batch])
-            if any(len(found.get(wanted.object, b"")) != wanted.part.size for wanted in batch):
+        for batch in _batches(parts):
+            found = self.bucket.get([part.object for part in batch])
+            if any(len(found.get(part.object, b"")) != part.size for part in batch):
                 raise RemoteUnavailable(f"The store {self.bucket.url} was changed while it was read")
             # Before the rows: no later fetch gets the pictures of rows that are already here.
-            self._pictures.fetch(found[wanted.object] for wanted in batch if wanted.part.file == OUTCOMES)
-            for wanted in batch:
-                self._keep(wanted, found[wanted.object])
-                changed.add(wanted.run.name)
+            self._pictures.fetch(found[part.object] for part in batch if part.file == OUTCOMES)
+            for part in batch:
+                self._keep(part, found[part.object])
+                changed.add(part.run.name)
         return changed
 
     def send_start(self, run_id: str) -> None:
@@ -218,33 +218,33 @@ class Remote:
     # Sending
 
     def _send(self, run: Path) -> bool:
-        if not _is_own(run) or _is_sent(run) or any(each.is_symlink() for each in (run, *run.iterdir())):
+        if not _is_own(run) or any(each.is_symlink() for each in (run, *run.iterdir())):
             return False  # loading reports a ledger with a link
         return self._send_parts(run)
 
     def _send_parts(self, run: Path) -> bool:
-        with alone(_lock(run)):  # two senders would cut different parts with the same numbers
+        """Send what the bucket lacks of a run; return whether it lacked anything."""
+        sent = False
+        with alone(_lock(run)):  # a second sender waits, and then finds these parts in the bucket
             ended = (run / END).exists()  # checked first: once it exists, the other files have all their rows
-            sent = (read_notes(run) or self._sent_before(run)).cut(run)
-            parts = [whole(run, RUN), *sent.parts(), *([whole(run, END)] if ended else [])]
-            due = [part for part in parts if part.name not in sent.objects]
-            for part in due:
-                write_notes(run, sent)
-                self._send_part(run, part)
-                sent = sent.arrived(part.name)
-            write_notes(run, sent)
-        return bool(due)
+            there = self._runs([f"ledger/{run.name}"]).get(run.name, {})
+            if not _is_newer(there, revision_of(run)):
+                for name, data in self._due(run, there, ended):
+                    self.bucket.put({f"ledger/{run.name}/{name}": data})
+                    sent = True
+        return sent
 
-    def _sent_before(self, run: Path) -> Sent:
-        """Return notes made from the bucket for a run without notes: empty, unless the run was copied from
-        elsewhere."""
-        return sent_before(self._runs([f"ledger/{run.name}"]).get(run.name, {}))
-
-    def _send_part(self, run: Path, part: Part) -> None:
-        data = read_part(run, part)
-        if part.file == OUTCOMES:
-            self._pictures.send(data)
-        self.bucket.put({_Travelling(run, part).object: data})
+    def _due(self, run: Path, there: Mapping[str, int], ended: bool) -> Iterator[tuple[str, bytes]]:
+        """Yield names and bytes of the objects to send, each after those that it must not precede."""
+        if RUN not in there:
+            yield RUN, read_file(self.folder, f"ledger/{run.name}/{RUN}")
+        for file in PARTED:
+            for start, lines in _lines_from(run / file, _end(_parts(run, file, there))):
+                if file == OUTCOMES:
+                    self._pictures.send(lines)
+                yield _part_name(file, start), lines
+        if ended and END not in there:
+            yield END, read_file(self.folder, f"ledger/{run.name}/{END}")
 
     # Fetching
 
@@ -258,12 +258,12 @@ class Remote:
         known = [run_id for run_id in self.bucket.folders("ledger") if run_id >= first or run_id in unfinished]
         return [f"ledger/{run_id}" for run_id in known]
 
-    def _lacking(self, there: Mapping[str, Mapping[str, int]]) -> Iterator[_Travelling]:
+    def _lacking(self, there: Mapping[str, Mapping[str, int]]) -> Iterator[_Part]:
         """Yield the parts to fetch, in the order in which they are written."""
         for run_id, sizes in sorted(there.items()):
             run = ledger.folder(self.folder, run_id)
             if RUN in sizes and REMOVED not in sizes and not _is_own(run):
-                yield from (_Travelling(run, part) for part in lacking_parts(run, sizes))
+                yield from _lacking_parts(run, sizes)
 
     def _runs(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return names and sizes of the objects in these folders, by run."""
@@ -274,17 +274,16 @@ class Remote:
                 runs.setdefault(run_id, {})[name] = size
         return runs
 
-    def _keep(self, wanted: _Travelling, data: bytes) -> None:
-        run, part = wanted
-        name = f"ledger/{run.name}/{part.file}"
+    def _keep(self, part: _Part, data: bytes) -> None:
+        name = f"ledger/{part.run.name}/{part.file}"
         if part.file == RUN:
-            write_file(self.folder, f"ledger/{run.name}/{FETCHED}", f"{self.bucket.url}\n".encode())
+            write_file(self.folder, f"ledger/{part.run.name}/{FETCHED}", f"{self.bucket.url}\n".encode())
         if part.file in PARTED:  # at its own offset: an earlier write, partial or whole, had the same bytes
             write_at(self.folder, name, part.start, data)
         else:
             write_file(self.folder, name, data)
         if part.file == END:
-            _date(run)
+            _date(part.run)
 
 
 def remote_of(store: str) -> Remote | None:
@@ -305,9 +304,52 @@ def _is_own(run: Path) -> bool:
     return (run / RUN).exists() and not (run / FETCHED).exists()
 
 
-def _is_sent(run: Path) -> bool:
-    notes = read_notes(run)
-    return notes is not None and END in notes.objects
+def _part_name(file: str, start: int) -> str:
+    return f"{Path(file).stem}-{start:012}{Path(file).suffix}"
+
+
+def _parts(run: Path, file: str, sizes: Mapping[str, int]) -> list[_Part]:
+    """Return the parts of a file that the bucket has, from its beginning to the first gap."""
+    parts: list[_Part] = []
+    end = 0
+    while size := sizes.get(_part_name(file, end), 0):
+        parts.append(_Part(run, _part_name(file, end), file, end, size))
+        end += size
+    return parts
+
+
+def _end(parts: Sequence[_Part]) -> int:
+    return parts[-1].start + parts[-1].size if parts else 0
+
+
+def _lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[_Part]:
+    """Yield the parts of a run that only the bucket has; `end.json` only if no part lies behind a gap."""
+    if not (run / RUN).exists():
+        yield _Part(run, RUN, RUN, 0, sizes[RUN])
+    gaps = False
+    for file in PARTED:
+        parts = _parts(run, file, sizes)
+        have = (run / file).stat().st_size if (run / file).exists() else 0
+        yield from (part for part in parts if part.start + part.size > have)
+        behind = _part_name(file, _end(parts))
+        gaps |= any(name > behind for name in sizes if name.startswith(f"{Path(file).stem}-"))
+    if END in sizes and not gaps and not (run / END).exists():
+        yield _Part(run, END, END, 0, sizes[END])
+
+
+def _lines_from(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
+    """Yield parts of a file from an offset on, with their offsets; a torn last line waits for its end."""
+    if not path.exists():
+        return
+    with open_regular(path) as file:
+        while True:
+            file.seek(start)
+            lines = file.read(PART_BYTES) + file.readline()
+            lines = lines[: lines.rfind(b"\n") + 1]
+            if not lines:
+                return
+            yield start, lines
+            start += len(lines)
 
 
 def _date(run: Path) -> None:
@@ -318,10 +360,10 @@ def _date(run: Path) -> None:
             os.utime(run / JUDGMENTS, (moment, moment), follow_symlinks=False)
 
 
-def _batches(items: Iterable[_Travelling]) -> Iterator[list[_Travelling]]:
-    batch: list[_Travelling] = []
+def _batches(items: Iterable[_Part]) -> Iterator[list[_Part]]:
+    batch: list[_Part] = []
     for item in items:
-        if batch and (len(batch) == BATCH_OBJECTS or sum(each.part.size for each in (*batch, item)) > BATCH_BYTES):
+        if batch and (len(batch) == BATCH_OBJECTS or sum(each.size for each in (*batch, item)) > BATCH_BYTES):
             yield batch
             batch = []
         batch.append(item)

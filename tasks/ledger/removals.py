@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import is_store_name, read_file, read_regular, remove_file, remove_folder, write_file
+from tasks.files import is_store_name, read_regular, remove_file, remove_folder, write_file
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.run_files import (
     OUTCOMES,
@@ -143,18 +143,9 @@ def _tombstones(store: Path) -> Iterator[Path]:
 
 
 VARIABLE = "JURY_KEEP_DAYS"
-NOTE = "pictures/removed.json"
 PAGES = "pages"
 _LENGTH = len("20261120T120000")
 """Length of the time at the beginning of a page's name, if the page shows one evaluation."""
-
-
-class Removal(Record):
-    """Record of the rule's last removal: `pictures/removed.json`."""
-
-    days: int
-    before: str
-    """Limit, UTC, ISO 8601: pictures that were last judged before it are removed."""
 
 
 def keep_days() -> int:
@@ -190,9 +181,6 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
     old = [name for name in _old(store, before) if is_store_name(name)] if before else []
     if not before or not old:
         return 0
-    told = Removal(days=keep_days(), before=before.isoformat())
-    if (store / "pictures").is_dir():
-        write_file(store, NOTE, told.model_dump_json().encode())
     if bucket:
         there = bucket.sizes("")
         bucket.remove([name for name in old if name in there])
@@ -217,13 +205,10 @@ def _shows(page: Path) -> float:
     return page.lstat().st_mtime
 
 
-def why_missing(store: Path, began: datetime) -> str:
+def why_missing(began: datetime) -> str:
     """Return a sentence why pictures of an evaluation begun then may be missing; "": not because of this rule."""
-    try:
-        told = Removal.model_validate_json(read_file(store, NOTE))
-    except (OSError, ValueError):
-        return ""
-    before = moment_of(told.before)
+    before = oldest_kept()
     if not before or began >= before:
         return ""
-    return f"Pictures that were last judged more than {told.days:,} days ago are removed from this store ({VARIABLE})."
+    days = keep_days()
+    return f"Pictures that were last judged more than {days:,} days ago are removed from this store ({VARIABLE})."

@@ -3,7 +3,6 @@
 `judging.questions` makes the key that two equal calls share; the step `judge` takes a row over.
 """
 
-from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -18,7 +17,6 @@ from tasks.ledger.run_files import (
     JUDGMENTS,
     moment_of,
     parse_row,
-    read_end,
     read_start,
     run_folders,
     validate_row,
@@ -34,8 +32,8 @@ _MOST_BYTES = 2**26
 class Replies:
     """Ok judgments of earlier runs by call key, held as file positions without texts.
 
-    The positions are columns. An object for each would take twice the memory, and the garbage collector would stop the
-    event loop while it walks through hundreds of thousands of them.
+    The positions are plain tuples of numbers, which the garbage collector does not walk through: with hundreds of
+    thousands of other objects it would stop the event loop.
 
     Args:
         since: folder of each lending run -> time before which its replies are too old; None: any age is allowed.
@@ -43,19 +41,18 @@ class Replies:
 
     def __init__(self, since: Mapping[Path, datetime | None]) -> None:
         self.unreadable = 0
-        """Rows, and files of rows, that are missing or damaged, here or so far in `find`: they save no call."""
+        """Damaged rows, and files of rows, here or so far in `find`: they save no call."""
         self.first_unreadable = ""
         """Problem and place of the first of them."""
         self._files = [run / JUDGMENTS for run in since]
         self._open: tuple[int, BinaryIO] | None = None
-        self._numbers: dict[str, int] = {}
+        self._places: dict[str, tuple[float, int, int]] = {}
+        """Key -> time of the reply (Unix time), number of its file, offset of its row."""
         self._samples = set[int]()
         """Hashes of candidate and sample: the names would take much more memory."""
-        self._moments, self._file_numbers, self._offsets = array("d"), array("i"), array("q")
         for file, moment in enumerate(since.values()):
             try:
-                rows = self._add(file, moment.timestamp() if moment else float("-inf"))
-                self._count_missing(file, rows)
+                self._add(file, moment.timestamp() if moment else float("-inf"))
             except (InputError, OSError) as error:
                 self._leave_out(str(error))
 
@@ -64,18 +61,18 @@ class Replies:
         return hash((sample.candidate, sample.sample_id)) in self._samples
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._places)
 
     def find(self, key: str) -> Judgment | None:
         """Return the newest ok judgment of this call, or None."""
-        number = self._numbers.get(key)
-        if number is None:
+        if key not in self._places:
             return None
+        _, file, offset = self._places[key]
         try:
-            return self._read(self._file_numbers[number], self._offsets[number], key)
+            return self._read(file, offset, key)
         except (InputError, OSError) as error:
             self._leave_out(str(error))
-            del self._numbers[key]
+            del self._places[key]
             return None
 
     def close(self) -> None:
@@ -96,9 +93,8 @@ class Replies:
             raise InputError(f"{path}, byte {offset:,}: changed since the run began")
         return found
 
-    def _add(self, file: int, not_before: float) -> int:
-        """Index a file; return the number of its rows."""
-        path, number = self._files[file], 0
+    def _add(self, file: int, not_before: float) -> None:
+        path = self._files[file]
         for number, (offset, line) in enumerate(whole_lines(path), 1):
             try:
                 row = parse_row(line, path, number)
@@ -107,29 +103,12 @@ class Replies:
                 self._leave_out(str(error))
                 continue
             if moment is not None and moment >= not_before:
-                self._keep(row["key"], moment, file, offset)
                 self._samples.add(hash((str(row.get("candidate")), str(row.get("sample_id")))))
-        return number
+                if row["key"] not in self._places or moment > self._places[row["key"]][0]:
+                    self._places[row["key"]] = moment, file, offset
 
-    def _keep(self, key: str, moment: float, file: int, offset: int) -> None:
-        """Note the position of the reply to a call, unless a newer reply is noted."""
-        number = self._numbers.setdefault(key, len(self._moments))
-        if number == len(self._moments):
-            self._moments.append(moment)
-            self._file_numbers.append(file)
-            self._offsets.append(offset)
-        elif moment > self._moments[number]:
-            self._moments[number], self._file_numbers[number], self._offsets[number] = moment, file, offset
-
-    def _count_missing(self, file: int, rows: int) -> None:
-        """Count the rows that the run's end record counts and the file lacks."""
-        path = self._files[file]
-        end = read_end(path.parent)
-        if end and (missing := end.ledger_rows.get(JUDGMENTS, 0) - rows) > 0:
-            self._leave_out(f"{path}: {missing:,} of the rows that {END} counts are missing", missing)
-
-    def _leave_out(self, words: str, rows: int = 1) -> None:
-        self.unreadable += rows
+    def _leave_out(self, words: str) -> None:
+        self.unreadable += 1
         self.first_unreadable = self.first_unreadable or words
 
 

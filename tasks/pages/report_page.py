@@ -44,7 +44,7 @@ def write_page(
     kept = thumbnails(store, hashes)
     lacks = "" if with_pictures else LEFT_OUT
     if len(kept) < len(hashes):
-        lacks = why_missing(store, datetime.fromisoformat(evaluation.about["started_at"]).replace(tzinfo=UTC))
+        lacks = why_missing(datetime.fromisoformat(evaluation.about["started_at"]).replace(tzinfo=UTC))
     data = (piece.encode("utf-8", "replace") for piece in page(evaluation, embedded(kept), in_site, lacks))
     if in_site:
         rewrite_file(store, f"{FOLDER}/{target.name}", data)

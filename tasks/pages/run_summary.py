@@ -1,11 +1,13 @@
 """Summary of a run, gathered from its ledger, as data, tables and sentences."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.comparing.wording import layout_lines
+from tasks.errors import InputError
 from tasks.judging.results import (
     SHOWN,
     ControlRate,
@@ -17,7 +19,7 @@ from tasks.judging.results import (
     red_words,
     results_of,
 )
-from tasks.ledger.evaluations import read_evaluation, replies_anew
+from tasks.ledger.evaluations import read_evaluation, unmeasured_words
 from tasks.ledger.run_files import read_judgments
 from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import Scored, change_words, score_words
@@ -110,8 +112,20 @@ def summarize(store: Path, run_id: str) -> Summary:
         notable=notable,
         controls=control_rates(results.controls),
         rates=results.rates,
-        unmeasured=replies_anew(store, evaluation).words if end else "",
+        unmeasured=_unmeasured(store, end) if end else "",
     )
+
+
+def _unmeasured(store: Path, end: RunEnd) -> str:
+    """Return the sentence about a run that stopped at its budget, or measured nothing according to the history."""
+    if end.stopped or not end.reused:
+        return end.stopped.sentence if end.stopped else ""
+    from tasks.history.queries import query  # DuckDB, which is not needed before the end of a run
+
+    sql = "SELECT replies, anew FROM evaluations WHERE run_id = $1 AND NOT measured"
+    with suppress(InputError):  # landing has reported that the history lacks the run
+        return "".join(unmeasured_words(*row) for row in query(store, sql, values=(end.run_id,)).rows)
+    return ""
 
 
 def sentence(summary: Summary) -> str:

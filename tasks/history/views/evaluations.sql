@@ -5,7 +5,7 @@ CREATE MACRO joint_key(one, answered) AS CASE count(DISTINCT one) FILTER (answer
 
 CREATE VIEW evaluations AS
 -- A reply belongs to the first whole evaluation that has it. So do those of a run that was killed, or stopped at its
--- budget, belong to the one that went on with it. tasks/ledger/evaluations.py has the same rule for ledgers.
+-- budget, belong to the one that went on with it.
 WITH origins AS (
     SELECT s.evaluation_id, s.run_id, started_at, stopped IS NULL AS whole, unnest(map_entries(replies_from)) AS origin
     FROM shard_runs s JOIN runs USING (run_id)
