@@ -35,10 +35,14 @@ from tasks.records import RunStart, new_id
 from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
 from tasks.report import report
 
+INCOMPLETE = "Incomplete"
+"""State name of a run of which not everything could be judged: its command exits with 3."""
 WAITING = "Waiting"
 """State name of a run whose replies have not come yet."""
 ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all retries of Prefect's client: a run waits for its answers."""
+AUTOMATION = "AUTOMATION"
+"""Prefect's kind of creator of a run that an automation or a trigger started."""
 SCHEDULED = "scheduled"
 """Tag of the shards of an evaluation that a schedule started, since Prefect starts shards as runs on request."""
 OF_OURS = " · "
@@ -68,16 +72,21 @@ def own_run() -> FlowRun | None:
 
 
 def is_scheduled() -> bool:
-    """Return whether a schedule started this run, or the evaluation that it is a shard of."""
+    """Return whether a schedule or a trigger started this run, or the evaluation that it is a shard of."""
     record = own_run()
-    return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
+    return bool(record and (_is_automatic(record) or SCHEDULED in record.tags))
+
+
+def _is_automatic(run: FlowRun) -> bool:
+    """Return whether no person started a run: its schedule did, or an automation, such as a trigger."""
+    return bool(run.auto_scheduled or (run.created_by and run.created_by.type == AUTOMATION))
 
 
 async def results_key(flow: str) -> str:
     """Return the key of this run's artifacts in Prefect, shared with earlier runs of the same sort.
 
-    A nightly evaluation must show scheduled runs, and nobody's experiments. So only a run that a schedule started with
-    the deployment's own parameters has the key `<flow>-<deployment>`.
+    A nightly evaluation must show scheduled runs, and nobody's experiments. So only a run that a schedule or a trigger
+    started with the deployment's own parameters has the key `<flow>-<deployment>`.
     """
     run = own_run()
     if not run or not run.deployment_id:
@@ -87,7 +96,7 @@ async def results_key(flow: str) -> str:
             deployment = await client.read_deployment(run.deployment_id)
     except (ObjectNotFound, HTTPError, TimeoutError):  # it is deleted, or the server is gone
         return f"{flow}-by-hand"
-    unmodified = run.auto_scheduled and run.parameters == deployment.parameters
+    unmodified = _is_automatic(run) and run.parameters == deployment.parameters
     return key_of(flow, deployment.name) + ("" if unmodified else "-by-hand")
 
 
@@ -314,7 +323,8 @@ async def put_together(evaluation: str, store: str, began: datetime, said: list[
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
         advice = f"{message}. `jury store sync` where their store can be reached does it."
         return Completed(message=message, data={"run_id": "", "warnings": [advice]})
-    return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})
+    name = INCOMPLETE if end and not end.all_ok else None
+    return Completed(message=message, data={"run_id": evaluation, "warnings": warnings}, name=name)
 
 
 async def _share_nights(remote: Remote | None) -> tuple[str, ...]:

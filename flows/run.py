@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.chunks import Chunks
-from flows.flow_run import is_scheduled, log_start, name_run, own_run, results_key
+from flows.flow_run import INCOMPLETE, is_scheduled, log_start, name_run, own_run, results_key
 from flows.prefetch import judge_client
 from flows.progress import Progress
 from tasks.datasets.dataset import Dataset
@@ -69,6 +69,8 @@ class Session:
     """True if the run does not end now, because its replies come by batches."""
     stopped: BudgetStop | None = None
     """Place at which the run stopped at its budget; None: it did not stop."""
+    all_ok: bool = True
+    """True if everything was judged."""
 
     def __init__(self, opening: Opening, vlm: Vlm, stack: AsyncExitStack) -> None:
         self.opening, self._vlm = opening, vlm
@@ -163,7 +165,7 @@ class Session:
         """End a run in its ledger, and begin to draw its chart."""
         if self.waits:
             return
-        end_run(run, self.warnings, seconds, self.stopped)
+        self.all_ok = end_run(run, self.warnings, seconds, self.stopped).all_ok
         if run.start.shards == 1:  # in an evaluation in shards, only the last to finish has all scores
             # Only after the end is written: it shows whether the scores are those of a whole run.
             with suppress(Exception):  # the report step draws it then, or reports the reason
@@ -192,7 +194,8 @@ class Session:
             said: warnings since the run was judged.
         """
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
-        return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self.stopped else None)
+        name = STOPPED if self.stopped else None if self.all_ok else INCOMPLETE
+        return Completed(message=" ".join([reported, *said]), data=data, name=name)
 
 
 def _joined(said: Iterable[Sequence[str]]) -> list[str]:

@@ -50,7 +50,8 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
         dropped = announce(folder, summary.start, past, key) if past else []
         unmade = await _waited_for(renewing) or []
     cost, page = "; ".join(cost_lines(summary)), where(page_of(summary.store, summary.start.run_id))
-    get_run_logger().info(f"{cost}. The report is the artifact {key}, and the page {page}.")
+    # The address ends the line: Prefect's page would make a full stop a part of the link.
+    get_run_logger().info(f"{cost}. The report is the artifact {key}. Its page: {page}")
     return " ".join([sentence(summary), *dropped, *unmade])
 
 

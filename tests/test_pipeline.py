@@ -6,6 +6,7 @@ import gc
 import html
 import json
 import os
+import re
 import subprocess
 import threading
 from collections import Counter
@@ -19,7 +20,9 @@ from loopback_replies import Request as Seen
 from own_data import RESULTS
 from PIL import Image
 from png_files import png
+from prefect import get_client
 from prefect.client.schemas.objects import State
+from prefect.client.schemas.sorting import FlowRunSort
 from served import JURY
 from written_datasets import encoded, inline, record, result, write_benchmark, write_figures, write_json
 
@@ -95,6 +98,11 @@ def test_a_misbehaving_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any,
     assert [len(row["pivotal"]) > 0 for row in outcomes] == [True] * 5 + [False] * 5
     [board] = ask("SELECT n, scored, coverage FROM leaderboard WHERE dimension = 'overall'")
     assert (board["n"], board["scored"], board["coverage"]) == (10, 5, 0.5) and len(ask("SELECT * FROM failures")) >= 5
+    with get_client(sync_client=True) as client:
+        [newest] = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=1)
+    assert newest.state and newest.state.is_completed() and newest.state.name == "Incomplete"
+    _, out, _ = jury("status")
+    assert "  partly   diagram  " in out and "10 samples: INCOMPLETE, 5 complete, 5 incomplete, " in out
 
 
 @pytest.mark.parametrize("refused", ["json_schema", "temperature"])
@@ -417,7 +425,8 @@ def test_prefect_s_run_says_what_was_judged(tmp_path: Path, loopback: LoopbackJu
     said = "\n".join(log.message for log in logs)
     assert "judges 4 samples of data (results) with m at 127.0.0.1:" in said
     assert "16 calls made, 0 replies taken from earlier runs; " in said
-    assert "price: unknown. The report is the artifact diagram-command, and the page " in said
+    [page] = re.findall(r"price: unknown\. The report is the artifact diagram-command\. Its page: (.*)$", said, re.M)
+    assert page.endswith(".html")
 
 
 def test_a_judge_that_gives_out_leaves_half_a_run(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:

@@ -1,12 +1,13 @@
 """Runs of a deployment on a real Prefect server, which the test alone begins: their overlap, results and names."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from factories import start
@@ -22,7 +23,7 @@ from prefect.utilities.names import generate_slug
 
 from flows import states
 from flows.counting import counting
-from flows.flow_run import is_made_up, key_of, name_run, results_key
+from flows.flow_run import is_made_up, is_scheduled, key_of, name_run, results_key
 from flows.states import unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -45,6 +46,14 @@ class Deployment(NamedTuple):
         runs = await self.client.read_flow_runs(deployment_filter=own)
         due = {run.expected_start_time: run for run in runs if run.auto_scheduled}
         return [due[YESTERDAY + timedelta(hours=hour)] for hour in range(hours)]
+
+    async def by_a_trigger(self) -> FlowRun:
+        """A run that an automation asked for: the server knows these by the headers of the request."""
+        name = b64encode(b"my generator is done").decode()
+        headers = {"prefect-automation-id": str(uuid4()), "prefect-automation-name": name}
+        path = f"/deployments/{self.id}/create_flow_run"
+        made = await self.client._client.post(path, json={"state": {"type": "SCHEDULED"}}, headers=headers)
+        return await self.client.read_flow_run(UUID(made.json()["id"]))
 
     async def by_a_person(self) -> FlowRun:
         """A run that a person asked for, to start before those that are scheduled."""
@@ -149,6 +158,21 @@ def test_outside_of_a_deployment_there_is_nothing_to_stand_back_for() -> None:
 @flow
 async def showing(limit: int = 0) -> str:
     return await results_key("diagram")
+
+
+@flow
+async def telling() -> str:
+    return f"{is_scheduled()} {await results_key('diagram')}"
+
+
+def test_a_run_that_a_trigger_started_is_a_night() -> None:
+    async def story() -> list[str]:
+        async with deployment(telling) as here:
+            [night] = await here.scheduled(1)
+            return [await here.answer(run) for run in (night, await here.by_a_trigger(), await here.by_a_person())]
+
+    nightly = "True diagram-hourly"
+    assert asyncio.run(story()) == [nightly, nightly, "False diagram-hourly-by-hand"]
 
 
 @flow

@@ -83,7 +83,7 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     lines = listed(store)
     assert [*lines] == [LATER, EARLIER, COUNTING]
     assert lines[LATER][1:] == [
-        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "", "11/12"),
+        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "", "11/12 incomplete"),
         *("gpt-x at judge.example", "no controls", "12.0000"),
     ]
     assert lines[COUNTING][3:5] == ["alpha, counting", "5.25"]

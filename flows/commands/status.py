@@ -21,6 +21,7 @@ from tasks.ledger.remote import local_cache
 from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.run_files import is_waiting, read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
+from tasks.records import RunEnd
 from tasks.text import counted, number_of, one_line
 
 LAST = 5
@@ -77,9 +78,13 @@ def _open_words(store: Path) -> str:
 def _told(run: Path) -> str:
     start, end = read_start(run), read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    came = f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else _without_end(run, start.parameters)
+    came = _with_end(end) if end else _without_end(run, start.parameters)
     forgotten = "; rows were forgotten at a request" if start.revision else ""
     return f"{start.run_id}  {what}: {came}{forgotten}"
+
+
+def _with_end(end: RunEnd) -> str:
+    return f"{'' if end.all_ok else 'INCOMPLETE, '}{counted(end.outcomes)}, {end.seconds:,.0f} s"
 
 
 def _without_end(run: Path, parameters: Mapping[str, object]) -> str:

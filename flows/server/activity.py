@@ -11,6 +11,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.sorting import FlowRunSort
 
+from flows.flow_run import INCOMPLETE
 from tasks.endpoint.catalog import Dated, ending, today
 from tasks.text import one_line
 
@@ -32,16 +33,18 @@ def at_work() -> list[str]:
         names = flows | {each.id: each.name for each in deployments.values()}
         now = datetime.now(UTC)
 
-        def runs(states: str, sort: FlowRunSort, most: int, **moments: Any) -> list[FlowRun]:
-            wanted = FlowRunFilter.model_validate({"state": {"type": {"any_": states.split()}}, **moments})
+        def runs(states: str, sort: FlowRunSort, most: int, kind: str = "type", **moments: Any) -> list[FlowRun]:
+            wanted = FlowRunFilter.model_validate({"state": {kind: {"any_": states.split()}}, **moments})
             return client.read_flow_runs(flow_run_filter=wanted, sort=sort, limit=most)
 
         running = runs("RUNNING PENDING PAUSED CANCELLING", FlowRunSort.START_TIME_DESC, RUNNING)
         failed = runs("FAILED CRASHED", FlowRunSort.END_TIME_DESC, FAILED, end_time={"after_": now - RECENT})
+        partly = runs(INCOMPLETE, FlowRunSort.END_TIME_DESC, FAILED, "name", end_time={"after_": now - RECENT})
         coming = runs("SCHEDULED", FlowRunSort.EXPECTED_START_TIME_ASC, NEXT, expected_start_time={"after_": now})
         return [
             *(f"running  {_named(run, names)}, {_state(run)}{_since(run)}" for run in running),
             *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in failed),
+            *(f"partly   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in partly),
             *(f"paused   {words}" for words in _paused([*deployments.values()])),
             *(f"next     {_when(run.expected_start_time)}  {_whose(run, names)}" for run in coming),
             *(f"ending   {words}" for words in ending_lines(deployments.values(), today())),

@@ -84,8 +84,8 @@ def open_run(
     return Run(start, *equipment, Results(start, [ledger.folder]), thumbnails, extensions)
 
 
-def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> None:
-    """End a run in its ledger, and keep its results for the steps that follow.
+def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetStop | None) -> RunEnd:
+    """End a run in its ledger, and keep its results for the steps that follow; return its last record.
 
     Args:
         stopped: place at which it stopped at its budget; None: it did not stop.
@@ -109,3 +109,4 @@ def end_run(run: Run, warnings: Sequence[str], seconds: float, stopped: BudgetSt
         warnings=tuple(warnings),
     )
     run.ledger.end(end)
+    return end

@@ -12,7 +12,7 @@ from tasks.pages.index_data import Index, Line, Place
 from tasks.pages.page import rendered, stamp
 from tasks.pages.page_names import page_name
 from tasks.pages.queries import corrected_words, people_in_brief
-from tasks.presentation.wording import coverage_words, interval_words, score_words, worst_case_words
+from tasks.presentation.wording import Scored, coverage_words, interval_words, score_words, worst_case_words
 from tasks.protocols import display_of
 from tasks.spending.prices import money
 from tasks.text import bounded, number_words, one_line
@@ -75,8 +75,12 @@ def _words(line: Line) -> Iterator[str]:
     score = line.score
     yield from (score_words(score), interval_words(score)) if score else ("–", "")
     yield corrected_words(line.people) if line.people else ""
-    yield coverage_words(score) if score else ""
+    yield _scored(score) if score else ""
     yield from (one_line(line.judge, LONGEST_NAME), line.status, money(line.price))
+
+
+def _scored(score: Scored) -> str:
+    return coverage_words(score) + (" incomplete" if score.scored < score.n else "")
 
 
 def _sorted_by(value: float | None) -> str:
@@ -96,7 +100,7 @@ def _tile(place: Place, pages: Collection[str]) -> dict[str, Any]:
         "interval": interval_words(score) if score else "",
         "worst": worst_case_words(score) if score else "",
         "people": one_line(people_in_brief(line.people), LONGEST_ALARM) if line.people else "",
-        "scored": coverage_words(score) if score else "",
+        "scored": _scored(score) if score else "",
         "change": _change(place),
         "judge": one_line(line.judge, LONGEST_NAME),
         "status": line.status,

@@ -164,6 +164,12 @@ class RunEnd(HistoryRecord):
     warnings: tuple[str, ...] = ()
     """Warnings of the run."""
 
+    @property
+    def all_ok(self) -> bool:
+        """Return whether all samples were judged, every judgment is ok, and every picture can be read."""
+        unjudged = {"bad_picture", "incomplete"} & self.outcomes.keys()
+        return not (self.stopped or unjudged or self.judgments.keys() - {"ok"})
+
 
 class Offset(HistoryRecord):
     """One judge's scores against another's on the same samples; see `statistics.intervals`."""
