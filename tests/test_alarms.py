@@ -88,7 +88,7 @@ def test_the_words_say_since_when_how_much_where_most_and_how_often_falsely(whol
     assert alarm.words == (
         "alpha has dropped since 2026-09-15: −40.0 to 35.0 over 1 night, from 75.0 (14 nights from 2026-09-01 on); "
         "most in readability (−40.0). Without any change such an alarm comes 0.04 times in 60 nights for each flow and "
-        "candidate, in any of six in 20%; where nights hang together, up to 0.3 times, in any of six in 75% "
+        "candidate, in any of six in 20%; where nights hang together, up to 0.27 times, in any of six in 81% "
         "(simulated)."
     )
     attributed = alarm._replace(attribution="The judge moved").words

@@ -213,7 +213,7 @@ class Alarm(NamedTuple):
     what = "has dropped"
     falsely = (
         "Without any change such an alarm comes 0.04 times in 60 nights for each flow and candidate, in any of six in "
-        "20%; where nights hang together, up to 0.3 times, in any of six in 75% (simulated)"
+        "20%; where nights hang together, up to 0.27 times, in any of six in 81% (simulated)"
     )
     anchors_key = ""
     """Empty, since the alarm is about the score."""
