@@ -134,15 +134,27 @@ async def show_end(run_id: str, message: str) -> None:
 
 async def name_run(start: RunStart) -> None:
     """Name the run in the UI by flow, candidates, judge and samples, unless a person named it."""
+    part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
+    named = (start.flow, " + ".join(start.candidates), start.judge, f"{start.samples} samples{part}")
+    await _rename(OF_OURS.join(named))
+
+
+async def name_stopped(flow: str) -> None:
+    """Name a run in the UI that stopped before it was named by its samples, unless a person named it."""
     run = own_run()
-    if run and is_made_up(run.name):
-        part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
-        name = f"{start.flow} · {' + '.join(start.candidates)} · {start.judge} · {start.samples} samples{part}"
-        try:
-            async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
-                await client.update_flow_run(run.id, name=name)
-        except Exception as error:  # A name is nice to have; no run stops for want of one.
-            get_run_logger().debug("The run could not be named", exc_info=error)
+    if run and not run.name.startswith(f"{flow}{OF_OURS}"):
+        await _rename(f"{flow}{OF_OURS}stopped before its first call")
+
+
+async def _rename(name: str) -> None:
+    run = own_run()
+    if not run or not is_made_up(run.name):
+        return
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
+            await client.update_flow_run(run.id, name=name)
+    except Exception as error:  # A name is nice to have; no run stops for want of one.
+        get_run_logger().debug("The run could not be named", exc_info=error)
 
 
 def is_made_up(name: str) -> bool:

@@ -11,7 +11,16 @@ from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.flow_run import Raw, given, judge_in_shards, own_run, put_together, results_key, tell_in_sentences
+from flows.flow_run import (
+    Raw,
+    given,
+    judge_in_shards,
+    name_stopped,
+    own_run,
+    put_together,
+    results_key,
+    tell_in_sentences,
+)
 from flows.process import noting_end
 from tasks.batches.log import check_batch
 from tasks.datasets.paths import resolved
@@ -63,6 +72,7 @@ async def _state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
         first = first_of(stopped)
+    await name_stopped(flow)
     data = {"run_id": first.run_id if isinstance(first, InputError) else ""}
     return Failed(message=printable(str(first)), data=data)  # Prefect logs the message, and may do so to a terminal
 

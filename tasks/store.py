@@ -28,5 +28,6 @@ async def store_or_warn(folder: str, run_id: str) -> list[str]:
     try:
         await store(folder, run_id)
     except (InputError, OSError) as error:
-        return [f"{error}. The run is safe in its ledger; `jury store sync` loads it into the history."]
+        told = "" if "`jury store " in str(error) else "; `jury store sync` loads it into the history"
+        return [f"{error}. The run is safe in its ledger{told}."]
     return []

@@ -217,6 +217,20 @@ def test_a_name_that_a_person_typed_is_kept() -> None:
     assert asyncio.run(names()) == ["before the fix", ours, ours]
 
 
+def test_a_run_that_stops_before_it_knows_its_samples_is_named_so_unless_a_person_named_it(tmp_path: Path) -> None:
+    async def names() -> list[str]:
+        form = {"dataset": str(tmp_path / "nowhere"), "store": str(tmp_path / "store")}
+        async with deployment(counting, parameters=form) as here:
+            found = []
+            for name in ("theta3-cancri-nebula", "before the fix"):
+                run = await here.client.create_flow_run_from_deployment(here.id, name=name)
+                assert (await here.start(run)).is_failed()
+                found.append((await here.client.read_flow_run(run.id)).name)
+            return found
+
+    assert asyncio.run(names()) == ["counting · stopped before its first call", "before the fix"]
+
+
 def test_names_that_prefect_and_its_pages_make_up_are_told_from_those_of_people() -> None:
     made_up = [
         "theta3-cancri-nebula",

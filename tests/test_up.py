@@ -176,6 +176,7 @@ def test_a_script_asks_the_server_as_the_readme_says(up: Up) -> None:
 def test_a_second_jury_up_finds_the_first(up: Up) -> None:
     again = command("up", "--store", str(up.store), "--port", str(free_port()))
     assert again.returncode == 0 and f"up already: {up.ui}" in again.stdout
+    assert again.stdout.rstrip().endswith(f"kill {up.process.pid}")
 
 
 def test_a_taken_port_is_refused(up: Up, tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
 
 UNRECORDED = (
-    "the Prefect server did not take in how this run ended, for it is gone or does not answer: its record is "
-    "unfinished, and the ledger and the history have everything"
+    "the Prefect server did not take in how this run ended, for it is gone or does not answer: its record there is "
+    "unfinished, and the run ended as it says here"
 )
 
 

@@ -89,7 +89,8 @@ def up(port: int, deployments: str, auth: bool, reset: bool, notify: str, store:
             return _serve(place, listed, ui, notify, reset, own=False)
     if server := running(folder):
         pages = f", pages {served}" if (served := served_at(folder_of(folder))) else ""
-        print(f"Image Jury is up already: {server.ui}{pages} (process {server.pid} serves {place})")
+        ending = f"Ctrl-C where it runs ends it, or: kill {server.up}"
+        print(f"Image Jury is up already: {server.ui}{pages}, for {place}. {ending}")
         return 0
     refuse_taken(port)
     text = settle_sign_in(place, auth)

@@ -84,6 +84,8 @@ class Server(NamedTuple):
     port: int
     pid: int
     """Id of the server's process."""
+    up: int = 0
+    """Id of the process of its `jury up`, which ends it and restarts it."""
     lock: str = ""
     """File that its `jury up` has locked for as long as it lives."""
     auth: str = ""
@@ -157,7 +159,8 @@ class PrefectServer:
                 self.log, "flows.server.server_process", *arguments, env=environment, pass_fds=[number]
             )
         if not self._temporary:
-            note = {"port": self.port, "pid": process.pid, "lock": os.environ.get(UP, "")}
+            own = {"up": os.getpid(), "lock": os.environ.get(UP, "")}
+            note = {"port": self.port, "pid": process.pid, **own}
             (self._home / NOTE).write_text(json.dumps(note), encoding="utf-8")
         return process
 
