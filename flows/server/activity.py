@@ -16,7 +16,9 @@ from tasks.endpoint.catalog import Dated, ending, today
 from tasks.text import one_line
 
 NEXT, RUNNING, FAILED = 6, 20, 5
-"""Most runs shown of each sort."""
+"""Most runs shown of each sort; of each schedule the next one."""
+LOOKED_AT = 200
+"""Most coming runs that are looked at: the server makes some ahead for each schedule."""
 RECENT = timedelta(days=7)
 """Time for which a failed run is shown."""
 LONGEST = 200
@@ -40,7 +42,9 @@ def at_work() -> list[str]:
         running = runs("RUNNING PENDING PAUSED CANCELLING", FlowRunSort.START_TIME_DESC, RUNNING)
         failed = runs("FAILED CRASHED", FlowRunSort.END_TIME_DESC, FAILED, end_time={"after_": now - RECENT})
         partly = runs(INCOMPLETE, FlowRunSort.END_TIME_DESC, FAILED, "name", end_time={"after_": now - RECENT})
-        coming = runs("SCHEDULED", FlowRunSort.EXPECTED_START_TIME_ASC, NEXT, expected_start_time={"after_": now})
+        due = runs("SCHEDULED", FlowRunSort.EXPECTED_START_TIME_ASC, LOOKED_AT, expected_start_time={"after_": now})
+        first = {(run.deployment_id, run.created_by and run.created_by.id): run for run in reversed(due)}
+        coming = sorted(first.values(), key=lambda run: str(run.expected_start_time))[:NEXT]
         return [
             *(f"running  {_named(run, names)}, {_state(run)}{_since(run)}" for run in running),
             *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in failed),
