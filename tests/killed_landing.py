@@ -67,15 +67,11 @@ def _within_checkpoint() -> None:
 
 
 PLACES: dict[str, Patch] = {
-    "an append, its first rows written": partial(_instead, rows, "results_of"),
     "an append, all its rows written": partial(_after, rows, "_insert_run"),
     "between two appends": partial(_after, rows, "put_run"),
-    "after the appends": partial(_instead, landing, "_compute"),
     "what is computed of them": partial(_after, landing, "_compute"),
     "the checkpoint": _within_checkpoint,
-    "before the copy": partial(_instead, landing, "publish"),
     "the copy": _within_copy,
-    "the copy made, and not like the master": partial(_instead, os, "utime"),
     "before the renaming": partial(_instead, database, "put_log_aside"),
     "after the renaming": partial(_after, landing, "publish"),
 }

@@ -59,7 +59,6 @@ def on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: p
     ("given", "names"),
     [
         (("--sample", SECRET), (SECRET, *hashes(f"{SECRET}h", f"{SECRET}m"))),
-        (("--candidate", CANDIDATE), (CANDIDATE, *hashes("s10h", "s10m"))),
         (("--run", SECOND), (CANDIDATE, *hashes("s10h", "s10m"))),
     ],
 )

@@ -350,7 +350,14 @@ def test_a_ledger_copied_to_another_machine_is_not_sent_in_other_parts(url: str,
 
 def test_names_in_the_bucket_cannot_lead_out_of_the_local_cache(url: str, tmp_path: Path) -> None:
     strange = Remote(url, tmp_path).bucket
-    strange.put({"ledger/../run.json": b"{}", "ledger/a/b/run.json": b"{}", "ledger/.r/run.json": b"{}"})
+    odd = (
+        "ledger/../run.json",
+        "ledger/a/b/run.json",
+        "ledger/.r/run.json",
+        f"ledger/{'r' * 900}/run.json",
+        "ledger//x",
+    )
+    strange.put({name: b"{}" for name in odd} | {"ledger/folder/": b""})
     assert Remote(url, tmp_path / "there").fetch() == [] and list(tmp_path.iterdir()) == []
 
 

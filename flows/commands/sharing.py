@@ -72,5 +72,3 @@ def exchange_all(remote: Remote) -> None:
     exchange_passports(remote.bucket, remote.folder)
     for name in (ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES):
         remote.share_folder(name)
-    if words := remote.bucket.skipped_words:
-        warn(words)

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 
 from tasks.errors import InputError
 from tasks.files import (
+    MOST_BYTES,
     alone_at_once,
     is_sha256,
     is_store_name,
@@ -49,7 +50,6 @@ from tasks.ledger.side_records import ALARMS, BRIDGES
 from tasks.records import ANCHOR, Record, RunEnd, RunStart
 
 FILES = (JUDGMENTS, OUTCOMES)
-_MOST_BYTES = 2**28
 
 Kind = Literal["run", "candidate", "sample", ""]
 Row = Mapping[str, Any]
@@ -196,7 +196,7 @@ def plan_of(store: Path) -> Plan | None:
         InputError: it is damaged.
     """
     try:
-        return Plan.model_validate_json(read_regular(store / UNFINISHED, _MOST_BYTES))
+        return Plan.model_validate_json(read_regular(store / UNFINISHED, MOST_BYTES))
     except FileNotFoundError:
         return None
     except ValidationError:
@@ -212,7 +212,6 @@ def end_plan(store: Path) -> None:
 
 UNNAMED = "forgotten"
 """Replacement for a name in the parameters of a run."""
-UNTOLD = "A warning was left out, because it may name forgotten data."
 
 
 def is_written(run: Path) -> bool:
@@ -280,7 +279,7 @@ def _ended(start: RunStart, end: RunEnd, run: Path, plan: Plan, change: Change) 
 
 def _warnings(end: RunEnd, plan: Plan, change: Change) -> tuple[str, ...]:
     named = re.compile(rf"(?<!\w){re.escape(plan.name)}(?!\w)")
-    told = [UNTOLD if named.search(words) else words for words in end.warnings]
+    told = [words for words in end.warnings if not named.search(words)]
     replies, outcomes = (change.rows.get(file, 0) for file in (JUDGMENTS, OUTCOMES))
     note = (
         f"{replies:,} replies and {outcomes:,} outcomes were forgotten at a request (revision {change.revision}): no "
@@ -367,7 +366,7 @@ def _anchors(store: Path, plan: Plan) -> Written:
     keys = {start.anchors_key for run_id, start in starts.items() if run_id in whole}
     keys -= {start.anchors_key for run_id, start in starts.items() if run_id not in whole}
     for manifest in sorted((store / ANCHORS).glob("*/*/anchors.jsonl")):
-        flow, data = manifest.parent.parent.name, read_regular(manifest, _MOST_BYTES)
+        flow, data = manifest.parent.parent.name, read_regular(manifest, MOST_BYTES)
         rows = [row for line in data.splitlines() if (row := row_of(line))]
         about = [{**row, "sample_id": row.get("id", ""), "control": ANCHOR} for row in rows]
         if any(plan.means(flow, row) for row in about) or sha256(data).hexdigest() in keys:
@@ -379,7 +378,7 @@ def _anchors(store: Path, plan: Plan) -> Written:
 
 def _rows(store: Path, plan: Plan) -> Written:
     for folder in BRIDGES.folders(store):
-        lines = read_regular(folder / BRIDGES.file, _MOST_BYTES).splitlines(keepends=True)
+        lines = read_regular(folder / BRIDGES.file, MOST_BYTES).splitlines(keepends=True)
         stay = [line for line in lines if not (row := row_of(line)) or not _goes(plan, str(row.get("flow")), row)]
         if len(stay) < len(lines):
             yield f"{BRIDGES.folder}/{folder.name}/{BRIDGES.file}", b"".join(stay)
@@ -387,7 +386,7 @@ def _rows(store: Path, plan: Plan) -> Written:
 
 def _alarms(store: Path, plan: Plan) -> Written:
     for file in sorted((store / side_records.ALARMS).glob("*.json")):
-        row = row_of(read_regular(file, _MOST_BYTES))
+        row = row_of(read_regular(file, MOST_BYTES))
         if row and _goes(plan, str(row.get("flow")), row):
             yield f"{side_records.ALARMS}/{file.name}", b""
 

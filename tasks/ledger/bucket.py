@@ -5,7 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import groupby
 from math import inf
 from pathlib import Path
@@ -14,18 +14,14 @@ from uuid import uuid4
 
 from tasks.errors import InputError
 from tasks.files import (
-    LONGEST_PART,
     fits,
     is_store_name,
     read_file,
     remove_file,
     write_file,
 )
-from tasks.text import one_line
 
 T = TypeVar("T")
-_SHOWN = 80
-"""Characters of an object's name in a message."""
 MOST_OBJECT = 2**27
 """Maximum bytes of an object that is fetched whole: a part of a ledger has 8 MB and at most one row more."""
 BATCH_OBJECTS = 256
@@ -49,7 +45,6 @@ class _Files(Protocol):
     """Methods that are used of fsspec's file systems, which have no types of their own."""
 
     def invalidate_cache(self) -> None: ...
-    def ls(self, path: str, detail: Literal[False]) -> list[str]: ...
     def find(self, path: str, detail: Literal[True]) -> dict[str, dict[str, Any]]: ...
     def pipe(self, path: dict[str, bytes], **options: str) -> None: ...
     def mv(self, path: str, name: str, /) -> None: ...
@@ -88,42 +83,20 @@ class Bucket:
         self.url = checked_url(url)
         self._scheme = self.url.partition(":")[0]
         self._files, self._root = _open(self.url, self._scheme)
-        self.skipped = set[str]()
-        """Names of skipped objects: no local file can have the name, or the object is larger than any of ours."""
-
-    def folders(self, name: str) -> list[str]:
-        """Return the names of folders and objects directly below a folder; none if it is absent."""
-        with self._reaching(), suppress(FileNotFoundError):
-            self._files.invalidate_cache()
-            found = [path.rstrip("/").rpartition("/")[2] for path in self._files.ls(self._path(name), detail=False)]
-            return [each for each in found if fits(each)]
-        return []
 
     def sizes(self, name: str, most: float = inf) -> dict[str, int]:
         """Return the names of all objects in a folder and below it, with their sizes in bytes.
 
+        Objects that no machine of ours has sent are left out: those whose name no file here can have, and larger ones.
+
         Args:
-            most: bytes above which an object is skipped.
+            most: bytes above which an object is left out.
         """
         with self._reaching():
             self._files.invalidate_cache()
             found = self._files.find(self._path(name), detail=True)
         named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
-        # Bucket browsers create empty objects whose names end in a slash, to show them as folders.
-        fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
-        self.skipped |= {each for each in named if each not in fitting and not each.endswith("/")}
-        return fitting
-
-    @property
-    def skipped_words(self) -> str:
-        """Sentence about the skipped objects; "": there are none."""
-        if not self.skipped:
-            return ""
-        first = one_line(min(self.skipped), _SHOWN)
-        return (
-            f"{self.url}: skipped {len(self.skipped):,} with names that no file here can have (a part above "
-            f"{LONGEST_PART} bytes, empty, or leading elsewhere), or of more than {MOST_OBJECT:,} bytes: {first}"
-        )
+        return {each: size for each, size in named.items() if fits(each) and size <= most}
 
     def get(self, names: Sequence[str]) -> dict[str, bytes]:
         """Fetch these objects concurrently; missing ones are left out."""

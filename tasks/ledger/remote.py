@@ -8,7 +8,6 @@ sent last: its presence means a complete ledger. `fetch` copies the runs of othe
 import hashlib
 import os
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -42,7 +41,6 @@ BATCH_BYTES = 32_000_000
 """Maximum bytes that are transferred together and held in memory; a single object may be larger."""
 
 _RUN_ID = re.compile(r"\w[\w.-]*")
-_DECIDED = re.compile(rb'"decided_at":\s*"([0-9T:.+Z-]{1,40})"')
 
 
 def is_remote(store: str) -> bool:
@@ -121,7 +119,7 @@ class Remote:
 
     def send_all(self) -> list[str]:
         """Send the new data of every run made here, even crashed ones; return the ids of the runs with new data."""
-        there = self._runs(["ledger"])
+        there = self._runs()
         self._drop_outdated(there)  # runs that another machine removed must not be sent again
         runs = [run for run in ledger.run_folders(self.folder) if END not in there.get(run.name, {})]
         return [run.name for run in runs if self._send(run)]
@@ -134,13 +132,16 @@ class Remote:
         Args:
             since: fetch only runs that began then or later, or are unfinished here; with a time zone.
         """
-        there = self._runs(self._folders(since))
+        there = self._runs()
         self._drop_outdated(there)
+        if since:
+            first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
+            there = {run_id: sizes for run_id, sizes in there.items() if run_id >= first or self._is_unfinished(run_id)}
         return sorted(self._keep_all(self._lacking(there)))
 
     def replace(self, run_id: str, revision: int) -> None:
         """Replace the bucket's copy of a run, if there is one, by the local copy."""
-        run, there = ledger.folder(self.folder, run_id), self._runs([f"ledger/{run_id}"]).get(run_id, {})
+        run, there = ledger.folder(self.folder, run_id), self._runs(run_id).get(run_id, {})
         if not there:
             return
         name = f"ledger/{run_id}"
@@ -227,7 +228,7 @@ class Remote:
         sent = False
         with alone(_lock(run)):  # a second sender waits, and then finds these parts in the bucket
             ended = (run / END).exists()  # checked first: once it exists, the other files have all their rows
-            there = self._runs([f"ledger/{run.name}"]).get(run.name, {})
+            there = self._runs(run.name).get(run.name, {})
             if not _is_newer(there, revision_of(run)):
                 for name, data in self._due(run, there, ended):
                     self.bucket.put({f"ledger/{run.name}/{name}": data})
@@ -248,15 +249,10 @@ class Remote:
 
     # Fetching
 
-    def _folders(self, since: datetime | None) -> list[str]:
-        """Return the folders of the bucket to list; unfinished runs are included, since they lend replies at any
-        age."""
-        if not since:
-            return ["ledger"]
-        first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
-        unfinished = {run.name for run in ledger.run_folders(self.folder) if not (run / END).exists()}
-        known = [run_id for run_id in self.bucket.folders("ledger") if run_id >= first or run_id in unfinished]
-        return [f"ledger/{run_id}" for run_id in known]
+    def _is_unfinished(self, run_id: str) -> bool:
+        """Return whether a run is here without its end; such a run lends replies at any age."""
+        run = ledger.folder(self.folder, run_id)
+        return (run / RUN).exists() and not (run / END).exists()
 
     def _lacking(self, there: Mapping[str, Mapping[str, int]]) -> Iterator[_Part]:
         """Yield the parts to fetch, in the order in which they are written."""
@@ -265,13 +261,13 @@ class Remote:
             if RUN in sizes and REMOVED not in sizes and not _is_own(run):
                 yield from _lacking_parts(run, sizes)
 
-    def _runs(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
-        """Return names and sizes of the objects in these folders, by run."""
+    def _runs(self, run_id: str = "") -> dict[str, dict[str, int]]:
+        """Return names and sizes of the objects of one run, or of all runs, by run."""
         runs: dict[str, dict[str, int]] = {}
-        for path, size in (found for folder in folders for found in self.bucket.sizes(folder, MOST_OBJECT).items()):
-            run_id, _, name = path.removeprefix("ledger/").partition("/")
-            if _RUN_ID.fullmatch(run_id):
-                runs.setdefault(run_id, {})[name] = size
+        for path, size in self.bucket.sizes(f"ledger/{run_id}".rstrip("/"), MOST_OBJECT).items():
+            found, _, name = path.removeprefix("ledger/").partition("/")
+            if _RUN_ID.fullmatch(found):
+                runs.setdefault(found, {})[name] = size
         return runs
 
     def _keep(self, part: _Part, data: bytes) -> None:
@@ -391,34 +387,17 @@ class _Pictures:
             there.update(names)
 
     def fetch(self, rows: Iterable[bytes]) -> None:
-        """Fetch the thumbnails of outcomes that the local cache lacks."""
-        judged = _judged(rows)
-        lacking = sorted(name for name in judged if not (self._folder / name).exists())
+        """Fetch the thumbnails of outcomes that the local cache lacks; the others become as young as new ones."""
         private_folder(self._folder / "pictures")
+        shown = sorted(_pictures(rows))
+        lacking = [name for name in shown if not (self._folder / name).exists()]
+        for name in set(shown).difference(lacking):  # the age decides when a picture is removed
+            os.utime(self._folder / name, follow_symlinks=False)
         for names in slices(lacking):
             for name, data in self._bucket.get(names).items():
                 write_file(self._folder, name, data)
-        for name, moment in judged.items():
-            self._date(name, moment, name in lacking)
-
-    def _date(self, name: str, moment: float, is_new: bool) -> None:
-        """Set the file time of a picture to its last judgment, which decides when the picture is removed."""
-        with suppress(OSError):  # the bucket lacks it, too
-            if is_new or (self._folder / name).stat().st_mtime < moment:
-                os.utime(self._folder / name, (moment, moment), follow_symlinks=False)
 
 
 def _pictures(rows: Iterable[bytes]) -> set[str]:
     """Return the thumbnail names of all pictures in rows; quotes inside texts are escaped and never match."""
     return {f"pictures/{sha256.decode()}.jpg" for lines in rows for sha256 in PICTURE.findall(lines)}
-
-
-def _judged(rows: Iterable[bytes]) -> dict[str, float]:
-    """Map the thumbnail names in outcomes to the time of their picture's last judgment, as a Unix time."""
-    found: dict[str, float] = {}
-    for line in (line for lines in rows for line in lines.splitlines()):
-        told = _DECIDED.search(line)
-        moment = ledger.moment_of(told[1].decode()) if told else None
-        for name in _pictures([line]):
-            found[name] = max(found.get(name, 0.0), moment.timestamp() if moment else time.time())
-    return found
