@@ -3,18 +3,20 @@
 A judge is 10 points too kind, and agrees with people as well as a correlation says. People judge some of 292 figures,
 drawn at random; the truth is what people would say of figures without end. Each line is one population, judge and
 number of labels over 1,000 runs a seed: how often the interval of the corrected score covers the truth, how wide it is,
-and the same of people alone (Student's t) and of the judge alone.
+and the same of people alone (Student's t) and of the judge alone. A second table has the bounds for what people skip:
+half of the figures on which they differ from the judge, all of them, or a tenth of all, by three judges.
 """
 
 import sys
 from collections.abc import Iterator
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from tasks.statistics.intervals import Floats, corrected, interval
+from tasks.statistics.intervals import Floats, bounded_by_skipped, corrected, interval
 
 N, RUNS, BIAS = 292, 1000, 10.0
 NUMBERS = (15, 30, 60, 100, 150)
@@ -94,8 +96,58 @@ def lines(seeds: list[int]) -> Iterator[str]:
             )
 
 
+JUDGES = ("12 points too kind", "always 50", "kind to a third of the figures")
+SKIPPED = ("half of the disagreements", "all disagreements", "10% of all")
+
+
+class Bounded(NamedTuple):
+    covered: float
+    """Share of the bounds that hold the truth; NaN if too few labels were left in all runs."""
+    excess: float
+    """Width beyond that of the interval, as a multiple of the scale x share skipped."""
+
+
+def bounded(world: World, judge: str, skipping: str, labels: int, runs: int = RUNS, seed: int = 1) -> Bounded:
+    random = np.random.default_rng(seed)
+    found: list[tuple[float, float]] = []
+    for _ in range(runs):
+        people, judged_so = _by(judge, random, world)
+        drawn = random.choice(N, labels, replace=False)
+        f, y = judged_so[drawn], people[drawn]
+        likely = {SKIPPED[0]: 0.5 * (f != y), SKIPPED[1]: 1.0 * (f != y)}.get(skipping, np.full(labels, 0.1))
+        skipped = random.random(labels) < likely
+        told = corrected(judged_so, f[~skipped], y[~skipped])
+        if told is None or not skipped.any():
+            continue
+        lowest, best = (corrected(judged_so, f, np.where(skipped, end, y)) for end in (0.0, 100.0))
+        low, high = bounded_by_skipped(told, lowest or told, best or told)
+        wider = (high - low - (told.ci_high - told.ci_low)) / (100 * skipped.mean())
+        found.append((low <= world.truth <= high, wider))
+    return Bounded(*(np.mean(found, axis=0) if found else (np.nan, np.nan)))
+
+
+def _by(judge: str, random: np.random.Generator, world: World) -> tuple[Floats, Floats]:
+    quality, own = random.standard_normal((2, N))
+    seen = world.correlation * quality + (1 - world.correlation**2) ** 0.5 * own
+    if judge == JUDGES[1]:
+        return scores(quality, world), np.full(N, 50.0)
+    kind = np.where(random.random(N) < 1 / 3, 1.2, -0.2) if judge == JUDGES[2] else 1.2 * kindness(world)
+    return scores(quality, world), scores(seen + kind, world)
+
+
+def bounds_table(runs: int = RUNS) -> Iterator[str]:
+    yield "| people | judge | skipped | labels | bounds hold the truth | wider by, of scale x share skipped |"
+    yield "|---|---|---|---|---|---|"
+    for world, judge, skipping, labels in product(WORLDS[1::3], JUDGES, SKIPPED, NUMBERS):
+        told = bounded(world, judge, skipping, labels, runs)
+        if not np.isnan(told.covered):
+            yield f"| {world.name} | {judge} | {skipping} | {labels} | {told.covered:.1%} | {told.excess:.2f} |"
+
+
 def main() -> None:
     for line in lines([int(seed) for seed in sys.argv[1:]] or [1]):
+        print(line, flush=True)
+    for line in bounds_table():
         print(line, flush=True)
 
 

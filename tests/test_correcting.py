@@ -91,9 +91,8 @@ def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> 
     # 30 are too few for an interval of kappa, and here each says one thing of all.
     assert (told.people_kappa_low, told.people_kappa_high) == (None, None)
     assert told.agreed == 0.0 and told.agreed_low == 0.0 and told.agreed_high == high
-    # Ties, brought nearer to 50 by half of what the judge's own score of the drawn lies above or below that of all.
-    assert told.corrected and told.corrected_low and told.corrected_high
-    assert 40 < told.corrected_low < told.corrected < told.corrected_high < 60
+    assert (told.corrected_low, told.corrected_high, told.bounds_low, told.bounds_high) == (None,) * 4
+    assert told.corrected is None and "two people who share 30 samples agree no better than by chance" in told.why
     lines = people_lines_of(store, RUN)
     assert "people agree with each other on 0% of 30, which can mean 0-12%" in lines[1]
 
@@ -125,12 +124,30 @@ def test_kappa_stands_beside_agreement_and_has_its_interval_from_50_on(tmp_path:
     assert ask(store, "SELECT shared, people_kappa_low FROM corrected") == [(20, None)]
 
 
-def test_cannot_tell_is_no_answer_and_is_counted(store: Path) -> None:
+@pytest.mark.parametrize("skipped", [5, 10])
+def test_what_people_cannot_tell_is_counted_and_shown_as_bounds(store: Path, skipped: int) -> None:
+    """Above a fifth of the 30 that were shown there are bounds alone."""
     page = made_page(store, store.parent / "a.html")
-    unsure, say = {item.token for item in page.items[:5]}, prefer("model")
+    unsure, say = {item.token for item in page.items[:skipped]}, prefer("model")
     file = saved(page, store.parent / "a.json", lambda item, q: "cannot tell" if item.token in unsure else say(item, q))
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
-    assert ask(store, "SELECT labels, cannot_tell FROM corrected") == [(25, 5)]
+    sql = "SELECT labels, cannot_tell, corrected, corrected_low, corrected_high, bounds_low, bounds_high FROM corrected"
+    [(labels, untold, value, low, high, lowest, best)] = ask(store, sql)
+    assert (labels, untold) == (30 - skipped, skipped)
+    [line, _] = people_lines_of(store, RUN)
+    bounds = f"between {lowest:.1f} and {best:.1f} whatever those {skipped} are"
+    if skipped == 10:
+        assert value is None and f"not corrected by people: people could not tell 10 of 30, and {bounds}" in line
+    else:
+        assert f"if those they could not tell are like the others, and {bounds}" in line
+        assert lowest < low < value < high <= best
+        assert best - lowest == pytest.approx(high - low + 100 * skipped / 30, rel=0.15)
+
+
+def test_a_person_who_answers_makes_up_for_one_who_skips(store: Path) -> None:
+    brought(store, lambda *_: "cannot tell", "reader-1")
+    brought(store, prefer("human"), "reader-2")
+    assert ask(store, "SELECT labels, cannot_tell, bounds_low FROM corrected") == [(30, 0, None)]
 
 
 def test_labels_count_for_later_runs_of_the_same_pictures_and_prompts_by_any_judge(store: Path) -> None:

@@ -22,7 +22,16 @@ from tasks.protocols.labels import LabelRules
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
 from tasks.statistics.cusum import AnchorSeries, Attribution, Night, Shift, anchor_series, watch
-from tasks.statistics.intervals import FEWEST_LABELS, Corrected, Floats, corrected, proportion
+from tasks.statistics.intervals import (
+    FEWEST_LABELS,
+    FEWEST_SHARED,
+    MOST_SKIPPED,
+    Corrected,
+    Floats,
+    bounded_by_skipped,
+    corrected,
+    proportion,
+)
 from tasks.statistics.series import ALL_PROMPTS, Compared, Series, series
 from tasks.statistics.simultaneous import BesideBest, beside_best
 
@@ -245,6 +254,11 @@ class Correction(HistoryRecord):
     """Lower end of its 95% interval."""
     corrected_high: float | None = None
     """Upper end of its 95% interval."""
+    bounds_low: float | None = None
+    """Lower bound of the corrected score whatever people would have said of what they could not tell; None: they told
+    all, or there are too few labels."""
+    bounds_high: float | None = None
+    """Upper bound likewise."""
     weight: float | None = None
     """Weight of the judge's score in it, 0-1."""
     labels: int
@@ -252,7 +266,7 @@ class Correction(HistoryRecord):
     people: int
     """Persons who judged them."""
     cannot_tell: int
-    """Samples that were shown to people and got no answer."""
+    """Samples that were shown to people and got no answer. Above 20% of those shown there are bounds alone."""
     agreed: float | None
     """Share of these samples on which judge and people agree (for images: at most 1 point apart)."""
     agreed_low: float | None
@@ -353,8 +367,8 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
             usable, why = _usable(about, own, evaluation)
             found = _correction(evaluation.flow, own, usable)
             place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
-            reasons = [*([] if "corrected" in found else [_too_few(found["labels"])]), *why]
-            row = {**place, **found, "why": "; ".join(reasons), "stamp": evaluation.stamp}
+            withheld = found.pop("withheld")
+            row = {**place, **found, "why": "; ".join([*filter(None, [withheld]), *why]), "stamp": evaluation.stamp}
             yield Correction.model_validate(row).model_dump()
 
 
@@ -407,23 +421,40 @@ def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) 
         if (ours := _answer(each)) is not None and (some := said.get(each.sample_id))
         if (theirs := rules.merged_answer(each.question, [*some.values()])) is not None
     }
+    skipped = {label.sample_id for label in labels} - said.keys()
+    unsaid = [
+        (each.unit, rules.scale.score(ours))
+        for each in judged
+        if each.sample_id in skipped and (ours := _answer(each)) is not None
+    ]
     units = _Units(flow, judged)
-    found = units.corrected(
-        [(each.unit, rules.scale.score(ours), rules.scale.score(theirs)) for each, ours, theirs in given.values()]
-    )
-    told = {
+    labelled = [(each.unit, rules.scale.score(a), rules.scale.score(b)) for each, a, b in given.values()]
+    told: dict[str, Any] = {
         "labels": len({each.unit for each, *_ in given.values()}),
         "people": len({label.annotator for label in labels}),
-        "cannot_tell": len({label.sample_id for label in labels} - said.keys()),
+        "cannot_tell": len(skipped),
         "names": tuple(sorted({label.name for label in labels})),
         **_agreement("agreed", [float(rules.scale.alike(ours, theirs)) for _, ours, theirs in given.values()]),
         **_kappa("kappa", rules, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
         **_among(rules, {sample: some for sample, some in said.items() if len(some) > 1}),
     }
-    if found:
-        ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
-        told |= {"corrected": found.value, **ends, "weight": found.weight}
-    return told
+    found = units.corrected(labelled)
+    if found is None:
+        return {**told, "withheld": _too_few(told["labels"])}
+    if _by_chance(told):
+        people = f"two people who share {told['shared']} samples agree no better than by chance"
+        return {**told, "withheld": f"{people}: what they say corrects nothing"}
+    bounds = units.bounds(found, labelled, unsaid) if unsaid else {}
+    if len(unsaid) > MOST_SKIPPED * (len(unsaid) + len(labelled)):
+        return {**told, **bounds, "withheld": f"people could not tell {len(unsaid)} of {len(unsaid) + len(labelled)}"}
+    ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
+    return {**told, "corrected": found.value, **ends, **bounds, "weight": found.weight, "withheld": ""}
+
+
+def _by_chance(told: Mapping[str, Any]) -> bool:
+    """Return whether people who share enough samples agree no better than by chance; kappa is None of one answer."""
+    kappa = told["people_kappa"]
+    return told["shared"] >= FEWEST_SHARED and (told["people_agreed"] == 0 if kappa is None else kappa <= 0)
 
 
 def _answer(each: _Judged | _Label) -> Answered | None:
@@ -455,6 +486,17 @@ class _Units:
         people = [shares[unit] * fmean(theirs for _, theirs in some) for unit, some in by_unit.items()]
         judge = [fmean(scores) for unit, scores in self._scores.items() if self._delivered[unit]]
         return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
+
+    def bounds(
+        self, found: Corrected, labelled: Sequence[tuple[str, float, float]], unsaid: Sequence[tuple[str, float]]
+    ) -> dict[str, float]:
+        """Return the bounds of a corrected score; `unsaid` are skipped samples, each a unit with the judge's value."""
+        ends = [
+            self.corrected([*labelled, *((unit, ours, end) for unit, ours in unsaid)]) for end in (0.0, self._highest)
+        ]
+        lowest, best = (end or found for end in ends)
+        low, high = bounded_by_skipped(found, lowest, best, self._highest)
+        return {"bounds_low": low, "bounds_high": high}
 
 
 def _among(rules: LabelRules, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:

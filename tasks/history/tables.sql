@@ -574,6 +574,8 @@ CREATE TABLE corrections (
     corrected DOUBLE,
     corrected_low DOUBLE,
     corrected_high DOUBLE,
+    bounds_low DOUBLE,
+    bounds_high DOUBLE,
     weight DOUBLE,
     labels BIGINT NOT NULL,
     people BIGINT NOT NULL,

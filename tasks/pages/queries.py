@@ -89,8 +89,8 @@ def people_in_brief(row: Row) -> str:
     if not _is_about(row):
         return ""
     if not (words := corrected_words(row)):
-        return f"not corrected by people: {row['why']}"
-    told = f"corrected by {row['labels']} labels of {_people(row['people'])}: {words}"
+        return f"not corrected by people: {row['why']}{_bounds(row)}"
+    told = f"corrected by {row['labels']} labels of {_people(row['people'])}: {words}{_bounds(row)}"
     return "; ".join([told, *agreement_words(row), *filter(None, [row["why"]])])
 
 
@@ -103,6 +103,15 @@ def corrected_words(row: Row) -> str:
     return f"{value} [{low}, {high}]"
 
 
+def _bounds(row: Row) -> str:
+    """Return the bounds for what people could not tell, and what the number before them supposes; empty if none."""
+    if row["bounds_low"] is None:
+        return ""
+    low, high = (f"{row[name]:.{protocol_of(row['flow']).decimals}f}" for name in ("bounds_low", "bounds_high"))
+    supposed = " if those they could not tell are like the others" if row["corrected"] is not None else ""
+    return f"{supposed}, and between {low} and {high} whatever those {row['cannot_tell']} are"
+
+
 def _is_about(row: Row) -> bool:
     """Return whether people's labels are about this score, even if they do not count."""
     return bool(row["labels"]) or "does not count" in row["why"]
@@ -111,14 +120,12 @@ def _is_about(row: Row) -> bool:
 def _lines(row: Row) -> Iterable[str]:
     whose = f"{row['candidate']}, {row['dimension']}"
     if words := corrected_words(row):
-        more = f" ({row['cannot_tell']} more could not be told)" if row["cannot_tell"] else ""
         decimals = protocol_of(row["flow"]).decimals
-        yield (
-            f"{whose}: {words} corrected by {row['labels']} labels of {_people(row['people'])}{more}; the judge alone: "
-            f"{row['score']:.{decimals}f}" + (f". {row['why']}" if row["why"] else "")
-        )
+        by = f"corrected by {row['labels']} labels of {_people(row['people'])}{_bounds(row)}"
+        alone = f"the judge alone: {row['score']:.{decimals}f}"
+        yield f"{whose}: {words} {by}; {alone}" + (f". {row['why']}" if row["why"] else "")
     else:
-        yield f"{whose}: not corrected by people: {row['why']}"
+        yield f"{whose}: not corrected by people: {row['why']}{_bounds(row)}"
     if told := agreement_words(row):
         yield f"  {'; '.join(told)} (95% intervals; kappa has none below {FEWEST} samples)"
 

@@ -164,6 +164,10 @@ FEWEST_LABELS = 15
 FIXED = 0.5
 """Weight of the judge below `TUNED_FROM` labels, chosen beforehand. With a weight that the labels themselves choose,
 intervals of 30 cover 75-90% where nine of ten figures lose, and are hardly narrower elsewhere."""
+MOST_SKIPPED = 0.2
+"""Share of the samples shown to people above which a score has bounds alone: skipped ones are not like the others."""
+FEWEST_SHARED = 20
+"""Samples that two people share from which on they must agree better than by chance."""
 TUNED_FROM = 150
 """Number of labels from which on the weight is the best for them, each label left out for its own."""
 PRIOR = 15.0
@@ -204,6 +208,24 @@ def corrected(
     value, share = float(np.clip(told.mean(), 0.0, highest)), len(all_judged) / (len(all_judged) + zeros)
     low, high = _ends(told, y, len(all_judged), share, highest)
     return Corrected(share * value, max(0.0, low), min(highest, high), float(weights.mean()))
+
+
+def bounded_by_skipped(
+    found: Corrected, lowest: Corrected, best: Corrected, highest: float = 100.0
+) -> tuple[float, float]:
+    """Return the bounds of a corrected score whatever people would have said of the samples that they skipped.
+
+    These are Manski's bounds (1990), widened by the interval of the answered samples: skipping is no matter of chance,
+    since people skip what is hard to tell. `tests/simulate_labels.py` measures their coverage.
+
+    Args:
+        found: the score corrected by the answered samples.
+        lowest: the score corrected by all that were shown, where each skipped one has the lowest score.
+        best: the same where each has the highest.
+        highest: upper end of the scale, which begins at 0.
+    """
+    low, high = lowest.value - (found.value - found.ci_low), best.value + (found.ci_high - found.value)
+    return max(0.0, min(found.ci_low, low)), min(highest, max(found.ci_high, high))
 
 
 def _ends(told: Floats, y: Floats, judged: int, share: float, highest: float) -> tuple[float, float]:
