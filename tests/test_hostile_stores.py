@@ -205,6 +205,7 @@ def test_an_object_that_no_machine_of_ours_has_sent_is_not_taken_into_the_memory
     assert other.fetch() == [RUN]
     other.fetch_folder("alarms")
     exchange_labels(other.bucket, other.folder)
+    assert len(other.bucket.skipped) == 3
     assert not (other.folder / "alarms").exists() and not labels.label_folders(other.folder)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from factories import RUN, end, outcome, start, write_run
@@ -292,3 +293,28 @@ def test_a_folder_of_another_odd_name_is_a_store(name: str, tmp_path: Path, jury
     write_run(tmp_path / name, start(RUN), [outcome()], end())
     assert jury("store", "sync", "--store", tmp_path / name)[0] == 0
     assert jury("query", "SELECT count(*) AS n FROM runs", "--store", tmp_path / name)[1] == "n\n-\n1\nrows: 1\n"
+
+
+ODD = {
+    "900 characters": f"ledger/{'r' * 900}/run.json",
+    "300 bytes": f"labels/{'語' * 100}/label.json",
+    "an empty part": "ledger//run.json",
+    "this folder": "alarms/./told-x.json",
+    "the folder above": "labels-removed/../ledger/x.json",
+    "no character": "calls/a\0/calls.jsonl",
+}
+
+
+def test_objects_that_cannot_be_files_are_left_out_and_named(
+    tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
+    url = f"memory://{uuid4().hex}/shared"
+    write_run(tmp_path / "other", start(RUN), [outcome()], end())
+    other = Remote(url, tmp_path / "other")
+    other.send_all()
+    other.bucket.put({name: b"{}" for name in ODD.values()} | {"ledger/folder/": b""})
+    code, out, err = jury("store", "sync", "--store", url)
+    assert code == 0 and "0 runs sent, 1 fetched" in out
+    [words] = [line for line in err.splitlines() if "left out" in line]
+    assert f"{url}: 6 objects that no file here can be were left out, such as alarms/./told-x.json" in words

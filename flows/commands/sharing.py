@@ -9,7 +9,10 @@ from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.passports import exchange_passports
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.side_records import ALARMS, BRIDGES, OTHER_CALLS
-from tasks.text import number_of
+from tasks.text import number_of, one_line
+
+LONGEST = 80
+"""Characters of an object's name in a message."""
 
 
 def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
@@ -72,3 +75,6 @@ def exchange_all(remote: Remote) -> None:
     exchange_passports(remote.bucket, remote.folder)
     for name in (ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES):
         remote.share_folder(name)
+    if foreign := remote.bucket.skipped:
+        first = one_line(min(foreign), LONGEST)
+        warn(f"{remote.bucket.url}: {len(foreign):,} objects that no file here can be were left out, such as {first}")

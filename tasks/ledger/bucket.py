@@ -83,20 +83,23 @@ class Bucket:
         self.url = checked_url(url)
         self._scheme = self.url.partition(":")[0]
         self._files, self._root = _open(self.url, self._scheme)
+        self.skipped = set[str]()
+        """Names of objects that no machine of ours has sent: no file here can have the name, or they are too large."""
 
     def sizes(self, name: str, most: float = inf) -> dict[str, int]:
         """Return the names of all objects in a folder and below it, with their sizes in bytes.
 
-        Objects that no machine of ours has sent are left out: those whose name no file here can have, and larger ones.
-
         Args:
-            most: bytes above which an object is left out.
+            most: bytes above which an object is skipped.
         """
         with self._reaching():
             self._files.invalidate_cache()
             found = self._files.find(self._path(name), detail=True)
         named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
-        return {each: size for each, size in named.items() if fits(each) and size <= most}
+        # Bucket browsers create empty objects whose names end in a slash, to show them as folders.
+        fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
+        self.skipped |= {each for each in named if each not in fitting and not each.endswith("/")}
+        return fitting
 
     def get(self, names: Sequence[str]) -> dict[str, bytes]:
         """Fetch these objects concurrently; missing ones are left out."""
