@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -21,7 +21,6 @@ from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
 from tasks.judging.run import Run
-from tasks.pages.artifact import begin_chart
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, MadeFor, RunStart, Sample
 from tasks.records.parameters import Parameters
@@ -162,14 +161,10 @@ class Session:
             self.warnings = [*self.said, *run.warnings(), *found]
 
     async def end(self, run: Run, seconds: float) -> None:
-        """End a run in its ledger, and begin to draw its chart."""
+        """End a run in its ledger."""
         if self.waits:
             return
         self.all_ok = end_run(run, self.warnings, seconds, self.stopped).all_ok
-        if run.start.shards == 1:  # in an evaluation in shards, only the last to finish has all scores
-            # Only after the end is written: it shows whether the scores are those of a whole run.
-            with suppress(Exception):  # the report step draws it then, or reports the reason
-                await asyncio.to_thread(begin_chart, run.start, run.results)
 
     async def finish_thumbnails(self) -> None:
         """Make the waiting thumbnails here, if they are too few for a process of their own."""

@@ -114,7 +114,6 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     That one of its own draws what a run or a page shows is tested with `drawing`, `up` and `report_page_browser`.
     """
     monkeypatch.setattr(drawing, "_draw", lambda form, charts: [drawing._drawing(form, chart) for chart in charts])
-    monkeypatch.setattr(drawing, "_begin", lambda _: None)
     monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
 
 

@@ -19,10 +19,9 @@ from strangers import HOSTILE, tokens
 
 from flows.cli import main
 from flows.progress import Progress
-from tasks.judging.results import Results, control_rates, results_of
-from tasks.ledger.run_files import folder
+from tasks.judging.results import Results, control_rates
 from tasks.pages import artifact
-from tasks.pages.artifact import THUMBNAIL_BYTES, begin_chart, markdown
+from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
 from tasks.pages.run_summary import Summary, cost_lines, price_lines, sentence, summarize
 from tasks.records import Judgment, Outcome
 from tasks.report import publish
@@ -60,18 +59,6 @@ def cells(text: str, name: str) -> list[str]:
     """The cells of the first table line with this name."""
     line = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
     return [cell.strip() for cell in line.strip("|").split("|")]
-
-
-def test_its_chart_may_be_begun_before_the_run_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = summary(tmp_path, *(outcome(f"s{n}", candidate=f"model-{n:02}") for n in range(25)))
-    begun: list[Any] = []
-    drawn: list[Any] = []
-    png = artifact.png
-    monkeypatch.setattr(artifact, "begin_png", begun.append)
-    monkeypatch.setattr(artifact, "png", lambda chart: drawn.append(chart) or png(chart))
-    begin_chart(shown.start, results_of(shown.start, [folder(tmp_path, RUN)]))
-    assert "](data:image/png;base64," in markdown(shown)
-    assert begun == drawn and len(drawn) == 1
 
 
 def test_without_its_chart_it_says_why_and_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

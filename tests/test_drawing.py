@@ -41,19 +41,6 @@ def test_a_process_started_ahead_draws_the_next_chart_and_no_other() -> None:
     assert charts.png(BARS) == first
 
 
-def test_a_chart_that_is_begun_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = charts.png({**BARS, "width": 100})
-    started: list[object] = []
-    start = charts._start  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(charts, "_start", lambda: started.append(1) or start())
-    charts.begin_png(BARS)
-    charts.begin_png(BARS)
-    assert charts.png({**BARS, "width": 100}) == other and len(started) == 2
-    begun = charts.png(BARS)
-    assert len(started) == 2
-    assert charts.png(BARS) == begun and len(started) == 3
-
-
 def test_where_no_process_can_be_started_only_who_draws_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_process() -> None:
         raise OSError("Cannot allocate memory")
@@ -66,8 +53,7 @@ def test_where_no_process_can_be_started_only_who_draws_is_told(monkeypatch: pyt
         charts.png(BARS)
 
 
-def test_a_chart_that_is_begun_and_cannot_be_drawn_says_why() -> None:
-    charts.begin_png({"data": {"values": []}, "mark": "nonsense"})
+def test_a_chart_that_cannot_be_drawn_says_why() -> None:
     with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
         charts.png({"data": {"values": []}, "mark": "nonsense"})
 
@@ -93,15 +79,8 @@ def test_a_chart_loads_nothing() -> None:
         charts.svgs([{**BARS, "data": {"url": "http://127.0.0.1:9/data.json"}}])
 
 
-@pytest.mark.parametrize(
-    "ahead",
-    [
-        "charts.warm_up(); print(charts._waiting[0].pid)",
-        f"charts.begin_png({BARS}); print(*(process.pid for process in charts._at_work.values()))",
-    ],
-)
-def test_a_process_that_is_never_needed_ends_with_its_parent(ahead: str) -> None:
-    ahead = f"from tasks.presentation import charts; {ahead}"
+def test_a_process_that_is_never_needed_ends_with_its_parent() -> None:
+    ahead = "from tasks.presentation import charts; charts.warm_up(); print(charts._waiting[0].pid)"
     done = subprocess.run([sys.executable, "-c", ahead], capture_output=True, text=True, timeout=60, check=True)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)

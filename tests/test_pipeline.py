@@ -32,7 +32,6 @@ from tasks.history.landing import Landed, land
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
 from tasks.pictures.thumbnails import FEW, made
-from tasks.presentation import charts
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
 
@@ -451,16 +450,3 @@ def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path, loopback
     (tmp_path / "store" / "ledger").write_text("in the way")
     code, _, err = jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
     assert code == 2 and "ledger" in err and "Traceback" not in err
-
-
-def test_a_run_whose_chart_cannot_be_begun_ahead_is_complete(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_process(_: bytes) -> None:
-        raise OSError("Cannot allocate memory")
-
-    monkeypatch.setattr(charts, "_begin", no_process)
-    loopback.answer = allowed_reply("Model")
-    code, out, err = jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
-    assert code == 0 and "4/4" in out and "could not be made" not in out + err, err
-    assert ask("SELECT status FROM runs") == [{"status": "finished"}]

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tasks.comparing.wording import Past, difference_grid, notes, outcome_words
-from tasks.judging.results import NotableSample, Results, red_words, status_lines
+from tasks.judging.results import NotableSample, red_words, status_lines
 from tasks.ledger.labels import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
@@ -21,12 +21,11 @@ from tasks.pages.run_summary import (
 )
 from tasks.passport.lines import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
-from tasks.presentation.charts import begin_png, png
+from tasks.presentation.charts import png
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
-from tasks.presentation.wording import NOT_COVERED, Scored, judge_words
-from tasks.protocols import display_of
-from tasks.protocols.display import Display, Quoted, Terms
-from tasks.records import Outcome, PictureNote, RunEnd, RunStart
+from tasks.presentation.wording import NOT_COVERED, judge_words
+from tasks.protocols.display import Quoted
+from tasks.records import Outcome, PictureNote, RunEnd
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
 
@@ -98,14 +97,6 @@ def _alarms(past: Past | None) -> list[str]:
     return [f"**{plain_markdown(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
 
 
-def begin_chart(start: RunStart, results: Results) -> None:
-    """Begin to draw the chart of a run in a process of its own; `markdown` takes the result."""
-    display = display_of(start.flow)
-    shown = _with_room(display, results.scores)
-    if shown:
-        begin_png(display.chart(shown, terms=Terms(start.flow, start.endpoint, results.outcomes.good_from)))
-
-
 def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not shown.scores:
@@ -162,15 +153,9 @@ def _since(found: "Sequence[Comparison]") -> list[str]:
 
 def _best_of(summary: Summary) -> Summary:
     """Return the summary with only the candidates that there is room for."""
-    scores = _with_room(summary.display, summary.scores)
-    best = {row.candidate for row in scores}
+    best = {candidate for candidate, _ in summary.display.in_words(summary.scores)[:MOST_LINES]}
+    scores = [row for row in summary.scores if row.candidate in best]
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
-
-
-def _with_room(display: Display[Any], scores: Sequence[Scored]) -> list[Scored]:
-    """Return the scores of the best candidates, at most `MOST_LINES` of them."""
-    best = {candidate for candidate, _ in display.in_words(scores)[:MOST_LINES]}
-    return [row for row in scores if row.candidate in best]
 
 
 def _rates(summary: Summary) -> list[str]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from typing import Any, BinaryIO, Literal, cast
+from typing import Any, Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
@@ -108,8 +108,6 @@ PATIENCE_SECONDS = 300.0
 their charts drawn, in processes that give way to all others."""
 
 _waiting: list[subprocess.Popen[bytes]] = []
-_at_work: dict[bytes, subprocess.Popen[bytes]] = {}
-"""Input line of a process -> process that draws ahead."""
 
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "text", "tspan"})
 _ATTRIBUTES = frozenset(
@@ -140,11 +138,6 @@ def png(chart: Mapping[str, Any]) -> bytes:
     """
     [drawing] = _draw("png", [_on_white(chart)])
     return drawing
-
-
-def begin_png(chart: Mapping[str, Any]) -> None:
-    """Start a process that draws a chart meanwhile; `png` of the same chart then waits only for the rest."""
-    _begin(_line("png", [_on_white(chart)]))
 
 
 def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -224,25 +217,15 @@ def _line(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> b
     return json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _begin(order: bytes) -> None:
-    if order in _at_work:
-        return
-    process = _at_work[order] = _taken()
-    with suppress(OSError):  # it has ended: `_draw` reports the reason
-        cast(BinaryIO, process.stdin).write(order)
-        cast(BinaryIO, process.stdin).flush()
-
-
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
     order = _line(form, charts)
-    begun = _at_work.pop(order, None)
     try:
-        process = begun or _taken()
+        process = _taken()
     except OSError as error:
         raise RuntimeError(f"the chart could not be drawn: no process for it could be started: {error}") from None
     with process:
         try:
-            output, errors = process.communicate(None if begun else order, PATIENCE_SECONDS)
+            output, errors = process.communicate(order, PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             raise RuntimeError(f"the chart was not drawn within {PATIENCE_SECONDS:g} seconds") from None
@@ -266,7 +249,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _dismiss() -> None:
-    for process in (*_waiting, *_at_work.values()):
+    for process in _waiting:
         process.communicate()  # ends its input, and so the process
 
 
