@@ -1,7 +1,7 @@
 """End of a run whose calls were bought as batches: record the replies, decide the samples, and finish the run."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -11,14 +11,13 @@ from flows.flow_run import show_end
 from flows.run import Session, opened
 from tasks.aggregate import aggregate_sample
 from tasks.batches.log import Event, Log
-from tasks.batches.results import Replies, Written
-from tasks.batches.submission import custom_id, place_of, read_cases
+from tasks.batches.results import Replies
+from tasks.batches.submission import custom_id, read_cases
 from tasks.judge import write_down
-from tasks.judging.case import Call, Case
 from tasks.judging.protocol import check_prompts
 from tasks.judging.run import Run
 from tasks.ledger.run_files import read_start
-from tasks.records import Judgment, RunStart
+from tasks.records import RunStart
 from tasks.records.parameters import Parameters
 from tasks.spending.budget import costs_of
 from tasks.spending.prices import BATCH
@@ -50,7 +49,7 @@ async def _going_on(session: Session, start: RunStart, told: Event) -> AsyncGene
     check_prompts(start, session.opening.rubric)
     session.opening.said = [*told.said]
     run = await session.open(start)
-    await asyncio.to_thread(run.ledger.go_on)
+    await asyncio.to_thread(run.ledger.begin_anew)
     try:
         yield run
         await session.conclude(run)
@@ -64,36 +63,16 @@ async def _going_on(session: Session, start: RunStart, told: Event) -> AsyncGene
 
 
 async def _taken_in(log: Log, run: Run) -> None:
-    """Record all replies, and decide the samples.
-
-    Raises:
-        InputError: the ledger of the run is damaged.
-    """
+    """Record all replies, and decide the samples."""
     told = log.prepared
     assert told
     manner = {"rung": told.rung, "not_sent": told.not_sent, "tier": BATCH}
-    replies, written = await asyncio.gather(
-        asyncio.to_thread(Replies, log, run.vlm.mask), asyncio.to_thread(Written, log.run)
-    )
+    replies = await asyncio.to_thread(Replies, log, run.vlm.mask)
     for case in read_cases(log.work):
-        _take_over(run, case, written.judgments(place_of(case)))
-        for call in [*_unasked(case)]:
+        for row in case.judgments:  # replies of earlier runs
+            run.ledger.append(row)
+        for call in [call for call in case.calls if not case.attempts(call)]:
             found = replies.find(custom_id(case, call), run.vlm.read)
             await write_down(run, case, call, found._replace(**manner))
-        aggregate_sample(run, case, written.outcome(place_of(case)))
+        aggregate_sample(run, case)
         await asyncio.sleep(0)
-
-
-def _take_over(run: Run, case: Case, recorded: Sequence[Judgment]) -> None:
-    """Append reused replies to the ledger unless it has them, and add the run's recorded judgments to the case."""
-    known = {(row.dimension, row.order, row.vote) for row in recorded}
-    for row in case.judgments:
-        if (row.dimension, row.order, row.vote) not in known:
-            run.ledger.append(row)
-    known = {(row.dimension, row.order, row.vote) for row in case.judgments}
-    case.judgments += [row for row in recorded if (row.dimension, row.order, row.vote) not in known]
-
-
-def _unasked(case: Case) -> Iterator[Call]:
-    """Return the calls without a recorded reply."""
-    return (call for call in case.calls if not case.attempts(call))

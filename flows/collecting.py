@@ -1,7 +1,7 @@
 """Runs that wait for their batches: advance them as far as possible, now and, by a deployment, later.
 
-Every step can be interrupted and repeated: the ledger gets no row twice. Only one process at a time works on a run, and
-memory does not grow with the files.
+Every step can be interrupted and repeated: a collection that was killed begins anew, from the files of replies. Only
+one process at a time works on a run, and memory does not grow with the files.
 """
 
 import asyncio

@@ -31,16 +31,11 @@ async def aggregate(run: Run, chunk: Chunk) -> dict[str, int]:
     return dict(statuses)
 
 
-def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outcome:
-    """Decide one sample, and write its outcome to ledger, results and tally.
-
-    Args:
-        known: decision of an earlier process of the run, which the ledger has already.
-    """
-    outcome = known or decided(run, case)
+def aggregate_sample(run: Run, case: Case) -> Outcome:
+    """Decide one sample, and write its outcome to ledger, results and tally."""
+    outcome = decided(run, case)
     case.decided = True
-    if not known:
-        run.ledger.append(outcome)
+    run.ledger.append(outcome)
     run.results.add(outcome)
     run.tally.add(case, last_attempts(case.judgments).values(), outcome)
     for each in run.extensions:

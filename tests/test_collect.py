@@ -390,10 +390,8 @@ def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
     assert len(twin.batches) == 2 and not every_judgment(store)
     assert [len(file.data.splitlines()) for file in twin.uploaded] == [9, 7, 7]  # the last one is not on record
 
-    rows = 0
-    for more in (5, CALLS - 3):  # replies, then outcomes between them
-        dies(twin, "batch", "collect", "--store", store, requests=9, rows=more)
-        rows += more
+    for rows in (5, CALLS - 3):  # replies, then outcomes between them
+        dies(twin, "batch", "collect", "--store", store, requests=9, rows=rows)
         assert len(every_judgment(store)) + len([*read_outcomes(run)]) == rows
         assert 0 < len(every_judgment(store)) < CALLS and not (run / "end.json").exists()
         with (run / "judgments.jsonl").open("ab") as file:

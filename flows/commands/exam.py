@@ -56,11 +56,11 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
     from tasks.extensions.budget import budget_of_passport  # Prefect, which `--help` does not need
 
     questions, passport_id = calls_of(seed), new_id("passport", datetime.now(UTC))
-    async with budget_of_passport(judge, folder, remote, passport_id, questions) as budget:
-        asked = number_of(questions, "small question")
-        warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
-        with _progress(questions) as heard:
-            return await Exam(folder, judge, seed, secret_block, heard, passport_id, budget).card()
+    budget = await budget_of_passport(judge, folder, remote, passport_id)
+    asked = number_of(questions, "small question")
+    warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
+    with _progress(questions) as heard:
+        return await Exam(folder, judge, seed, secret_block, heard, passport_id, budget).card()
 
 
 @contextmanager

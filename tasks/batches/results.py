@@ -1,12 +1,11 @@
 """Results of a run's batches: their progress, their files of replies, and the reply to each call."""
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from tasks.batches.log import LOCK, PROGRESS, Log, Part, Progress, progress_of
 from tasks.batches.submission import submit
@@ -16,14 +15,10 @@ from tasks.endpoint.client import LONGEST_REPLY
 from tasks.endpoint.replies import Reply, as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import remove_folder, write_whole
-from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, parse_row, read_start, validate_row, whole_lines
-from tasks.records import Judgment, Outcome
+from tasks.ledger.run_files import read_start
 from tasks.records.parameters import Parameters, parameters_of
 from tasks.text import one_line
 
-Place = tuple[str, str, str]
-"""Candidate, sample and control, which identify a sample within a run."""
-R = TypeVar("R", Judgment, Outcome)
 LONGEST_LINE = 2 * LONGEST_REPLY
 """Bytes of a line of replies from which on the line is not read."""
 LONGEST_WORDS = 500
@@ -33,8 +28,6 @@ class Line(NamedTuple):
     """Position of a line in a file: a few hundred bytes of memory, while the line itself may have megabytes."""
 
     path: Path
-    number: int
-    """Number in its file, from 1."""
     start: int
     length: int
     """Length in bytes, including the line's end."""
@@ -165,13 +158,12 @@ def _named(files: Iterable[Path]) -> Iterator[tuple[str, Line]]:
     """Yield the lines of files of replies with the ids of their calls; lines that are too long are skipped."""
     for path in (path for path in files if path.exists()):
         with path.open("rb") as file:
-            start, number, is_new = 0, 1, True
+            start, is_new = 0, True
             for text in iter(partial(file.readline, LONGEST_LINE), b""):
                 name = _object(text).get("custom_id") if is_new else None
                 if isinstance(name, str):
-                    yield name, Line(path, number, start, len(text))
+                    yield name, Line(path, start, len(text))
                 start, is_new = start + len(text), text.endswith(b"\n")
-                number += is_new
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -184,34 +176,6 @@ def _object(line: bytes) -> dict[str, Any]:
 
 def _words(error: dict[str, Any]) -> str:
     return one_line(": ".join(str(error[name]) for name in ("code", "message") if error.get(name)), LONGEST_WORDS)
-
-
-class Written:
-    """Rows of a ledger as of the creation of this object, found by sample and read from disk on demand."""
-
-    def __init__(self, run: Path) -> None:
-        self._judgments, self._outcomes = _rows(run / JUDGMENTS), _rows(run / OUTCOMES)
-
-    def judgments(self, place: Place) -> list[Judgment]:
-        """Return all judgments of a sample, in the order of their arrival."""
-        return [_read_row(Judgment, line) for line in self._judgments[place]]
-
-    def outcome(self, place: Place) -> Outcome | None:
-        """Return the outcome of a sample; None if it has none."""
-        return next((_read_row(Outcome, line) for line in self._outcomes[place]), None)
-
-
-def _rows(path: Path) -> defaultdict[Place, list[Line]]:
-    found: defaultdict[Place, list[Line]] = defaultdict(list)
-    for number, (start, text) in enumerate(whole_lines(path), 1):
-        row = parse_row(text, path, number)
-        place = str(row.get("candidate")), str(row.get("sample_id")), str(row.get("control", ""))
-        found[place].append(Line(path, number, start, len(text)))
-    return found
-
-
-def _read_row(kind: type[R], line: Line) -> R:
-    return validate_row(kind, parse_row(line.read(), line.path), line.path, line.number)
 
 
 async def cancel(log: Log, batches: Batches) -> None:

@@ -19,7 +19,7 @@ from tasks.ledger.remote import Remote
 from tasks.records import BudgetStop, Judgment, RunStart, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
-from tasks.spending.bill import billed, expected_price
+from tasks.spending.bill import billed
 from tasks.spending.budget import (
     VARIABLE,
     Budget,
@@ -31,7 +31,7 @@ from tasks.spending.budget import (
     month_of_store,
     units,
 )
-from tasks.spending.prices import BATCH, FREE, Tariff, money, tariff
+from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 from tasks.spending.quote import Expected, past_replies, seen
 
 ASKED_AGAIN = 1.25
@@ -109,32 +109,20 @@ def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | N
     return ASKED_AGAIN * samples * asked.votes * len(asked.order_list()) * sum(filter(None, known))
 
 
-@asynccontextmanager
-async def budget_of_passport(
-    judge: Judge, store: Path, remote: Remote | None, passport_id: str, questions: int
-) -> AsyncGenerator[Budget | None]:
-    """Yield the rest of the month's budget, for a passport; None if there is no such budget or the judge costs nothing.
+async def budget_of_passport(judge: Judge, store: Path, remote: Remote | None, passport_id: str) -> Budget | None:
+    """Return the rest of the month's budget, for a passport; None without such a budget, or for a free judge.
 
     Raises:
-        InputError: the expected cost of the passport does not fit into the rest, the judge has no known price, the
-            month's budget is no valid amount, or the store cannot be used.
+        InputError: the judge has no known price, the month's budget is no valid amount, or the store cannot be used.
         OSError: the spending of the month cannot be read.
     """
     amount = month_budget()
     tariff = await asyncio.to_thread(tariff_of, judge, 0.0)
     if amount is None or tariff is None:
-        yield None
-        return
+        return None
     month = month_of_store(store, remote, amount, passport_id)
     limit = await in_daemon_thread(lambda: MonthLimit(month, None, None))
-    expected = expected_price(store, judge, tariff, questions)
-    if expected.amount > limit.amount:
-        raise InputError(
-            f"a passport of {judge.model} is {questions} questions for about {money(expected.amount)}, {expected.by}, "
-            f"and does not fit: of the {money(amount)} that {VARIABLE} allows in {month.month}, "
-            f"{money(limit.amount)} are left. Raise that budget, or wait for the next month"
-        )
-    yield Budget(None, CallCosts(tariff, judge.max_output_tokens), Share(limit))
+    return Budget(None, CallCosts(tariff, judge.max_output_tokens), Share(limit))
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:

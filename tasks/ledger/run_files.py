@@ -250,22 +250,12 @@ class Ledger:
         for file in self._files.values():
             file.close()
 
-    def go_on(self) -> None:
-        """Open the folder of a run that another process began, after its last whole rows.
-
-        Raises:
-            InputError: one of its files is not a regular file.
-        """
+    def begin_anew(self) -> None:
+        """Open the folder of a run that another process began, and drop its rows, which are all made again."""
         for name in self._rows:
-            path = self.folder / name
-            length = 0
-            for self._rows[name], (start, line) in enumerate(whole_lines(path), 1):
-                length = start + len(line)
-                row = parse_row(line, path, self._rows[name]) if name == JUDGMENTS else {}
-                if row and not row["reused_from"]:
-                    self._count(row["judged_at"], row["price"], row["estimated"])
-            self._files[name] = file = FileIO(path, "ab")
-            file.truncate(length)  # drops a last row that a kill cut off
+            (self.folder / name).unlink(missing_ok=True)
+            self._files[name] = FileIO(self.folder / name, "xb")
+            keep_private(self.folder / name)
         in_use(self._files[JUDGMENTS])
 
     def begin(self) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -32,21 +33,6 @@ class Charge(NamedTuple):
     saved_by_cache: float | None = None
 
 
-class _Mean:
-    """Mean reply about one dimension."""
-
-    def __init__(self) -> None:
-        self._replies, self._sums = 0, Amounts()
-
-    def add(self, reply: Reply) -> None:
-        self._replies += 1
-        self._sums = Amounts(*(total + getattr(reply, kind) for kind, total in self._sums._asdict().items()))
-
-    @property
-    def amounts(self) -> Amounts:
-        return Amounts(*(total / self._replies for total in self._sums))
-
-
 def billed(call: Judgment | Charge) -> float | None:
     """Return the cost of a call, including the estimate for attempts without a reply; None if unknown."""
     return None if call.price is None or call.estimated is None else call.price + call.estimated
@@ -59,7 +45,8 @@ class Bill:
         self._prices = Prices(judge)
         self._tier = STANDARD if judge.service_tier == BATCH else judge.service_tier
         """Tier of a call without a reply; replies of a batch bring their own."""
-        self._means: dict[str, _Mean] = {}
+        self._paid: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+        """Dimension -> number of its priced replies, and the sum of their prices."""
         self.spent: float | None = 0.0
         """Sum of the prices of all calls so far, without estimates; None if one of them is unknown."""
         self.most = math.inf
@@ -76,9 +63,10 @@ class Bill:
         now, tier = datetime.now(UTC), reply.tier or (STANDARD if came else self._tier)
         tariff = await self._prices.tariff(reply.model, tier, now)
         standard = tariff if tier == STANDARD else await self._prices.tariff(reply.model, STANDARD, now)
-        if reply.tokens_in:
-            self._means.setdefault(dimension, _Mean()).add(reply)
         charge = _charge(tariff, standard, reply)
+        if reply.tokens_in and charge.price is not None:
+            paid = self._paid[dimension]
+            paid[0], paid[1] = paid[0] + 1, paid[1] + charge.price
         if reply.timed_out:
             charge = charge._replace(estimated=self._estimated(tariff, request, reply, dimension))
         self._spend(charge, reply)
@@ -111,8 +99,8 @@ class Bill:
         """Estimate timed-out attempts by the mean reply about this dimension, or else by the size of the question."""
         if tariff is None:
             return None
-        mean = self._means.get(dimension)
-        return reply.timed_out * tariff.price(mean.amounts if mean else _by_size(request))
+        replies, price = self._paid[dimension]
+        return reply.timed_out * (price / replies if replies else tariff.price(_by_size(request)))
 
 
 def _charge(tariff: Tariff | None, standard: Tariff | None, reply: Reply) -> Charge:
@@ -204,41 +192,3 @@ async def first_questions_noted(vlm: Vlm, store: Path, flow: str = "") -> AsyncG
         yield
     finally:
         await note_first_questions(vlm, store, flow)
-
-
-LETTERS, PICTURES = 800, 1.3
-"""Mean number of a question's characters, with the form of the reply, and of its pictures."""
-
-
-class Expected(NamedTuple):
-    """Expected cost."""
-
-    amount: float
-    by: str
-    """Basis of the estimate, in words."""
-
-
-def expected_price(store: Path, judge: Judge, tariff: Tariff, questions: int) -> Expected:
-    """Estimate the cost of so many questions of a passport, by the newest calls for one of this judge, if any."""
-    earlier = _earlier(store, judge)
-    if earlier:
-        known = sum(row.price or 0.0 for row in earlier) / len(earlier)
-        return Expected(questions * known, "by an earlier passport")
-    sent = LETTERS / CHARACTERS_A_TOKEN + PICTURES * PICTURE_TOKENS
-    each = tariff.price(Amounts(sent, tokens_out=REPLY_TOKENS))
-    return Expected(questions * each, f"at {REPLY_TOKENS} tokens a reply")
-
-
-def _earlier(store: Path, judge: Judge) -> list[OtherCall]:
-    """Return the calls for the newest passport of this judge that have a price."""
-    rows = (row for place in reversed(OTHER_CALLS.folders(store)) for row in _readable(place))
-    named = (judge.model, judge.base_url)
-    like = [row for row in rows if row.asked_by and row.price and (row.judge_asked, row.endpoint) == named]
-    return [row for row in like if row.asked_by == like[0].asked_by]
-
-
-def _readable(place: Path) -> list[OtherCall]:
-    try:
-        return [*OTHER_CALLS.read(place)]
-    except (InputError, OSError):
-        return []
