@@ -31,12 +31,10 @@ from tasks.errors import InputError, first_of
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.presentation.wording import judge_words
-from tasks.records import RunStart, new_id
+from tasks.records import INCOMPLETE, RunStart, new_id
 from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
 from tasks.report import report
 
-INCOMPLETE = "Incomplete"
-"""State name of a run of which not everything could be judged: its command exits with 3."""
 WAITING = "Waiting"
 """State name of a run whose replies have not come yet."""
 ANSWER_SECONDS = 10.0

@@ -11,7 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from flows.chunks import Chunks
-from flows.flow_run import INCOMPLETE, is_scheduled, log_start, name_run, own_run, results_key
+from flows.flow_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.prefetch import judge_client
 from flows.progress import Progress
 from tasks.datasets.dataset import Dataset
@@ -22,7 +22,7 @@ from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
 from tasks.judging.run import Run
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import BudgetStop, MadeFor, RunStart, Sample
+from tasks.records import INCOMPLETE, BudgetStop, MadeFor, RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.store import store_or_warn
 

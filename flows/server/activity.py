@@ -11,8 +11,8 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.sorting import FlowRunSort
 
-from flows.flow_run import INCOMPLETE
 from tasks.endpoint.catalog import Dated, ending, today
+from tasks.records import INCOMPLETE
 from tasks.text import one_line
 
 NEXT, RUNNING, FAILED = 6, 20, 5

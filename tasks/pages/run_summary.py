@@ -25,7 +25,7 @@ from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import Scored, change_words, score_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
-from tasks.records import OVERALL, BudgetStop, RunEnd, RunStart
+from tasks.records import OVERALL, BudgetStop, RunEnd, RunStart, is_all_ok
 from tasks.spending.prices import in_currency, money
 from tasks.statistics.rates import Measure, RateRow, repeated
 from tasks.statistics.scores import ScoreRow
@@ -81,10 +81,8 @@ class Summary(NamedTuple):
 
     @property
     def all_ok(self) -> bool:
-        """True if all samples were judged, every judgment is ok, every picture can be read, and every image exists."""
-        statuses = self.outcomes.statuses
-        not_ok = self.judgments.not_ok or statuses["bad_picture"] or statuses["incomplete"]
-        return not (self.stopped or not_ok)
+        """True if everything was judged; see `is_all_ok`."""
+        return is_all_ok(self.judgments.statuses(), self.outcomes.statuses, self.stopped)
 
 
 def summarize(store: Path, run_id: str) -> Summary:

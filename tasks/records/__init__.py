@@ -18,11 +18,13 @@ from tasks.records.outcome import (
     Outcome,
 )
 from tasks.records.run import (
+    INCOMPLETE,
     BudgetStop,
     LimitsFound,
     Offset,
     RunEnd,
     RunStart,
+    is_all_ok,
     new_id,
 )
 from tasks.records.sample import (

@@ -1,6 +1,7 @@
 """Runs: their beginning and their end as recorded, and the offset between two judges."""
 
 import secrets
+from collections.abc import Iterable
 from datetime import datetime
 
 from pydantic import Field
@@ -125,6 +126,21 @@ class BudgetStop(Record):
         return f"Stopped at {which}: {self.spent:.2f} spent in this run, {judged}; {then}"
 
 
+INCOMPLETE = "Incomplete"
+"""State name in Prefect of a run of which not everything could be judged: its command exits with 3."""
+
+
+def is_all_ok(judgments: Iterable[str], outcomes: Iterable[str], stopped: BudgetStop | None) -> bool:
+    """Return whether all samples were judged, every judgment is ok, every picture can be read, and every image exists.
+
+    Args:
+        judgments: statuses of the judgments that count.
+        outcomes: statuses of the outcomes.
+        stopped: place at which the run stopped at its budget; None: it did not stop.
+    """
+    return not (stopped or {*judgments} - {"ok"} or {*outcomes} & {"bad_picture", "incomplete"})
+
+
 class RunEnd(HistoryRecord):
     """Totals of a finished run: `end.json`, written once; a run without it is unfinished."""
 
@@ -166,9 +182,8 @@ class RunEnd(HistoryRecord):
 
     @property
     def all_ok(self) -> bool:
-        """Return whether all samples were judged, every judgment is ok, and every picture can be read."""
-        unjudged = {"bad_picture", "incomplete"} & self.outcomes.keys()
-        return not (self.stopped or unjudged or self.judgments.keys() - {"ok"})
+        """Return whether everything was judged; see `is_all_ok`."""
+        return is_all_ok(self.judgments, self.outcomes, self.stopped)
 
 
 class Offset(HistoryRecord):
