@@ -73,8 +73,10 @@ class Bounds(NamedTuple):
     worst_high: float | None
 
 
-def worst_case(found: Interval, means: tuple[float, float], coverage: float, high: float = 100.0) -> Bounds:
-    """Return bounds of a mean with missing values, on the scale from 0 to `high`, widened by half its interval's width.
+def worst_case(
+    found: "Interval | Difference", means: tuple[float, float], coverage: float, high: float = 100.0, low: float = 0.0
+) -> Bounds:
+    """Return bounds of a mean with missing values, from `low` to `high`, widened by half its interval's width.
 
     These are Manski's bounds (1990), for values that may be missing because of their size. None from 97% coverage on,
     and without an interval.
@@ -87,7 +89,7 @@ def worst_case(found: Interval, means: tuple[float, float], coverage: float, hig
     if coverage >= ENOUGH or found.ci_low is None or found.ci_high is None:
         return Bounds(None, None)
     half = (found.ci_high - found.ci_low) / 2
-    return Bounds(max(0.0, means[0] - half), min(high, means[1] + half))
+    return Bounds(max(low, means[0] - half), min(high, means[1] + half))
 
 
 def full_run_interval(
@@ -351,13 +353,14 @@ def with_missing(
         missing: values of the samples that lack one before, after, or both: None is the missing one.
     """
     of = found.n + len(missing)
-    if found.change is None or found.ci_low is None or found.ci_high is None or found.n >= ENOUGH * of:
+    if found.change is None:
         return found.model_copy(update={"of": of})
-    half, total = (found.ci_high - found.ci_low) / 2, found.change * found.n
     lows = ((0.0 if after is None else after) - (highest if before is None else before) for before, after in missing)
     highs = ((highest if after is None else after) - (before or 0.0) for before, after in missing)
-    ends = (total + sum(lows)) / of - half, (total + sum(highs)) / of + half
-    return found.model_copy(update={"of": of, "worst_low": max(-highest, ends[0]), "worst_high": min(highest, ends[1])})
+    total = found.change * found.n
+    means = (total + sum(lows)) / of, (total + sum(highs)) / of
+    bounds = worst_case(found, means, found.n / of, highest, -highest)
+    return found.model_copy(update={"of": of, **bounds._asdict()})
 
 
 def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | None, float | None, Method]:
