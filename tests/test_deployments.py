@@ -117,6 +117,8 @@ def test_relative_paths_of_the_list_lead_from_its_folder(tmp_path: Path) -> None
     assert deployed.sent == {**folders, "follow_links": [f"{tmp_path}/../shared"], "prompt_set": "default"}
     _, same, *_ = read_list(placed(tmp_path, dataset="samples", store="jury-store", results="~/results.json"))
     assert same.sent == same.own
+    _, named, *_ = read_list(placed(tmp_path, dataset="samples", images="default", results="samples"))
+    assert named.sent == {"dataset": "samples", "images": f"{tmp_path}/default", "results": f"{tmp_path}/samples"}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,7 @@ def test_relative_paths_of_the_list_lead_from_its_folder(tmp_path: Path) -> None
         ({"dataset": "here", "results": "here"}, "results {folder}/here is a folder: results takes a file, `images` a"),
         ({"dataset": "here", "images": "file.json"}, "images {folder}/file.json is a file: `images` takes a folder"),
         ({"dataset": "https://example.org/data"}, "is a URL, and no URL is fetched"),
+        ({"dataset": "{day}/figures"}, "/{{day}}/figures' holds other braces; allowed are {{date}}"),
     ],
 )
 def test_a_list_whose_every_run_would_fail_is_refused_by_deployment(

@@ -115,7 +115,7 @@ def test_a_path_that_cannot_be_one_is_the_users_mistake(path: str, words: str) -
 
 
 def test_a_fault_of_the_program_is_not_shown_as_a_path_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.datasets.paths._match", slip)
+    monkeypatch.setattr("tasks.datasets.paths.newest", slip)
     with pytest.raises(ValueError, match=r"^a slip$"):
         resolved(pairwise(dataset="a"), NOW)
 

@@ -30,18 +30,14 @@ from pydantic import BaseModel, PrivateAttr, TypeAdapter, ValidationError, field
 
 from flows.flow_run import misspelt, nested, read_json
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
-from tasks.datasets.paths import FENCED, READ, check_no_url, newest
-from tasks.demo.defects import DRAWN
+from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_places
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems
-from tasks.records.parameters import DEFAULT_STORE, FLOWS, Collect, Parameters, parameters_of
-from tasks.rubrics.rubric import prompt_sets
+from tasks.records.parameters import FLOWS, Collect, Parameters, parameters_of
 from tasks.text import one_line
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 COLLECT = "collect"
-OWN_PLACES = (DRAWN, DEFAULT_STORE)
-"""Values that name no place of the list: drawn samples, and the default store of the worker."""
 ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*FLOWS, COLLECT)}
 """Module and function of every flow -> its name."""
 
@@ -128,7 +124,7 @@ class Deployed(BaseModel, extra="forbid"):
     @property
     def sent(self) -> dict[str, Any]:
         """The same fields as they are registered: with absolute paths, because runs happen in other folders."""
-        return {name: _from(self._folder, value) if name in FENCED else value for name, value in self.own.items()}
+        return {name: _from(self._folder, name, value) if name in FENCED else value for name, value in self.own.items()}
 
     def below(self, folder: Path) -> Self:
         """Return it with the folder that relative paths lead from."""
@@ -175,13 +171,13 @@ def read_list(path: Path = LIST) -> list[Deployed]:
     return list(found.values())
 
 
-def _from(folder: Path, value: Any) -> Any:
+def _from(folder: Path, field: str, value: Any) -> Any:
     """Return a path of the list, or several, as absolute ones; names that are no paths stay."""
     if isinstance(value, list):
-        return [_from(folder, each) for each in cast(list[Any], value)]
-    if not isinstance(value, str) or not value or value in OWN_PLACES or "://" in value or value.startswith("~"):
+        return [_from(folder, field, each) for each in cast(list[Any], value)]
+    if not isinstance(value, str) or not value or "://" in value or value.startswith("~") or value in own_places(field):
         return value
-    return value if value in prompt_sets() else str(folder / value)
+    return str(folder / value)
 
 
 def check_places(listed: Iterable[Deployed]) -> list[str]:
@@ -190,39 +186,43 @@ def check_places(listed: Iterable[Deployed]) -> list[str]:
     Raises:
         InputError: with all places that every run would fail for, by deployment.
     """
-    problems, warnings = Problems(), list[str]()
+    problems, warnings, now = Problems(), list[str](), datetime.now().astimezone()
     for deployed in listed:
-        for name in (name for name in READ if deployed.sent.get(name)):
-            path = str(deployed.sent[name])
+        places = {name: str(path) for name in READ if (path := deployed.sent.get(name))}
+        for name, path in places.items():
             try:
                 check_no_url(name, path)
+                filled = dated(path, now)
             except InputError as error:
                 problems.add(deployed.title, str(error))
                 continue
-            if path in OWN_PLACES or Path(path).expanduser().exists():
-                if wrong := _wrong_kind(name, Path(path).expanduser()):
-                    problems.add(deployed.title, f"{name} {path} is {wrong}")
-            elif "{" in path or has_magic(path):
-                if not _matches(path):
-                    warnings.append(f"{deployed.title}: nothing is at {name} {path} yet")
-            else:
-                problems.add(deployed.title, f"{name} {path} does not exist")
+            place = Path(path).expanduser()
+            if path in own_places(name) or _matches(filled, path):
+                continue
+            if (filled != path or has_magic(path)) and not place.exists():
+                warnings.append(f"{deployed.title}: nothing is at {name} {path} yet")
+            elif wrong := _wrong(name, place):
+                problems.add(deployed.title, f"{name} {path} {wrong}")
     problems.stop("the list of deployments")
     return warnings
 
 
-def _wrong_kind(name: str, path: Path) -> str:
-    """Return what a place is and must not be; empty if it may be so."""
+def _wrong(name: str, path: Path) -> str:
+    """Return what is wrong with a file or folder to read; empty if it may be read."""
+    if not path.exists():
+        return "does not exist"
     if name in ("results", "metadata") and path.is_dir():
-        return f"a folder: {name} takes a file" + (", `images` a folder of figures" if name == "results" else "")
-    return "a file: `images` takes a folder, `results` a file" if name == "images" and path.is_file() else ""
+        return f"is a folder: {name} takes a file" + (", `images` a folder of figures" if name == "results" else "")
+    return "is a file: `images` takes a folder, `results` a file" if name == "images" and path.is_file() else ""
 
 
-def _matches(path: str) -> bool:
+def _matches(filled: str, path: str) -> bool:
+    """Return whether a path with dates or patterns stands for a file or folder now."""
     try:
-        return Path(newest(path, datetime.now().astimezone())).exists()
+        found = newest(filled)
     except InputError:
         return False
+    return found != path and Path(found).expanduser().exists()
 
 
 def _entries(path: Path) -> list[Any]:

@@ -424,13 +424,13 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
         if field in READ:
             check_no_url(field, path)
         try:
-            dated = _dated(path, now) if field in (*READ, *WRITTEN) else path
-            check_place(field, dated)  # before any lookup
+            filled = dated(path, now) if field in (*READ, *WRITTEN) else path
+            check_place(field, filled)  # before any lookup
             if field in READ:
-                found[field] = _match(dated)
+                found[field] = newest(filled)
                 check_place(field, found[field])
             elif field in WRITTEN:
-                found[field] = _without_pattern(dated)
+                found[field] = _without_pattern(filled)
         except InputError as error:
             problems.add(field, str(error))
     problems.stop("the choice of files")
@@ -466,7 +466,12 @@ def check_no_url(field: str, path: str) -> None:
         )
 
 
-def _dated(path: str, now: datetime) -> str:
+def dated(path: str, now: datetime) -> str:
+    """Return a path with its dates filled in; see `resolved`.
+
+    Raises:
+        InputError: it has anything else in braces, or a NUL character.
+    """
     if "\0" in path:
         raise InputError(f"{path!r} contains a NUL character, which no path may")
     try:
@@ -478,16 +483,12 @@ def _dated(path: str, now: datetime) -> str:
     return "".join(text + (now.strftime(form or DATE) if name else "") for text, name, form, _ in pieces)
 
 
-def newest(path: str, now: datetime) -> str:
-    """Return the newest file or folder that a path with dates and patterns stands for; see `resolved`.
+def newest(pattern: str) -> str:
+    """Return the newest file or folder that a path with patterns stands for; see `resolved`.
 
     Raises:
-        InputError: it has anything else in braces, or nothing matches.
+        InputError: nothing matches.
     """
-    return _match(_dated(path, now))
-
-
-def _match(pattern: str) -> str:
     path = _below_home(pattern) if pattern else ""
     if not has_magic(path) or Path(path).exists():
         return pattern
@@ -517,7 +518,7 @@ def check_place(field: str, place: str) -> None:
     Raises:
         InputError: the place is outside of `JURY_ROOTS`.
     """
-    if place and place not in _own(field) and not is_allowed(place):
+    if place and place not in own_places(field) and not is_allowed(place):
         allowed = ",".join(roots())
         raise InputError(f"{one_line(place)!r} leads outside of {allowed}, the places that {ROOTS} allows here")
 
@@ -528,7 +529,7 @@ def is_allowed(place: str) -> bool:
     return not allowed or any(_is_inside(place, root) for root in allowed)
 
 
-def _own(field: str) -> list[str]:
+def own_places(field: str) -> list[str]:
     """Return the values that name places of the worker or of the program itself."""
     return {"dataset": [DRAWN], "prompt_set": prompt_sets(), "store": [DEFAULT_STORE, default_store()]}.get(field, [])
 
