@@ -305,6 +305,7 @@ class Watched(NamedTuple):
 
 
 _COLUMNS = [name for name in Alarm._fields if name not in ("moved", "attribution", "judge_versions")]
+# Not by the view judge_versions, which reads the judgments of all runs.
 _VERSIONS = """
     SELECT DISTINCT concat_ws(' ', j.judge_answered, nullif(j.system_fingerprint, '')) AS version, n.started_at >= $5
     FROM nights n JOIN shard_runs s ON s.evaluation_id = n.run_id JOIN judgments j ON j.run_id = s.run_id

@@ -566,7 +566,7 @@ COMMENT ON TABLE bridges IS
     'Whether a history may be continued with another judge, and with what offset: one row a bridge, candidate and '
     'dimension, as `jury judge bridge` made it.';
 
--- Computed from outcomes and labels (correcting.py), since an estimate by cross-fitting is no SQL.
+-- Computed from outcomes and labels (derived_tables.py), since an estimate by cross-fitting is no SQL.
 CREATE TABLE corrections (
     run_id VARCHAR NOT NULL,
     candidate VARCHAR NOT NULL,

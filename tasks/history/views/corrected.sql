@@ -1,6 +1,7 @@
 CREATE VIEW corrected AS
 SELECT c.run_id, e.flow, e.started_at, c.candidate, c.dimension, s.score, s.ci_low, s.ci_high, c.corrected,
-       c.corrected_low, c.corrected_high, c.bounds_low, c.bounds_high, c.corrected - s.score AS shift, c.labels, c.people, c.cannot_tell, c.agreed,
+       c.corrected_low, c.corrected_high, c.bounds_low, c.bounds_high, c.corrected - s.score AS shift,
+       c.labels, c.people, c.cannot_tell, c.agreed,
        c.agreed_low, c.agreed_high, c.kappa, c.kappa_low, c.kappa_high, c.shared, c.people_agreed,
        c.people_agreed_low, c.people_agreed_high, c.people_kappa, c.people_kappa_low, c.people_kappa_high, c.weight,
        c.names, c.why

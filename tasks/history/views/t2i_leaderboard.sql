@@ -29,7 +29,7 @@ WITH tagged AS (
     SELECT candidate, dataset, tag, score, ci_low, ci_high, worst_low, worst_high, image_mean, aspect_mean,
            score - aspect_mean AS gap, good, good_images, scored / nullif(prompts, 0) AS images_a_prompt,
            min(images_a_prompt) OVER alike IS DISTINCT FROM max(images_a_prompt) OVER alike AS images_differ,
-           vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high, 
+           vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high,
            vs_best_p, vs_best_among, best,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, judge, prompt_set,
            started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key,
@@ -63,7 +63,8 @@ WITH tagged AS (
 ), beside AS (
     SELECT candidate AS whose, runs AS of_runs, dataset_key AS of_dataset, alike, best, change AS vs_best,
            ci_low AS vs_best_low, ci_high AS vs_best_high, n AS vs_best_n,
-           "of" AS vs_best_of, worst_low AS vs_best_worst_low, worst_high AS vs_best_worst_high, p AS vs_best_p, among AS vs_best_among
+           "of" AS vs_best_of, worst_low AS vs_best_worst_low, worst_high AS vs_best_worst_high,
+           p AS vs_best_p, among AS vs_best_among
     FROM versus_best WHERE flow = ''
 )
 SELECT * EXCLUDE (place, place_in_flow) FROM (
@@ -79,8 +80,8 @@ SELECT whole.* EXCLUDE (wanted) REPLACE (
     CASE WHEN len(missing) = 0 THEN good END AS good,
     CASE WHEN len(missing) = 0 THEN good_images END AS good_images,
     CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied),
-    vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high, 
-           vs_best_p, vs_best_among, best, wanted AS tags
+    vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high,
+    vs_best_p, vs_best_among, best, wanted AS tags
 FROM whole LEFT JOIN beside ON whose = candidate AND of_runs = runs AND of_dataset = dataset_key
         AND alike = judge_key || ' ' || prompt_set)
 ORDER BY dataset, judge, prompt_set, dataset_key, judge_key, place, place_in_flow, score DESC, candidate;
