@@ -10,17 +10,14 @@ from pathlib import Path
 
 from flows.progress import Progress
 from tasks.aggregate import aggregate_sample
-from tasks.endpoint.requests import probe_request
 from tasks.errors import InputError, JudgeStopped, first_of
 from tasks.judge import take_over
 from tasks.judging.case import Case, Chunk
 from tasks.judging.extension import Limit
 from tasks.judging.run import Run
 from tasks.presentation.charts import warm_up
-from tasks.protocols import display_of
 from tasks.protocols.protocol import last_attempts
 from tasks.records import Sample
-from tasks.spending.bill import note_first_questions
 from tasks.spending.budget import chunks
 
 MOST_TAKEN_OVER = 16
@@ -57,7 +54,6 @@ class Chunks:
         self._begun = self._aggregated = 0
         self._portion = FIRST_PORTION
         """Number of samples in a portion, if their pictures are as large as the last ones read."""
-        self._probe = probe_request(len(display_of(run.start.flow).sides), run.parameters.shares_beginnings)
 
     async def each(self, work: Work) -> None:
         """Do the work on every chunk, with just enough chunks in memory to keep the judge busy.
@@ -94,9 +90,9 @@ class Chunks:
         known = [] if run.limit else [each for each in self._samples if run.replies.have(each)]
         others = self._samples if not known else [each for each in self._samples if not run.replies.have(each)]
         async with asyncio.TaskGroup() as group:
-            if self._samples and not len(run.replies):
+            if self._samples and not len(run.replies) and not run.limit:
                 # No reply can be reused, so the judge is needed: ask it a first question while the first chunk is read.
-                group.create_task(run.vlm.probe(self._probe))
+                group.create_task(run.ask_first_question())
             group.create_task(self._stream(others, work))
             group.create_task(self._stream(known, work))
         await self._aggregate_taken_over(work)
@@ -171,7 +167,7 @@ class Chunks:
         chunk = Chunk(name, asked, tuple(cases))
         self._at_work.append(chunk)
         if asked:
-            await run.vlm.probe(self._probe)
+            await run.ask_first_question()
         await work(run, chunk)
         self._at_work.remove(chunk)
         for case in cases:
@@ -179,7 +175,7 @@ class Chunks:
             run.bill.decide(case.judgments)
             if not case.sample.control:
                 self._progress.advance(last_attempts(case.judgments).values())
-        await note_first_questions(run.vlm, Path(run.parameters.store), run.start.flow)
+        await run.note_first_questions()
         for each in run.extensions:
             each.after_chunk()
 

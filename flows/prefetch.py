@@ -17,6 +17,7 @@ from tasks.protocols import display_of
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
 from tasks.spending.bill import first_questions_noted
+from tasks.spending.budget import month_budget
 
 _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)
 
@@ -64,7 +65,8 @@ async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
         JudgeStopped: no call to it can succeed. The client stores this error, and raises it again at later questions.
     """
     earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
-    if asked.quote or (asked.reuse_hours and earlier):
+    limited = getattr(asked, "budget", 0.0) or month_budget()  # a run with a budget asks it when a call fits into that
+    if asked.quote or limited or (asked.reuse_hours and earlier):
         return
     await vlm.probe(probe_request(len(display_of(flow).sides), asked.shares_beginnings))
 

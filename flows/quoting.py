@@ -53,7 +53,7 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())
-    found = found.model_copy(update={"pilot_samples": judged, "pilot_price": _price_of(asked)})
+    found = found.model_copy(update={"pilot_samples": judged, "pilot_price": run.bill.spent})
     session.warnings += await _stopped(run, pilot, judged)
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
@@ -113,11 +113,6 @@ def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
     tiers = [judge.service_tier] if one_price else TIERS
     found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
     return {tier: each for tier, each in found.items() if each}
-
-
-def _price_of(rows: Sequence[Judgment]) -> float | None:
-    prices = [row.price for row in rows if row.status not in ("rejected", "unavailable")]
-    return None if None in prices else sum(price or 0.0 for price in prices)
 
 
 async def _publish(found: Quote, key: str) -> None:

@@ -155,7 +155,8 @@ class Session:
         return run
 
     async def conclude(self, run: Run) -> None:
-        """Collect the warnings of a run whose samples are decided."""
+        """Collect the warnings of a run whose samples are decided, and the last questions about none of them."""
+        await run.note_first_questions()
         if not self.waits:
             found = [sentence for each in self.extensions for sentence in await each.finish()]
             self.warnings = [*self.said, *run.warnings(), *found]

@@ -101,3 +101,12 @@ def duration(seconds: float) -> str:
         return f"{seconds:.3g} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     return " ".join(filter(None, (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "")))
+
+
+def money(amount: float | None) -> str:
+    """Return an amount with four decimals below 100, else two; `unknown` for None. No amount above 0 is shown as 0."""
+    if amount is None:
+        return "unknown"
+    if 0 < amount < 0.00005:
+        return "below 0.0001"
+    return f"{amount:,.2f}" if abs(amount) >= 100 else f"{amount:,.4f}"

@@ -10,7 +10,7 @@ from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Request
 from tasks.records.judge import Judge
 from tasks.spending.bill import Bill, Charge
-from tasks.spending.prices import money
+from tasks.text import money
 
 QUESTION = Request("Compare.", ("A question.",), "diagram_faithfulness", {})
 TOKENS: dict[str, Any] = {"tokens_in": 10_000, "tokens_cached": 9_000, "tokens_out": 500, "model": "gpt-5"}

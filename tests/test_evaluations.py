@@ -175,8 +175,8 @@ def test_what_a_run_asked_that_stopped_at_its_budget_is_of_the_run_that_went_on_
     assert anew(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == (20, 0, False)
     assert anew(tmp_path, stopped) == (12, 12, False) and anew(tmp_path, later) == (15, 15, False)
     assert STOPPED.sentence == (
-        "Stopped at its budget of 10.00: 9.90 spent in this run, 12 of 20 samples judged, a random part of them; "
-        "the next may cost 0.20. The same command with more goes on."
+        "Stopped at its budget of 10.0000: 9.9000 spent, 12 of 20 samples judged, a random part of them; "
+        "the next may cost 0.2000, more than is left. The same command with more goes on."
     )
 
 

@@ -198,6 +198,8 @@ class RunLimit(Limit):
 
     def __init__(self, run: Run, budget: Budget) -> None:
         self._run, self.budget = run, budget
+        self._is_ready = False
+        """True once the judge was asked the first question."""
 
     @property
     def over(self) -> bool:
@@ -227,9 +229,16 @@ class RunLimit(Limit):
                 for case in unit:
                     run.in_hand.free(case)
             else:
+                if not self._is_ready and prices():
+                    self._is_ready = True
+                    await run.ask_first_question()  # only now: a budget too small for any call pays for none
                 together += unit
         if together:
             yield together
+
+    def after_first_questions(self, price: float | None) -> None:
+        """See `Limit.after_first_questions`."""
+        self.budget.pay(price)
 
     async def before_call(self, case: Case, call: Call) -> bool:
         """See `Limit.before_call`: the budget may have no room for a retry."""

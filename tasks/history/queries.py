@@ -18,8 +18,7 @@ from tasks.ledger.evaluations import shared_words, unmeasured_words
 from tasks.ledger.removals import removed_costs
 from tasks.records import BudgetStop
 from tasks.spending.budget import VARIABLE, Month, month_budget, month_of
-from tasks.spending.prices import money
-from tasks.text import bounded, number_of
+from tasks.text import bounded, money, number_of
 
 if TYPE_CHECKING:
     from polars import DataFrame

@@ -142,6 +142,9 @@ class Limit:
     def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         """Note the reply to a call."""
 
+    def after_first_questions(self, price: float | None) -> None:
+        """Note the price of questions about no sample; None: unknown."""
+
     def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
         """Return the place at which the run stopped; None if it did not.
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from tasks.datasets.paths import NO_PICTURE
 from tasks.demo.defects import CLEAN, CLEAN_SCENE, FORFEIT
 from tasks.ledger.run_files import OUTCOMES, read_end, read_judgments, read_outcomes
+from tasks.ledger.side_records import OtherCall
 from tasks.presentation.wording import Scored
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.controls import Heard, Original
@@ -325,7 +326,9 @@ class JudgmentTally:
     tokens_written: int = 0
     tokens_reasoning: int = 0
     price: float | None = 0.0
-    """Sum of the prices; None: one is unknown."""
+    """Sum of the prices, those of the run's first questions included; None: one is unknown."""
+    first_questions: float | None = 0.0
+    """Part of `price` that is of first questions."""
     estimated: float | None = 0.0
     """Possible additional cost of calls that timed out; None: unknown."""
     saved: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAVED_BY, 0.0))
@@ -360,6 +363,15 @@ class JudgmentTally:
         else:
             words = one_line(row.error or row.finish_reason)
             self.not_ok[call] = Failure(row.sample_id, row.candidate, row.dimension, row.status, words)
+
+    def add_first_question(self, row: OtherCall) -> None:
+        """Add a question that asked whether the judge is there."""
+        self.calls += 1
+        self.tokens_in += row.tokens_in
+        self.tokens_out += row.tokens_out
+        self.price = _sum(self.price, row.price)
+        self.first_questions = _sum(self.first_questions, row.price)
+        self.estimated = _sum(self.estimated, row.estimated)
 
     def statuses(self) -> Counter[str]:
         """Return status -> number of judgments that count."""

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.requests import Request
+from tasks.endpoint.requests import Request, probe_request
 from tasks.judging.case import PUBLISHED, Call, Case, load_case
 from tasks.judging.counts import RunCounts
 from tasks.judging.extension import Extension, Limit
@@ -16,10 +17,11 @@ from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
 from tasks.pictures.preparation import Policy
 from tasks.pictures.thumbnails import Thumbnails
+from tasks.protocols import display_of
 from tasks.records import RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
-from tasks.spending.bill import Bill
+from tasks.spending.bill import Bill, note_first_questions
 
 MOST_PICTURE_BYTES = 112_000_000
 """Bytes of pictures in memory, as they are sent, above which no further samples are read. 64 photographs have more, and
@@ -98,6 +100,28 @@ class Run:
     def bill(self) -> Bill:
         """Return the bill of the run's calls."""
         return Bill(self.parameters.judge)
+
+    @property
+    def first_question(self) -> Request:
+        """Return the cheap question that shows whether the judge is there and takes such questions."""
+        return probe_request(len(display_of(self.start.flow).sides), self.parameters.shares_beginnings)
+
+    async def ask_first_question(self) -> None:
+        """Ask the judge the first question, once in a run, and count its price.
+
+        Raises:
+            JudgeStopped: no call to the judge can succeed.
+        """
+        await self.vlm.probe(self.first_question)
+        await self.note_first_questions()
+
+    async def note_first_questions(self) -> None:
+        """Store and count the first questions since the last call of this; a judge that was away is asked again."""
+        place = Path(self.parameters.store), self.start.flow, self.start.run_id
+        price = await note_first_questions(self.vlm, *place)
+        self.bill.pay(price)
+        if self.limit:
+            self.limit.after_first_questions(price)
 
     def warnings(self) -> list[str]:
         """Return sentences for the reader about the replies of the run."""

@@ -1,7 +1,7 @@
 """Records beside the ledgers of runs: alarms, bridges between judges, and calls without a sample."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -198,7 +198,7 @@ class OtherCall(HistoryRecord):
     purpose: Purpose
     """probe: first question, a test that the judge is available; passport: exam of the judge on drawn pictures."""
     asked_by: str
-    """Passport that asked the question; empty: none."""
+    """Run or passport that asked the question; empty: none, or a run that stopped before it began."""
     flow: str
     """Flow whose run asked the question; empty: none."""
     asked_at: str
@@ -239,12 +239,14 @@ class OtherCall(HistoryRecord):
     """Duration of the call."""
 
 
+_SECOND = len("20261127T120000")
+"""Characters of an id that tell its second."""
 OTHER_CALLS = Kept(OtherCall, "set of calls", "calls", "calls.jsonl", "calls_id")
 """Sets of calls in a store."""
 
 
 def other_calls_of(store: Path, month: str) -> dict[str, list[OtherCall]]:
-    """Return the calls of a month by the passport that asked them, or by set of calls. Unreadable sets are skipped.
+    """Return the calls of a month by the run or passport that asked them, or by set. Unreadable sets are skipped.
 
     Args:
         month: `2026-11`, UTC.
@@ -257,3 +259,12 @@ def other_calls_of(store: Path, month: str) -> dict[str, list[OtherCall]]:
                     if row.asked_at.startswith(month):
                         found[row.asked_by or row.calls_id].append(row)
     return dict(found)
+
+
+def first_questions_of(store: Path, runs: Collection[str], until: datetime) -> Iterator[OtherCall]:
+    """Yield the calls about no sample that these runs asked, up to a time. Unreadable sets are skipped."""
+    began, ended = min(runs)[:_SECOND], f"{until.astimezone(UTC):%Y%m%dT%H%M%S}"
+    for place in OTHER_CALLS.folders(store):
+        if began <= place.name[:_SECOND] <= ended:
+            with suppress(InputError, OSError):  # `jury store sync` reports it
+                yield from (row for row in OTHER_CALLS.read(place) if row.asked_by in runs)

@@ -14,8 +14,7 @@ from tasks.pages.page_names import page_name
 from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.presentation.wording import Scored, coverage_words, interval_words, score_words, worst_case_words
 from tasks.protocols import display_of
-from tasks.spending.prices import money
-from tasks.text import bounded, number_words, one_line
+from tasks.text import bounded, money, number_words, one_line
 
 LONGEST_NAME = 60
 """Longest name shown, in characters; the evaluation's page has a longer one whole."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,15 +22,16 @@ from tasks.judging.results import (
 )
 from tasks.ledger.evaluations import read_evaluation, unmeasured_words
 from tasks.ledger.run_files import read_judgments
+from tasks.ledger.side_records import first_questions_of
 from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import Scored, change_words, score_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
 from tasks.records import OVERALL, BudgetStop, RunEnd, RunStart, is_all_ok
-from tasks.spending.prices import in_currency, money
+from tasks.spending.prices import in_currency
 from tasks.statistics.rates import Measure, RateRow, repeated
 from tasks.statistics.scores import ScoreRow
-from tasks.text import bounded, counted, number_words, one_line
+from tasks.text import bounded, counted, money, number_words, one_line
 
 
 class Summary(NamedTuple):
@@ -100,6 +102,9 @@ def summarize(store: Path, run_id: str) -> Summary:
         judgments.add(row)
         for sample in notable:
             sample.note_reason(row)
+    until = datetime.fromisoformat(end.finished_at) if end else datetime.now(UTC)
+    for call in first_questions_of(store, {run.name for run in runs}, until):
+        judgments.add_first_question(call)
     return Summary(
         store=store,
         start=start,
@@ -152,6 +157,8 @@ def price_lines(summary: Summary) -> list[str]:
     """Return the price, possible further costs, and savings; the first line alone if there are no others."""
     asked = summary.judgments
     lines = [f"price: {in_currency(asked.price, asked.places)}"]
+    if asked.first_questions:
+        lines[0] += f", {money(asked.first_questions)} of it for asking whether the judge is there"
     if asked.estimated != 0:
         lines.append(
             f"calls that timed out may have cost, besides: {money(asked.estimated)}"

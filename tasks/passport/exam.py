@@ -22,7 +22,7 @@ from tasks.records import LimitsFound, new_id
 from tasks.records.judge import Judge
 from tasks.spending.bill import OtherCalls, billed
 from tasks.spending.budget import VARIABLE, Budget
-from tasks.spending.prices import money
+from tasks.text import money
 
 REPEATED = (lines.COUNTING, 0)
 """Line and number of the item that is asked again and again."""

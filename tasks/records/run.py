@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from tasks.records.terms import SCHEMA, Decision, HistoryRecord, MadeFor, Record
+from tasks.text import money
 
 
 def new_id(kind: str, now: datetime) -> str:
@@ -119,11 +120,16 @@ class BudgetStop(Record):
     @property
     def sentence(self) -> str:
         """Return a sentence about the stop, for the reader of the run."""
-        which = f"the budget of {self.month}, {self.budget:.2f}" if self.month else f"its budget of {self.budget:.2f}"
+        amount = money(self.budget)
+        which = f"the budget of {self.month}, {amount}" if self.month else f"its budget of {amount}"
+        more = "The same command with more goes on."
+        if not self.spent and not self.judged:
+            beyond = f"is left of {which}" if self.month else which
+            return f"Nothing was asked: the first sample may cost {money(self.needed)}, more than {beyond}. {more}"
         drawn = ", a random part of them" if self.whole and self.judged else ""
         judged = f"{self.judged:,} of {self.samples:,} samples judged{drawn}"
-        then = f"the next may cost {self.needed:.2f}. The same command with more goes on."
-        return f"Stopped at {which}: {self.spent:.2f} spent in this run, {judged}; {then}"
+        then = f"the next may cost {money(self.needed)}, more than is left. {more}"
+        return f"Stopped at {which}: {money(self.spent)} spent, {judged}; {then}"
 
 
 INCOMPLETE = "Incomplete"

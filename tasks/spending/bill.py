@@ -16,7 +16,8 @@ from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
 from tasks.records import Judgment, new_id
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff, money
+from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
+from tasks.text import money
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
 """Assumed size of a call without history: characters a token, tokens of a medium picture, tokens of a short reply."""
@@ -52,6 +53,8 @@ class Bill:
         self.most = math.inf
         """Most that the run may spend."""
         self._decided, self._cases, self._of_decided = 0, 0, 0.0
+        self._besides = 0.0
+        """Sum of the known prices of calls about no sample."""
 
     def prepare(self) -> None:
         """Begin to read the table of prices, because a call is about to be sent."""
@@ -81,11 +84,16 @@ class Bill:
         self._decided += 1
         self._of_decided += sum(row.price or 0.0 for row in rows)
 
+    def pay(self, price: float | None) -> None:
+        """Add the price of a call about no sample, such as the first question; None: unknown."""
+        self._besides += price or 0.0
+        self.spent = None if self.spent is None or price is None else self.spent + price
+
     def words(self) -> str:
         """Return the amount spent so far and the amount expected at the end; empty while these are unknown or 0."""
         if not self.spent:
             return ""
-        at_end = self._of_decided / self._decided * self._cases if self._decided else None
+        at_end = self._besides + self._of_decided / self._decided * self._cases if self._decided else None
         ends = max(min(at_end or 0.0, self.most), self.spent)
         expected = f", about {money(ends)} expected at the end" if at_end else ""
         return f"{money(self.spent)} spent{expected}"
@@ -173,16 +181,26 @@ class OtherCalls:
         )
 
 
-async def note_first_questions(vlm: Vlm, store: Path, flow: str = "") -> None:
-    """Store the first questions that a client asked since the last call of this; a full disk stops no run."""
-    asides = vlm.take_asides()
-    if not asides:
-        return
-    calls = OtherCalls(store, vlm.judge, "probe", flow)
+async def note_first_questions(vlm: Vlm, store: Path, flow: str = "", asked_by: str = "") -> float | None:
+    """Store the first questions that a client asked since the last call of this; a full disk stops no run.
+
+    Args:
+        asked_by: id of the run that asked them; empty: none.
+
+    Returns:
+        Their price; None if it is unknown.
+    """
+    calls = OtherCalls(store, vlm.judge, "probe", flow, asked_by)
+    charges = [await calls.note(request, reply) for request, reply in vlm.take_asides()]
     with suppress(InputError, OSError):
-        for request, reply in asides:
-            await calls.note(request, reply)
         await calls.write_down()
+    return sum_of(billed(each) for each in charges)
+
+
+def sum_of(prices: Iterable[float | None]) -> float | None:
+    """Return the sum of prices; None if one is unknown."""
+    known = [*prices]
+    return None if None in known else sum(each or 0.0 for each in known)
 
 
 @asynccontextmanager

@@ -20,7 +20,8 @@ from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample
-from tasks.spending.prices import Amounts, Tariff, money
+from tasks.spending.prices import Amounts, Tariff
+from tasks.text import money
 
 if TYPE_CHECKING:
     from tasks.ledger.remote import Remote  # Pillow, which readers of bills do without
@@ -174,6 +175,10 @@ class Budget:
         """Return whether a call was reserved at its highest possible cost for lack of data; see `CallCosts`."""
         return self._costs.guessed
 
+    def pay(self, price: float | None) -> None:
+        """Count the price of a question about no sample; an unknown one (None) counts as nothing."""
+        self.spent += price or 0.0
+
     async def covers(self, call: Hashable, price: float) -> bool:
         """Return whether a call of a started unit may be made: its cost is reserved, or fits as usual."""
         return call in self._held or await self.fits({call: price})
@@ -275,6 +280,9 @@ class Spent(NamedTuple):
     """Calls with an unknown price, which is missing from the amount."""
 
 
+_NOTHING = Spent(0.0, 0)
+
+
 class Open(NamedTuple):
     """A run that may spend more."""
 
@@ -335,17 +343,19 @@ class Month:
         """Return the spending so far, and the runs that may spend more."""
         self._fetch()
         found, since = Sum(), datetime.now(UTC) - timedelta(hours=OPEN_HOURS)
+        others = {name: spent_for(rows) for name, rows in other_calls_of(self._store, self.month).items()}
+        for name, spent in others.items():
+            if name != self._own:
+                found.add(spent)
         for run in run_folders(self._store):
             if run.name != self._own:
                 costs = self._costs(run)
-                spent = costs.get(self.month, Spent(0.0, 0))
+                spent = costs.get(self.month, _NOTHING)
                 found.add(spent)
-                found.by_run[run.name] = spent.amount
-                if each := _open(run, costs, since):
+                of_others = others.get(run.name, _NOTHING).amount
+                found.by_run[run.name] = spent.amount + of_others
+                if each := _open(run, sum(each.amount for each in costs.values()) + of_others, since):
                     found.open[run.name] = each
-        for name, rows in other_calls_of(self._store, self.month).items():
-            if name != self._own:
-                found.add(spent_for(rows))
         for run_id, amount in removed_costs(self._store, self.month).items():
             with suppress(InputError, OSError):
                 end = read_end(folder(self._store, run_id))
@@ -395,7 +405,7 @@ def spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
     return Spent(amount, unknown)
 
 
-def _open(run: Path, costs: dict[str, Spent], since: datetime) -> Open | None:
+def _open(run: Path, spent: float, since: datetime) -> Open | None:
     """Return the run if it has a limit, has not ended and is young; else None."""
     if (run / END).exists() or not (run / RUN).exists():
         return None
@@ -405,7 +415,7 @@ def _open(run: Path, costs: dict[str, Spent], since: datetime) -> Open | None:
         return None
     if start.spending_limit is None or datetime.fromisoformat(start.started_at) < since:
         return None
-    return Open(start, max(0.0, start.spending_limit - sum(each.amount for each in costs.values())))
+    return Open(start, max(0.0, start.spending_limit - spent))
 
 
 def month_of_store(store: Path, remote: "Remote | None", amount: float, own: str) -> Month:

@@ -18,6 +18,7 @@ from tasks.endpoint.replies import STANDARD, Reply, Usage
 from tasks.errors import InputError
 from tasks.records import Judgment, Record
 from tasks.records.judge import EMBEDDED, Judge, Tier
+from tasks.text import money
 
 PRICES = "JURY_PRICES"
 """Environment variable of the worker that names a file of prices."""
@@ -261,18 +262,6 @@ def _at(price: Any, above: int) -> float:
     """Return the price of one kind of token for calls with more than `above` input tokens."""
     reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= above]
     return float(reached[-1] if reached else getattr(price, "base", price))
-
-
-UNKNOWN = "unknown"
-
-
-def money(amount: float | None) -> str:
-    """Return an amount with four decimals below 100, else two; `unknown` for None. No amount above 0 is shown as 0."""
-    if amount is None:
-        return UNKNOWN
-    if 0 < amount < 0.00005:
-        return "below 0.0001"
-    return f"{amount:,.2f}" if abs(amount) >= 100 else f"{amount:,.4f}"
 
 
 def place(price_source: str) -> str:

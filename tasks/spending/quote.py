@@ -14,8 +14,8 @@ from tasks.errors import InputError
 from tasks.ledger.run_files import read_judgments, read_start, run_folders
 from tasks.records import Judgment, PictureNote, Record, RunStart
 from tasks.records.judge import Judge
-from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, money, place
-from tasks.text import duration
+from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, place
+from tasks.text import duration, money
 
 ENOUGH = 20
 """Replies about a dimension that are enough to estimate from."""

@@ -1,4 +1,13 @@
 CREATE VIEW cost AS
+WITH asked AS (
+    SELECT run_id, judge_answered, judge_asked, reused_from, tokens_in, tokens_out, tokens_cached, price, status, seconds,
+           estimated, price_source, saved_by_reuse + saved_by_service_tier + saved_by_cache AS saved
+    FROM judgments
+    UNION ALL BY NAME
+    SELECT asked_by AS run_id, judge_answered, judge_asked, '' AS reused_from, tokens_in, tokens_out, tokens_cached, price,
+           status, seconds, estimated, price_source, saved_by_service_tier + saved_by_cache AS saved
+    FROM other_calls WHERE purpose = 'probe'
+)
 SELECT r.run_id, r.flow, r.started_at, coalesce(nullif(j.judge_answered, ''), j.judge_asked) AS judge,
        count(*) FILTER (j.reused_from = '') AS calls, count(*) FILTER (j.reused_from <> '') AS reused,
        coalesce(sum(j.tokens_in) FILTER (j.reused_from = ''), 0)::BIGINT AS tokens_in,
@@ -7,12 +16,12 @@ SELECT r.run_id, r.flow, r.started_at, coalesce(nullif(j.judge_answered, ''), j.
        billed_sum(j.price, j.status) AS price,
        coalesce(sum(j.seconds) FILTER (j.reused_from = ''), 0) AS seconds,
        known_sum(j.estimated, j.price_source) AS estimated,
-       known_sum(j.saved_by_reuse + j.saved_by_service_tier + j.saved_by_cache, j.price_source) AS saved
-FROM judgments j JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
+       known_sum(j.saved, j.price_source) AS saved
+FROM asked j JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
 GROUP BY ALL
 ORDER BY r.started_at DESC, r.run_id DESC, judge;
 COMMENT ON VIEW cost IS
     'Calls made, replies reused, tokens, price and seconds in the judge by run and judge (as answered; as asked '
-    'where no answer came). Tokens and seconds of reused replies are not counted again. price is NULL where that of '
+    'where no answer came), with the run''s first questions, which ask whether the judge is there. Tokens and seconds of reused replies are not counted again. price is NULL where that of '
     'any answered call is unknown. What calls that timed out may have cost besides is estimated, and in no price; '
     'saved: by reuse, service tier and cache together.';
