@@ -1,6 +1,7 @@
 """Session of one run, from its judge's client to its last warning; failures of some steps cost only a warning."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -8,6 +9,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from prefect.client.schemas.objects import State
+from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.chunks import Chunks
@@ -25,6 +27,7 @@ from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, MadeFor, RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.store import store_or_warn
+from tasks.text import number_of
 
 STOPPED = "Stopped at the budget"
 """State name of a run that judged as many samples as its budget allowed."""
@@ -115,6 +118,10 @@ class Session:
             raise
         finally:
             run.close()
+            if cut_off := min(self._vlm.cut_off, self.parameters.judge.concurrency):
+                words = f"up to {number_of(cut_off, 'call')} in flight at the end may be billed, too"
+                get_run_logger().warning(words)
+                print(f"{self.opening.flow}: {words}", file=sys.stderr)
         await self.end(run, time.monotonic() - self._began)
 
     async def begin(self, dataset: Dataset) -> tuple[Dataset, RunStart]:

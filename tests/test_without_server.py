@@ -4,6 +4,7 @@ stay true."""
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -112,6 +113,7 @@ def test_an_answer_to_the_final_state_that_is_lost_costs_nothing_else(tmp_path: 
 
 
 STOPPED = "jury: stopped; every reply so far is in the ledger, and the same command goes on from there"
+IN_FLIGHT = "diagram: up to "
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
 
 
@@ -122,6 +124,7 @@ def test_whoever_stops_a_run_stops_its_temporary_server_too(number: signal.Signa
         run.process.send_signal(number)
         out, err = run.process.communicate(timeout=300)
         assert (run.process.returncode, out, err.splitlines()[-1]) == (130, "", STOPPED)
+        assert re.search(r"^diagram: up to [1-4] calls? in flight at the end may be billed, too$", err, re.MULTILINE)
         assert "Traceback" not in err and not Path(f"/proc/{server}").exists()
 
 
@@ -133,7 +136,8 @@ def test_a_stopped_run_waits_for_no_hanging_server(number: signal.Signals, tmp_p
         out, err = run.process.communicate(timeout=60)
         assert (run.process.returncode, out) == (130, "")
         *before, stopped = err.splitlines()
-        assert stopped == STOPPED and all(words.startswith("waiting for other runs") for words in before), err
+        aside = ("waiting for other runs", IN_FLIGHT)
+        assert stopped == STOPPED and all(words.startswith(aside) for words in before), err
 
 
 # The parts

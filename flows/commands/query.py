@@ -13,9 +13,11 @@ from pathlib import Path
 import click
 from rich.cells import cell_len, set_cell_size
 
-from flows.commands.console import GAP, Command, aligned, column_widths, printable_json
+from flows.commands.console import GAP, Command, aligned, column_widths, printable_json, warn
 from flows.commands.options import json_option, store_option
+from tasks.errors import InputError
 from tasks.history import queries as history
+from tasks.history.landing import bring_up_to_date
 from tasks.ledger.remote import local_cache
 from tasks.presentation.tables import console
 from tasks.text import one_line
@@ -43,6 +45,10 @@ SHA256 = re.compile("[0-9a-f]{64}")
 def query(question: str, as_json: bool, seconds: float, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
     folder, out = local_cache(store), console()
+    try:
+        bring_up_to_date(folder)
+    except InputError as error:
+        warn(f"runs that have not ended may be missing: {error}")
     if not question and not as_json and out.is_terminal:
         _print_catalog(folder, out.width)
         return 0

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
 import click
 
@@ -19,7 +20,7 @@ from tasks.history.landing import missing
 from tasks.history.queries import month_lines
 from tasks.ledger.remote import local_cache
 from tasks.ledger.removals import UNFINISHED
-from tasks.ledger.run_files import is_waiting, read_end, read_start, run_folders
+from tasks.ledger.run_files import is_waiting, is_written, read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
 from tasks.records import RunEnd
 from tasks.text import counted, number_of, one_line
@@ -90,7 +91,13 @@ def _with_end(end: RunEnd) -> str:
 def _without_end(run: Path, parameters: Mapping[str, object]) -> str:
     if is_waiting(run):
         return "waits for its batches"
-    return "a quote" if parameters.get("quote") else "unfinished"
+    if is_written(run):
+        return "at work"
+    judge = cast("dict[str, Any]", parameters.get("judge") or {})
+    calls = number_of(int(judge.get("concurrency", 0)), "call")
+    return (
+        "a quote" if parameters.get("quote") else f"unfinished; up to {calls} in flight at its end may be billed, too"
+    )
 
 
 def _show_waiting(store: Path) -> None:

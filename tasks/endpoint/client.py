@@ -256,6 +256,8 @@ class Vlm:
         """Samples refused with 403 or 404 since the last reply."""
         self._first_errors: list[str] = []
         """Errors of the first calls, until one has a reply."""
+        self.cut_off = 0
+        """Calls that were cancelled after they were sent; each may be billed, and lets one more begin for a moment."""
         self._asides: list[Aside] = []
         self._numbers = count()
 
@@ -336,6 +338,7 @@ class Vlm:
             return await self._failed(ticket, Reply("unavailable", error=words), unreachable)
         except asyncio.CancelledError:
             self._gate.cancel(ticket)
+            self.cut_off += 1
             raise
         if reply.status == "unavailable" and (refusal := busy_within(response.content, response.headers)):
             return await self._refused(refusal, response, manner, ticket)

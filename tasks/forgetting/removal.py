@@ -15,7 +15,6 @@ from pydantic_core import from_json
 from tasks.errors import InputError
 from tasks.files import (
     MOST_BYTES,
-    alone_at_once,
     is_sha256,
     is_store_name,
     names_in,
@@ -36,6 +35,7 @@ from tasks.ledger.run_files import (
     OUTCOMES,
     RUN,
     is_waiting,
+    is_written,
     line_of,
     moment_of,
     read_end,
@@ -212,18 +212,6 @@ def end_plan(store: Path) -> None:
 
 UNNAMED = "forgotten"
 """Replacement for a name in the parameters of a run."""
-
-
-def is_written(run: Path) -> bool:
-    """Return whether a process of this machine is writing a run now."""
-    rows = run / JUDGMENTS
-    if not rows.is_file() or rows.is_symlink() or (run / END).exists():
-        return False
-    try:
-        with alone_at_once(rows) as is_alone:
-            return not is_alone
-    except ImportError:  # Windows has no such locks
-        return False
 
 
 def rewrite_run(store: Path, run: Path, plan: Plan, change: Change) -> None:

@@ -217,6 +217,21 @@ def prepare(store: Path) -> None:
                 _lay_out(master.db)
 
 
+def bring_up_to_date(store: Path) -> None:
+    """Load what the history lacks, if anything: a run whose process was killed, or one that is still at work.
+
+    Raises:
+        InputError: another version made the history, or it cannot be written; it is unchanged.
+    """
+    if not (store / HISTORY).exists():
+        due = has_ledgers(store)
+    else:
+        with opened(store) as db:
+            due = is_laid_out(db) and any([*_due_runs(store, _known_runs(db)), *_due_once(store, db)])
+    if due:
+        land(store)
+
+
 def missing(store: Path) -> list[str]:
     """Return the ids of finished runs that the history lacks, or has in an earlier state.
 

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeV
 from tasks.errors import InputError
 from tasks.history.database import HISTORY, Connection, ended_after, reading, told
 from tasks.ledger.evaluations import shared_words, unmeasured_words
-from tasks.ledger.removals import removed_costs
 from tasks.records import BudgetStop
-from tasks.spending.budget import VARIABLE, Month, month_budget, month_of
+from tasks.spending.budget import VARIABLE, Month, Sum, month_budget, month_of
 from tasks.text import bounded, money, number_of
 
 if TYPE_CHECKING:
@@ -415,53 +414,13 @@ def _not_one(store: Path, wanted: str, found: list[str]) -> str:
 
 DAYS = 7
 """Number of past days over which the daily cost of scheduled runs is averaged."""
-_PAID = """
-    WITH paid AS (
-        SELECT j.judged_at AS moment, j.price, j.estimated, j.status, r.scheduled
-        FROM judgments j JOIN runs r USING (run_id) WHERE j.reused_from = '' AND j.judged_at >= least($1, $2)
-        UNION ALL
-        SELECT asked_at, price, estimated, status, false FROM other_calls WHERE asked_at >= least($1, $2)
-    ), amounts AS (
-        SELECT *, coalesce(price, 0) + coalesce(estimated, 0) AS amount,
-               price IS NULL AND status NOT IN ('rejected', 'unavailable') AS unknown
-        FROM paid
-    )
-    SELECT coalesce(sum(amount) FILTER (moment >= $1), 0), count(*) FILTER (moment >= $1 AND unknown),
-           coalesce(sum(amount) FILTER (moment >= $2 AND scheduled), 0)
-    FROM amounts"""
-
-
-class MonthSpent(NamedTuple):
-    """Cost of a month so far."""
-
-    amount: float
-    """Amount, including the possible cost of calls without a reply."""
-    unknown: int
-    """Calls with an unknown price, which are in neither amount."""
-    at_its_end: float | None
-    """Amount at the month's end if scheduled runs go on as in the last days; None: they cost nothing."""
-
-
-def month_spent(store: Path, now: datetime) -> MonthSpent:
-    """Return the cost of the present month, from the runs in the history.
-
-    Args:
-        now: present time, UTC, with a time zone.
-
-    Raises:
-        InputError: there is no history, or it was made by another version.
-    """
-    begun = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    over = (begun + timedelta(days=32)).replace(day=1)
-    moments = [each.replace(tzinfo=None) for each in (begun, now - timedelta(days=DAYS))]
-    [(amount, unknown, lately)] = query(store, _PAID, moments).rows
-    rest = (over - now) / timedelta(days=DAYS)
-    amount += sum(removed_costs(store, f"{now:%Y-%m}").values())
-    return MonthSpent(amount, unknown, amount + lately * rest if lately else None)
+_BY_SCHEDULE = """
+    SELECT sum(coalesce(j.price, 0) + coalesce(j.estimated, 0))
+    FROM judgments j JOIN runs r USING (run_id) WHERE r.scheduled AND j.reused_from = '' AND j.judged_at >= $1"""
 
 
 def month_lines(store: Path, now: datetime) -> list[str]:
-    """Return lines about the month's money; none if nothing was spent and nothing is limited.
+    """Return lines about the month's money, by the ledgers; none if nothing was spent and nothing is limited.
 
     Args:
         now: present time, UTC, with a time zone.
@@ -469,18 +428,14 @@ def month_lines(store: Path, now: datetime) -> list[str]:
     if not store.is_dir():
         return []
     try:
-        spent = month_spent(store, now)
-    except InputError:  # the last line of the status reports it
-        spent = None
-    try:
         amount = month_budget()
-        return _of_budget(store, now, amount, spent) if amount else _without_budget(now, spent)
+        found = Month(store, month_of(now), amount or 0.0).sum()
+        return _of_budget(store, now, amount, found) if amount else _without_budget(store, now, found)
     except (InputError, OSError) as error:
         return [f"budget     {error}"]
 
 
-def _of_budget(store: Path, now: datetime, amount: float, spent: MonthSpent | None) -> list[str]:
-    found = Month(store, month_of(now), amount).sum()
+def _of_budget(store: Path, now: datetime, amount: float, found: Sum) -> list[str]:
     unspent = sum(each.unspent for each in found.open.values())
     runs = number_of(len(found.open), "run")
     may_be = f", {money(unspent)} may be by {runs} at work or waiting" if found.open else ""
@@ -488,17 +443,30 @@ def _of_budget(store: Path, now: datetime, amount: float, spent: MonthSpent | No
     line = (
         f"budget     {month_of(now)}: {money(found.spent)} of {money(amount)} spent{may_be}, {left} left ({VARIABLE})"
     )
-    return [line, *_more(spent and spent.at_its_end, found.unknown)]
+    return [line, *_more(store, now, found)]
 
 
-def _without_budget(now: datetime, spent: MonthSpent | None) -> list[str]:
-    if not spent or not (spent.amount or spent.unknown):
+def _without_budget(store: Path, now: datetime, found: Sum) -> list[str]:
+    if not (found.spent or found.unknown):
         return []
-    line = f"spent      {month_of(now)}: {money(spent.amount)}; {VARIABLE} is not set, so that nothing limits it"
-    return [line, *_more(spent.at_its_end, spent.unknown)]
+    line = f"spent      {month_of(now)}: {money(found.spent)}; {VARIABLE} is not set, so that nothing limits it"
+    return [line, *_more(store, now, found)]
 
 
-def _more(at_its_end: float | None, unknown: int) -> list[str]:
+def _more(store: Path, now: datetime, found: Sum) -> list[str]:
+    lately = _lately(store, now)
+    end = (now.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=32)).replace(day=1)
+    at_its_end = found.spent + lately * ((end - now) / timedelta(days=DAYS))
     expected = f"about {money(at_its_end)} at its end, if scheduled runs go on as in the last {DAYS} days"
-    uncounted = f"without {number_of(unknown, 'call')} whose price is unknown"
-    return [f"           {words}" for words in (expected if at_its_end else "", uncounted if unknown else "") if words]
+    uncounted = f"without {number_of(found.unknown, 'call')} whose price is unknown"
+    told = (expected if lately else "", uncounted if found.unknown else "")
+    return [f"           {words}" for words in told if words]
+
+
+def _lately(store: Path, now: datetime) -> float:
+    """Return the cost of scheduled runs in the last days, by the history; 0 without one."""
+    try:
+        [(amount,)] = query(store, _BY_SCHEDULE, [(now - timedelta(days=DAYS)).replace(tzinfo=None)]).rows
+    except InputError:  # the last line of the status reports it
+        return 0.0
+    return amount or 0.0

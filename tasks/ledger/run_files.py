@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasks.errors import InputError
-from tasks.files import in_use, keep_private, open_regular, private_folder, read_regular, write_whole
+from tasks.files import alone_at_once, in_use, keep_private, open_regular, private_folder, read_regular, write_whole
 from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
 from tasks.text import one_line
 
@@ -74,6 +74,18 @@ def read_end(run: Path) -> RunEnd | None:
 def is_waiting(run: Path) -> bool:
     """Return whether a run waits for its batches."""
     return (run / BATCHES).exists() and not (run / END).exists()
+
+
+def is_written(run: Path) -> bool:
+    """Return whether a process of this machine is writing a run now."""
+    rows = run / JUDGMENTS
+    if not rows.is_file() or rows.is_symlink() or (run / END).exists():
+        return False
+    try:
+        with alone_at_once(rows) as is_alone:
+            return not is_alone
+    except (ImportError, OSError):  # Windows has no such locks; or the file is another user's
+        return False
 
 
 def check_schema(store: Path) -> None:
