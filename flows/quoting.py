@@ -18,6 +18,8 @@ from flows.chunks import Chunks, Work
 from flows.flow_run import name_run
 from flows.run import Session
 from tasks.datasets.dataset import Dataset
+from tasks.endpoint.catalog import known_at
+from tasks.endpoint.replies import STANDARD
 from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
@@ -25,8 +27,8 @@ from tasks.ledger.run_files import read_judgments
 from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import Judgment, Sample
 from tasks.records.judge import EMBEDDED
-from tasks.spending.budget import VARIABLE
-from tasks.spending.prices import TIERS, Tariff, tariff
+from tasks.spending.budget import VARIABLE, month_budget, month_of_store
+from tasks.spending.prices import Tariff, tariff
 from tasks.spending.quote import ENOUGH, Expected, Quote, past_replies, quote_of, seen, tries
 from tasks.store import store_or_warn
 
@@ -45,7 +47,7 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
     async with _trying(session, dataset) as (run, samples):
         plan = await asyncio.to_thread(plan_of, run, samples)
         rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
-        pilot = _pilot(plan, rows) if session.parameters.quote == "pilot" else []
+        pilot = _pilot(plan, samples, rows) if session.parameters.quote == "pilot" else []
         if pilot:
             key = f"{session.shown_as}-quote"
             async with session.progress(run.start.flow, len(pilot), key, run) as progress:
@@ -53,7 +55,9 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())
-    found = found.model_copy(update={"pilot_samples": judged, "pilot_price": run.bill.spent})
+    left = await asyncio.to_thread(_left_of_month, session, run)
+    told = {"pilot_samples": judged, "pilot_price": run.bill.spent, "left_of_month": left}
+    found = found.model_copy(update=told)
     session.warnings += await _stopped(run, pilot, judged)
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
@@ -88,13 +92,25 @@ async def _stopped(run: Run, pilot: Sequence[Sample], judged: int) -> list[str]:
     return [f"{which} room for {judged} of the {len(pilot)} samples of the pilot", *found]
 
 
-def _pilot(plan: Plan, rows: Sequence[Judgment]) -> list[Sample]:
-    """Return the samples of a pilot; none if the judge's history has enough replies."""
+def _pilot(plan: Plan, samples: Sequence[Sample], rows: Sequence[Judgment]) -> list[Sample]:
+    """Return the samples of a pilot that are left to ask about; none if the judge's history has enough replies."""
     known = Expected(seen(rows, ()))
     if all(known.replies(call.dimension) >= ENOUGH for call in plan.open):
         return []
-    real = [sample for sample in plan.samples if not sample.control]
-    return (in_turn(real) or real)[:PILOT]
+    asked_about = {call.subject for call in plan.calls}
+    real = [each for each in samples if (each.sample_id, each.candidate, "") in asked_about]
+    answered = {row.key for row in rows if row.status == "ok"}
+    left = {call.subject for call in plan.open if call.key not in answered}
+    return [each for each in (in_turn(real) or real)[:PILOT] if (each.sample_id, each.candidate, "") in left]
+
+
+def _left_of_month(session: Session, run: Run) -> float | None:
+    """Return what the month's budget has left after the pilot; None: there is no such budget."""
+    amount = month_budget()
+    if amount is None:
+        return None
+    found = month_of_store(Path(session.store), session.opening.remote, amount, run.start.run_id).sum()
+    return max(0.0, found.left_of(amount) - (run.bill.spent or 0.0))
 
 
 def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgment]) -> Quote:
@@ -107,10 +123,11 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
 
 
 def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
-    """Return tier -> its known prices. Prices given for a judge apply in any tier, so only its own is listed."""
+    """Return tier that the endpoint takes -> its known prices. Prices given for a judge apply in any tier."""
     judge, now = run.parameters.judge, datetime.now(UTC)
+    known = known_at(judge.base_url)
     one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
-    tiers = [judge.service_tier] if one_price else TIERS
+    tiers = [judge.service_tier] if one_price else [STANDARD, *(known.tiers if known else ())]
     found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
     return {tier: each for tier, each in found.items() if each}
 

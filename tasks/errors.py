@@ -31,10 +31,12 @@ class JudgeGaveUp(JudgeStopped):
 class BatchesUnavailable(InputError):
     """Failure to reach an endpoint's files and batches, or its refusal: nothing is lost, and a retry may help."""
 
-    def __init__(self, what: str, status: int = 0) -> None:
+    def __init__(self, what: str, status: int = 0, is_busy: bool = False) -> None:
         super().__init__(what)
         self.status = status
         """HTTP status of the endpoint's answer; 0: there was none."""
+        self.is_busy = is_busy
+        """True if the endpoint asks to try again later."""
 
 
 class JudgeUnavailable(Exception):

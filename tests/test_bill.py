@@ -77,8 +77,10 @@ def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:
     bill.decide([judgment(price=0.0, reused_from="earlier")] * 4)
     assert bill.words() == "0.8000 spent, about 20.0000 expected at the end"  # of 8 decided samples half were paid for
     bill.expect(100)
-    bill.most = 10.0
-    assert bill.words() == "0.8000 spent, about 10.0000 expected at the end", "the budget ends it before"
+    bill.most, bill.most_is = 10.0, "all of its budget"
+    assert bill.words() == "0.8000 spent, about 10.0000 expected at the end (all of its budget)"
+    bill.pay(0.5)
+    assert bill.words().startswith("1.3000 spent")
 
 
 @pytest.mark.parametrize("judge", [Judge(), Judge(model="m", base_url="http://127.0.0.1:8000/v1")])

@@ -126,6 +126,22 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
     assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
+@pytest.mark.parametrize("step", ["make file", "make batch"])
+def test_a_busy_endpoint_is_waited_for(
+    step: str, tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+) -> None:
+    twin.polls, twin.refuses = 0, {step: error(429, "Too many files: try again later")}
+    code, out, err = jury("run", "diagram", *dataset, *bought(twin))
+    assert code == 3 and "waits for its replies: the endpoint asks to wait" in out and "Too many files" in out, err
+    twin.refuses = {}
+    code, out, err = jury("batch", "collect")
+    assert code == 0, (out, err)
+    paid_once(twin, tmp_path / "store")
+    twin.refuses = {step: error(429, "You exceeded your current quota", code="insufficient_quota")}
+    code, _, err = jury("run", "diagram", *dataset, *bought(twin), "--reuse-hours", 0)
+    assert code == 2 and "`jury batch cancel` gives the rest of it up" in err, "no wait helps"
+
+
 def test_a_run_that_ends_while_another_waits_is_shown_and_the_code_says_that_one_waits(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
 ) -> None:
@@ -333,7 +349,8 @@ def test_what_fits_is_handed_in_once_a_quote_has_told_what_calls_cost(
     assert rows == Counter({(True, "", False): 20, (False, "", True): reused, (False, "batch", False): requests})
     stopped = end["stopped"]
     assert stopped["judged"] == (reused + requests) // of_each and stopped["samples"] == samples
-    assert stopped["spent"] == pytest.approx(requests * call) and stopped["spent"] <= budget
+    first = (1200 * 1 + 80 * 10) / 1e6  # the first question of the run, live
+    assert stopped["spent"] == pytest.approx(requests * call + first) and stopped["spent"] <= budget
     assert sum(end["cost"].values()) == pytest.approx(requests * call)
     assert nothing_left(twin, store)
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tasks.records.judge import Judge
-from tasks.spending.prices import FREE, TIERS, Amounts, tariff
+from tasks.spending.prices import FREE, Amounts, tariff
 from tasks.spending.quote import Call, Expected, Quote, Seen, quote_of
 
 OPENAI = Judge(model="gpt-5", base_url="https://api.openai.com/v1")
@@ -15,7 +15,7 @@ ALIKE = Expected([Seen("readability", Amounts(10_000, 9_000, 0, 500), 8.0, 4000,
 
 def quoted(judge: Judge = OPENAI, expected: Expected = ALIKE) -> Quote:
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    found = {tier: tariff(judge, "", tier, now) for tier in TIERS}
+    found = {tier: tariff(judge, "", tier, now) for tier in ("standard", "flex", "batch")}
     return quote_of("diagram", judge, CALLS, expected, {tier: each for tier, each in found.items() if each})
 
 

@@ -66,6 +66,8 @@ async def looked_after(log: Log, secret: Secret) -> str:
             if await fetch(log, batches):
                 return ""
     except BatchesUnavailable as error:
+        if error.is_busy:
+            return f"the endpoint asks to wait ({error})"
         again = "`jury batch collect` tries again, `jury batch cancel` gives the rest of it up"
         raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
     progress = progress_of(log.work)

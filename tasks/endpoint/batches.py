@@ -146,14 +146,14 @@ class Batches:
         try:
             yield
         except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # ValueError: the response is not JSON
-            status = error.status_code if isinstance(error, APIStatusError) else 0
-            words = self._words(error) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
+            status, is_busy, words = 0, False, str(error.__cause__ or error)
+            if isinstance(error, APIStatusError):
+                status = error.status_code
+                content = self._mask.body(error.response.content)  # the response to a file request is not masked yet
+                refusal = read_refusal(status, error.response.headers, content)
+                is_busy, words = refusal.kind == "busy", f"{status}: {refusal.words}"
             shown = one_line(self._mask.words(words), MOST_WORDS)
-            raise BatchesUnavailable(f"{self._judge.base_url} {what}: {shown}", status) from None
-
-    def _words(self, error: APIStatusError) -> str:
-        content = self._mask.body(error.response.content)  # the response to a file request is not masked yet
-        return f"{error.status_code}: {read_refusal(error.status_code, error.response.headers, content).words}"
+            raise BatchesUnavailable(f"{self._judge.base_url} {what}: {shown}", status, is_busy) from None
 
 
 def _state(batch: Batch) -> BatchState:

@@ -1,6 +1,7 @@
 """Budget of a run, its own or the month's: the samples that it starts, and the place where the run stopped."""
 
 import asyncio
+import math
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -176,7 +177,9 @@ class BudgetLimit(Extension):
         budget = await self._held.enter_async_context(money)
         if budget:
             announce_limit(budget, run, opening.remote)
-            run.bill.most = budget.limit or run.bill.most
+            own = budget.limit or math.inf, "all of its budget"
+            month = budget.share.limit.rest if budget.share else math.inf, "all that the month has left"
+            run.bill.most, run.bill.most_is = min(own, month)
             self._limit = RunLimit(run, budget)
 
     def limit(self) -> Limit | None:

@@ -439,7 +439,7 @@ def _of_budget(store: Path, now: datetime, amount: float, found: Sum) -> list[st
     unspent = sum(each.unspent for each in found.open.values())
     runs = number_of(len(found.open), "run")
     may_be = f", {money(unspent)} may be by {runs} at work or waiting" if found.open else ""
-    left = money(max(amount - found.spent - unspent, 0.0))
+    left = money(max(found.left_of(amount), 0.0))
     line = (
         f"budget     {month_of(now)}: {money(found.spent)} of {money(amount)} spent{may_be}, {left} left ({VARIABLE})"
     )

@@ -25,8 +25,6 @@ class Plan(NamedTuple):
     """All calls of the run."""
     there: set[str]
     """Keys of the calls that have replies already."""
-    samples: list[Sample]
-    """Samples with calls to be made, in the order of the run; controls and anchors are samples of their own."""
 
     @property
     def open(self) -> list[estimates.Call]:
@@ -74,14 +72,11 @@ def _picture_tokens(note: PictureNote) -> int:
 
 def plan_of(run: Run, samples: Iterable[Sample]) -> Plan:
     """Return the calls that the run would make. It reads all pictures, so it belongs in a thread."""
-    plan = Plan([], set(), [])
+    plan = Plan([], set())
     for sample in samples:
         case = run.read(sample, None)
-        there = {call.key for call in case.calls if sample.control != ANCHOR and run.replies.find(call.key)}
         plan.calls.extend(_sized(run, case, call) for call in case.calls)
-        plan.there.update(there)
-        if len(there) < len(case.calls):
-            plan.samples.append(sample)
+        plan.there.update(call.key for call in case.calls if sample.control != ANCHOR and run.replies.find(call.key))
     return plan
 
 

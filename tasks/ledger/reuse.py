@@ -15,6 +15,7 @@ from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.run_files import (
     END,
     JUDGMENTS,
+    is_written,
     moment_of,
     parse_row,
     read_start,
@@ -130,6 +131,11 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     resumed = _unfinished_like(start, runs)
     used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
     return Replies({run: None if run in resumed else cutoff for run in used})
+
+
+def at_work_like(store: Path, start: RunStart) -> list[str]:
+    """Return the ids of the runs with the same questions that processes of this machine are judging now."""
+    return [run.name for run in sorted(_unfinished_like(start, run_folders(store))) if is_written(run)]
 
 
 def _ok_moment(row: Mapping[str, Any], path: Path, number: int) -> float | None:

@@ -50,8 +50,8 @@ class Bill:
         """Dimension -> number of its priced replies, and the sum of their prices."""
         self.spent: float | None = 0.0
         """Sum of the prices of all calls so far, without estimates; None if one of them is unknown."""
-        self.most = math.inf
-        """Most that the run may spend."""
+        self.most, self.most_is = math.inf, ""
+        """Most that the run may spend, and what that is, in words."""
         self._decided, self._cases, self._of_decided = 0, 0, 0.0
         self._besides = 0.0
         """Sum of the known prices of calls about no sample."""
@@ -95,7 +95,8 @@ class Bill:
             return ""
         at_end = self._besides + self._of_decided / self._decided * self._cases if self._decided else None
         ends = max(min(at_end or 0.0, self.most), self.spent)
-        expected = f", about {money(ends)} expected at the end" if at_end else ""
+        bound = f" ({self.most_is})" if at_end and at_end > self.most else ""
+        expected = f", about {money(ends)} expected at the end{bound}" if at_end else ""
         return f"{money(self.spent)} spent{expected}"
 
     def _spend(self, charge: Charge, reply: Reply) -> None:

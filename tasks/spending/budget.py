@@ -299,6 +299,10 @@ class Sum:
     by_run: dict[str, float] = field(default_factory=dict[str, float])
     open: dict[str, Open] = field(default_factory=dict[str, Open])
 
+    def left_of(self, budget: float) -> float:
+        """Return what neither was spent nor may be spent by others; below 0 if it is less than nothing."""
+        return budget - self.spent - sum(each.unspent for each in self.open.values())
+
     def add(self, spent: Spent) -> None:
         """Add the cost of calls."""
         self.spent, self.unknown = self.spent + spent.amount, self.unknown + spent.unknown
@@ -444,7 +448,7 @@ class MonthLimit:
     """
 
     def __init__(self, month: Month, start: RunStart | None, wanted: float | None) -> None:
-        self.month, self.amount = month, 0.0
+        self.month, self.amount, self.rest = month, 0.0, 0.0
         self._start, self._wanted = start, wanted
         first = month.sum()
         self.unknown = first.unknown
@@ -487,7 +491,7 @@ class MonthLimit:
             self._write(spent)
 
     def _set(self, found: Sum) -> None:
-        rest = self._rest(found)
+        rest = self.rest = self._rest(found)
         amount = rest if self._wanted is None else min(self._wanted, rest)
         self.amount = max(0.0, min(amount, self._of_shard(found, rest)))
 

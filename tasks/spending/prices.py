@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -17,7 +17,7 @@ from tasks.endpoint.catalog import endpoints, read_tables
 from tasks.endpoint.replies import STANDARD, Reply, Usage
 from tasks.errors import InputError
 from tasks.records import Judgment, Record
-from tasks.records.judge import EMBEDDED, Judge, Tier
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.text import money
 
 PRICES = "JURY_PRICES"
@@ -27,7 +27,6 @@ MILLION = 1e6
 SENT_SECONDS = 0.2
 """Seconds from the first call until all calls that fit in flight have been sent. Reading the table meanwhile would
 delay them, and models take longer to reply."""
-TIERS = get_args(Tier)
 BATCH = "batch"
 
 

@@ -14,6 +14,7 @@ from tasks.errors import InputError
 from tasks.ledger.run_files import read_judgments, read_start, run_folders
 from tasks.records import Judgment, PictureNote, Record, RunStart
 from tasks.records.judge import Judge
+from tasks.spending.budget import VARIABLE
 from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, place
 from tasks.text import duration, money
 
@@ -263,6 +264,8 @@ class Quote(Record):
     pilot_samples: int = 0
     """Samples judged just now for the quote; 0 if it uses the judge's history alone."""
     pilot_price: float | None = 0.0
+    left_of_month: float | None = None
+    """Amount that the month's budget has left; None: there is no such budget."""
 
     @property
     def sentence(self) -> str:
@@ -282,7 +285,8 @@ class Quote(Record):
             return ["tokens, price and time: unknown, for this judge has not replied to these prompts in this store"]
         tokens = f"{_counted(self.taken.tokens_in)} tokens in, {_counted(self.taken.tokens_out)} out"
         prices = [_priced(each) for each in self.taken.prices]
-        return [tokens, *(prices or ["price: unknown"]), self._time(self.taken)]
+        left = [] if self.left_of_month is None else [f"{VARIABLE} has {money(self.left_of_month)} left"]
+        return [tokens, *(prices or ["price: unknown"]), *left, self._time(self.taken)]
 
     def _time(self, taken: Taken) -> str:
         spans = dict.fromkeys((duration(taken.seconds.low), duration(taken.seconds.high)))
