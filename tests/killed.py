@@ -6,6 +6,7 @@ Owns the process, and the places at which a run that is bought as a batch is kil
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import Counter
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -18,10 +19,14 @@ SENDING = {"make file": 2, "make batch": 1, "ask batch": 2, "content file": 2}
 with it has done so when it is killed. The run is uploaded, created, waiting or downloaded then, and of the second file
 that is not on record."""
 SECONDS = 120
+INTERRUPTED = 130
+"""Exit code of a command after Ctrl-C."""
 IMPORTED = ["flows.cli", "flows.commands.run", "flows.commands.batch", "flows.collect", "flows.diagram"]
 
 
-def in_a_process(twin: BatchTwin, *words: object, requests: int, rows: int = 0) -> ForkServerProcess:
+def in_a_process(
+    twin: BatchTwin, *words: object, requests: int, rows: int = 0, by: signal.Signals = signal.SIGKILL
+) -> ForkServerProcess:
     """Start `jury` with these words.
 
     Args:
@@ -31,19 +36,28 @@ def in_a_process(twin: BatchTwin, *words: object, requests: int, rows: int = 0) 
     """
     context: ForkServerContext = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    given = (twin.base_url, [*map(str, words)], requests, rows, {**os.environ})
+    given = (twin.base_url, [*map(str, words)], requests, rows, by, {**os.environ})
     started = context.Process(target=_work, args=given, daemon=True)
     started.start()
     return started
 
 
-def dies(twin: BatchTwin, *words: object, requests: int, asked: str = "", times: int = 0, rows: int = 0) -> None:
+def dies(
+    twin: BatchTwin,
+    *words: object,
+    requests: int,
+    asked: str = "",
+    times: int = 0,
+    rows: int = 0,
+    by: signal.Signals = signal.SIGKILL,
+) -> None:
     """Have `jury` with these words killed, and wait for its end.
 
     Args:
         asked: what the endpoint is asked for, and has done but not said, when it is killed.
         times: that it has done so.
         rows: of the ledger, after which it is killed.
+        by: signal that it sends itself after these rows.
     """
     seen, dead = Counter[str](), threading.Event()
     process: ForkServerProcess | None = None
@@ -55,11 +69,11 @@ def dies(twin: BatchTwin, *words: object, requests: int, asked: str = "", times:
             dead.wait(SECONDS)
 
     twin.seen = kill_it
-    process = in_a_process(twin, *words, requests=requests, rows=rows)
+    process = in_a_process(twin, *words, requests=requests, rows=rows, by=by)
     process.join(SECONDS)
     dead.set()
     twin.seen = lambda _: None
-    assert process.exitcode == -signal.SIGKILL, asked
+    assert process.exitcode == (-by if by == signal.SIGKILL else INTERRUPTED), asked
 
 
 def kill(process: ForkServerProcess | None) -> None:
@@ -68,7 +82,9 @@ def kill(process: ForkServerProcess | None) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
-def _work(address: str, words: list[str], most: int, rows: int, environment: dict[str, str]) -> None:
+def _work(
+    address: str, words: list[str], most: int, rows: int, by: signal.Signals, environment: dict[str, str]
+) -> None:
     os.environ.update(environment)
     from flows.cli import main
     from tasks import report
@@ -91,7 +107,7 @@ def _work(address: str, words: list[str], most: int, rows: int, environment: dic
         append(self, row)
         written += 1
         if written == rows:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), by)
 
     Ledger.append = counted
-    main(words)
+    sys.exit(main(words))

@@ -46,7 +46,7 @@ class Run:
 
     def __init__(self, store: Path, **settings: str) -> None:
         self.store = store
-        self._settings = {**environment(), **settings}
+        self.settings = {**environment(), **settings}
 
     def __enter__(self) -> "Run":
         self.judge = HeldJudge(4)
@@ -54,7 +54,7 @@ class Run:
         given = judged_by(self.judge, **{"judge.concurrency": 4, "store": self.store})
         command = [JURY, "run", "diagram", "--dataset", str(self.dataset), "--json", *given]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen(command, env=self._settings, **pipes)
+        self.process = subprocess.Popen(command, env=self.settings, **pipes)
         assert self.judge.asked.wait(300), self.process.communicate()
         return self
 
@@ -138,6 +138,17 @@ def test_a_stopped_run_waits_for_no_hanging_server(number: signal.Signals, tmp_p
         *before, stopped = err.splitlines()
         aside = ("waiting for other runs", IN_FLIGHT)
         assert stopped == STOPPED and all(words.startswith(aside) for words in before), err
+
+
+def test_the_second_of_two_runs_with_the_same_questions_says_so(tmp_path: Path, prefect_server: str) -> None:
+    with Run(tmp_path / "store", PREFECT_API_URL=prefect_server) as first:
+        second = subprocess.Popen(first.process.args, env=first.settings, stderr=subprocess.PIPE, text=True)
+        assert second.stderr
+        [ledger] = (first.store / "ledger").iterdir()
+        words = f"diagram: asks what {ledger.name} is asking now, on this machine: some of it is paid for twice\n"
+        assert words in iter(second.stderr.readline, "")
+        assert first.end()[0] == second.wait(300) == 0
+        second.stderr.close()
 
 
 # The parts

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from io import BytesIO
 from math import ceil
@@ -26,6 +27,8 @@ SEED = "shams 1"
 
 QUALITY = 90
 """JPEG quality of an altered picture; nobody sees the loss at a glance."""
+FAST = 1
+"""zlib's level for an altered PNG: half the time of its default, for 4% more bytes."""
 LETTERS_ACROSS = 44
 """Letters in a painted line, which is half as wide as the picture."""
 
@@ -90,13 +93,13 @@ def _reencoded(data: bytes, _: str) -> bytes:
 
 
 def _blank(data: bytes, _: str) -> bytes:
-    return _file(Image.new("RGB", as_shown(data).size, "white"), "PNG")
+    return _file(Image.new("1", as_shown(data).size, 1), "PNG")
 
 
 def _painted(data: bytes, instruction: str) -> bytes:
     image = as_shown(data)
     size, pad = max(10.0, image.width / LETTERS_ACROSS), 6
-    draw, font = ImageDraw.Draw(image), ImageFont.load_default(size)
+    draw, font = ImageDraw.Draw(image), _font(size)
     words = "\n".join(textwrap.wrap(instruction, LETTERS_ACROSS))
     _, _, right, bottom = draw.multiline_textbbox((pad, pad), words, font)
     draw.rectangle((0, 0, right + pad, bottom + pad), "white", "black")
@@ -104,13 +107,14 @@ def _painted(data: bytes, instruction: str) -> bytes:
     return _file(image, "JPEG" if data.startswith(_JPEG) else "PNG")
 
 
+_font = lru_cache(maxsize=64)(ImageFont.load_default)
 _ALTERED: dict[str, Callable[[bytes, str], bytes]] = {REENCODED: _reencoded, BLANK: _blank, INSTRUCTION: _painted}
 
 
 def _file(image: Image.Image, name: str) -> bytes:
     buffer = BytesIO()
     try:
-        image.save(buffer, name, quality=QUALITY)
+        image.save(buffer, name, quality=QUALITY, compress_level=FAST)
     except OSError as error:  # A JPEG has at most 65,500 pixels a side.
         raise BadPicture(f"{image.width}x{image.height} cannot be written as {name}: {error}") from error
     return buffer.getvalue()

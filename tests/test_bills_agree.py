@@ -1,0 +1,102 @@
+"""The bill of runs that end, stop or are interrupted: store, `spend`, `status` and the printed price say the same."""
+
+import re
+import signal
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batch_twin import BatchTwin
+from endpoint_twins import moved_to
+from killed import dies
+from loopback_judge import LoopbackJudge, judged_by
+from written_datasets import write_figures
+
+from tasks.ledger.run_files import read_judgments, run_folders
+from tasks.ledger.side_records import OTHER_CALLS
+from tasks.spending.budget import Month, month_of
+
+CALL = (1200 * 1 + 80 * 10) / 1e6
+"""What a reply of the loopback judge costs by `PRICES`, for the tokens that it tells."""
+PRICES = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100, "judge.concurrency": 4}
+SAMPLES, IN_FLIGHT = 8, 4
+
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+
+
+@pytest.fixture
+def twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchTwin]:
+    standing = BatchTwin()
+    with standing:
+        moved_to(monkeypatch, "openai", standing.base_url)
+        yield standing
+
+
+def stored(store: Path) -> float:
+    """What the replies in a store cost."""
+    runs = (row.price for run in run_folders(store) for row in read_judgments(run))
+    others = (row.price for place in OTHER_CALLS.folders(store) for row in OTHER_CALLS.read(place))
+    return sum(price or 0.0 for price in (*runs, *others))
+
+
+def agree(store: Path, twin: LoopbackJudge, jury: Any, ask: Any, lost: int = 0) -> str:
+    """Assert that all say the same, and that the judge's own bill has so many more calls at most; what status says."""
+    now, expected = datetime.now(UTC), stored(store)
+    [spend] = ask("SELECT sum(price) AS price FROM spend")
+    assert spend["price"] == pytest.approx(expected, abs=1e-6)
+    assert Month(store, month_of(now), 1.0).sum().spent == pytest.approx(expected, abs=1e-6)
+    out = jury("status")[1]
+    assert f"spent      {month_of(now)}: {expected:.4f};" in out
+    assert 0 <= round(twin.count - expected / CALL, 6) <= lost
+    return out
+
+
+def printed(out: str) -> float:
+    [found] = re.findall(r"price: ([0-9.]+) in the currency", out)
+    return float(found)
+
+
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_a_run_that_is_interrupted_is_in_the_bill_at_once(
+    by: signal.Signals, tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any
+) -> None:
+    store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
+    command += [*judged_by(twin, **PRICES), "--store", str(store)]
+    dies(twin, *command, requests=1, rows=9, by=by)
+    [run] = run_folders(store)
+    status = agree(store, twin, jury, ask, IN_FLIGHT)
+    assert f"{run.name}  " in status
+    assert f"unfinished; up to {IN_FLIGHT} calls in flight at its end may be billed, too" in status
+    before, asked = stored(store), twin.count
+    code, out, err = jury(*command)
+    assert code == 0, err
+    agree(store, twin, jury, ask, IN_FLIGHT)
+    assert printed(out) == pytest.approx(stored(store) - before, abs=1e-6) == pytest.approx((twin.count - asked) * CALL)
+
+
+@pytest.mark.parametrize("budget", [0, 0.04], ids=["ended", "stopped at its budget"])
+def test_a_run_that_ends_prints_what_is_stored(
+    budget: float, tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
+    command += judged_by(loopback, **PRICES)
+    code, out, err = jury(*command, "--budget", budget)
+    assert code == (3 if budget else 0), err
+    agree(store, loopback, jury, ask)
+    assert printed(out) == pytest.approx(stored(store), abs=1e-6)
+    if budget:
+        assert f"Stopped at its budget of 0.0400: {stored(store):.4f} spent, " in " ".join(out.split())
+        before = stored(store)
+        code, out, err = jury(*command)
+        assert code == 0, err
+        agree(store, loopback, jury, ask)
+        assert printed(out) == pytest.approx(stored(store) - before, abs=1e-6)
+
+
+def test_with_a_budget_nothing_is_asked_before_a_call_fits(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+    command = ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES), *judged_by(loopback, **PRICES)]
+    code, out, _ = jury(*command, "--budget", 0.0005)
+    assert code == 3 and loopback.count == 0
+    assert "Nothing was asked: the first sample may cost 0.0" in " ".join(out.split()) and "budget of 0.0005." in out
