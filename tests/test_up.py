@@ -3,17 +3,21 @@
 import fcntl
 import http.client
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import write_run
 from foreign_page import Loot, attacked, foreign_page, forged_event
 from loopback_judge import LoopbackJudge
 from loopback_replies import allowed_reply, delayed
@@ -22,8 +26,10 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from flows.flow_run import completed, read_json
+from tasks.ledger.run_files import folder, read_end, read_judgments, read_outcomes, read_start
 from tasks.records.parameters import RubricParameters
 
+AUTOMATIONS = Path(__file__).parents[1] / "docs" / "automations.md"
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
 
 
@@ -89,6 +95,10 @@ def test_a_person_fills_in_the_form_and_reads_the_report(up: Up, page: Any, loop
     page.goto(f"{up.ui}/runs/flow-run/{run['id']}")
     page.get_by_text("Completed").first.wait_for()
     wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED")
+    link = page.locator("a[href$='.html']").first  # of the line of the log that ends in the address of its page
+    link.wait_for()
+    assert link.get_attribute("href").startswith("http://127.0.0.1:")
+    assert page.request.get(link.get_attribute("href")).status == 200
     [run] = by_hand(up)
     assert run["name"] == "counting · careless + steady · loopback-1 · 8 samples"
     assert run["parameters"]["parameters"]["limit"] == 2
@@ -258,9 +268,68 @@ def test_status_tells_what_failed_and_what_is_paused(up: Up, tmp_path: Path) -> 
     assert "diagram-nightly" in coming and len({*coming}) == len(coming)
 
 
+def test_a_run_whose_process_is_ended_by_sigterm_is_settled(up: Up, loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
+    judge = {"model": "ended", "base_url": loopback.base_url, "concurrency": 4}
+    run = up.started("plot/plot-nightly", judge=judge)
+    wait_for(lambda: loopback.count >= 4)
+    [claim] = up.store.rglob(run)
+    os.kill(int(claim.read_text()), signal.SIGTERM)
+    assert up.ended(run, seconds=60)["state_type"] == "CRASHED"
+    assert "unfinished; up to 4 calls in flight at its end" in command("status", "--store", str(up.store)).stdout
+
+
+GENERATOR = """
+from prefect import flow
+@flow(name="generate")
+def generate() -> str:
+    return "made"
+generate()
+"""
+
+
+NEWEST = "SELECT run_id FROM runs WHERE flow = 'counting' ORDER BY started_at DESC LIMIT 1"
+
+
+def nights_before(store: Path, like: str, nights: int, score: float) -> None:
+    """Nights of a schedule before a run, which they are like in all but the scores."""
+    run = folder(store, like)
+    began, ended = read_start(run), read_end(run)
+    for ago in range(nights, 0, -1):
+        at = datetime.fromisoformat(began.started_at) - timedelta(days=ago)
+        name = f"{at:%Y%m%dT%H%M%S}000-counting-{ago:06}"
+        own = {"run_id": name, "evaluation_id": name, "started_at": at.isoformat(), "scheduled": True}
+        outcomes = (row.model_copy(update={"score": score}) for row in read_outcomes(run))
+        write_run(store, began.model_copy(update=own), [*read_judgments(run), *outcomes], ended)
+
+
+def test_the_end_of_a_generator_starts_a_night_that_raises_an_alarm(up: Up) -> None:
+    """By an automation as the documentation has it, without parameters of its own."""
+    nightly = "counting/counting-nightly"
+    own = up.deployment(nightly)
+    anew = {"parameters": {**own["parameters"]["parameters"], "reuse_hours": 0}}
+    up.api(f"/deployments/{own['id']}", {"parameters": anew}, "PATCH")
+    assert up.ended(up.started(nightly))["state_type"] == "COMPLETED"
+    [like] = json.loads(command("query", NEWEST, "--json", "--store", str(up.store)).stdout)
+    nights_before(up.store, like["run_id"], nights=14, score=10.0)
+    [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
+    automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))
+    up.api("/automations/", automation)
+    client = {**environment(), "PREFECT_API_URL": f"{up.ui}/api", "PREFECT_HOME": str(up.store.parent / "generator")}
+    subprocess.run([sys.executable, "-c", GENERATOR], env=client, check=True, capture_output=True)
+    wait_for(lambda: triggered(up))
+    [run] = triggered(up)
+    assert "careless has dropped" in up.ended(run["id"])["state"]["message"]
+    up.api(f"/deployments/{own['id']}", {"parameters": own["parameters"]}, "PATCH")
+
+
+def triggered(up: Up) -> list[dict[str, Any]]:
+    return [run for run in up.runs() if (run["created_by"] or {}).get("type") == "AUTOMATION"]
+
+
 def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
-    [automation] = up.api("/automations/filter", {})
-    assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
+    made = [each for each in up.api("/automations/filter", {}) if each["enabled"]]
+    assert "CRASHED" in [each["actions"][0].get("state") for each in made]
 
 
 # Pages of other addresses
