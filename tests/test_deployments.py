@@ -121,6 +121,17 @@ def test_relative_paths_of_the_list_lead_from_its_folder(tmp_path: Path) -> None
     assert named.sent == {"dataset": "samples", "images": f"{tmp_path}/default", "results": f"{tmp_path}/samples"}
 
 
+def test_relative_paths_are_refused_for_workers_by_deployment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    listed = placed(tmp_path, dataset="figures", store="/srv/jury", follow_links=["../shared"])
+    assert main(["deploy", "--deployments", str(listed)]) == 2
+    err = capsys.readouterr().err
+    assert "plot/plot-nightly: dataset figures is relative: workers run elsewhere, so give the whole path" in err
+    assert "follow_links ['../shared'] is relative" in err and "store" not in err
+
+
 @pytest.mark.parametrize(
     ("form", "words"),
     [

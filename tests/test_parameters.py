@@ -9,7 +9,7 @@ from prefect.utilities.schema_tools.validation import validate
 from pydantic import ValidationError
 
 from tasks.records.judge import Judge
-from tasks.records.parameters import OF_SHARDS, PAIRWISE, T2I, parameters_of
+from tasks.records.parameters import OF_SHARDS, PAIRWISE, T2I, RubricParameters, parameters_of
 
 ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}
 
@@ -105,3 +105,12 @@ def test_a_key_in_the_place_of_its_name_is_not_quoted(key: str) -> None:
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "openai-api-key", "SKYNET_KEY_FOR_THE_LAB", "sk", ""])
 def test_a_name_of_a_key_is_none(name: str) -> None:
     assert Judge(api_key_env=name).api_key_env == name  # pyright: ignore
+
+
+def test_the_form_says_what_an_emptied_field_means() -> None:
+    fields = RubricParameters.model_json_schema()["properties"]
+    told = {
+        name for name, field in fields.items() if field.get("description", "").endswith(" as the deployment has it.")
+    }
+    assert {"limit", "budget", "dataset", "store"} <= told
+    assert not told & {"candidate_name", "ids", "normalize", "quote"}

@@ -157,9 +157,20 @@ STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
 
 @click.group(cls=Group, invoke_without_command=True)
 @notify_option
+@click.option(
+    "--deployments",
+    default="",
+    metavar="FILE",
+    help="First check a list for workers, as `prefect deploy` does not.",
+    shell_complete=files,
+)
 @click.pass_context
-def deploy(context: click.Context, notify: str) -> int:
+def deploy(context: click.Context, notify: str, deployments: str) -> int:
     """Make the automations of `jury up` on the server of `PREFECT_API_URL`, where runs of work pools need them."""
+    if deployments:
+        from flows.server.deployments import check_for_workers, read_list
+
+        check_for_workers(read_list(Path(deployments)))
     if context.invoked_subcommand:
         if notify:
             raise InputError(f"--notify goes with `jury deploy` alone, not with {context.invoked_subcommand}")

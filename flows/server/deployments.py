@@ -207,6 +207,22 @@ def check_places(listed: Iterable[Deployed]) -> list[str]:
     return warnings
 
 
+def check_for_workers(listed: Iterable[Deployed]) -> None:
+    """Check that a list means the same on every machine.
+
+    Raises:
+        InputError: with all relative paths, by deployment.
+    """
+    problems = Problems()
+    for deployed in listed:
+        for name, value in deployed.own.items():
+            if value != deployed.sent[name]:
+                problems.add(
+                    deployed.title, f"{name} {value} is relative: workers run elsewhere, so give the whole path"
+                )
+    problems.stop("the list of deployments")
+
+
 def _wrong(name: str, path: Path) -> str:
     """Return what is wrong with a file or folder to read; empty if it may be read."""
     if not path.exists():

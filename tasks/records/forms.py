@@ -10,7 +10,14 @@ def number_fields(schema: dict[str, Any]) -> None:
     """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
     fields = schema["properties"]
     order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
-    schema["properties"] = {name: {**fields[name], "position": place} for place, name in enumerate(order)}
+    schema["properties"] = {name: {**_said(fields[name]), "position": place} for place, name in enumerate(order)}
+
+
+def _said(field: dict[str, Any]) -> dict[str, Any]:
+    """Return a field that says what an emptied one means, if that is not the empty text; see `flow_run.completed`."""
+    if field.get("type") not in ("integer", "number") and not field.get("minLength"):
+        return field
+    return {**field, "description": f"{field.get('description', '')} Emptied: as the deployment has it.".strip()}
 
 
 def complete_form(schema: dict[str, Any]) -> None:
