@@ -98,6 +98,11 @@ simulate-gate: $(READY)
 simulate-best: $(READY)
 	$(BIN)/python tests/simulate_best.py $(RUNS)
 
+# Processor time of the client for a sample and for a control: two minutes.
+.PHONY: bench-controls
+bench-controls: $(READY)
+	$(BIN)/python tests/bench_controls.py
+
 # How often a bridge's interval holds the planted shift, and which sentence is said: some minutes.
 .PHONY: simulate-bridge
 simulate-bridge: $(READY)

@@ -26,7 +26,7 @@ from tasks.judging.run import Run
 from tasks.ledger.run_files import read_judgments
 from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import Judgment, Sample
-from tasks.records.judge import EMBEDDED
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.budget import VARIABLE, month_budget, month_of_store
 from tasks.spending.prices import Tariff, tariff
 from tasks.spending.quote import ENOUGH, Expected, Quote, past_replies, quote_of, seen, tries
@@ -118,13 +118,13 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
     plan.there.update(row.key for row in pilot if row.status == "ok")
     expected = Expected(seen(known, plan.calls), tries(known))
     answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
-    found = quote_of(run.start.flow, judge, plan.open, expected, _tariffs(run, answered))
+    found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, answered))
     return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
 
 
-def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
+def tariffs(judge: Judge, answered: str) -> dict[str, Tariff]:
     """Return tier that the endpoint takes -> its known prices. Prices given for a judge apply in any tier."""
-    judge, now = run.parameters.judge, datetime.now(UTC)
+    now = datetime.now(UTC)
     known = known_at(judge.base_url)
     one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
     tiers = [judge.service_tier] if one_price else [STANDARD, *(known.tiers if known else ())]

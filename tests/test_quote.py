@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,11 @@ def test_a_quote_tells_the_bill_and_is_reused(tmp_path: Path, loopback: Loopback
     assert basis.startswith("by the replies about 5 samples, asked just now for ")
     assert ask("SELECT status, calls FROM runs") == [{"status": "quote", "calls": None}]
     assert ask("leaderboard") == [] and ask("failures") == []
+
+    for again in ((), ("--reuse-hours", 0)):
+        code, out, _ = jury("run", "diagram", *given, "--quote", *again)
+        assert code == 0 and loopback.count == 1 + 5 * 4, "the pilot's replies are read, and nothing is paid"
+        assert out.splitlines()[-1] == "by 20 earlier replies of this judge"
 
     told = quote_json(jury, *given, "--quote", "history")
     assert loopback.count == 1 + 5 * 4, "it asks nothing"
@@ -66,13 +72,34 @@ def test_an_unasked_judge_without_a_history_is_unknown(tmp_path: Path, loopback:
     ]
 
 
-def test_a_budget_holds_for_a_pilot_and_the_quote_says_so(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+@pytest.mark.parametrize(
+    ("endpoint", "model", "tiers"),
+    [
+        ("https://api.openai.com/v1", "gpt-5", {"standard", "flex", "batch"}),
+        ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-2.5-pro", {"standard", "flex"}),
+        ("https://openrouter.ai/api/v1", "openai/gpt-5", {"standard"}),
+    ],
+)
+def test_a_quote_has_prices_of_the_tiers_that_the_endpoint_takes(endpoint: str, model: str, tiers: set[str]) -> None:
+    from flows.quoting import tariffs
+    from tasks.records.judge import Judge
+
+    assert {*tariffs(Judge(model=model, base_url=endpoint), "")} == tiers
+
+
+def test_a_budget_holds_for_a_pilot_and_the_quote_says_so(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     longest = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
     given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES, **longest), "--quote", "--budget"]
     code, out, err = jury("run", "diagram", *given, 0.001)
     assert code == 0 and loopback.count == 0, "no call fits, so that not even the first question is paid for"
     assert "A budget of 0.001 has room for 0 of the 3 samples of the pilot" in err and "asked just now" not in out
+    monkeypatch.setenv("JURY_BUDGET_MONTH", "5")
     code, out, err = jury("run", "diagram", *given, 0.04)
+    [left] = re.findall(r"JURY_BUDGET_MONTH has ([0-9.]+) left", out)
+    [asked] = re.findall(r"asked just now for ([0-9.]+)", out)
+    assert float(left) == pytest.approx(5 - float(asked), abs=1e-4)
     assert "room for 1 of the 3 samples" in err and "by the replies about 1 sample, asked just now for" in out
     assert loopback.count == 1 + 4
 
