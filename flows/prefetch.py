@@ -11,9 +11,8 @@ from typing import Any
 
 from flows.server.server import TemporaryServer, secret_block
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.requests import probe_request
+from tasks.judging import questions
 from tasks.ledger.remote import is_remote, local_cache
-from tasks.protocols import display_of
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
 from tasks.spending.bill import first_questions_noted
@@ -68,7 +67,7 @@ async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
     limited = getattr(asked, "budget", 0.0) or month_budget()  # a run with a budget asks it when a call fits into that
     if asked.quote or limited or (asked.reuse_hours and earlier):
         return
-    await vlm.probe(probe_request(len(display_of(flow).sides), asked.shares_beginnings))
+    await vlm.probe(questions.first_question(flow, asked.shares_beginnings))
 
 
 async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:

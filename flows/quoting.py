@@ -6,7 +6,6 @@ A pilot is no result: its ledger never ends, and the run that follows reuses its
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect.artifacts import acreate_markdown_artifact
@@ -18,17 +17,14 @@ from flows.chunks import Chunks, Work
 from flows.flow_run import name_run
 from flows.run import Session
 from tasks.datasets.dataset import Dataset
-from tasks.endpoint.catalog import known_at
-from tasks.endpoint.replies import STANDARD
 from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
 from tasks.ledger.run_files import read_judgments
 from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import Judgment, Sample
-from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.budget import VARIABLE, month_budget, month_of_store
-from tasks.spending.prices import Tariff, tariff
+from tasks.spending.prices import tariffs
 from tasks.spending.quote import ENOUGH, Expected, Quote, past_replies, quote_of, seen, tries
 from tasks.store import store_or_warn
 
@@ -120,16 +116,6 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
     answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
     found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, answered))
     return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
-
-
-def tariffs(judge: Judge, answered: str) -> dict[str, Tariff]:
-    """Return tier that the endpoint takes -> its known prices. Prices given for a judge apply in any tier."""
-    now = datetime.now(UTC)
-    known = known_at(judge.base_url)
-    one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
-    tiers = [judge.service_tier] if one_price else [STANDARD, *(known.tiers if known else ())]
-    found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
-    return {tier: each for tier, each in found.items() if each}
 
 
 async def _publish(found: Quote, key: str) -> None:

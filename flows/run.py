@@ -23,12 +23,10 @@ from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
 from tasks.judging.run import Run
-from tasks.ledger.reuse import at_work_like
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, MadeFor, RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.store import store_or_warn
-from tasks.text import enumerated, number_of
 
 STOPPED = "Stopped at the budget"
 """State name of a run that judged as many samples as its budget allowed."""
@@ -119,8 +117,7 @@ class Session:
             raise
         finally:
             run.close()
-            if cut_off := min(self._vlm.cut_off, self.parameters.judge.concurrency):
-                self._say(f"up to {number_of(cut_off, 'call')} in flight at the end may be billed, too")
+            self._say(run.vlm.cut_off_words)
         await self.end(run, time.monotonic() - self._began)
 
     async def begin(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
@@ -152,9 +149,7 @@ class Session:
         """
         equipment = self._vlm, self._thumbnails, self.extensions
         run = await asyncio.to_thread(open_run, self.opening, start, *equipment)
-        others = await asyncio.to_thread(at_work_like, self.opening.store, start) if self.opening.reuse_hours else []
-        if others:
-            self._say(f"asks what {enumerated(others)} is asking now, on this machine: some of it is paid for twice")
+        self._say(run.replies.at_work_words)
         try:
             for each in self.extensions:
                 await each.begin(run)
@@ -164,9 +159,10 @@ class Session:
         return run
 
     def _say(self, words: str) -> None:
-        """Tell the reader of the terminal, and of the run's log in Prefect, at once."""
-        get_run_logger().warning(words)
-        print(f"{self.opening.flow}: {words}", file=sys.stderr)
+        """Tell the reader of the terminal, and of the run's log in Prefect, at once; empty: nothing."""
+        if words:
+            get_run_logger().warning(words)
+            print(f"{self.opening.flow}: {words}", file=sys.stderr)
 
     async def conclude(self, run: Run) -> None:
         """Collect the warnings of a run whose samples are decided, and the last questions about none of them."""

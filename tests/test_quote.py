@@ -81,8 +81,8 @@ def test_an_unasked_judge_without_a_history_is_unknown(tmp_path: Path, loopback:
     ],
 )
 def test_a_quote_has_prices_of_the_tiers_that_the_endpoint_takes(endpoint: str, model: str, tiers: set[str]) -> None:
-    from flows.quoting import tariffs
     from tasks.records.judge import Judge
+    from tasks.spending.prices import tariffs
 
     assert {*tariffs(Judge(model=model, base_url=endpoint), "")} == tiers
 

@@ -145,7 +145,7 @@ def test_the_second_of_two_runs_with_the_same_questions_says_so(tmp_path: Path, 
         second = subprocess.Popen(first.process.args, env=first.settings, stderr=subprocess.PIPE, text=True)
         assert second.stderr
         [ledger] = (first.store / "ledger").iterdir()
-        words = f"diagram: asks what {ledger.name} is asking now, on this machine: some of it is paid for twice\n"
+        words = f"diagram: asks what {ledger.name} is asking now: some of it is paid for twice\n"
         assert words in iter(second.stderr.readline, "")
         assert first.end()[0] == second.wait(300) == 0
         second.stderr.close()

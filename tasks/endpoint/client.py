@@ -33,7 +33,7 @@ from tasks.endpoint.replies import Reply, busy_within, read_completion
 from tasks.endpoint.requests import Request, advice, probe_request
 from tasks.errors import JudgeStopped
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.text import duration, well_formed
+from tasks.text import duration, number_of, well_formed
 
 OPENAI = "api.openai.com"
 CONNECT_SECONDS = 10.0
@@ -256,8 +256,8 @@ class Vlm:
         """Samples refused with 403 or 404 since the last reply."""
         self._first_errors: list[str] = []
         """Errors of the first calls, until one has a reply."""
-        self.cut_off = 0
-        """Calls that were cancelled after they were sent; each may be billed, and lets one more begin for a moment."""
+        self._cut_off = 0
+        """Calls that were cancelled after they were sent; each lets another one begin for a moment."""
         self._asides: list[Aside] = []
         self._numbers = count()
 
@@ -283,6 +283,12 @@ class Vlm:
     def gate(self) -> Gate:
         """Queue of its calls, and the limits found there."""
         return self._gate
+
+    @property
+    def cut_off_words(self) -> str:
+        """Return a warning about calls that were cut off when the run ended; empty if none was."""
+        calls = min(self._cut_off, self.judge.concurrency)
+        return f"up to {number_of(calls, 'call')} in flight at the end may be billed, too" if calls else ""
 
     async def ask(self, request: Request, sample: str = "") -> Reply:
         """Send one question and wait for its reply.
@@ -338,7 +344,7 @@ class Vlm:
             return await self._failed(ticket, Reply("unavailable", error=words), unreachable)
         except asyncio.CancelledError:
             self._gate.cancel(ticket)
-            self.cut_off += 1
+            self._cut_off += 1
             raise
         if reply.status == "unavailable" and (refusal := busy_within(response.content, response.headers)):
             return await self._refused(refusal, response, manner, ticket)

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 from tasks.datasets.paths import NO_PICTURE
 from tasks.demo.defects import CLEAN, CLEAN_SCENE, FORFEIT
 from tasks.ledger.run_files import OUTCOMES, read_end, read_judgments, read_outcomes
-from tasks.ledger.side_records import OtherCall
 from tasks.presentation.wording import Scored
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.controls import Heard, Original
@@ -34,7 +33,6 @@ from tasks.records import (
     Record,
     RunStart,
 )
-from tasks.spending.prices import place
 from tasks.statistics.intervals import Interval, full_run_interval, proportion
 from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
 from tasks.statistics.scores import Alike, GradeRow
@@ -266,7 +264,6 @@ def anchor_row(anchor: Outcome) -> AnchorRow:
     )
 
 
-SAVED_BY = ("reuse", "service tier", "cache")
 SHOWN = 5
 
 
@@ -309,77 +306,6 @@ class NotableSample(NamedTuple):
         same = (outcome.sample_id, outcome.candidate, "") == (row.sample_id, row.candidate, row.control)
         if same and row.status == "ok" and verdicts.get(row.dimension) in (row.verdict, MIXED):
             self.reasons.setdefault(row.dimension, row.reasoning)
-
-
-@dataclass
-class JudgmentTally:
-    """Sums over the judgments of a run. Attempts count as calls; for the statuses only the last one counts.
-
-    Controls count only in calls, tokens and price.
-    """
-
-    calls: int = 0
-    reused: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    tokens_written: int = 0
-    tokens_reasoning: int = 0
-    price: float | None = 0.0
-    """Sum of the prices, those of the run's first questions included; None: one is unknown."""
-    first_questions: float | None = 0.0
-    """Part of `price` that is of first questions."""
-    estimated: float | None = 0.0
-    """Possible additional cost of calls that timed out; None: unknown."""
-    saved: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAVED_BY, 0.0))
-    """Item of `SAVED_BY` -> known amount that it saved; below 0: it cost more."""
-    places: set[str] = field(default_factory=set[str])
-    ok: int = 0
-    not_ok: dict[tuple[object, ...], Failure] = field(default_factory=dict[tuple[object, ...], Failure])
-
-    def add(self, row: Judgment) -> None:
-        """Add the next row of the ledger."""
-        self.calls += not row.reused_from
-        self.reused += bool(row.reused_from)
-        self.tokens_in += row.tokens_in
-        self.tokens_out += row.tokens_out
-        self.tokens_cached += row.tokens_cached
-        self.tokens_written += row.tokens_written
-        self.tokens_reasoning += row.tokens_reasoning
-        self.price = _sum(self.price, row.price)
-        self.estimated = _sum(self.estimated, row.estimated)
-        for what, amount in zip(
-            SAVED_BY, (row.saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache), strict=True
-        ):
-            self.saved[what] += amount or 0.0
-        if row.price is not None:
-            self.places.add(place(row.price_source))
-        if row.control:
-            return
-        call = (row.sample_id, row.candidate, row.dimension, row.order, row.vote)
-        self.not_ok.pop(call, None)
-        if row.status == "ok":
-            self.ok += 1
-        else:
-            words = one_line(row.error or row.finish_reason)
-            self.not_ok[call] = Failure(row.sample_id, row.candidate, row.dimension, row.status, words)
-
-    def add_first_question(self, row: OtherCall) -> None:
-        """Add a question that asked whether the judge is there."""
-        self.calls += 1
-        self.tokens_in += row.tokens_in
-        self.tokens_out += row.tokens_out
-        self.price = _sum(self.price, row.price)
-        self.first_questions = _sum(self.first_questions, row.price)
-        self.estimated = _sum(self.estimated, row.estimated)
-
-    def statuses(self) -> Counter[str]:
-        """Return status -> number of judgments that count."""
-        return Counter({"ok": self.ok}) + Counter(failure.status for failure in self.not_ok.values())
-
-
-def _sum(known: float | None, more: float | None) -> float | None:
-    return None if known is None or more is None else known + more
 
 
 @dataclass

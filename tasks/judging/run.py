@@ -7,17 +7,16 @@ from functools import cached_property
 from pathlib import Path
 
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.requests import Request, probe_request
+from tasks.endpoint.requests import Request
 from tasks.judging.case import PUBLISHED, Call, Case, load_case
 from tasks.judging.counts import RunCounts
 from tasks.judging.extension import Extension, Limit
-from tasks.judging.questions import Layout
+from tasks.judging.questions import Layout, first_question
 from tasks.judging.results import Results
 from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
 from tasks.pictures.preparation import Policy
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.protocols import display_of
 from tasks.records import RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
@@ -101,18 +100,13 @@ class Run:
         """Return the bill of the run's calls."""
         return Bill(self.parameters.judge)
 
-    @property
-    def first_question(self) -> Request:
-        """Return the cheap question that shows whether the judge is there and takes such questions."""
-        return probe_request(len(display_of(self.start.flow).sides), self.parameters.shares_beginnings)
-
     async def ask_first_question(self) -> None:
         """Ask the judge the first question, once in a run, and count its price.
 
         Raises:
             JudgeStopped: no call to the judge can succeed.
         """
-        await self.vlm.probe(self.first_question)
+        await self.vlm.probe(first_question(self.start.flow, self.parameters.shares_beginnings))
         await self.note_first_questions()
 
     async def note_first_questions(self) -> None:

@@ -5,13 +5,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.ledger.run_files import END, folder, read_end, read_start, run_folders
-from tasks.records import BudgetStop, RunEnd, RunStart
+from tasks.ledger.run_files import END, folder, read_end, read_judgments, read_start, run_folders
+from tasks.ledger.side_records import OtherCall, first_questions_of
+from tasks.records import BudgetStop, Judgment, RunEnd, RunStart
 
 PROMPT = "prompt "
 """Prefix of the protocol items about prompts."""
@@ -54,6 +56,15 @@ class Evaluation(NamedTuple):
     """End record; None: the run, or a shard, is unfinished."""
     folders: list[Path]
     """Folders of the ledgers, one for each run."""
+
+    def judgments(self) -> Iterator[Judgment]:
+        """Yield the judgments of its runs, in order of arrival in each."""
+        return chain.from_iterable(map(read_judgments, self.folders))
+
+    def first_questions(self, store: Path) -> Iterator[OtherCall]:
+        """Yield the questions of its runs that asked whether the judge is there."""
+        until = datetime.fromisoformat(self.end.finished_at) if self.end else datetime.now(UTC)
+        return first_questions_of(store, {run.name for run in self.folders}, until)
 
 
 def read_evaluation(store: Path, run_id: str) -> Evaluation:

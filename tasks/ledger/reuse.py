@@ -3,7 +3,7 @@
 `judging.questions` makes the key that two equal calls share; the step `judge` takes a row over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from tasks.ledger.run_files import (
     whole_lines,
 )
 from tasks.records import Judgment, RunStart, Sample
+from tasks.text import enumerated
 
 _STOPPED = b'"stopped": {'
 """Part of the end of a run that stopped at its budget, as `Ledger` writes it."""
@@ -38,9 +39,13 @@ class Replies:
 
     Args:
         since: folder of each lending run -> time before which its replies are too old; None: any age is allowed.
+        at_work: ids of those that processes of this machine are judging now, with the same questions.
     """
 
-    def __init__(self, since: Mapping[Path, datetime | None]) -> None:
+    def __init__(self, since: Mapping[Path, datetime | None], at_work: Sequence[str] = ()) -> None:
+        others = enumerated(at_work)
+        self.at_work_words = f"asks what {others} is asking now: some of it is paid for twice" if others else ""
+        """Warning about other runs at work; empty if there are none."""
         self.unreadable = 0
         """Damaged rows, and files of rows, here or so far in `find`: they save no call."""
         self.first_unreadable = ""
@@ -130,12 +135,8 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     runs = run_folders(store)
     resumed = _unfinished_like(start, runs)
     used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
-    return Replies({run: None if run in resumed else cutoff for run in used})
-
-
-def at_work_like(store: Path, start: RunStart) -> list[str]:
-    """Return the ids of the runs with the same questions that processes of this machine are judging now."""
-    return [run.name for run in sorted(_unfinished_like(start, run_folders(store))) if is_written(run)]
+    at_work = [run.name for run in sorted(resumed) if is_written(run)]
+    return Replies({run: None if run in resumed else cutoff for run in used}, at_work)
 
 
 def _ok_moment(row: Mapping[str, Any], path: Path, number: int) -> float | None:

@@ -1,9 +1,10 @@
 """Summary of a run, gathered from its ledger, as data, tables and sentences."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
-from itertools import chain, groupby, islice
+from dataclasses import dataclass, field
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,6 @@ from tasks.judging.results import (
     SHOWN,
     ControlRate,
     Failure,
-    JudgmentTally,
     NotableSample,
     OutcomeTally,
     control_rates,
@@ -21,17 +21,89 @@ from tasks.judging.results import (
     results_of,
 )
 from tasks.ledger.evaluations import read_evaluation, unmeasured_words
-from tasks.ledger.run_files import read_judgments
-from tasks.ledger.side_records import first_questions_of
+from tasks.ledger.side_records import OtherCall
 from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import Scored, change_words, score_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
-from tasks.records import OVERALL, BudgetStop, RunEnd, RunStart, is_all_ok
-from tasks.spending.prices import in_currency
+from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok
+from tasks.spending.prices import in_currency, place
 from tasks.statistics.rates import Measure, RateRow, repeated
 from tasks.statistics.scores import ScoreRow
 from tasks.text import bounded, counted, money, number_words, one_line
+
+SAVED_BY = ("reuse", "service tier", "cache")
+
+
+@dataclass
+class JudgmentTally:
+    """Sums over the judgments of a run. Attempts count as calls; for the statuses only the last one counts.
+
+    Controls count only in calls, tokens and price.
+    """
+
+    calls: int = 0
+    reused: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    tokens_written: int = 0
+    tokens_reasoning: int = 0
+    price: float | None = 0.0
+    """Sum of the prices, those of the run's first questions included; None: one is unknown."""
+    first_questions: float | None = 0.0
+    """Part of `price` that is of first questions."""
+    estimated: float | None = 0.0
+    """Possible additional cost of calls that timed out; None: unknown."""
+    saved: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAVED_BY, 0.0))
+    """Item of `SAVED_BY` -> known amount that it saved; below 0: it cost more."""
+    places: set[str] = field(default_factory=set[str])
+    ok: int = 0
+    not_ok: dict[tuple[object, ...], Failure] = field(default_factory=dict[tuple[object, ...], Failure])
+
+    def add(self, row: Judgment) -> None:
+        """Add the next row of the ledger."""
+        self.calls += not row.reused_from
+        self.reused += bool(row.reused_from)
+        self.tokens_in += row.tokens_in
+        self.tokens_out += row.tokens_out
+        self.tokens_cached += row.tokens_cached
+        self.tokens_written += row.tokens_written
+        self.tokens_reasoning += row.tokens_reasoning
+        self.price = _sum(self.price, row.price)
+        self.estimated = _sum(self.estimated, row.estimated)
+        for what, amount in zip(
+            SAVED_BY, (row.saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache), strict=True
+        ):
+            self.saved[what] += amount or 0.0
+        if row.price is not None:
+            self.places.add(place(row.price_source))
+        if row.control:
+            return
+        call = (row.sample_id, row.candidate, row.dimension, row.order, row.vote)
+        self.not_ok.pop(call, None)
+        if row.status == "ok":
+            self.ok += 1
+        else:
+            words = one_line(row.error or row.finish_reason)
+            self.not_ok[call] = Failure(row.sample_id, row.candidate, row.dimension, row.status, words)
+
+    def add_first_question(self, row: OtherCall) -> None:
+        """Add a question that asked whether the judge is there."""
+        self.calls += 1
+        self.tokens_in += row.tokens_in
+        self.tokens_out += row.tokens_out
+        self.price = _sum(self.price, row.price)
+        self.first_questions = _sum(self.first_questions, row.price)
+        self.estimated = _sum(self.estimated, row.estimated)
+
+    def statuses(self) -> Counter[str]:
+        """Return status -> number of judgments that count."""
+        return Counter({"ok": self.ok}) + Counter(failure.status for failure in self.not_ok.values())
+
+
+def _sum(known: float | None, more: float | None) -> float | None:
+    return None if known is None or more is None else known + more
 
 
 class Summary(NamedTuple):
@@ -98,13 +170,12 @@ def summarize(store: Path, run_id: str) -> Summary:
     start, end, runs = evaluation
     results = results_of(start, runs)
     judgments, notable = JudgmentTally(), results.outcomes.notable_samples()
-    for row in chain.from_iterable(map(read_judgments, runs)):
+    for row in evaluation.judgments():
         judgments.add(row)
         for sample in notable:
             sample.note_reason(row)
-    until = datetime.fromisoformat(end.finished_at) if end else datetime.now(UTC)
-    for call in first_questions_of(store, {run.name for run in runs}, until):
-        judgments.add_first_question(call)
+    for question in evaluation.first_questions(store):
+        judgments.add_first_question(question)
     return Summary(
         store=store,
         start=start,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, model_validator
 
 from tasks.endpoint.api_keys import is_loopback
-from tasks.endpoint.catalog import endpoints, read_tables
+from tasks.endpoint.catalog import endpoints, known_at, read_tables
 from tasks.endpoint.replies import STANDARD, Reply, Usage
 from tasks.errors import InputError
 from tasks.records import Judgment, Record
@@ -149,6 +149,20 @@ def tariff(judge: Judge, model: str, tier: str, at: datetime) -> Tariff | None:
     names = [name for name in dict.fromkeys((model, judge.model)) if name]
     found = (place(judge.base_url, name, tier or STANDARD, minute) for name in names for place in (_overlaid, _listed))
     return next((each for each in found if each), None)
+
+
+def tariffs(judge: Judge, answered: str) -> dict[str, Tariff]:
+    """Return tier that the endpoint takes -> its known prices now. Prices given for a judge apply in any tier.
+
+    Args:
+        answered: model that answered; empty if none did.
+    """
+    now = datetime.now(UTC)
+    known = known_at(judge.base_url)
+    one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
+    tiers = [judge.service_tier] if one_price else [STANDARD, *(known.tiers if known else ())]
+    found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
+    return {tier: each for tier, each in found.items() if each}
 
 
 def is_looked_up(judge: Judge) -> bool:
