@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tasks.history.queries import Table
-from tasks.pages.report_data import Context, cards, reasons_by_question, split
+from tasks.pages.cards import Context, cards, reasons_by_question, split
 from tasks.protocols import display_of
 
 

@@ -20,19 +20,18 @@ from tasks.comparing.bridge import (
     bridge,
     bridge_grid,
     confusion_grid,
-    made_since,
     sentences,
     stored,
     to_ask,
 )
 from tasks.errors import InputError
 from tasks.history.queries import shared_replies
+from tasks.ledger.evaluations import made_since
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.presentation.tables import console, grid_table
 from tasks.records.parameters import FLOWS, Probe
 from tasks.statistics.intervals import CANNOT_TELL, OFFSET_MARGIN
-from tasks.text import printable
 
 OK, STOPPED, CANNOT = 0, 2, 3
 _JUDGE = {"judge__model"}
@@ -138,15 +137,15 @@ def _keep(folder: Path, rows: list[BridgeRow], store: str) -> None:
 def _print(folder: Path, rows: list[BridgeRow]) -> None:
     out, first = console(), rows[0]
     for name, model, run in (("old", first.old_judge, first.old_run), ("new", first.new_judge, first.new_run)):
-        out.print(printable(f"{name}  {model}, run {run}"), soft_wrap=True)
+        say(f"{name}  {model}, run {run}")
     for _, found in groupby(rows, key=lambda row: row.candidate):
         its = [*found]
-        out.print(printable(f"\n{sentences(its[0])}\n"), soft_wrap=True)
+        say(f"\n{sentences(its[0])}\n")
         out.print(grid_table(bridge_grid(its), []))
         if its[0].confusion:
             out.print(f"\n{its[0].dimension}, the old judge in rows and the new one in columns:\n")
             out.print(grid_table(confusion_grid(its[0]), []))
     with suppress(InputError):  # `_keep` has warned already
         if shared := shared_replies(folder, first.old_run, first.new_run):
-            out.print(printable(shared), soft_wrap=True)
+            say(shared)
     out.print(f"kept as bridge {first.bridge_id}: `jury query bridges`", soft_wrap=True)

@@ -9,10 +9,10 @@ from flows.commands.console import Command, say
 from flows.commands.options import files, no_pictures_option, store_option
 from flows.commands.sharing import push_pages, share_pages
 from tasks.errors import InputError
-from tasks.history.queries import find
+from tasks.history.queries import choose, find
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.pages.page_names import where
-from tasks.pages.report_data import choose, gather
+from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
 from tasks.pages.site import all_evaluations, renew
 from tasks.records.parameters import FLOWS

@@ -4,7 +4,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -14,14 +13,12 @@ from pydantic import ValidationError
 
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
-from tasks.ledger.evaluations import PROMPT, Evaluation, protocol_differences, read_evaluation
-from tasks.ledger.run_files import read_judgments, read_outcomes, read_start, run_folders
+from tasks.ledger.evaluations import PROMPT, Evaluation, evaluations, protocol_differences
 from tasks.ledger.side_records import BridgeRow
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import Scale
-from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, Outcome, RunEnd, RunStart, new_id
 from tasks.records.judge import FLEX_WAITS, Judge
 from tasks.records.parameters import Parameters, parameters_of
@@ -67,7 +64,7 @@ def answers_of(evaluation: Evaluation) -> Answers:
     Raises:
         InputError: a ledger is damaged.
     """
-    found = (outcome for run in evaluation.folders for outcome in read_outcomes(run) if not outcome.control)
+    found = (outcome for outcome in evaluation.outcomes() if not outcome.control)
     return Answers(evaluation, {(each.candidate, each.sample_id): each for each in found})
 
 
@@ -94,10 +91,9 @@ def _shown(outcome: Outcome) -> dict[str, str]:
 def _texts(answers: Answers) -> dict[Key, set[tuple[str, str]]]:
     """Return hashes of the texts sent with each sample, by dimension; none of forfeits, which nobody judges."""
     found: dict[Key, set[tuple[str, str]]] = {}
-    for run in answers.evaluation.folders:
-        for row in read_judgments(run):
-            if not row.control:
-                found.setdefault((row.candidate, row.sample_id), set()).add((row.dimension, row.text_sha256))
+    for row in answers.evaluation.judgments():
+        if not row.control:
+            found.setdefault((row.candidate, row.sample_id), set()).add((row.dimension, row.text_sha256))
     return found
 
 
@@ -231,7 +227,7 @@ def _agreed(pairs: Sequence[_Pair], dimension: str, scale: Scale) -> dict[str, A
     }
 
 
-def answer_of(outcome: Outcome, dimension: str) -> Answered | None:
+def answer_of(outcome: Outcome, dimension: str) -> str | float | None:
     """Return the answer of a judge about a sample: on one dimension, overall, or its score alone."""
     if dimension == OVERALL:
         return outcome.overall
@@ -396,13 +392,6 @@ def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) 
     return asked
 
 
-def made_since(store: Path, model: str, moment: datetime) -> Evaluation | None:
-    """Return the evaluation of the newest run by a judge that began at a moment or later; None: there is none."""
-    since = f"{moment:%Y%m%dT%H%M%S}"  # run ids begin with their time
-    made = [run for run in run_folders(store) if run.name >= since and read_start(run).judge == model]
-    return read_evaluation(store, made[-1].name) if made else None
-
-
 def _parameters_again(wanted: Basis, judge: Mapping[str, Any]) -> Parameters:
     """Return the parameters of the run that samples are from, for these samples alone and with this judge."""
     start = wanted.answers.evaluation.start
@@ -464,17 +453,3 @@ def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
         names = (each.start.judge, each.end.protocol.get("model answered") if each.end else "")
         if each.start.run_id.startswith(judge) if _RUN.match(judge) else judge in names:
             yield each
-
-
-def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
-    """Yield finished evaluations, the newest first, without unreadable ones: `jury store sync` reports them."""
-    met: set[str] = set()
-    for run in reversed(run_folders(store)):
-        with suppress(InputError, FileNotFoundError):
-            start = read_start(run)
-            if start.evaluation_id in met or flow not in ("", start.flow):
-                continue
-            met.add(start.evaluation_id)
-            found = read_evaluation(store, start.evaluation_id)
-            if found.end:
-                yield found

@@ -353,6 +353,22 @@ def find(store: Path, wanted: str) -> Evaluation:
     return (exact or found)[0]
 
 
+def choose(store: Path, run: str = "", flow: str = "") -> str:
+    """Return the id of the finished evaluation to report: the named one, or the newest of a flow or of all.
+
+    Raises:
+        InputError: there is no such evaluation, or several ids begin so.
+    """
+    if run:
+        return find(store, run).run_id
+    newest = "SELECT run_id FROM evaluations WHERE $1 IN ('', flow) ORDER BY started_at DESC, run_id DESC LIMIT 1"
+    found = query(store, newest, values=(flow,)).rows
+    if not found:
+        what = f"finished {flow} evaluation" if flow else "finished evaluation"
+        raise InputError(f"{store} holds no {what}; `jury status` lists the runs")
+    return str(found[0][0])
+
+
 def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
     """Return the ids of the oldest and the newest of a flow's last evaluations.
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.ledger.run_files import END, folder, read_end, read_judgments, read_start, run_folders
+from tasks.ledger.run_files import END, folder, read_end, read_judgments, read_outcomes, read_start, run_folders
 from tasks.ledger.side_records import OtherCall, first_questions_of
-from tasks.records import BudgetStop, Judgment, RunEnd, RunStart
+from tasks.records import BudgetStop, Judgment, Outcome, RunEnd, RunStart
 
 PROMPT = "prompt "
 """Prefix of the protocol items about prompts."""
@@ -61,6 +61,10 @@ class Evaluation(NamedTuple):
         """Yield the judgments of its runs, in order of arrival in each."""
         return chain.from_iterable(map(read_judgments, self.folders))
 
+    def outcomes(self) -> Iterator[Outcome]:
+        """Yield the outcomes of its runs, in order of decision in each."""
+        return chain.from_iterable(map(read_outcomes, self.folders))
+
     def first_questions(self, store: Path) -> Iterator[OtherCall]:
         """Yield the questions of its runs that asked whether the judge is there."""
         until = datetime.fromisoformat(self.end.finished_at) if self.end else datetime.now(UTC)
@@ -78,6 +82,27 @@ def read_evaluation(store: Path, run_id: str) -> Evaluation:
     if run.exists():
         return Evaluation(read_start(run), read_end(run), [run])
     return _joined(evaluation_folders(_any_shard(store, run_id)))
+
+
+def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
+    """Yield finished evaluations, the newest first, without unreadable ones: `jury store sync` reports them."""
+    met: set[str] = set()
+    for run in reversed(run_folders(store)):
+        with suppress(InputError, FileNotFoundError):
+            start = read_start(run)
+            if start.evaluation_id in met or flow not in ("", start.flow):
+                continue
+            met.add(start.evaluation_id)
+            found = read_evaluation(store, start.evaluation_id)
+            if found.end:
+                yield found
+
+
+def made_since(store: Path, model: str, moment: datetime) -> Evaluation | None:
+    """Return the evaluation of the newest run by a judge that began at a moment or later; None: there is none."""
+    since = f"{moment:%Y%m%dT%H%M%S}"  # run ids begin with their time
+    made = [run for run in run_folders(store) if run.name >= since and read_start(run).judge == model]
+    return read_evaluation(store, made[-1].name) if made else None
 
 
 def evaluation_folders(run: Path) -> list[Path]:

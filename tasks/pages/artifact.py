@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tasks.comparing.wording import Past, difference_grid, notes, outcome_words
 from tasks.judging.results import NotableSample, red_words, status_lines
 from tasks.ledger.labels import label_folders
-from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import (
     Summary,
@@ -19,14 +18,13 @@ from tasks.pages.run_summary import (
     rate_grid,
     rate_notes,
 )
-from tasks.passport.lines import meaning_lines, summary_line
+from tasks.passport.lines import newest_lines
 from tasks.pictures.thumbnails import made
 from tasks.presentation.charts import png
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, judge_words
 from tasks.protocols.display import Quoted
 from tasks.records import Outcome, PictureNote, RunEnd
-from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_rates(summary),
         *_section("Injected defects", defect_lines(summary)),
         *_section("Controls", status_lines(summary.controls)),
-        *_section("What the judge sees", _passport_lines(summary)),
+        *_section("What the judge sees", newest_lines(summary.store, summary.start.judge, summary.start.endpoint)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
         *(part for each in summary.notable for part in _sample(summary, each)),
@@ -163,7 +161,7 @@ def _rates(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not shown.rates:
         return []
-    title = "## Order and votes" if repeated(summary.start) else "## Decisions"
+    title = "## Order and votes" if summary.asked_again else "## Decisions"
     return [title, markdown_grid(rate_grid(shown.rates)), bullets(rate_notes(shown.rates, shown.published))]
 
 
@@ -178,12 +176,6 @@ def _people_lines(summary: Summary) -> list[str]:
     from tasks.pages.queries import people_lines_of  # DuckDB, which is not needed before
 
     return people_lines_of(summary.store, summary.start.evaluation_id)
-
-
-def _passport_lines(summary: Summary) -> list[str]:
-    """Summarize the newest passport of the judge; empty without one."""
-    card = newest_card(summary.store, summary.start.judge, summary.start.endpoint)
-    return [summary_line(card), *(f"  {line}" for line in meaning_lines(card))] if card else []
 
 
 def _call_lines(summary: Summary) -> list[str]:

@@ -154,6 +154,11 @@ class Summary(NamedTuple):
         return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
     @property
+    def asked_again(self) -> bool:
+        """True if the judge was asked about a sample more than once, by orders or votes."""
+        return repeated(self.start)
+
+    @property
     def all_ok(self) -> bool:
         """True if everything was judged; see `is_all_ok`."""
         return is_all_ok(self.judgments.statuses(), self.outcomes.statuses, self.stopped)
