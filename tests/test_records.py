@@ -22,11 +22,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "f228a18806c53eeb42b9d46d56aa95e7d86a313cf2ca067efa8ac229a8be27d6"),
-        (Probe, "811cd4457f1b52aa593497337ac9bd799ee788fe1c7135467647f416e21cd01f"),
-        (Parameters, "6bce68db7849b277287448f589b31917f3c2678d636cf281d84c7d085c84edf1"),
-        (PairwiseParameters, "d41d986784ca3cf9dc4fb72a6aff296dae0d4c7e8edadb66dac845a5719b9fcb"),
-        (RubricParameters, "da3bcef69b127168af36224ec85ae7ab3ec3539955de017b62aaab196bf9a80b"),
+        (Judge, "7869a797daff9dac61f565fac70f54041978916f567bad6af1dfbdd7df56757b"),
+        (Probe, "13582a46b58c506ac01ef334556ef2772caa5746218f90768062e4bc6c757ab3"),
+        (Parameters, "b662f2a8c7b1a23bad69050f97cb1e24dfd3496a4cc3250ee26f2e91fd1ac799"),
+        (PairwiseParameters, "3517083e41bade37747c9950957cbc8a1a5f5f9167a57591029a8fb1d46a4bd8"),
+        (RubricParameters, "260d0da66f95962547d8fd50750231ac348739ce85b68ff6b3b327f5b5fc6050"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
