@@ -279,54 +279,6 @@ def test_a_run_whose_process_is_ended_by_sigterm_is_settled(up: Up, loopback: Lo
     assert "unfinished; up to 4 calls in flight at its end" in command("status", "--store", str(up.store)).stdout
 
 
-GENERATOR = """
-from prefect import flow
-@flow(name="generate")
-def generate() -> str:
-    return "made"
-generate()
-"""
-
-
-NEWEST = "SELECT run_id FROM runs WHERE flow = 'counting' ORDER BY started_at DESC LIMIT 1"
-
-
-def nights_before(store: Path, like: str, nights: int, score: float) -> None:
-    """Nights of a schedule before a run, which they are like in all but the scores."""
-    run = folder(store, like)
-    began, ended = read_start(run), read_end(run)
-    for ago in range(nights, 0, -1):
-        at = datetime.fromisoformat(began.started_at) - timedelta(days=ago)
-        name = f"{at:%Y%m%dT%H%M%S}000-counting-{ago:06}"
-        own = {"run_id": name, "evaluation_id": name, "started_at": at.isoformat(), "scheduled": True}
-        outcomes = (row.model_copy(update={"score": score}) for row in read_outcomes(run))
-        write_run(store, began.model_copy(update=own), [*read_judgments(run), *outcomes], ended)
-
-
-def test_the_end_of_a_generator_starts_a_night_that_raises_an_alarm(up: Up) -> None:
-    """By an automation as the documentation has it, without parameters of its own."""
-    nightly = "counting/counting-nightly"
-    own = up.deployment(nightly)
-    anew = {"parameters": {**own["parameters"]["parameters"], "reuse_hours": 0}}
-    up.api(f"/deployments/{own['id']}", {"parameters": anew}, "PATCH")
-    assert up.ended(up.started(nightly))["state_type"] == "COMPLETED"
-    [like] = json.loads(command("query", NEWEST, "--json", "--store", str(up.store)).stdout)
-    nights_before(up.store, like["run_id"], nights=14, score=10.0)
-    [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
-    automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))
-    up.api("/automations/", automation)
-    client = {**environment(), "PREFECT_API_URL": f"{up.ui}/api", "PREFECT_HOME": str(up.store.parent / "generator")}
-    subprocess.run([sys.executable, "-c", GENERATOR], env=client, check=True, capture_output=True)
-    wait_for(lambda: triggered(up))
-    [run] = triggered(up)
-    assert "careless has dropped" in up.ended(run["id"])["state"]["message"]
-    up.api(f"/deployments/{own['id']}", {"parameters": own["parameters"]}, "PATCH")
-
-
-def triggered(up: Up) -> list[dict[str, Any]]:
-    return [run for run in up.runs() if (run["created_by"] or {}).get("type") == "AUTOMATION"]
-
-
 def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
     made = [each for each in up.api("/automations/filter", {}) if each["enabled"]]
     assert "CRASHED" in [each["actions"][0].get("state") for each in made]
@@ -411,3 +363,56 @@ def listening(up: Up, host: str, path: str, origin: str | None) -> Any:
     """A WebSocket of the server, asked for as this host by a page of this origin."""
     there = socket.create_connection(("127.0.0.1", up.port), 30)
     return connect(f"ws://{host}/api{path}", sock=there, origin=origin, subprotocols=["prefect"])  # pyright: ignore
+
+
+# A night that no schedule starts
+
+
+GENERATOR = """
+from prefect import flow
+@flow(name="generate")
+def generate() -> str:
+    return "made"
+generate()
+"""
+
+
+NEWEST = "SELECT run_id FROM runs WHERE flow = 'counting' ORDER BY started_at DESC LIMIT 1"
+
+
+def nights_before(store: Path, like: str, nights: int, score: float) -> None:
+    """Nights of a schedule before a run, which they are like in all but the scores."""
+    run = folder(store, like)
+    began, ended = read_start(run), read_end(run)
+    for ago in range(nights, 0, -1):
+        at = datetime.fromisoformat(began.started_at) - timedelta(days=ago)
+        name = f"{at:%Y%m%dT%H%M%S}000-counting-{ago:06}"
+        own = {"run_id": name, "evaluation_id": name, "started_at": at.isoformat(), "scheduled": True}
+        outcomes = (row.model_copy(update={"score": score}) for row in read_outcomes(run))
+        write_run(store, began.model_copy(update=own), [*read_judgments(run), *outcomes], ended)
+
+
+def test_the_end_of_a_generator_starts_a_night_that_raises_an_alarm(up: Up) -> None:
+    """By an automation as the documentation has it. Last, for the tests above look for events that nobody may send."""
+    nightly = "counting/counting-nightly"
+    own = up.deployment(nightly)
+    anew = {"parameters": {**own["parameters"]["parameters"], "reuse_hours": 0}}
+    up.api(f"/deployments/{own['id']}", {"parameters": anew}, "PATCH")
+    assert up.ended(up.started(nightly))["state_type"] == "COMPLETED"
+    [like] = json.loads(command("query", NEWEST, "--json", "--store", str(up.store)).stdout)
+    nights_before(up.store, like["run_id"], nights=14, score=10.0)
+    [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
+    automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))
+    up.api("/automations/", automation)
+    client = {**environment(), "PREFECT_API_URL": f"{up.ui}/api", "PREFECT_HOME": str(up.store.parent / "generator")}
+    subprocess.run([sys.executable, "-c", GENERATOR], env=client, check=True, capture_output=True)
+    wait_for(lambda: triggered(up))
+    [run] = triggered(up)
+    assert "careless has dropped" in up.ended(run["id"])["state"]["message"]
+    raised = {"filter": {"event": {"name": ["jury.regression"]}}}
+    wait_for(lambda: up.api("/events/filter", raised)["events"])
+    up.api(f"/deployments/{own['id']}", {"parameters": own["parameters"]}, "PATCH")
+
+
+def triggered(up: Up) -> list[dict[str, Any]]:
+    return [run for run in up.runs() if (run["created_by"] or {}).get("type") == "AUTOMATION"]
