@@ -14,10 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.statistics import simultaneous
+from tasks.statistics import series as comparing
 from tasks.statistics.intervals import difference
-from tasks.statistics.series import Measure, Series
-from tasks.statistics.simultaneous import beside_best
+from tasks.statistics.series import Measure, Series, beside_best
 
 OVERALL = Measure("overall")
 WINS, WINS_OR_TIES = 0.15, 0.40
@@ -131,6 +130,6 @@ def table(runs: int) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    simultaneous.RESAMPLES = 1_000  # a tenth, for time: the quantile scatters more, and false losers are rather more
+    comparing.RESAMPLES = 1_000  # a tenth, for time: the quantile scatters more, and false losers are rather more
     for line in table(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000):
         print(line, flush=True)

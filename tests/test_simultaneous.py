@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tasks.statistics.intervals import difference
-from tasks.statistics.series import Measure, Series
-from tasks.statistics.simultaneous import BesideBest, beside_best
+from tasks.statistics.series import BesideBest, Measure, Series, beside_best
 
 OVERALL, LOOKS, TEXT = Measure("overall"), Measure("aesthetics"), Measure("readability")
 

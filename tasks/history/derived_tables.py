@@ -32,8 +32,7 @@ from tasks.statistics.intervals import (
     corrected,
     proportion,
 )
-from tasks.statistics.series import ALL_PROMPTS, Compared, Series, series
-from tasks.statistics.simultaneous import BesideBest, beside_best
+from tasks.statistics.series import ALL_PROMPTS, BesideBest, Compared, Series, beside_best, series
 
 OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""

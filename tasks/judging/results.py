@@ -36,8 +36,7 @@ from tasks.records import (
 from tasks.statistics.intervals import Interval, full_run_interval, proportion
 from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
 from tasks.statistics.scores import Alike, GradeRow
-from tasks.statistics.series import Compared, Measure, Measured, series
-from tasks.statistics.simultaneous import BesideBest, beside_best
+from tasks.statistics.series import BesideBest, Compared, Measure, Measured, beside_best, series
 from tasks.text import one_line
 
 Colour = Literal["green", "amber", "red"]
