@@ -101,48 +101,15 @@ def test_where_nothing_comes_free_the_first_unit_that_does_not_fit_ends_the_run(
     assert money.over and money.needed == 0.5 and money.used == 0.6
 
 
-def at_most(money: Budget, sample: str) -> Mapping[Hashable, float]:
-    """Four calls about a sample, each at the most that it can cost while nothing is known."""
-    return {(sample, each): money.expected(each, 4000) for each in DIMENSIONS}
+def test_where_nothing_is_known_a_unit_that_does_not_fit_at_its_most_ends_the_run() -> None:
+    def at_most(money: Budget) -> Mapping[Hashable, float]:
+        return {each: money.expected(each, 4000) for each in DIMENSIONS}
 
-
-def test_where_nothing_is_known_the_first_sample_is_judged_call_by_call_and_tells_what_the_others_cost() -> None:
-    async def run() -> None:
-        money = budget(0.03)
-        assert sum(at_most(money, "a").values()) > 0.03 and await money.starts(lambda: at_most(money, "a"))
-        second = asyncio.create_task(money.starts(lambda: at_most(money, "b")))
-        for each in DIMENSIONS:
-            call = ("a", each)
-            assert await money.covers(call, money.expected(each, 4000)) and money.used <= 0.03
-            assert not second.done(), "no other sample starts before all of the first have ended"
-            money.settle(call, each, 0.001)
-        assert await second and not money.over and money.spent == pytest.approx(0.004)
-        assert money.used == pytest.approx(0.004 + 4 * 0.005), "what was billed tells the costs of the next"
-
-    asyncio.run(run())
-
-
-def test_a_first_call_that_is_dear_ends_the_run_within_its_budget() -> None:
-    async def run() -> None:
-        money = budget(0.02)
-        assert await money.starts(lambda: at_most(money, "a"))
-        second = asyncio.create_task(money.starts(lambda: at_most(money, "b")))
-        first, other = DIMENSIONS[:2]
-        assert await money.covers(("a", first), money.expected(first, 4000))
-        money.settle(("a", first), first, 0.014)
-        assert not await money.covers(("a", other), money.expected(other, 4000))
-        assert not await second and money.over and money.spent == 0.014
-
-    asyncio.run(run())
-
-
-def test_where_not_even_one_call_fits_at_its_most_the_run_says_what_to_do() -> None:
-    money = budget(0.01)
-    assert not done(money.starts(lambda: at_most(money, "a")))
-    [warning] = money.warnings
-    assert "may cost 0.0150, which is more than the budget has left. Allow that much, lower judge." in warning
+    money = budget(0.05)
+    assert not done(money.starts(lambda: at_most(money))) and money.costs_are_unknown
+    assert money.over and money.needed == pytest.approx(4 * 0.015)
     known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, 0.003).get))
-    assert not done(known.starts(lambda: at_most(known, "a"))) and not known.warnings
+    assert not done(known.starts(lambda: at_most(known))) and not known.costs_are_unknown
 
 
 class Share(NamedTuple):

@@ -98,23 +98,17 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert {row["n"] for row in ask("trend")} == {SAMPLES} and "Nothing was measured" not in out
 
 
-def test_a_small_budget_finds_out_what_calls_cost_by_its_first_sample(
-    tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury
+def test_a_budget_that_holds_no_sample_of_an_unknown_judge_is_refused_until_a_quote_tells(
+    loopback: LoopbackJudge, figures: list[str], jury: Jury
 ) -> None:
-    """Four calls at their most do not fit, one does."""
-    longer = ("--judge.max-output-tokens", 3000)
-    code, out, err = jury(*command(figures, loopback, budget=0.08), *longer)
-    assert code == 3 and "calls is still unknown" not in err, err
-    [stopped] = [end["stopped"] for end in ends(tmp_path / "store")]
-    asked = loopback.count - 1
-    assert stopped["spent"] == pytest.approx(loopback.count * CALL) and stopped["spent"] <= 0.08
-    assert 2 <= stopped["judged"] < SAMPLES and asked % CALLS == 0 and "The same command with more goes on" in out
-
-    code, out, err = jury(*command(figures, loopback, budget=0.02), *longer, "--judge.model", "other")
-    assert code == 3 and loopback.count == asked + 1, "nothing is asked"
-    assert "The cost of this judge's calls is still unknown. A call with the longest reply" in err
-    assert "or make a quote first, without a budget" in err
-    assert "Nothing was asked: the first sample may cost 0.1" in " ".join(out.split())
+    longer = [*command(figures, loopback), "--judge.max-output-tokens", "3000"]
+    code, _, err = jury(*longer, "--budget", 0.1)
+    assert code == 2 and loopback.count == 0, "nothing is asked"
+    assert "those about one sample cost 0.1" in err and "with --quote and without a budget" in err
+    assert jury(*longer, "--quote")[0] == 0
+    before = loopback.count
+    code, _, err = jury(*longer, "--budget", 0.1)
+    assert code in (0, 3) and loopback.count > before, err
 
 
 def test_a_month_is_shared_by_all_runs_of_a_store(

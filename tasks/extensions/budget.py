@@ -34,12 +34,14 @@ from tasks.spending.budget import (
 )
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 from tasks.spending.quote import Expected, past_replies, seen
+from tasks.text import money
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
 _UNKNOWN = (
-    "nothing is known of what calls of this judge cost, and by the most that they can cost they do not fit into the "
-    "budget. Ask about five samples first: the same command with --quote. The run then reuses their replies"
+    "nothing is known of what calls of this judge cost. At their most, with the longest reply "
+    "(judge.max_output_tokens), those about one sample cost {}, which is more than the budget has left. Ask about "
+    "five samples first: the same command with --quote and without a budget. The run then reuses their replies"
 )
 
 
@@ -129,13 +131,13 @@ async def budget_of_passport(judge: Judge, store: Path, remote: Remote | None, p
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
     """Return the highest cost of a call of each dimension in 95 of 100 cases, by earlier runs of this judge.
 
-    No call of a batch is billed before all of it is bought, so a few earlier replies are better than none.
+    Where they are too few for that, such as those of a quote, they count as calls of this run.
     """
     replies = seen(past_replies(store, start), ())
     expected = Expected(replies)
     known = {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}
     costs = CallCosts(tariff, asked.judge.max_output_tokens, known.get)
-    for each in replies if asked.judge.service_tier == BATCH else ():
+    for each in replies:
         if known.get(each.dimension) is None and (price := tariff.price(each.amounts)):
             costs.note(each.dimension, price)
     return costs
@@ -213,21 +215,21 @@ class RunLimit(Limit):
         """See `Limit.admit`. Units that fit at the same time come together.
 
         Raises:
-            InputError: the calls go as a batch, do not fit at the highest price that they can have, and no other price
-                is known.
+            InputError: calls do not fit at the highest price that they can have, and no other price is known.
         """
         run, budget = self._run, self.budget
         together: list[Case] = []
         for unit in units(cases, lambda case: case.sample):
             prices = partial(prices_of, run, budget, unit)
             if run.parameters.judge.service_tier == BATCH and not budget.over:
-                if not await budget.fits_or_ends(prices()) and budget.guessed:
-                    raise InputError(_UNKNOWN)
+                await budget.fits_or_ends(prices())
             elif not budget.over and not await budget.fits_now(prices()):
                 if together:
                     yield together  # their reserved amounts are released only when they are judged
                     together = []
                 await budget.starts(prices)
+            if budget.over and budget.costs_are_unknown and not run.parameters.quote:
+                raise InputError(_UNKNOWN.format(money(budget.needed)))
             if budget.over:
                 for case in unit:
                     run.in_hand.free(case)

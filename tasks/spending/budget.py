@@ -21,7 +21,6 @@ from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_j
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample
 from tasks.spending.prices import Amounts, Tariff
-from tasks.text import money
 
 if TYPE_CHECKING:
     from tasks.ledger.remote import Remote  # Pillow, which readers of bills do without
@@ -97,8 +96,6 @@ class Budget:
         self.share = share
         self._limit, self._costs = limit, costs
         self._held: dict[Hashable, float] = {}
-        self._one_by_one: set[Hashable] = set()
-        """Calls of a unit that is judged call by call; see `starts`."""
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
         """Event that the next call to end sets, once."""
@@ -126,27 +123,29 @@ class Budget:
             next_one = self._settled
             if await self.fits_now(calls):
                 return True
-            if not self._held and not next_one.is_set():
-                self._end(sum(calls.values()))
+            if not await self._may_come(next_one, calls):
                 return False
-            await next_one.wait()
 
     async def starts(self, calls: Callable[[], Mapping[Hashable, float]]) -> bool:
-        """Wait until it is clear whether a unit may start; return False if the run is over.
+        """Reserve the cost of a unit as `fits` does, unless the run ends meanwhile.
 
-        Before the first call is billed, only the highest possible cost of a call is available, which is far too high. A
-        unit that does not fit at that cost starts if each call fits by itself. `covers` then admits its calls one after
-        another, and no other unit starts before they have ended.
+        Args:
+            calls: returns the calls and their expected costs, which change as calls are billed.
         """
         while not self.over:
-            next_one = self._settled
-            if not self._one_by_one:
-                found = calls()
-                if await self.fits_now(found):
-                    return True
-                if not self._held and not next_one.is_set():
-                    return await self._starts_one_by_one(found)
+            next_one, found = self._settled, calls()
+            if await self.fits_now(found):
+                return True
+            await self._may_come(next_one, found)
+        return False
+
+    async def _may_come(self, next_one: asyncio.Event, calls: Mapping[Hashable, float]) -> bool:
+        """Wait until a call in flight has ended, which may make room; if there is none, end the run: return False."""
+        if self._held or next_one.is_set():
             await next_one.wait()
+            return True
+        self.over, self.needed = True, sum(calls.values())
+        self._wake()
         return False
 
     async def fits_or_ends(self, calls: Mapping[Hashable, float]) -> bool:
@@ -171,9 +170,9 @@ class Budget:
         return self._limit or 0.0
 
     @property
-    def guessed(self) -> bool:
-        """Return whether a call was reserved at its highest possible cost for lack of data; see `CallCosts`."""
-        return self._costs.guessed
+    def costs_are_unknown(self) -> bool:
+        """Return whether calls are reserved at their highest possible cost, because none was billed yet."""
+        return self._costs.are_unknown
 
     def pay(self, price: float | None) -> None:
         """Count the price of a question about no sample; an unknown one (None) counts as nothing."""
@@ -186,29 +185,9 @@ class Budget:
     def settle(self, call: Hashable, dimension: str, price: float | None) -> None:
         """Release the amount reserved for an ended call; it counts as spent if the price is unknown (None)."""
         held = self._held.pop(call, 0.0)
-        self._one_by_one.discard(call)
         self.spent += held if price is None else price
         if price:  # a refused call costs nothing, and is no evidence about others
             self._costs.note(dimension, price)
-        self._wake()
-
-    async def _starts_one_by_one(self, calls: Mapping[Hashable, float]) -> bool:
-        dearest, are_unknown = max(calls.values()), self._costs.are_unknown
-        if are_unknown and await self._has_room(self.used + dearest):
-            self._one_by_one = {*calls}
-            return True
-        if are_unknown:
-            self.warnings.append(
-                "The cost of this judge's calls is still unknown. A call with the longest reply "
-                f"(judge.max_output_tokens) may cost {money(dearest)}, which is more than the budget has left. Allow "
-                "that much, lower judge.max_output_tokens, or make a quote first, without a budget: the run uses the "
-                "quote's prices and replies"
-            )
-        self._end(sum(calls.values()))
-        return False
-
-    def _end(self, needed: float) -> None:
-        self.over, self.needed = True, needed
         self._wake()
 
     def _wake(self) -> None:
