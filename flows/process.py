@@ -41,6 +41,12 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         loop.add_signal_handler(signal.SIGTERM, _interrupt_loop)
     try:
         return runner.run(work)
+    except BaseException as error:
+        if _is_sigterm(error):  # Prefect's handler was first: the loop would still get the same signal, at its end
+            with suppress(NotImplementedError):  # Windows
+                loop.remove_signal_handler(signal.SIGTERM)
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+        raise
     finally:
         _end(runner)
 
