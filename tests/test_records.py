@@ -22,11 +22,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "7869a797daff9dac61f565fac70f54041978916f567bad6af1dfbdd7df56757b"),
-        (Probe, "13582a46b58c506ac01ef334556ef2772caa5746218f90768062e4bc6c757ab3"),
-        (Parameters, "b662f2a8c7b1a23bad69050f97cb1e24dfd3496a4cc3250ee26f2e91fd1ac799"),
-        (PairwiseParameters, "3517083e41bade37747c9950957cbc8a1a5f5f9167a57591029a8fb1d46a4bd8"),
-        (RubricParameters, "260d0da66f95962547d8fd50750231ac348739ce85b68ff6b3b327f5b5fc6050"),
+        (Judge, "91cacef103cf55fa6665f1a3c3b5c53b7f92c0b1b462c5706fea7736c71dc18c"),
+        (Probe, "1f0fd18f9e455199ed7d7442267b3f7a71696e3a402931baf9cf13e1abebddfb"),
+        (Parameters, "0b7b3c1627f4be5c1b5aa11d316edbddf95a4bff6664b4c5ea87accb129e0ffd"),
+        (PairwiseParameters, "364f3bea22ff3905284b6eaada0f3d2ee9211149fb230d38aa8f835f367e7079"),
+        (RubricParameters, "33de05db6d24dc68b7c1224b67cd2ca6e43ad5babe9b18278fc08a3cbc067322"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

@@ -15,7 +15,8 @@ def number_fields(schema: dict[str, Any]) -> None:
 
 def _said(field: dict[str, Any]) -> dict[str, Any]:
     """Return a field that says what an emptied one means, if that is not the empty text; see `flow_run.completed`."""
-    if field.get("type") not in ("integer", "number") and not field.get("minLength"):
+    may_be_empty = field.get("type") == "string" and not field.get("default")
+    if may_be_empty or field.get("type") not in ("integer", "number", "string"):
         return field
     return {**field, "description": f"{field.get('description', '')} Emptied: as the deployment has it.".strip()}
 
