@@ -22,11 +22,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "91cacef103cf55fa6665f1a3c3b5c53b7f92c0b1b462c5706fea7736c71dc18c"),
-        (Probe, "1f0fd18f9e455199ed7d7442267b3f7a71696e3a402931baf9cf13e1abebddfb"),
-        (Parameters, "0b7b3c1627f4be5c1b5aa11d316edbddf95a4bff6664b4c5ea87accb129e0ffd"),
-        (PairwiseParameters, "364f3bea22ff3905284b6eaada0f3d2ee9211149fb230d38aa8f835f367e7079"),
-        (RubricParameters, "33de05db6d24dc68b7c1224b67cd2ca6e43ad5babe9b18278fc08a3cbc067322"),
+        (Judge, "05f194a263814b58c1fa95920a0092d0da578d89198f0067a7ad04620e9943e5"),
+        (Probe, "de8b4b860e7934f0df9d5d1627a8bdcb27417062edaf96a46dbe27564c583f0c"),
+        (Parameters, "9baf391026589c58d6cb8ed99dce350143a39d7dd6e6cf8b7513c40c71e626d6"),
+        (PairwiseParameters, "9ebd7d144dee056a8b84a0b93b291ba457b4835e8946624826dd53e2a30d8421"),
+        (RubricParameters, "5bcddac67ba4cd520512bbc718bd3197f335e1eff5774edacde62f3c1e417a99"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

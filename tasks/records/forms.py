@@ -15,8 +15,8 @@ def number_fields(schema: dict[str, Any]) -> None:
 
 def _said(field: dict[str, Any]) -> dict[str, Any]:
     """Return a field that says what an emptied one means, if that is not the empty text; see `flow_run.completed`."""
-    may_be_empty = field.get("type") == "string" and not field.get("default")
-    if may_be_empty or field.get("type") not in ("integer", "number", "string"):
+    is_text = field.get("type") == "string" and field.get("default") and "enum" not in field  # a choice is never empty
+    if not is_text and field.get("type") not in ("integer", "number"):
         return field
     return {**field, "description": f"{field.get('description', '')} Emptied: as the deployment has it.".strip()}
 
