@@ -92,6 +92,7 @@ class Chunks:
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies) and not run.limit:
                 # No reply can be reused, so the judge is needed: ask it a first question while the first chunk is read.
+                # Under a limit it is asked in `_work`: what has no room for a sample pays for no question.
                 group.create_task(run.ask_first_question())
             group.create_task(self._stream(others, work))
             group.create_task(self._stream(known, work))

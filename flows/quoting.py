@@ -20,6 +20,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
 from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
+from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.run_files import read_judgments
 from tasks.presentation.tables import bullets, plain_markdown
 from tasks.records import Judgment, Sample
@@ -42,6 +43,7 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
     """
     async with _trying(session, dataset) as (run, samples):
         plan = await asyncio.to_thread(plan_of, run, samples)
+        left = await in_daemon_thread(lambda: _left_of_month(session, run))
         rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
         pilot = _pilot(plan, samples, rows) if session.parameters.quote == "pilot" else []
         if pilot:
@@ -51,7 +53,7 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())
-    left = await asyncio.to_thread(_left_of_month, session, run)
+    left = left if left is None else max(0.0, left - (run.bill.spent or 0.0))
     told = {"pilot_samples": judged, "pilot_price": run.bill.spent, "left_of_month": left}
     found = found.model_copy(update=told)
     session.warnings += await _stopped(run, pilot, judged)
@@ -73,7 +75,7 @@ async def _trying(session: Session, dataset: Dataset) -> AsyncGenerator[tuple[Ru
     try:
         yield run, await asyncio.to_thread(session.samples, dataset)
     finally:
-        run.close()
+        session.close(run)
         if run.ledger.folder.exists():
             unstored = await store_or_warn(session.store, session.run_id)
             session.warnings += [*unstored, *await session.after_end()]
@@ -101,12 +103,11 @@ def _pilot(plan: Plan, samples: Sequence[Sample], rows: Sequence[Judgment]) -> l
 
 
 def _left_of_month(session: Session, run: Run) -> float | None:
-    """Return what the month's budget has left after the pilot; None: there is no such budget."""
+    """Return what the month's budget has left before the pilot; None: there is no such budget."""
     amount = month_budget()
     if amount is None:
         return None
-    found = month_of_store(Path(session.store), session.opening.remote, amount, run.start.run_id).sum()
-    return max(0.0, found.left_of(amount) - (run.bill.spent or 0.0))
+    return month_of_store(Path(session.store), session.opening.remote, amount, run.start.run_id).sum().left_of(amount)
 
 
 def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgment]) -> Quote:

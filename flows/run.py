@@ -116,8 +116,7 @@ class Session:
                     first.run_id = self.run_id
             raise
         finally:
-            run.close()
-            self._say(run.vlm.cut_off_words)
+            self.close(run)
         await self.end(run, time.monotonic() - self._began)
 
     async def begin(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
@@ -157,6 +156,11 @@ class Session:
             run.close()
             raise
         return run
+
+    def close(self, run: Run) -> None:
+        """Close the files of a run, and tell how many calls were cut off."""
+        run.close()
+        self._say(run.vlm.cut_off_words)
 
     def _say(self, words: str) -> None:
         """Tell the reader of the terminal, and of the run's log in Prefect, at once; empty: nothing."""

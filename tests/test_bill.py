@@ -79,7 +79,7 @@ def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:
     bill.expect(100)
     bill.most, bill.most_is = 10.0, "all of its budget"
     assert bill.words() == "0.8000 spent, about 10.0000 expected at the end (all of its budget)"
-    bill.pay(0.5)
+    bill.pay(Charge(0.5), Reply("ok"))
     assert bill.words().startswith("1.3000 spent")
 
 

@@ -106,10 +106,15 @@ def test_where_nothing_is_known_a_unit_that_does_not_fit_at_its_most_ends_the_ru
         return {each: money.expected(each, 4000) for each in DIMENSIONS}
 
     money = budget(0.05)
-    assert not done(money.starts(lambda: at_most(money))) and money.costs_are_unknown
+    assert not done(money.starts(lambda: at_most(money))) and money.unknown_words
     assert money.over and money.needed == pytest.approx(4 * 0.015)
+    unbilled = budget(0.1)
+    assert done(unbilled.starts(lambda: at_most(unbilled)))
+    for each in DIMENSIONS:
+        unbilled.settle(each, each, None)  # the judge tells no tokens
+    assert not done(unbilled.starts(lambda: at_most(unbilled))) and not unbilled.unknown_words, "it stops, as any other"
     known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, 0.003).get))
-    assert not done(known.starts(lambda: at_most(known))) and not known.costs_are_unknown
+    assert not done(known.starts(lambda: at_most(known))) and not known.unknown_words
 
 
 class Share(NamedTuple):

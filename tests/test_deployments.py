@@ -117,6 +117,8 @@ def test_relative_paths_of_the_list_lead_from_its_folder(tmp_path: Path) -> None
     assert deployed.sent == {**folders, "follow_links": [f"{tmp_path}/../shared"], "prompt_set": "default"}
     _, same, *_ = read_list(placed(tmp_path, dataset="samples", store="jury-store", results="~/results.json"))
     assert same.sent == same.own
+    _, whole, *_ = read_list(placed(tmp_path, dataset="/data/", images="/data//figures"))
+    assert whole.sent == whole.own, "so that a check for relative paths takes them for what they are"
     _, named, *_ = read_list(placed(tmp_path, dataset="samples", images="default", results="samples"))
     assert named.sent == {"dataset": "samples", "images": f"{tmp_path}/default", "results": f"{tmp_path}/samples"}
 

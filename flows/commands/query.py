@@ -17,7 +17,7 @@ from flows.commands.console import GAP, Command, aligned, column_widths, printab
 from flows.commands.options import json_option, store_option
 from tasks.errors import InputError
 from tasks.history import queries as history
-from tasks.history.landing import bring_up_to_date
+from tasks.history.landing import load_missing
 from tasks.ledger.remote import local_cache
 from tasks.presentation.tables import console
 from tasks.text import one_line
@@ -46,8 +46,8 @@ def query(question: str, as_json: bool, seconds: float, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
     folder, out = local_cache(store), console()
     try:
-        bring_up_to_date(folder)
-    except InputError as error:
+        load_missing(folder)
+    except (InputError, OSError) as error:
         warn(f"runs that have not ended may be missing: {error}")
     if not question and not as_json and out.is_terminal:
         _print_catalog(folder, out.width)

@@ -93,11 +93,11 @@ def _without_end(run: Path, parameters: Mapping[str, object]) -> str:
         return "waits for its batches"
     if is_written(run):
         return "at work"
+    if parameters.get("quote"):
+        return "a quote"
     judge = cast("dict[str, Any]", parameters.get("judge") or {})
     calls = number_of(int(judge.get("concurrency", 0)), "call")
-    return (
-        "a quote" if parameters.get("quote") else f"unfinished; up to {calls} in flight at its end may be billed, too"
-    )
+    return f"unfinished; up to {calls} in flight at its end may be billed, too"
 
 
 def _show_waiting(store: Path) -> None:

@@ -177,7 +177,7 @@ def _from(folder: Path, field: str, value: Any) -> Any:
         return [_from(folder, field, each) for each in cast(list[Any], value)]
     if not isinstance(value, str) or not value or "://" in value or value.startswith("~") or value in own_places(field):
         return value
-    return str(folder / value)
+    return value if Path(value).is_absolute() else str(folder / value)
 
 
 def check_places(listed: Iterable[Deployed]) -> list[str]:

@@ -55,7 +55,6 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-@cache
 def probe_request(pictures: int = 1, shares: bool = False) -> Request:
     """Return a cheap question in the form of the real ones: as many pictures, a reply schema, the word JSON.
 

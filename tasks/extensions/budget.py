@@ -20,7 +20,7 @@ from tasks.ledger.remote import Remote
 from tasks.records import BudgetStop, Judgment, RunStart, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
-from tasks.spending.bill import billed
+from tasks.spending.bill import Charge, billed
 from tasks.spending.budget import (
     VARIABLE,
     Budget,
@@ -34,15 +34,9 @@ from tasks.spending.budget import (
 )
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 from tasks.spending.quote import Expected, past_replies, seen
-from tasks.text import money
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
-_UNKNOWN = (
-    "nothing is known of what calls of this judge cost. At their most, with the longest reply "
-    "(judge.max_output_tokens), those about one sample cost {}, which is more than the budget has left. Ask about "
-    "five samples first: the same command with --quote and without a budget. The run then reuses their replies"
-)
 
 
 def tariff_of(judge: Judge, budget: float) -> Tariff | None:
@@ -203,8 +197,6 @@ class RunLimit(Limit):
 
     def __init__(self, run: Run, budget: Budget) -> None:
         self._run, self.budget = run, budget
-        self._is_ready = False
-        """True once the judge was asked the first question."""
 
     @property
     def over(self) -> bool:
@@ -228,22 +220,19 @@ class RunLimit(Limit):
                     yield together  # their reserved amounts are released only when they are judged
                     together = []
                 await budget.starts(prices)
-            if budget.over and budget.costs_are_unknown and not run.parameters.quote:
-                raise InputError(_UNKNOWN.format(money(budget.needed)))
+            if budget.unknown_words and not run.parameters.quote:
+                raise InputError(budget.unknown_words)
             if budget.over:
                 for case in unit:
                     run.in_hand.free(case)
             else:
-                if not self._is_ready and prices():
-                    self._is_ready = True
-                    await run.ask_first_question()  # only now: a budget too small for any call pays for none
                 together += unit
         if together:
             yield together
 
-    def after_first_questions(self, price: float | None) -> None:
-        """See `Limit.after_first_questions`."""
-        self.budget.pay(price)
+    def after_first_question(self, charge: Charge) -> None:
+        """See `Limit.after_first_question`."""
+        self.budget.pay(billed(charge))
 
     async def before_call(self, case: Case, call: Call) -> bool:
         """See `Limit.before_call`: the budget may have no room for a retry."""

@@ -217,7 +217,7 @@ def prepare(store: Path) -> None:
                 _lay_out(master.db)
 
 
-def bring_up_to_date(store: Path) -> None:
+def load_missing(store: Path) -> None:
     """Load what the history lacks, if anything: a run whose process was killed, or one that is still at work.
 
     Raises:

@@ -446,27 +446,24 @@ def month_lines(store: Path, now: datetime) -> list[str]:
     try:
         amount = month_budget()
         found = Month(store, month_of(now), amount or 0.0).sum()
-        return _of_budget(store, now, amount, found) if amount else _without_budget(store, now, found)
     except (InputError, OSError) as error:
         return [f"budget     {error}"]
-
-
-def _of_budget(store: Path, now: datetime, amount: float, found: Sum) -> list[str]:
-    unspent = sum(each.unspent for each in found.open.values())
-    runs = number_of(len(found.open), "run")
-    may_be = f", {money(unspent)} may be by {runs} at work or waiting" if found.open else ""
-    left = money(max(found.left_of(amount), 0.0))
-    line = (
-        f"budget     {month_of(now)}: {money(found.spent)} of {money(amount)} spent{may_be}, {left} left ({VARIABLE})"
-    )
-    return [line, *_more(store, now, found)]
-
-
-def _without_budget(store: Path, now: datetime, found: Sum) -> list[str]:
+    if amount:
+        return [_of_budget(now, amount, found), *_more(store, now, found)]
     if not (found.spent or found.unknown):
         return []
     line = f"spent      {month_of(now)}: {money(found.spent)}; {VARIABLE} is not set, so that nothing limits it"
     return [line, *_more(store, now, found)]
+
+
+def _of_budget(now: datetime, amount: float, found: Sum) -> str:
+    unspent = sum(each.unspent for each in found.open.values())
+    runs = number_of(len(found.open), "run")
+    may_be = f", {money(unspent)} may be by {runs} at work or waiting" if found.open else ""
+    left = money(max(found.left_of(amount), 0.0))
+    return (
+        f"budget     {month_of(now)}: {money(found.spent)} of {money(amount)} spent{may_be}, {left} left ({VARIABLE})"
+    )
 
 
 def _more(store: Path, now: datetime, found: Sum) -> list[str]:

@@ -13,6 +13,7 @@ from tasks.ledger.run_files import Ledger
 from tasks.records import BudgetStop, Judgment, Outcome, RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
+from tasks.spending.bill import Charge
 
 if TYPE_CHECKING:
     from tasks.judging.run import Run
@@ -142,8 +143,8 @@ class Limit:
     def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         """Note the reply to a call."""
 
-    def after_first_questions(self, price: float | None) -> None:
-        """Note the price of questions about no sample; None: unknown."""
+    def after_first_question(self, charge: Charge) -> None:
+        """Note the cost of a question about no sample."""
 
     def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
         """Return the place at which the run stopped; None if it did not.

@@ -112,10 +112,10 @@ class Run:
     async def note_first_questions(self) -> None:
         """Store and count the first questions since the last call of this; a judge that was away is asked again."""
         place = Path(self.parameters.store), self.start.flow, self.start.run_id
-        price = await note_first_questions(self.vlm, *place)
-        self.bill.pay(price)
-        if self.limit:
-            self.limit.after_first_questions(price)
+        for charge, reply in await note_first_questions(self.vlm, *place):
+            self.bill.pay(charge, reply)
+            if self.limit:
+                self.limit.after_first_question(charge)
 
     def warnings(self) -> list[str]:
         """Return sentences for the reader about the replies of the run."""

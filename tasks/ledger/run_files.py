@@ -224,7 +224,7 @@ class Ledger:
         self._cost, self._unpriced = defaultdict[str, float](float), Counter[str]()
 
     def append(self, row: Judgment | Outcome) -> None:
-        """Append one row to the file of its kind. The first row makes the folder: a run refused before it leaves none.
+        """Append one row to the file of its kind; make the folder if no call did. A run refused before leaves none.
 
         Raises:
             OSError: with the file's name; the file has nothing of the row.

@@ -65,19 +65,7 @@ class JudgmentTally:
         """Add the next row of the ledger."""
         self.calls += not row.reused_from
         self.reused += bool(row.reused_from)
-        self.tokens_in += row.tokens_in
-        self.tokens_out += row.tokens_out
-        self.tokens_cached += row.tokens_cached
-        self.tokens_written += row.tokens_written
-        self.tokens_reasoning += row.tokens_reasoning
-        self.price = _sum(self.price, row.price)
-        self.estimated = _sum(self.estimated, row.estimated)
-        for what, amount in zip(
-            SAVED_BY, (row.saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache), strict=True
-        ):
-            self.saved[what] += amount or 0.0
-        if row.price is not None:
-            self.places.add(place(row.price_source))
+        self._pay(row, row.saved_by_reuse)
         if row.control:
             return
         call = (row.sample_id, row.candidate, row.dimension, row.order, row.vote)
@@ -91,11 +79,23 @@ class JudgmentTally:
     def add_first_question(self, row: OtherCall) -> None:
         """Add a question that asked whether the judge is there."""
         self.calls += 1
+        self._pay(row, 0.0)
+        self.first_questions = _sum(self.first_questions, row.price)
+
+    def _pay(self, row: Judgment | OtherCall, saved_by_reuse: float | None) -> None:
+        """Add the tokens and the cost of a call."""
         self.tokens_in += row.tokens_in
         self.tokens_out += row.tokens_out
+        self.tokens_cached += row.tokens_cached
+        self.tokens_written += row.tokens_written
+        self.tokens_reasoning += row.tokens_reasoning
         self.price = _sum(self.price, row.price)
-        self.first_questions = _sum(self.first_questions, row.price)
         self.estimated = _sum(self.estimated, row.estimated)
+        saved = saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache
+        for what, amount in zip(SAVED_BY, saved, strict=True):
+            self.saved[what] += amount or 0.0
+        if row.price is not None:
+            self.places.add(place(row.price_source))
 
     def statuses(self) -> Counter[str]:
         """Return status -> number of judgments that count."""

@@ -84,10 +84,10 @@ class Bill:
         self._decided += 1
         self._of_decided += sum(row.price or 0.0 for row in rows)
 
-    def pay(self, price: float | None) -> None:
-        """Add the price of a call about no sample, such as the first question; None: unknown."""
-        self._besides += price or 0.0
-        self.spent = None if self.spent is None or price is None else self.spent + price
+    def pay(self, charge: Charge, reply: Reply) -> None:
+        """Add the cost of a call about no sample, such as the first question."""
+        self._besides += charge.price or 0.0
+        self._spend(charge, reply)
 
     def words(self) -> str:
         """Return the amount spent so far and the amount expected at the end; empty while these are unknown or 0."""
@@ -148,12 +148,17 @@ class OtherCalls:
         self._due: list[OtherCall] = []
 
     async def note(self, request: Request, reply: Reply) -> Charge:
+        """Add a call that has ended, and store those added if they are enough; return its cost."""
+        charge = await self.add(request, reply)
+        if len(self._due) >= TOGETHER:
+            await self.write_down()
+        return charge
+
+    async def add(self, request: Request, reply: Reply) -> Charge:
         """Add a call that has ended; return its cost. Calls of the embedded judge are not stored."""
         charge = await self._bill.charge(request, reply, self._purpose)
         if self._judge.base_url != EMBEDDED:
             self._due.append(self._row(reply, charge))
-        if len(self._due) >= TOGETHER:
-            await self.write_down()
         return charge
 
     async def write_down(self) -> None:
@@ -182,26 +187,20 @@ class OtherCalls:
         )
 
 
-async def note_first_questions(vlm: Vlm, store: Path, flow: str = "", asked_by: str = "") -> float | None:
+async def note_first_questions(vlm: Vlm, store: Path, flow: str = "", asked_by: str = "") -> list[tuple[Charge, Reply]]:
     """Store the first questions that a client asked since the last call of this; a full disk stops no run.
 
     Args:
         asked_by: id of the run that asked them; empty: none.
 
     Returns:
-        Their price; None if it is unknown.
+        Their costs and replies.
     """
     calls = OtherCalls(store, vlm.judge, "probe", flow, asked_by)
-    charges = [await calls.note(request, reply) for request, reply in vlm.take_asides()]
+    noted = [(await calls.add(request, reply), reply) for request, reply in vlm.take_asides()]
     with suppress(InputError, OSError):
         await calls.write_down()
-    return sum_of(billed(each) for each in charges)
-
-
-def sum_of(prices: Iterable[float | None]) -> float | None:
-    """Return the sum of prices; None if one is unknown."""
-    known = [*prices]
-    return None if None in known else sum(each or 0.0 for each in known)
+    return noted
 
 
 @asynccontextmanager

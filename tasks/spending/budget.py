@@ -21,6 +21,7 @@ from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_j
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample
 from tasks.spending.prices import Amounts, Tariff
+from tasks.text import money
 
 if TYPE_CHECKING:
     from tasks.ledger.remote import Remote  # Pillow, which readers of bills do without
@@ -96,6 +97,8 @@ class Budget:
         self.share = share
         self._limit, self._costs = limit, costs
         self._held: dict[Hashable, float] = {}
+        self._was_asked = False
+        """True once a call has ended."""
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
         """Event that the next call to end sets, once."""
@@ -144,8 +147,7 @@ class Budget:
         if self._held or next_one.is_set():
             await next_one.wait()
             return True
-        self.over, self.needed = True, sum(calls.values())
-        self._wake()
+        self._end(calls)
         return False
 
     async def fits_or_ends(self, calls: Mapping[Hashable, float]) -> bool:
@@ -155,7 +157,7 @@ class Budget:
         """
         if await self.fits_now(calls):
             return True
-        self.over, self.needed = True, sum(calls.values())
+        self._end(calls)
         return False
 
     async def wait(self) -> None:
@@ -170,9 +172,16 @@ class Budget:
         return self._limit or 0.0
 
     @property
-    def costs_are_unknown(self) -> bool:
-        """Return whether calls are reserved at their highest possible cost, because none was billed yet."""
-        return self._costs.are_unknown
+    def unknown_words(self) -> str:
+        """Reason to refuse a run before any call: nothing is known, and calls at their most do not fit; else empty."""
+        if not self.over or self._was_asked or not self._costs.are_unknown:
+            return ""
+        return (
+            "nothing is known of what calls of this judge cost. At their most, with the longest reply "
+            f"(judge.max_output_tokens), those about one sample cost {money(self.needed)}, which is more than the "
+            "budget has left. Ask about five samples first: the same command with --quote and without a budget. The "
+            "run then reuses their replies"
+        )
 
     def pay(self, price: float | None) -> None:
         """Count the price of a question about no sample; an unknown one (None) counts as nothing."""
@@ -186,8 +195,13 @@ class Budget:
         """Release the amount reserved for an ended call; it counts as spent if the price is unknown (None)."""
         held = self._held.pop(call, 0.0)
         self.spent += held if price is None else price
+        self._was_asked = True
         if price:  # a refused call costs nothing, and is no evidence about others
             self._costs.note(dimension, price)
+        self._wake()
+
+    def _end(self, calls: Mapping[Hashable, float]) -> None:
+        self.over, self.needed = True, sum(calls.values())
         self._wake()
 
     def _wake(self) -> None:
@@ -470,9 +484,9 @@ class MonthLimit:
             self._write(spent)
 
     def _set(self, found: Sum) -> None:
-        rest = self.rest = self._rest(found)
-        amount = rest if self._wanted is None else min(self._wanted, rest)
-        self.amount = max(0.0, min(amount, self._of_shard(found, rest)))
+        rest = self._rest(found)
+        self.rest = min(rest, self._of_shard(found, rest))
+        self.amount = max(0.0, self.rest if self._wanted is None else min(self._wanted, self.rest))
 
     def _rest(self, found: Sum) -> float:
         return self.month.budget - found.spent - sum(each.unspent for each in found.open.values() if self._counts(each))

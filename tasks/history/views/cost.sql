@@ -22,6 +22,7 @@ GROUP BY ALL
 ORDER BY r.started_at DESC, r.run_id DESC, judge;
 COMMENT ON VIEW cost IS
     'Calls made, replies reused, tokens, price and seconds in the judge by run and judge (as answered; as asked '
-    'where no answer came), with the run''s first questions, which ask whether the judge is there. Tokens and seconds of reused replies are not counted again. price is NULL where that of '
+    'where no answer came), with the run''s first questions, which ask whether the judge is there. Tokens and seconds '
+    'of reused replies are not counted again. price is NULL where that of '
     'any answered call is unknown. What calls that timed out may have cost besides is estimated, and in no price; '
     'saved: by reuse, service tier and cache together.';
