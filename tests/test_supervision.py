@@ -20,6 +20,7 @@ from served import ENDED, JURY, Up, command, environment, free_port, jury_up, li
 
 from flows.server.server import home
 from tasks.demo.samples import drawn_samples
+from tasks.ledger.run_files import JUDGMENTS
 
 pytestmark = pytest.mark.timeout(900)  # four starts of `jury up`, of up to a minute each on a busy machine
 NAME = "short"
@@ -59,11 +60,18 @@ class Scene:
         return up.started(f"counting/{name}", judge={"seed": next(self.seeds)}, **form)
 
     def begin(self, up: Up) -> str:
-        """Press Run; wait until some calls of it are answered. Nothing of it was asked before."""
+        """Press Run; wait until some replies of it are stored. Nothing of it was asked before.
+
+        The first replies wait for the table of prices: until then more can be lost than the calls in flight.
+        """
         self.asked.clear()
+        before = self.stored()
         run = self.started(up)
-        wait_for(lambda: self.asked.total() > 2 * CONCURRENCY)
+        wait_for(lambda: self.stored() > before + CONCURRENCY)
         return run
+
+    def stored(self) -> int:
+        return sum(rows.read_bytes().count(b"\n") for rows in (self.store / "ledger").glob(f"*/{JUDGMENTS}"))
 
     def twice(self) -> int:
         return self.asked.total() - len(self.asked)
