@@ -6,15 +6,16 @@ The module of a command is imported when it is called, so that the help and the 
 import atexit
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
-from flows.commands.console import GIVEN, Command, Group, is_users, tell_fault, warn
+from flows.commands.console import Command, Group, tell_fault, warn
 from flows.process import end_without_the_rest, hush
 from tasks.errors import InputError
 
@@ -113,6 +114,8 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
+PROGRAM = [Path(__file__).parents[1] / name for name in ("flows", "tasks")]
+"""Folders of our modules and their files."""
 GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam", "judge bridge")
 """Commands that continue where they were stopped."""
 
@@ -154,9 +157,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code(words: list[str]) -> int:
-    given: dict[str, Any] = {}
     try:
-        code = _run(words, given)
+        code = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader of the output is gone (`jury query … | head`), so nobody would see a message.
@@ -164,29 +166,25 @@ def _code(words: list[str]) -> int:
         return 0
     except KeyboardInterrupt:
         goes_on = "; every reply so far is in the ledger, and the same command goes on from there"
-        warn("stopped" + (goes_on if _judges(words, given) else ""))
+        warn("stopped" + (goes_on if _judges(words) else ""))
         return 130
     except Exception as error:
-        return _exit_code(error, given)
+        return _exit_code(error)
     return code
 
 
-def _judges(words: list[str], given: Mapping[str, Any]) -> bool:
+def _judges(words: list[str]) -> bool:
     """Return whether a command keeps replies: all of these do, except a demo that only draws samples."""
     named = (words[0], " ".join(words[:2])) if words else ()
-    return any(each in GOES_ON for each in named) and not given.get("folder")
+    return any(each in GOES_ON for each in named) and not any(each.startswith("--samples") for each in words)
 
 
-def _run(words: list[str], given: dict[str, Any]) -> int:
-    """Parse and run the command; put its arguments into `given`, for the report of a failure."""
+def _run(words: list[str]) -> int:
     jury = _jury()
     if asked := os.environ.get(COMPLETE):
         return shell_complete(jury, {}, "jury", COMPLETE, asked)
     with jury.make_context("jury", words, max_content_width=WIDEST) as context:
-        try:
-            return jury.invoke(context)
-        finally:
-            given.update(context.meta.get(GIVEN, {}))
+        return jury.invoke(context)
 
 
 def _jury() -> click.Group:
@@ -211,7 +209,17 @@ def _keep_closest(error: click.UsageError) -> None:
         del error.possibilities[1:]
 
 
-def _exit_code(error: Exception, given: Mapping[str, Any]) -> int:
+def _is_users(error: OSError) -> bool:
+    """Return whether a user can mend the error of a file or a service: it is known, and none of the program's files."""
+    from tasks.ledger.bucket import RemoteUnavailable
+
+    if isinstance(error, RemoteUnavailable):
+        return True
+    file = Path(str(error.filename)).absolute()
+    return bool(error.errno) and not any(file.is_relative_to(ours) for ours in PROGRAM)
+
+
+def _exit_code(error: Exception) -> int:
     """Print the reason that stopped the command; return the exit code, which shows whose failure it is."""
     match error:
         case Exit():
@@ -224,9 +232,9 @@ def _exit_code(error: Exception, given: Mapping[str, Any]) -> int:
             warn(f"{error.format_message()}\nTry `{path} --help`.")
         case InputError():
             warn(str(error))
-        case OSError() if is_users(error, given):
+        case OSError() if _is_users(error):
             warn(str(error))
         case _:
-            tell_fault(error, given)
+            tell_fault(error)
             return 1
     return 2

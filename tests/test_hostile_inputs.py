@@ -23,7 +23,6 @@ from written_datasets import png, record, result, write_benchmark, write_json
 from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
-from flows.commands.console import LOG, tell_fault
 from tasks.rubrics.rubric import PROMPTS
 
 BELL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
@@ -509,8 +508,6 @@ STORES: dict[str, Callable[[Path], object]] = {
     "a run whose name commands": lambda run: run.rename(run.with_name(f"2{BELL}".replace("/", ""))),
     "labels whose name commands": lambda run: (run.parents[1] / "labels" / BELL).mkdir(parents=True),
     "labels that are a link": lambda run: linked(run.parents[1] / "labels", _secret(run).parent),
-    "a log that is a secret": lambda run: linked(run.parents[1] / LOG, _secret(run)),
-    "a log that is a pipe": lambda run: pipe(run.parents[1] / LOG),
     "a history that is a secret": lambda run: linked(run.parents[1] / "history.duckdb", _secret(run)),
 }
 
@@ -556,7 +553,6 @@ def look_around(folder: Path) -> list[str]:
     store = folder / "store"
     with watched(folder):
         printed = [ended(*words, "--store", store)[1] for words in (["store", "sync"], ["status"], ["query", "runs"])]
-        tell_fault(ValueError("a fault"), {"store": str(store)})
         printed.append(ended("report", "-o", folder / "report.html", "--store", store)[1])
     for words in printed:
         harmless(words)

@@ -1,26 +1,19 @@
 """Terminal of a command: help in sections, answers, warnings, faults, and commands to type next."""
 
-import errno
 import json
-import os
 import re
 import shutil
-import stat
 import sys
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
 from tasks.errors import InputError
 from tasks.text import cut, printable
 
-GIVEN = "given"
-"""Key of the values that the running command was given, in its context and the contexts above."""
 LONGEST = 34
 """Columns of the longest option with its sentence beside it; a longer option has the sentence below."""
 
@@ -44,11 +37,6 @@ class Command(click.Command):
             if record and not isinstance(parameter, click.Argument):
                 sections.setdefault(getattr(parameter, "heading", Option.heading), []).append(record)
         _write(formatter, sections)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; store its values before that, for the report of a failure."""
-        ctx.meta[GIVEN] = ctx.params
-        return super().invoke(ctx)
 
 
 class Group(click.Group):
@@ -78,12 +66,6 @@ LONGEST_LINE = 4000
 """Most characters of one line of a message."""
 GAP = "  "
 """Space between two columns of a table."""
-LOG = "jury.log"
-"""File in the store with tracebacks of faults, each with its time, the newest last."""
-DEBUG = "JURY_DEBUG"
-"""Environment variable that prints tracebacks on standard error if it has any value."""
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-"""Errors of a disk that only the user can fix, for any file."""
 
 _COMMANDING = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
@@ -147,51 +129,8 @@ def printable_json(value: object) -> str:
     return _COMMANDING.sub(lambda found: json.dumps(found[0])[1:-1], told)
 
 
-def is_users(error: OSError, given: Mapping[str, Any]) -> bool:
-    """Return whether an error concerns the remote store, a full disk, or a path that the user named, in or above it."""
-    from tasks.ledger.bucket import RemoteUnavailable
-
-    if isinstance(error, RemoteUnavailable) or error.errno in FULL:
-        return True
-    store = _store(given)
-    named = [Path(value) for value in given.values() if isinstance(value, str) and value] + ([store] if store else [])
-    places = [place.expanduser().absolute() for place in named]
-    names = [name for name in (error.filename, error.filename2) if isinstance(name, str | bytes | Path)]
-    failed = [Path(os.fsdecode(name)).absolute() for name in names]
-    return any(place.is_relative_to(file) or file.is_relative_to(place) for file in failed for place in places)
-
-
-def tell_fault(error: BaseException, given: Mapping[str, Any]) -> None:
-    """Report a fault of the program: the exception, and the place of its traceback."""
-    told = "".join(traceback.format_exception(error))
-    if os.environ.get(DEBUG):
-        print(printable(told), file=sys.stderr)
-    where = _kept(told, given) or f"{DEBUG}=1 in the environment shows the traceback"
+def tell_fault(error: BaseException) -> None:
+    """Report a fault of the program: its traceback, and a sentence at the end, where a terminal shows it first."""
+    print(printable("".join(traceback.format_exception(error))), file=sys.stderr)
     what = f"{type(error).__name__}: {error}".rstrip(": ")
-    warn(f"a fault of Image Jury, not of what you gave it: {what} ({where})")
-
-
-def _kept(told: str, given: Mapping[str, Any]) -> str:
-    """Append a traceback to the log of the store; return its place, or an empty text if it could not be written."""
-    folder = _store(given)
-    if not folder or not folder.is_dir():
-        return ""
-    try:
-        with os.fdopen(_opened(folder / LOG), "a", encoding="utf-8", errors="replace") as log:
-            log.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')}\n{told}\n")
-    except OSError:
-        return ""
-    return f"its traceback is in {folder / LOG}"
-
-
-def _opened(log: Path) -> int:
-    """Open the log for this user alone; a stranger's store may have a link or a pipe in its place."""
-    strange = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | strange, stat.S_IRUSR | stat.S_IWUSR)
-
-
-def _store(given: Mapping[str, Any]) -> Path | None:
-    from tasks.ledger.remote import local_cache
-    from tasks.records.parameters import default_store
-
-    return local_cache(given["store"] or default_store()) if "store" in given else None
+    warn(f"a fault of Image Jury, not of what you gave it: {what}")

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import click
 
-from flows.commands.console import LOG, Command, say, warn
+from flows.commands.console import Command, say, warn
 from flows.commands.options import store_option
 from flows.commands.sharing import exchange_all, renew_pages, share_pages
 from tasks.errors import InputError
-from tasks.files import remove_file
 from tasks.forgetting.removal import (
     Kind,
     Plan,
@@ -238,10 +237,7 @@ def share_store(remote: Remote) -> None:
 
 
 def finish_forgetting(store: Path, remote: Remote | None) -> None:
-    """Complete a planned removal and rebuild the pages; remove the program's log, too, if it has the removed name."""
-    plan, log = plan_of(store), store / LOG
-    if plan and plan.name and log.is_file() and plan.name in log.read_text(encoding="utf-8", errors="replace"):
-        remove_file(store, LOG)
+    """Complete a planned removal and rebuild the pages."""
     carry_out(store, remote)
     renew_pages(str(store))
     if remote:  # last, because no page is sent while a removal is unfinished

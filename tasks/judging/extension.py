@@ -13,10 +13,10 @@ from tasks.ledger.run_files import Ledger
 from tasks.records import BudgetStop, Judgment, Outcome, RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric
-from tasks.spending.bill import Charge
 
 if TYPE_CHECKING:
     from tasks.judging.run import Run
+    from tasks.spending.bill import Charge
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Limit:
     def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         """Note the reply to a call."""
 
-    def after_first_question(self, charge: Charge) -> None:
+    def after_first_question(self, charge: "Charge") -> None:
         """Note the cost of a question about no sample."""
 
     def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
