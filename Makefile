@@ -51,10 +51,6 @@ bench-faults: $(READY)
 simulate-limits: $(READY)
 	PYTHONPATH=. $(BIN)/python tests/simulated_limits.py
 
-.PHONY: bench-supervision
-bench-supervision: $(READY)
-	$(BIN)/python tests/bench_supervision.py
-
 # What an index of 1,000 evaluations costs: how much longer a report step takes that makes it, and how soon it can be used
 # in both browsers started anew each time: two minutes.
 .PHONY: bench-index

@@ -35,38 +35,31 @@ NIGHTS = 3
 class Scene:
     """`jury up` on a list, and a judge that takes a while, and counts what it is asked."""
 
-    def __init__(self, folder: Path, judge: LoopbackJudge, seconds: float, prompts: int) -> None:
+    def __init__(self, folder: Path, judge: LoopbackJudge) -> None:
         self.store, self.port, self.list = folder / "store", free_port(), folder / "prefect.yaml"
         self.asked, self.seeds = Counter[bytes](), count()
         plain = allowed_reply()
 
         def answer(request: Request) -> Reply:
             self.asked[request.raw] += 1
-            return delayed(plain(request), seconds)
+            return delayed(plain(request), 0.4)
 
         judge.answer = answer
         own = {"model": "slow", "base_url": judge.base_url, "concurrency": CONCURRENCY}
-        self.form = {"dataset": str(drawn_samples(folder / "drawn", "counting", prompts=prompts)), "judge": own}
-
-    def list_one(self, limit: int) -> "Scene":
-        write_list(self.list, listed(NAME, {"nightly": "0 2 * * *"}, {**self.form, "limit": limit}))
-        return self
+        form = {"dataset": str(drawn_samples(folder / "drawn", "counting", prompts=3)), "judge": own, "limit": 12}
+        write_list(self.list, listed(NAME, {"nightly": "0 2 * * *"}, form))
 
     def up(self) -> AbstractContextManager[Up]:
         return jury_up(self.store, self.port, "--deployments", str(self.list))
 
-    def started(self, up: Up, name: str = NAME, **form: Any) -> str:
-        """Press Run; no reply is an earlier run's."""
-        return up.started(f"counting/{name}", judge={"seed": next(self.seeds)}, **form)
-
     def begin(self, up: Up) -> str:
-        """Press Run; wait until some replies of it are stored. Nothing of it was asked before.
+        """Press Run; wait until some replies of it are stored. No reply is an earlier run's.
 
         The first replies wait for the table of prices: until then more can be lost than the calls in flight.
         """
         self.asked.clear()
         before = self.stored()
-        run = self.started(up)
+        run = up.started(f"counting/{NAME}", judge={"seed": next(self.seeds)})
         wait_for(lambda: self.stored() > before + CONCURRENCY)
         return run
 
@@ -146,7 +139,7 @@ def nights(up: Up) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with LoopbackJudge() as judge:
-        scene = Scene(tmp_path_factory.mktemp("supervised"), judge, 0.4, 3).list_one(12)
+        scene = Scene(tmp_path_factory.mktemp("supervised"), judge)
         return {**children_killed(scene), "up": up_killed(scene)}
 
 
