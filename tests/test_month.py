@@ -86,6 +86,7 @@ def test_an_ended_run_tells_its_cost_and_its_rows_are_not_read(tmp_path: Path, m
     run.ledger.append(priced(7.0, reused_from="0", run_id="1-one"))
     run.spend(1.5, 2.5)
     run.ledger.append(priced(None, run_id="1-one"))
+    run.ledger.append(priced(None, run_id="1-one", status="rejected"))  # never billed, and so not unknown
     rows = costs_of(run.ledger.folder)
     run.finish()
     monkeypatch.setattr(months, "read_judgments", None)

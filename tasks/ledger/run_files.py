@@ -19,6 +19,7 @@ from pydantic_core import from_json
 from tasks.errors import InputError
 from tasks.files import alone_at_once, in_use, keep_private, open_regular, private_folder, read_regular, write_whole
 from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
+from tasks.records.terms import known_cost
 from tasks.text import one_line
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
@@ -234,13 +235,10 @@ class Ledger:
         append_line(self._files[name], line_of(row))
         self._rows[name] += 1
         if isinstance(row, Judgment) and not row.reused_from:
-            self._count(row.judged_at, row.price, row.estimated)
-
-    def _count(self, judged_at: str, price: float | None, estimated: float | None) -> None:
-        """Add the cost of a call to its month."""
-        month = judged_at[:7]
-        self._cost[month] += (price or 0.0) + (estimated or 0.0)
-        self._unpriced[month] += price is None or estimated is None
+            month = row.judged_at[:7]
+            amount, is_unknown = known_cost(row.status, row.price, row.estimated)
+            self._cost[month] += amount
+            self._unpriced[month] += is_unknown
 
     def set_limit(self, amount: float) -> None:
         """Write the amount that the run may spend of the month's budget; nothing changes once the run has ended."""

@@ -15,6 +15,8 @@ Order = Literal["human_first", "model_first", "single"]
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
 MadeFor = Literal["", "bridge"]
 JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
+UNBILLED: tuple[JudgmentStatus, ...] = ("rejected", "unavailable")
+"""Statuses of calls that cost nothing where no price of theirs is known."""
 OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
 Decision = Literal["may be continued", "with an offset", "cannot tell"]
 
@@ -71,3 +73,9 @@ class HistoryRecord(Record):
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+def known_cost(status: str, price: float | None, estimated: float | None) -> tuple[float, bool]:
+    """Return what is known of the cost of a call, and whether a part of it is unknown."""
+    is_unknown = estimated is None or (price is None and status not in UNBILLED)
+    return (price or 0.0) + (estimated or 0.0), is_unknown

@@ -16,6 +16,7 @@ from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
 from tasks.records import Judgment, new_id
 from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.terms import UNBILLED
 from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
 from tasks.text import money
 
@@ -100,7 +101,7 @@ class Bill:
         return f"{money(self.spent)} spent{expected}"
 
     def _spend(self, charge: Charge, reply: Reply) -> None:
-        unbilled = charge.price is None and reply.status in ("rejected", "unavailable")
+        unbilled = charge.price is None and reply.status in UNBILLED
         if self.spent is not None and not unbilled:
             self.spent = None if charge.price is None else self.spent + charge.price
 
@@ -126,7 +127,7 @@ def _price(tariff: Tariff, reply: Reply) -> float | None:
     """Return the price of a reply; None if it reports no tokens. A call that never reached a model costs nothing."""
     if reply.tokens_in or reply.tokens_out:
         return tariff.price(reply)
-    came = reply.model or reply.status not in ("refused", "rejected", "unavailable")
+    came = reply.model or reply.status not in ("refused", *UNBILLED)
     return None if came and tariff is not FREE else 0.0
 
 

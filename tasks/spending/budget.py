@@ -20,6 +20,7 @@ from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample
+from tasks.records.terms import known_cost
 from tasks.spending.prices import Amounts, Tariff
 from tasks.text import money
 
@@ -395,11 +396,8 @@ def costs_of(run: Path) -> dict[str, Spent]:
 
 def spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
     """Return the cost of these calls."""
-    amount, unknown = 0.0, 0
-    for row in rows:
-        amount += (row.price or 0.0) + (row.estimated or 0.0)
-        unknown += row.price is None or row.estimated is None
-    return Spent(amount, unknown)
+    costs = [known_cost(row.status, row.price, row.estimated) for row in rows]
+    return Spent(sum(amount for amount, _ in costs), sum(is_unknown for _, is_unknown in costs))
 
 
 def _open(run: Path, spent: float, since: datetime) -> Open | None:

@@ -14,6 +14,7 @@ from tasks.errors import InputError
 from tasks.ledger.run_files import read_judgments, read_start, run_folders
 from tasks.records import Judgment, PictureNote, Record, RunStart
 from tasks.records.judge import Judge
+from tasks.records.terms import UNBILLED
 from tasks.spending.budget import VARIABLE
 from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, place
 from tasks.text import duration, money
@@ -24,7 +25,6 @@ MOST = 400
 """Replies about each dimension that are enough, from the newest run on; older runs are not read."""
 _SETTINGS = ("temperature", "effort", "extra", "max_output_tokens", "detail")
 """Settings of a judge that its tokens depend on, beside its name and its address."""
-_NEVER_BILLED = ("rejected", "unavailable")
 
 
 class Call(NamedTuple):
@@ -90,7 +90,7 @@ def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
             megapixels(row.pictures),
         )
         for row in rows
-        if row.status not in _NEVER_BILLED
+        if row.status not in UNBILLED
     ]
 
 
@@ -99,7 +99,7 @@ def tries(rows: Iterable[Judgment]) -> float:
     calls = [
         (row.run_id, row.sample_id, row.candidate, row.control, row.dimension, row.order, row.vote)
         for row in rows
-        if row.status not in _NEVER_BILLED
+        if row.status not in UNBILLED
     ]
     return len(calls) / len(set(calls)) if calls else 1.0
 
