@@ -68,7 +68,7 @@ def test_a_run_that_is_interrupted_is_in_the_bill_at_once(
     [run] = run_folders(store)
     status = agree(store, twin, jury, ask, IN_FLIGHT)
     assert f"{run.name}  " in status
-    assert f"unfinished; up to {IN_FLIGHT} calls in flight at its end may be billed, too" in status
+    assert f"unfinished; up to {IN_FLIGHT} calls in flight at its end may be billed as well" in status
     before, asked = stored(store), twin.count
     code, out, err = jury(*command)
     assert code == 0, err

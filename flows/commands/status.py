@@ -97,7 +97,7 @@ def _without_end(run: Path, parameters: Mapping[str, object]) -> str:
         return "a quote"
     judge = cast("dict[str, Any]", parameters.get("judge") or {})
     calls = number_of(int(judge.get("concurrency", 0)), "call")
-    return f"unfinished; up to {calls} in flight at its end may be billed, too"
+    return f"unfinished; up to {calls} in flight at its end may be billed as well"
 
 
 def _show_waiting(store: Path) -> None:

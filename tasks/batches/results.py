@@ -67,7 +67,7 @@ async def looked_after(log: Log, secret: Secret) -> str:
                 return ""
     except BatchesUnavailable as error:
         if error.is_busy:
-            return f"the endpoint asks to wait ({error})"
+            return f"the endpoint is busy, and `jury batch collect` tries again ({error})"
         again = "`jury batch collect` tries again, `jury batch cancel` gives the rest of it up"
         raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
     progress = progress_of(log.work)

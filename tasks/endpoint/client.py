@@ -288,7 +288,7 @@ class Vlm:
     def cut_off_words(self) -> str:
         """Return a warning about calls that were cut off when the run ended; empty if none was."""
         calls = min(self._cut_off, self.judge.concurrency)
-        return f"up to {number_of(calls, 'call')} in flight at the end may be billed, too" if calls else ""
+        return f"up to {number_of(calls, 'call')} in flight at the end may be billed as well" if calls else ""
 
     async def ask(self, request: Request, sample: str = "") -> Reply:
         """Send one question and wait for its reply.

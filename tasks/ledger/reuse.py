@@ -44,7 +44,8 @@ class Replies:
 
     def __init__(self, since: Mapping[Path, datetime | None], at_work: Sequence[str] = ()) -> None:
         others = enumerated(at_work)
-        self.at_work_words = f"asks what {others} is asking now: some of it is paid for twice" if others else ""
+        again = "stop this run, and start it again once that has ended, to pay once"
+        self.at_work_words = f"some replies are paid for twice: {others} asks the same now ({again})" if others else ""
         """Warning about other runs at work; empty if there are none."""
         self.unreadable = 0
         """Damaged rows, and files of rows, here or so far in `find`: they save no call."""
