@@ -4,6 +4,7 @@ The module of a command is imported when it is called, so that the help and the 
 """
 
 import atexit
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -116,6 +117,8 @@ WIDEST = 100
 """Columns of the help on a wide terminal."""
 PROGRAM = [Path(__file__).parents[1] / name for name in ("flows", "tasks")]
 """Folders of our modules and their files."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of a disk that only the user can fix, for any file."""
 GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam", "judge bridge")
 """Commands that continue where they were stopped."""
 
@@ -210,13 +213,15 @@ def _keep_closest(error: click.UsageError) -> None:
 
 
 def _is_users(error: OSError) -> bool:
-    """Return whether a user can mend the error of a file or a service: it is known, and none of the program's files."""
+    """Return whether a user can mend an error: of the remote store, of a full disk, or of a file that is not ours."""
     from tasks.ledger.bucket import RemoteUnavailable
 
     if isinstance(error, RemoteUnavailable):
         return True
+    if not error.filename:
+        return error.errno in FULL
     file = Path(str(error.filename)).absolute()
-    return bool(error.errno) and not any(file.is_relative_to(ours) for ours in PROGRAM)
+    return not any(file.is_relative_to(ours) for ours in PROGRAM)
 
 
 def _exit_code(error: Exception) -> int:

@@ -239,6 +239,7 @@ def test_a_file_that_the_user_named_is_the_users(store: Path, jury: Any) -> None
         (PermissionError(13, "Permission denied", "{store}/ledger"), 2),
         (FileNotFoundError(2, "No such file or directory", "{program}/template.html"), 1),
         (OSError(28, "No space left on device"), 2),
+        (ConnectionRefusedError(111, "Connection refused"), 1),
         (OSError("something"), 1),
         (RemoteUnavailable("the bucket is away"), 2),
     ],

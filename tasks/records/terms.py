@@ -75,7 +75,7 @@ class HistoryRecord(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-def known_cost(status: str, price: float | None, estimated: float | None) -> tuple[float, bool]:
+def known_cost(status: str, price: float | None, estimated: float | None = 0.0) -> tuple[float, bool]:
     """Return what is known of the cost of a call, and whether a part of it is unknown."""
     is_unknown = estimated is None or (price is None and status not in UNBILLED)
     return (price or 0.0) + (estimated or 0.0), is_unknown

@@ -16,7 +16,7 @@ from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
 from tasks.records import Judgment, new_id
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.records.terms import UNBILLED
+from tasks.records.terms import UNBILLED, known_cost
 from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
 from tasks.text import money
 
@@ -101,9 +101,8 @@ class Bill:
         return f"{money(self.spent)} spent{expected}"
 
     def _spend(self, charge: Charge, reply: Reply) -> None:
-        unbilled = charge.price is None and reply.status in UNBILLED
-        if self.spent is not None and not unbilled:
-            self.spent = None if charge.price is None else self.spent + charge.price
+        amount, is_unknown = known_cost(reply.status, charge.price)
+        self.spent = None if self.spent is None or is_unknown else self.spent + amount
 
     def _estimated(self, tariff: Tariff | None, request: Request, reply: Reply, dimension: str) -> float | None:
         """Estimate timed-out attempts by the mean reply about this dimension, or else by the size of the question."""
