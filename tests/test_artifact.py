@@ -277,6 +277,8 @@ def test_the_bill_is_told_with_whose_prices_it_is_what_may_come_to_it_and_what_w
     [
         ([judgment("s1")], ["price: 0.2500 in the currency of the prices given"]),
         ([judgment("s1"), judgment("s2", price=None), judgment("s3")], ["price: unknown"]),
+        ([judgment("s1"), judgment("s2", price=None, status="rejected")],
+         ["price: 0.2500 in the currency of the prices given"]),
         ([judgment("s1", price=0.0, price_source="the embedded judge costs nothing")], ["price: 0.0000"]),
         ([judgment("s1", price=None, estimated=None)],
          ["price: unknown", "calls that timed out may have cost, besides: unknown"]),

@@ -27,6 +27,7 @@ from tasks.presentation.wording import Scored, change_words, score_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
 from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok
+from tasks.records.terms import known_cost
 from tasks.spending.prices import in_currency, place
 from tasks.statistics.rates import Measure, RateRow, repeated
 from tasks.statistics.scores import ScoreRow
@@ -80,7 +81,7 @@ class JudgmentTally:
         """Add a question that asked whether the judge is there."""
         self.calls += 1
         self._pay(row, 0.0)
-        self.first_questions = _sum(self.first_questions, row.price)
+        self.first_questions = _with_price(self.first_questions, row)
 
     def _pay(self, row: Judgment | OtherCall, saved_by_reuse: float | None) -> None:
         """Add the tokens and the cost of a call."""
@@ -89,7 +90,7 @@ class JudgmentTally:
         self.tokens_cached += row.tokens_cached
         self.tokens_written += row.tokens_written
         self.tokens_reasoning += row.tokens_reasoning
-        self.price = _sum(self.price, row.price)
+        self.price = _with_price(self.price, row)
         self.estimated = _sum(self.estimated, row.estimated)
         saved = saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache
         for what, amount in zip(SAVED_BY, saved, strict=True):
@@ -100,6 +101,11 @@ class JudgmentTally:
     def statuses(self) -> Counter[str]:
         """Return status -> number of judgments that count."""
         return Counter({"ok": self.ok}) + Counter(failure.status for failure in self.not_ok.values())
+
+
+def _with_price(known: float | None, row: Judgment | OtherCall) -> float | None:
+    amount, is_unknown = known_cost(row.status, row.price)
+    return None if known is None or is_unknown else known + amount
 
 
 def _sum(known: float | None, more: float | None) -> float | None:
