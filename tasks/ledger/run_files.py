@@ -18,8 +18,7 @@ from pydantic_core import from_json
 
 from tasks.errors import InputError
 from tasks.files import alone_at_once, in_use, keep_private, open_regular, private_folder, read_regular, write_whole
-from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
-from tasks.records.terms import known_cost
+from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart, known_cost
 from tasks.text import one_line
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"

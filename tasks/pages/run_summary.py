@@ -26,8 +26,7 @@ from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import Scored, change_words, score_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
-from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok
-from tasks.records.terms import known_cost
+from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok, known_cost
 from tasks.spending.prices import in_currency, place
 from tasks.statistics.rates import Measure, RateRow, repeated
 from tasks.statistics.scores import ScoreRow

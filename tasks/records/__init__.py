@@ -51,6 +51,7 @@ from tasks.records.terms import (
     SCHEMA,
     SEEN,
     TIE,
+    UNBILLED,
     VERDICTS,
     WINNERS,
     Decision,
@@ -61,5 +62,6 @@ from tasks.records.terms import (
     OutcomeStatus,
     Record,
     Verdict,
+    known_cost,
     token_count,
 )

@@ -14,9 +14,8 @@ from tasks.endpoint.replies import STANDARD, Reply
 from tasks.endpoint.requests import Request
 from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
-from tasks.records import Judgment, new_id
+from tasks.records import UNBILLED, Judgment, known_cost, new_id
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.records.terms import UNBILLED, known_cost
 from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
 from tasks.text import money
 

@@ -19,8 +19,7 @@ from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
-from tasks.records import ANCHOR, Judgment, RunStart, Sample
-from tasks.records.terms import known_cost
+from tasks.records import ANCHOR, Judgment, RunStart, Sample, known_cost
 from tasks.spending.prices import Amounts, Tariff
 from tasks.text import money
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from tasks.errors import InputError
 from tasks.ledger.run_files import read_judgments, read_start, run_folders
-from tasks.records import Judgment, PictureNote, Record, RunStart
+from tasks.records import UNBILLED, Judgment, PictureNote, Record, RunStart
 from tasks.records.judge import Judge
-from tasks.records.terms import UNBILLED
 from tasks.spending.budget import VARIABLE
 from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, in_currency, place
 from tasks.text import duration, money
