@@ -15,7 +15,6 @@ from tasks.judge import take_over
 from tasks.judging.case import Case, Chunk
 from tasks.judging.extension import Limit
 from tasks.judging.run import Run
-from tasks.presentation.charts import warm_up
 from tasks.protocols.protocol import last_attempts
 from tasks.records import Sample
 from tasks.spending.budget import chunks
@@ -187,11 +186,10 @@ class Chunks:
 
 
 def _get_end_ready(store: Path) -> None:
-    """Start the process that draws the chart, import the modules of the history, and make an empty one in a new store.
+    """Import the modules of the history, and make an empty one in a new store.
 
     The imports (DuckDB, numpy and scipy) take half a second, the empty history a quarter.
     """
-    warm_up()
     landing = import_module("tasks.history.landing")
     with suppress(InputError):  # the store step reports it
         landing.prepare(store)

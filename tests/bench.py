@@ -110,7 +110,6 @@ class Bench:
             loops.append(self.loop(workload, root))
             flows.append(self.flow(workload, root, f"{name}-{turn}"))
         loop, flow = _middle(loops), _middle(flows)
-        flow["memory"] += measured(SIDES, "drawing")["memory"]  # as if both peaks came at once
         reuse = self.flow(workload, root, f"{name}-0")["wall"]
         yield _beside("wall time", loop, flow, "wall", NONE if workload.ramp_apart else workload.wall)
         if workload.ramp_apart:
@@ -128,7 +127,7 @@ class Bench:
 
     def _growth(self, few: float) -> Row:
         flow = self.flow(GROWN, self.drawn("grown", GROWN), "grown-store")
-        many = flow["memory"] + measured(SIDES, "drawing")["memory"]
+        many = flow["memory"]
         return Row(f"peak memory, {MANY} pairs", "-", f"{many:.0f} MB", many / few, GROWTH, "x")
 
 

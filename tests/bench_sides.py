@@ -150,13 +150,5 @@ def _ended_children() -> float:
     return seconds
 
 
-def measure_drawing() -> dict[str, float]:
-    """Peak memory in MB of the process that draws a chart, measured beside a parent that is smaller."""
-    from tasks.presentation import charts
-
-    charts.png({"data": {"values": [{"a": 1}]}, "mark": "bar"})
-    return {"memory": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024}
-
-
 if __name__ == "__main__":
-    print(json.dumps(measure_drawing() if sys.argv[1] == "drawing" else measure(*sys.argv[1:])))
+    print(json.dumps(measure(*sys.argv[1:])))

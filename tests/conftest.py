@@ -31,7 +31,6 @@ from tasks.files import alone, private_folder, write_whole
 from tasks.history import landing
 from tasks.history.database import FOLDER, Master, opened_master
 from tasks.history.landing import land
-from tasks.presentation import charts as drawing
 from tasks.protocols import loading as dataset_loading
 from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import Rubric, load_rubric
@@ -105,16 +104,6 @@ def browser(playwright: Any) -> Iterator[Any]:
     started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
     yield started
     started.close()
-
-
-@pytest.fixture
-def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts are drawn in this process, which starts the engine once, and not in a new process each.
-
-    That one of its own draws what a run or a page shows is tested with `drawing`, `up` and `report_page_browser`.
-    """
-    monkeypatch.setattr(drawing, "_draw", lambda form, charts: [drawing._drawing(form, chart) for chart in charts])
-    monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
 
 
 @pytest.fixture

@@ -199,6 +199,13 @@ def scored(**scores: float | None) -> tuple[AspectScore, ...]:
     return tuple(AspectScore(aspect=key, score=value, explanation=f"why {key}") for key, value in scores.items())
 
 
+def rasterized(drawing: bytes) -> bytes:
+    """An SVG file as a PNG of twice its size."""
+    import resvg_py
+
+    return bytes(resvg_py.svg_to_bytes(svg_string=drawing.decode(), zoom=2))
+
+
 def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
     """Rows for all samples, each category and each difficulty, in the order of first appearance."""
     tally = ScoreTally()

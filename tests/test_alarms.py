@@ -183,7 +183,6 @@ def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_tha
     assert told(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
 
 
-@pytest.mark.usefixtures("drawn_here")
 def test_a_drop_that_no_run_could_tell_is_told_by_the_next_which_loads_what_is_missing(whole: Path) -> None:
     """The history was in use when that night ended."""
     night(whole, DROPPED, WORSE)
@@ -337,7 +336,7 @@ def announced(
     return [state.result() for _, state in ended], artifact["data"], emitted["payload"], post
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
+@pytest.mark.usefixtures("prefect_server")
 def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loopback: LoopbackJudge) -> None:
     both = (night(whole, DROPPED + day, WORSE) for day in range(2))
     (first, again), artifact, payload, post = announced(whole, both, loopback, EVENT)
@@ -351,7 +350,7 @@ def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loop
     assert post["title"] == "Image Jury: diagram on mini has dropped" and post["text"].startswith(words)
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
+@pytest.mark.usefixtures("prefect_server")
 def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: Path, loopback: LoopbackJudge) -> None:
     nights = (anchored_nights.night(tmp_path, day, judge=-20 * (day > BASELINE + 1)) for day in range(1, BASELINE + 5))
     assert len([*islice(nights, BASELINE + 2)]) == BASELINE + 2
@@ -364,7 +363,7 @@ def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: P
     assert post["text"].startswith(words)
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
+@pytest.mark.usefixtures("prefect_server")
 def test_one_automation_is_made_by_a_block_that_can_notify(loopback: LoopbackJudge, capsys: Any) -> None:
     async def automations() -> list[Any]:
         async with get_client() as client:

@@ -16,7 +16,7 @@ from written_images import prompt_row, write_geneval
 
 from flows.commands import run
 from tasks.comparing.bridge import answers_of, bridge
-from tasks.comparing.trend import breaks, joints, series_of, trend_chart, trend_points
+from tasks.comparing.trend import BREAK, breaks, joints, series_of, trend_chart, trend_points
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.judging.protocol import asked_protocol
@@ -27,7 +27,7 @@ from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.rubric import load_rubric
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
-pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
+pytestmark = pytest.mark.usefixtures("laid_out")
 
 OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 PROMPTS = {"prompt aesthetics": "a" * 64, "orders": "human_first"}
@@ -278,9 +278,9 @@ def test_the_trend_is_one_line_in_the_units_of_the_newer_judge(tmp_path: Path) -
         assert moved.ci_low == pytest.approx(60 - ((50 - own.ci_low) ** 2 + 3**2) ** 0.5)
         assert moved.ci_high == pytest.approx(60 + ((own.ci_high - 50) ** 2 + 4**2) ** 0.5)  # type: ignore
     chart = trend_chart([line])
-    [mark] = [row for row in chart["data"]["values"] if "break" in row]
-    assert mark["joins"] and {row["segment"] for row in chart["data"]["values"]} == {0}
-    assert "joined by a bridge, +10.0 → gpt-b (gpt-a in its units), 2026-11-04 03:00 100.0" in chart["description"]
+    drawn = chart.on_page()
+    assert drawn.count('stroke-dasharray="2 2"') == 1 and BREAK not in drawn and drawn.count('fill="none"') == 1
+    assert "joined by a bridge, +10.0 → gpt-b (gpt-a in its units), 2026-11-04 03:00 100.0" in chart.words
 
 
 def _sync(store: Path, begun: RunStart) -> RunStart:

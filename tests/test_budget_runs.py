@@ -22,7 +22,7 @@ PRICES = {"judge.price-in": 1, "judge.price-out": 10}
 SHORT = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
 """So that the most that a call may cost, before any was billed, is not far from what it costs."""
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 

@@ -191,7 +191,7 @@ def test_the_exit_code_says_it_in_markdown(tmp_path: Path, jury: Any, after: Any
     assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
+@pytest.mark.usefixtures("prefect_server")
 def test_the_example_of_the_readme_runs(tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: Any) -> None:
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     script = text.partition("    - run: |\n")[2].partition("\n      env:")[0].replace("\\\n", " ")

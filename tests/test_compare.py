@@ -310,7 +310,7 @@ def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], wor
 # Through the real flow
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
+@pytest.mark.usefixtures("prefect_server")
 def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Path, jury: Any, ask: Any) -> None:
     prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
     prompt.parent.mkdir(parents=True)
@@ -424,7 +424,6 @@ def test_shards_are_compared_as_the_evaluation_that_they_make_up(tmp_path: Path)
     assert (found.rows[0].difference.n, found.rows[0].difference.decision) == (16, "worse")
 
 
-@pytest.mark.usefixtures("drawn_here")
 def test_the_artifact_compares_each_candidate_with_itself(tmp_path: Path) -> None:
     names = ("alpha", "beta")
     for day, results in ((19, [WON] * 20), (20, [LOST] * 15 + [WON] * 5)):
@@ -438,7 +437,6 @@ def test_the_artifact_compares_each_candidate_with_itself(tmp_path: Path) -> Non
     assert shown.count("| overall | 100.0 | 25.0 | −75.0 |") == 2 and shown.count("exact sign test") == 1
 
 
-@pytest.mark.usefixtures("drawn_here")
 def test_a_run_that_took_most_replies_over_is_not_compared(tmp_path: Path) -> None:
     asked = [judgment(f"s{number:02}", key=str(number)) for number in range(10)]
     first = night(tmp_path, 18, [*asked, *figures(*[WON] * 10)])

@@ -24,7 +24,7 @@ from tasks.pictures.thumbnails import waiting
 SAMPLES = 60
 SIZE = (240, 160)
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 
 def shade(number: int) -> int:

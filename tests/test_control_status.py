@@ -34,7 +34,7 @@ from tasks.records import (
     Outcome,
 )
 
-pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("laid_out")
 
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:

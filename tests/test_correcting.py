@@ -20,7 +20,7 @@ from tasks.ledger.labels import LABEL_PAGES, LabelItem, read_page
 from tasks.pages.queries import people_lines_of
 from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, corrected
 
-pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
 
 LATER = "20261121T120000-diagram-0000bb"
 TOLD = "SELECT dimension, corrected, corrected_low, corrected_high, labels, people, agreed, why FROM corrected"

@@ -2,14 +2,15 @@
 
 import io
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from factories import DIMENSIONS, grade_rows, image, outcome, score_rows, scored, start
+from factories import DIMENSIONS, grade_rows, image, outcome, rasterized, score_rows, scored, start
 from PIL import Image, ImageColor
 from rich.console import Console
 from written_history import figures
 
-from tasks.presentation.charts import Chart, png
+from tasks.presentation.charts import WIDTH, Chart
 from tasks.presentation.tables import grid_table
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.display import Quoted, Terms
@@ -25,8 +26,6 @@ TAG = ImageColor.getrgb(COLOUR)
 ASPECT = tuple(round(255 - OPACITY_OF_ASPECTS * (255 - part)) for part in TAG)
 ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
 
-pytestmark = pytest.mark.usefixtures("drawn_here")
-
 
 def images(candidate: str, score: float | None, tag: str = "color_attr", **changes: object) -> list[Outcome]:
     made = [image(f"{number:05}/0000", score, tag=tag, candidate=candidate, **changes) for number in range(10)]
@@ -34,9 +33,11 @@ def images(candidate: str, score: float | None, tag: str = "color_attr", **chang
 
 
 def drawn(chart: Chart) -> Image.Image:
-    picture = Image.open(io.BytesIO(png(chart)))
-    assert picture.format == "PNG"
-    return picture.convert("RGB")
+    return Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB")
+
+
+def texts(chart: Chart) -> list[str]:
+    return [each.text or "" for each in ElementTree.fromstring(chart.on_page()).iter("text")]
 
 
 def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
@@ -215,38 +216,39 @@ def test_neutral_verdicts_and_forfeits_are_told_apart() -> None:
 def test_a_name_is_drawn_whatever_is_in_it() -> None:
     names = ["a'b\"\\n<svg>{{x}} datum.y | 图", "", "long" * 10_000, "long" * 10_001]
     one, all_of_them = (
-        drawn(FIGURES.chart(score_rows(outcome("s", candidate=name) for name in some), terms=Terms("diagram", "", 0.0)))
-        for some in (["alpha"], names)
+        drawn(FIGURES.chart(score_rows(outcome("s", candidate=name) for name in some))) for some in (["alpha"], names)
     )
     assert all_of_them.width == one.width and all_of_them.height > 3 * (one.height - 200)
 
 
 def test_who_cannot_see_a_chart_is_told_its_numbers() -> None:
-    words = FIGURES.chart(score_rows([outcome("s1", "MHGB", candidate="a\nb"), outcome("s2", "M---", None)]))
-    assert "a b, readability: both good 1; 50.0 (no interval below 8)." in words["description"]
-    assert "alpha, faithfulness: Model 1; 100.0 (no interval below 8)." in words["description"]
-    assert "alpha, overall: not scored 1; nothing scored." in words["description"]
-    words = IMAGES.chart(grade_rows(images("alpha", 9), 7))["description"]
+    words = FIGURES.chart(score_rows([outcome("s1", "MHGB", candidate="a\nb"), outcome("s2", "M---", None)])).words
+    assert "a b, readability: both good 1; 50.0 (no interval below 8)." in words
+    assert "alpha, faithfulness: Model 1; 100.0 (no interval below 8)." in words
+    assert "alpha, overall: not scored 1; nothing scored." in words
+    words = IMAGES.chart(grade_rows(images("alpha", 9), 7)).words
     assert "alpha, color_attr: 9.00 [" in words and "alpha, color_attr, material_consistency: n/a." in words
 
 
 def test_the_outcomes_of_each_group_have_a_bar_and_of_too_many_groups_the_first() -> None:
     rows = score_rows(outcome(f"s{number}", category=f"c{number}", difficulty="hard") for number in range(40))
     chart = FIGURES.chart(rows, "category")
-    assert "alpha, c0: Model 1" in chart["description"] and "faithfulness" not in chart["description"]
-    assert {record["line"] for record in chart["data"]["values"]} == set(range(MOST_GROUPS))
+    assert "alpha, c0: Model 1" in chart.words and "faithfulness" not in chart.words
+    assert [label for label in texts(chart) if label.startswith("c")] == [f"c{number}" for number in range(MOST_GROUPS)]
 
 
 def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> None:
     chart = FIGURES.chart(score_rows(row for row in figures(later=True) if isinstance(row, Outcome)))
-    segments = [record for record in chart["data"]["values"] if record["line"] == 0 and "part" in record]
-    parts = [("Model", 2), ("both good", 8), ("Human", 1), ("not scored", 1)]
-    assert [(each["part"], int(each["number"])) for each in segments] == parts
-    assert sum(each["end"] - each["start"] for each in segments) == pytest.approx(1)
+    parts = [bar for bar in ElementTree.fromstring(chart.on_page()).iter("rect") if bar.findtext("title")][:4]
+    counts = ["Model: 2 of 12", "both good: 8 of 12", "Human: 1 of 12", "not scored: 1 of 12"]
+    assert [bar.findtext("title") for bar in parts] == counts
+    assert sum(float(bar.get("width", "")) for bar in parts) == pytest.approx(WIDTH)
 
 
 def test_bars_are_as_long_as_their_scores_and_an_aspect_of_two_tags_has_one_under_each() -> None:
     good, bad = (drawn(IMAGES.chart(grade_rows(images("alpha", score), 7))) for score in (9, 3))
     assert 2.5 < area(good, TAG) / area(bad, TAG) < 3.5 and area(good, ASPECT) == area(bad, ASPECT) > 0
     chart = IMAGES.chart(grade_rows([*images("alpha", 9), *images("alpha", 3, "colors")], 7))
-    assert [record["line"] for record in chart["data"]["values"]] == list(range(8))
+    labels = [each.aspect for each in ASPECTS]
+    shown = [label for label in texts(chart) if label in ("color_attr", "colors", *labels)]
+    assert shown == ["color_attr", *labels, "colors", *labels]

@@ -66,7 +66,7 @@ def pointed_at(twin: Twin) -> list[str]:
 # Runs
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.usefixtures("prefect_server", "laid_out")
 def test_a_run_asks_as_documented(twin: Twin, figures: list[str], images: list[str], jury: Any, ask: Any) -> None:
     told = endpoints()[twin.name]
     for flow, data in (("diagram", figures), ("counting", images)):
@@ -86,7 +86,7 @@ def test_a_run_asks_as_documented(twin: Twin, figures: list[str], images: list[s
         assert seen.headers["authorization"] == f"Bearer {KEY if told.key else 'none'}"
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.usefixtures("prefect_server", "laid_out")
 def test_a_server_taking_one_picture_is_told_with_the_cure(figures: list[str], images: list[str], jury: Any) -> None:
     with Twin("vllm", OLD_VLLM) as twin:
         code, _, err = jury("run", "diagram", *figures, *judged_by(twin))
@@ -96,7 +96,7 @@ def test_a_server_taking_one_picture_is_told_with_the_cure(figures: list[str], i
         assert jury("run", "counting", *images, *judged_by(twin))[0] == 0
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.usefixtures("prefect_server", "laid_out")
 def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
     assert [each for each in run["warnings"] if each.startswith(words)]
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.usefixtures("prefect_server", "laid_out")
 def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
     tmp_path: Path, images: list[str], ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,7 +167,7 @@ def test_a_call_in_flex_names_its_tier_and_waits_for_room(name: str, monkeypatch
     assert (standard.status, standard.waits) == ("ok", 0)
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.usefixtures("prefect_server", "laid_out")
 @pytest.mark.parametrize(
     ("billed", "told"),
     [

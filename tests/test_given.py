@@ -68,7 +68,7 @@ def test_a_schedule_that_a_person_added_and_gave_nothing_overrides_nothing() -> 
     assert found == DEPLOYMENT
 
 
-@pytest.mark.usefixtures("laid_out", "drawn_here")
+@pytest.mark.usefixtures("laid_out")
 def test_a_run_with_one_override_judges_what_its_deployment_says_and_tells_so(deployment: Deployment) -> None:
     run = deployment.asked({"votes": 2, "judge": {"concurrency": 3}})
     state = deployment.done(run)

@@ -478,7 +478,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.usefixtures("prefect_server", "laid_out")
 def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopback: LoopbackJudge) -> None:
     path = manifest(folder, {})
     told = {"candidate": f"evil{BELL}", "context": BELL, "caption": BELL, "category": BELL}
@@ -526,7 +526,7 @@ def _thumbnail(run: Path, make: Callable[[Path], object]) -> None:
 
 
 @pytest.mark.parametrize("name", STORES)
-@pytest.mark.usefixtures("laid_out", "drawn_here")
+@pytest.mark.usefixtures("laid_out")
 def test_stores(folder: Path, name: str) -> None:
     store = folder / "store"
     run = whole_run(store)
@@ -535,7 +535,7 @@ def test_stores(folder: Path, name: str) -> None:
     look_around(folder)
 
 
-@pytest.mark.usefixtures("laid_out", "drawn_here")
+@pytest.mark.usefixtures("laid_out")
 def test_a_store_of_damaged_ledgers(folder: Path) -> None:
     """Each of them is told of by itself, and none keeps the whole one from being loaded."""
     whole_run(folder / "store", OTHER)

@@ -88,7 +88,7 @@ def link(place: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.usefixtures("laid_out", "drawn_here")
+@pytest.mark.usefixtures("laid_out")
 def test_nothing_behind_a_folder_that_is_a_link_is_changed(store: Path, outside: Path, folder: str) -> None:
     link(store / folder, outside)
     before = seen(outside)
@@ -99,7 +99,6 @@ def test_nothing_behind_a_folder_that_is_a_link_is_changed(store: Path, outside:
 
 
 @pytest.mark.parametrize("name", ["lock", "master.duckdb"])
-@pytest.mark.usefixtures("drawn_here")
 def test_no_file_of_the_history_is_written_through_a_link(store: Path, tmp_path: Path, name: str) -> None:
     link(store / ".history" / name, tmp_path / "new")
     code, printed = ended("store", "sync", "--store", store)
@@ -178,7 +177,7 @@ SENT: dict[str, tuple[str, str, Callable[[Path, Remote], None]]] = {
 
 
 @pytest.mark.parametrize(("name", "target", "send"), SENT.values(), ids=SENT)
-@pytest.mark.usefixtures("laid_out", "drawn_here")
+@pytest.mark.usefixtures("laid_out")
 def test_nothing_behind_a_link_is_sent(
     store: Path, outside: Path, tmp_path: Path, name: str, target: str, send: Callable[[Path, Remote], None]
 ) -> None:
@@ -234,7 +233,7 @@ ODD: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("meant", [("--sample", "s1"), ("--candidate", "alpha"), ("--run", RUN)])
-@pytest.mark.usefixtures("laid_out", "drawn_here")
+@pytest.mark.usefixtures("laid_out")
 def test_rows_of_any_form_are_no_obstacle_to_forgetting(store: Path, meant: tuple[str, str]) -> None:
     write_run(store, start("20261121T120000-diagram-0000aa", candidates=("alpha", "b")), [outcome("s9")], end())
     odd = "".join(f"{json.dumps(row)}\n" for row in ODD) + "[1]\nnull\n{\n"

@@ -17,7 +17,7 @@ from tasks.ledger.removals import VARIABLE, keep_days, remove_old
 from tasks.pages import site
 from tasks.pictures.thumbnails import Thumbnails, place_of
 
-pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("laid_out")
 
 
 @pytest.fixture(scope="module")

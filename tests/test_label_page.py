@@ -23,7 +23,7 @@ from tasks.labels.labeling import Asked, Drawable, dealt, drawing
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import LABEL_PAGES, LabelPage, read_page
 
-pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
 
 Jury = Callable[..., tuple[int, str, str]]
 

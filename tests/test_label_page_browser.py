@@ -12,7 +12,7 @@ from written_history import ask
 
 from flows.cli import main
 
-pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tasks.labels.agreement import Agreement
 from tasks.ledger.evaluations import protocol_differences, protocol_key
 from tasks.records import Judgment, Outcome
 
-pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
+pytestmark = pytest.mark.usefixtures("laid_out")
 
 PUBLISHED, SHARED, AGAIN = (f"202611{day}T120000-diagram-0000aa" for day in (18, 19, 20))
 PROTOCOL = {"orders": "human_first", "model answered": "gpt-x-1"}

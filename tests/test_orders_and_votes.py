@@ -18,7 +18,7 @@ TRUTH = {"Model": 54, "Human": 38, "Both are good": 8}
 LINES = ("orders:", "votes:", "published protocol:")
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 
 class Expected(NamedTuple):

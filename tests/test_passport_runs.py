@@ -272,7 +272,6 @@ def test_a_run_warns_and_its_report_and_artifact_show_the_card(jury: Jury, ask: 
     assert "with another effort or detail it may see otherwise" in html
 
 
-@pytest.mark.usefixtures("drawn_here")
 def test_a_run_of_a_judge_without_a_passport_shows_no_card(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome()], end())
     land(tmp_path)

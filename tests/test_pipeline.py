@@ -37,7 +37,7 @@ from tasks.records.parameters import PairwiseParameters
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def test_the_twelve_diagrams_of_a_benchmark(figure_benchmark: Path, jury: Any, ask: Any) -> None:

@@ -11,7 +11,7 @@ from loopback_judge import LoopbackJudge, judged_by
 from quoted_judges import JUDGES, PRICES, write_figures
 from test_limited_runs import artifacts_of
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def quote_json(jury: Any, *given: object) -> dict[str, Any]:

@@ -13,8 +13,6 @@ from tasks.statistics.rates import RateRow
 
 REPEATED = {"orders": "both", "votes": 2}
 
-pytestmark = pytest.mark.usefixtures("drawn_here")
-
 
 def rate(measure: Any, value: float, low: float | None = None, high: float | None = None, **changes: Any) -> RateRow:
     given: dict[str, Any] = {"candidate": "alpha", "dimension": "overall", "n": 5, "method": "none", **changes}

@@ -22,7 +22,7 @@ from tasks.pages import queries
 from tasks.pages.page import LEAST_PICTURE, embedded, fair_share, picture_limit, thumbnails
 from tasks.records import SAME
 
-pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("laid_out")
 Jury = Callable[..., tuple[int, str, str]]
 
 

@@ -23,7 +23,7 @@ from tasks.records.parameters import RubricParameters
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 
 @pytest.fixture(scope="module")

@@ -160,7 +160,7 @@ def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:
 
 # Whole runs, and what other machines make of them
 
-MACHINES = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out", "without_pages")
+MACHINES = pytest.mark.usefixtures("prefect_server", "laid_out", "without_pages")
 
 
 @pytest.fixture

@@ -111,7 +111,6 @@ async def started(deployment: Deployment, given: dict[str, Any], tags: list[str]
     return await evaluation()
 
 
-@pytest.mark.usefixtures("drawn_here")
 def test_a_shard_is_told_by_its_tags_and_stays_one_when_it_is_restarted(deployment: Deployment) -> None:
     run = asyncio.run(started(deployment, {"shards": 2}, shard_tags(2)))
     for times in (1, 2):

@@ -4,9 +4,10 @@ import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
-from factories import figures, finished, image
+from factories import figures, finished, image, rasterized
 from PIL import Image, ImageColor
 
 from tasks.comparing.trend import (
@@ -14,22 +15,22 @@ from tasks.comparing.trend import (
     LINE,
     Point,
     breaks,
+    run_trends,
     series_of,
     shared_scales,
     trend_chart,
-    trend_png,
     trend_points,
 )
 from tasks.history.landing import land
 from tasks.history.queries import query
-from tasks.presentation.charts import Chart, svgs
+from tasks.presentation.charts import Chart
 from tasks.protocols.display import Level
 from tasks.records import RunStart
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
 
-pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("laid_out")
 
 
 def night(store: Path, day: int, protocol: Any = None, said: str = "MMMM", **changes: Any) -> RunStart:
@@ -86,7 +87,9 @@ def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: st
 
 
 def drawn(points: list[Point]) -> Image.Image:
-    return Image.open(io.BytesIO(trend_png(points))).convert("RGB")
+    chart = run_trends(points)
+    assert chart
+    return Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB")
 
 
 def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
@@ -120,7 +123,7 @@ def test_each_candidate_has_a_panel_and_hostile_names_are_only_names() -> None:
 
 
 def test_a_series_of_one_run_is_no_trend() -> None:
-    assert trend_png(series(50.0)) == b"" == trend_png([])
+    assert run_trends(series(50.0)) is None and run_trends([]) is None
 
 
 def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why() -> None:
@@ -128,16 +131,21 @@ def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why
     points[3] = points[3]._replace(score=None, break_reason="temperature")
     points[4] = points[4]._replace(score=None, break_reason="prompt aesthetics")
     [found] = series_of(points)
-    rows = trend_chart([found])["data"]["values"]
-    assert [row["segment"] for row in rows] == [0, 0, 1, 2]
+    lines = [line for line in marks(trend_chart([found]), "path") if line.get("fill") == "none"]
+    assert [line.get("d", "").count("L") for line in lines] == [1, 0, 0], "two points joined, and two alone"
     assert [point.break_reason for point in breaks(found)] == ["prompt aesthetics", "temperature, prompt aesthetics"]
-    assert [row["break"] for row in rows if "break" in row] == ["2026-09-03T15:00:00Z", "2026-09-05T15:00:00Z"]
+    dots = [float(dot.get("cx", "")) for dot in marks(trend_chart([found]), "circle")]
+    dashed = [float(line.get("x1", "")) for line in marks(trend_chart([found]), "line") if line.get("stroke") == BREAK]
+    assert dashed == pytest.approx([(dots[1] + dots[2]) / 2, (dots[2] + dots[3]) / 2], abs=0.1)
     assert series_of(points[:1]) == []
 
 
-def axes(chart: Chart) -> tuple[Any, Any]:
-    scored = next(layer for layer in chart["spec"]["layer"] if layer["mark"]["type"] == "line")["encoding"]
-    return scored["x"]["scale"]["domain"], scored["y"]["scale"]["domain"]
+def marks(chart: Chart, kind: str) -> list[ElementTree.Element]:
+    return [*ElementTree.fromstring(chart.on_page()).iter(kind)]
+
+
+def texts(chart: Chart) -> list[str]:
+    return [each.text or "" for each in marks(chart, "text")]
 
 
 def test_panels_that_stand_together_have_one_scale_with_the_level_of_human_on_it() -> None:
@@ -145,20 +153,20 @@ def test_panels_that_stand_together_have_one_scale_with_the_level_of_human_on_it
     scales = shared_scales(two, Level("Human", 50.0))
     assert scales.scores == (15.0, 50.0) and scales.times == (two[1][0].started_at, two[1][-1].started_at)
     charts = [trend_chart([each], scales=scales) for each in two]
-    assert axes(charts[0]) == axes(charts[1]) and axes(charts[0])[1] == (15.0, 50.0)
-    assert all("Human 50" in svg for svg in svgs(charts))
-    alone = [trend_chart([each]) for each in two]
-    assert axes(alone[0]) != axes(alone[1]) and "Human" not in svgs(alone[:1])[0]
+    axes = [[words for words in texts(chart) if "overall" not in words] for chart in charts]
+    times = ["09-02 03:00", "09-02 19:00", "09-03 11:00", "09-04 03:00"]
+    assert axes[0] == axes[1] == ["10", "20", "30", "40", "50", *times, "Human 50"]
+    alone = [texts(trend_chart([each])) for each in two]
+    assert alone[0][1:] != alone[1][1:] and "Human 50" not in alone[0]
 
 
 def test_a_break_has_its_date_in_the_chart() -> None:
     chart = trend_chart([series(50.0, 50.0, 50.0, broken=3)])
-    [label] = [row["left"] for row in chart["data"]["values"] if "left" in row]
-    assert label == "2026-09-04 prompt aesthetics" and label in svgs([chart])[0]
+    assert "2026-09-04 prompt aesthetics" in texts(chart)
 
 
 def test_who_cannot_see_the_trend_is_told_its_numbers() -> None:
-    assert trend_chart([series(50.0, 60.0, broken=2)])["description"] == (
+    assert trend_chart([series(50.0, 60.0, broken=2)]).words == (
         "Score over time (UTC), with its 95% interval. alpha: overall: 2026-09-02 03:00 50.0 [45.0, 55.0]; "
         "broken by another prompt aesthetics, 2026-09-03 03:00 60.0 [55.0, 65.0]."
     )
@@ -169,7 +177,7 @@ def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
     quiet = drawn([point._replace(dropped=False) for point in points])
     assert near(drawn(points), BREAK) and not near(quiet, BREAK)
     assert shared_scales([points]).scores == (45.0, 55.0)
-    assert "50.0 [45.0, 55.0] dropped from 52.0" in trend_chart([points])["description"]
+    assert "50.0 [45.0, 55.0] dropped from 52.0" in trend_chart([points]).words
 
 
 def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
 from tasks.statistics.intervals import difference
 
-pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
+pytestmark = pytest.mark.usefixtures("laid_out")
 
 
 def judged(store: Path, rows: list[Outcome], **changes: object) -> Summary:

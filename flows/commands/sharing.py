@@ -21,11 +21,11 @@ def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
     Send them if the store is remote. A failure costs a warning.
     """
     folder = local_cache(store)
-    from tasks.pages.site import due, renew  # DuckDB and the charts, which not every command needs
+    from tasks.pages.site import due, renew  # DuckDB, which not every command needs
 
     try:
         made = renew(folder, due(folder, run_ids))
-    except (InputError, OSError, RuntimeError) as error:
+    except (InputError, OSError) as error:
         warn(f"{error}; the pages stay as they were until the next `jury store sync` or `jury store pages`")
     else:
         share_pages(store, made.pages)

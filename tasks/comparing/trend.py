@@ -1,15 +1,18 @@
 """Trend of a scheduled evaluation: its scores over time, joined to earlier judges by bridges."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 from math import hypot
 from pathlib import Path
 from typing import NamedTuple
 
+from markupsafe import Markup
+
 from tasks.errors import InputError
 from tasks.history.queries import one_opening, query
-from tasks.presentation.charts import GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, png
+from tasks.presentation import charts
+from tasks.presentation.charts import GREY, MOST_CANDIDATES, WIDTH, Chart, Panel
 from tasks.protocols import display_of
 from tasks.protocols.display import Level
 from tasks.records import RunStart
@@ -203,16 +206,19 @@ def _met(one: Point, other: Point, newest: Point, units: dict[str, _Units]) -> P
 
 
 HEIGHT = 120
+LEFT, BELOW = 40, 22
+"""Pixels of the scores at the left of a panel, and of the times below it."""
 LINE, BREAK = "#0072B2", "#D55E00"
 """Blue and vermilion of Okabe and Ito (2008); a break is dashed and labelled, too."""
 TITLE = "Score over time (UTC), with its 95% interval"
-DROPPED = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "color": BREAK, "opacity": 1}
-"""A night on which a drop below the baseline is open."""
-LONGEST_REASON = 44
+LONGEST_REASON = 28
+"""Letters of a reason, with its date, that half a panel has room for."""
 STEP = 14
 """Pixels from the label of one break to that of the next, which may be close to it."""
 LEVELS = 3
 """Lines of labels above the points."""
+DATES = 4
+"""Times named below a panel."""
 
 
 class Scales(NamedTuple):
@@ -295,18 +301,15 @@ def _drawn_values(point: Point) -> tuple[float | None, ...]:
     return point.score, point.ci_low, point.ci_high, point.baseline_score
 
 
-def trend_png(points: Iterable[Point], level: Level | None = None) -> bytes:
-    """Draw the trends of a run as a PNG with a panel for every candidate (and tag); empty if no series has two points.
+def run_trends(points: Iterable[Point], level: Level | None = None) -> Chart | None:
+    """Return the trends of a run with a panel for every candidate (and tag); None if no series has two points.
 
     Args:
         points: sorted by candidate and dimension, then by time.
         level: the score to be marked, if there is one.
-
-    Raises:
-        RuntimeError: the chart cannot be drawn.
     """
     found = series_of(points)[:MOST_CANDIDATES]
-    return png(trend_chart(found, TITLE, shared_scales(found, level))) if found else b""
+    return trend_chart(found, TITLE, shared_scales(found, level)) if found else None
 
 
 def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scales | None = None) -> Chart:
@@ -317,10 +320,12 @@ def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scal
     """
     names = [f"{each[0].candidate}: {each[0].dimension}" for each in series]
     strip = STEP * min(LEVELS, max(len(breaks(each)) + len(joints(each)) for each in series))
-    values = [row for place, each in enumerate(series) for row in _rows(place, each)]
+    panels = [
+        Panel(name, _Drawing(each, scales or shared_scales(series), strip).marks(), HEIGHT + strip + BELOW)
+        for name, each in zip(names, series, strict=True)
+    ]
     words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
-    panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip, scales or shared_scales(series))}
-    return faceted({"text": title}, values, names, panel, f"{TITLE}. {words}")
+    return charts.stacked(title, panels, LEFT, WIDTH + LEFT, f"{TITLE}. {words}")
 
 
 def _in_words(series: Sequence[Point]) -> str:
@@ -340,115 +345,88 @@ def _words(point: Point) -> str:
     return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}"
 
 
-def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
-    """Return the points as records for the chart.
+class _Drawing:
+    """One series in a panel: labels of its breaks in a strip at the top, below them the scores over time."""
 
-    Points joined by a line share a segment. The first one after a break, or of another judge, has the reason.
-    """
-    rows: list[Chart] = []
-    segment = marks = 0
-    for at, point in enumerate(points):
-        row = {"place": place, "time": _utc(point.started_at), "score": point.score}
-        if at and (reason := point.break_reason if point.break_reason is not None else point.joint) is not None:
-            segment += point.break_reason is not None
-            late = at > len(points) / 2  # the label goes to the left, where there is room for it
-            row |= {
-                "break": _utc(points[at - 1].started_at + (point.started_at - points[at - 1].started_at) / 2),
-                "left" if late else "right": f"{point.started_at:%Y-%m-%d} {one_line(reason, LONGEST_REASON)}",
-                "level": STEP * (marks % LEVELS),
-                "joins": point.break_reason is None,
-            }
-            marks += 1
-        words = f"{_words(point)}, {one_line(point.run_id)}"
-        row |= {"low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words, "first": not at}
-        row |= {"baseline": point.baseline_score, "dropped": point.dropped}
-        rows.append(row)
-    return rows
+    def __init__(self, series: Sequence[Point], scales: Scales, strip: int) -> None:
+        self._series, self._scales, self._strip = series, scales, strip
+        self._ticks = charts.round_ticks(*scales.scores)
 
+    def marks(self) -> Markup:
+        """Return the axes and the marked level, then line and intervals of each part, and the breaks between them."""
+        level = self._scales.level
+        parts = self._parts()
+        return charts.joined(
+            [
+                *self._axes(),
+                *(self._level(level) if level else ()),
+                *(mark for part in parts for mark in self._part(part)),
+                *self._turns(),
+            ]
+        )
 
-def _utc(moment: datetime) -> str:
-    return f"{moment.isoformat()}Z"
+    def _x(self, moment: datetime) -> float:
+        first, last = self._scales.times
+        return 10 + (WIDTH - 20) * ((moment - first) / (last - first) if last > first else 0.5)
 
+    def _y(self, score: float) -> float:
+        low, high = self._ticks[0], self._ticks[-1]
+        return self._strip + HEIGHT * (high - score) / (high - low)
 
-def _layers(strip: int, scales: Scales) -> list[Chart]:
-    """Return the marked level, the intervals as bands and bars, the scores on them, and the labelled breaks above."""
-    times = [round(moment.replace(tzinfo=UTC).timestamp() * 1000) for moment in scales.times]
-    x = {"field": "time", "type": "temporal", "title": None}
-    x |= {"scale": {"type": "utc", "domain": times, "padding": 10}}
-    x["axis"] = {"grid": False, "tickCount": 6, "labelPadding": 8}
-    scale = {"zero": False, "nice": True, "domain": scales.scores, "range": [HEIGHT + strip, strip]}
-    y = {"field": "score", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickCount": 5}}
-    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    segment = {"field": "segment", "type": "nominal"}
-    point = {"type": "circle", "size": 40, "color": LINE, "opacity": 1, "aria": True}
-    words = {"field": "words", "type": "nominal"}
-    return [
-        {"mark": {"type": "area", "color": LINE, "opacity": 0.25}, "encoding": {**band, "detail": segment}},
-        {"mark": {"type": "rule", "color": LINE, "opacity": 0.6}, "encoding": band},
-        *(_marked(scales.level, y) if scales.level else ()),
-        {"mark": {"type": "line", "color": LINE}, "encoding": {"x": x, "y": y, "detail": segment}},
-        *_baseline(x, y, segment),
-        {"mark": point, "encoding": {"x": x, "y": y, "description": words}},
-        {"transform": [{"filter": "datum.dropped"}], "mark": DROPPED, "encoding": {"x": x, "y": y}},
-        *_breaks(x, strip),
-    ]
+    def _places(self, points: Sequence[Point], name: str) -> list[tuple[float, float]]:
+        """Return the pixels of a value of each point that has it."""
+        values = ((point.started_at, getattr(point, name)) for point in points)
+        return [(self._x(moment), self._y(value)) for moment, value in values if value is not None]
 
+    def _axes(self) -> Iterator[Markup]:
+        for tick in self._ticks:
+            yield charts.rule(0, self._y(tick), WIDTH, self._y(tick), opacity=0.35)
+            yield charts.text(-6, self._y(tick) + 4, f"{tick:g}", anchor="end")
+        first, last = self._scales.times
+        form = "%Y-%m-%d" if last - first > timedelta(days=DATES) else "%m-%d %H:%M"
+        for moment in (first + (last - first) * share / (DATES - 1) for share in range(DATES)):
+            yield charts.text(self._x(moment), self._strip + HEIGHT + 17, f"{moment:{form}}", anchor="middle", size=12)
 
-def _baseline(x: Chart, y: Chart, segment: Chart) -> list[Chart]:
-    """Draw the baseline of the nights as a dotted line."""
-    line = {"type": "line", "color": GREY, "strokeDash": [2, 3]}
-    return [
-        {
-            "transform": [_has("baseline")],
-            "mark": line,
-            "encoding": {"x": x, "y": {**y, "field": "baseline"}, "detail": segment},
-        }
-    ]
+    def _level(self, level: Level) -> Iterator[Markup]:
+        y = self._y(level.score)
+        yield charts.rule(0, y, WIDTH, y, width=1.5)
+        yield charts.text(WIDTH, y - 3, f"{level.name} {level.score:g}", anchor="end", size=12)
 
+    def _parts(self) -> list[list[Point]]:
+        """Return the points that a line joins, in order: a break begins a new line."""
+        parts: list[list[Point]] = []
+        for point in self._series:
+            if not parts or point.break_reason is not None:
+                parts.append([])
+            parts[-1].append(point)
+        return parts
 
-def _marked(level: Level, y: Chart) -> list[Chart]:
-    """Draw a line across the panel at one score, with its name at the right end."""
-    once = [{"filter": "datum.first"}]
-    there = {key: value for key, value in y.items() if key != "field"} | {"datum": level.score}
-    name = {"type": "text", "align": "right", "baseline": "bottom", "dy": -2}
-    return [
-        {"transform": once, "mark": {"type": "rule", "color": GREY, "strokeWidth": 1.5}, "encoding": {"y": there}},
-        {
-            "transform": once,
-            "mark": name,
-            "encoding": {"y": there, "x": {"value": WIDTH}, "text": {"value": f"{level.name} {level.score:g}"}},
-        },
-    ]
+    def _part(self, points: Sequence[Point]) -> Iterator[Markup]:
+        low, high = self._places(points, "ci_low"), self._places(points, "ci_high")
+        if len(low) == len(high) > 1:
+            yield charts.area([*low, *reversed(high)], LINE)
+        yield from (charts.rule(*a, *b, LINE, opacity=0.6) for a, b in zip(low, high, strict=False))
+        if len(baseline := self._places(points, "baseline_score")) > 1:
+            yield charts.path(baseline, GREY, "2 3")
+        yield charts.path(scores := self._places(points, "score"), LINE)
+        for (x, y), point in zip(scores, points, strict=True):
+            yield charts.dot(x, y, LINE, f"{_words(point)}, {one_line(point.run_id)}")
+            if point.dropped:
+                yield charts.text(x, y + 17, "▼", anchor="middle", color=BREAK)
 
-
-def _breaks(x: Chart, strip: int) -> list[Chart]:
-    """Draw a dashed line where a series breaks, a dotted grey one where a bridge joins it, and the reason on top."""
-    between = {**x, "field": "break"}
-    level = {"field": "level", "type": "quantitative", "scale": None}
-    rules = {
-        "!datum.joins": {"color": BREAK, "strokeDash": [5, 4]},
-        "datum.joins": {"color": GREY, "strokeDash": [2, 2]},
-    }
-    label = {"type": "text", "baseline": "top", "limit": WIDTH // 2}
-    return [
-        *(
-            {
-                "transform": [_has("break"), {"filter": which}],
-                "mark": {"type": "rule", **look},
-                "encoding": {"x": between, "y": level, "y2": {"value": HEIGHT + strip}},
-            }
-            for which, look in rules.items()
-        ),
-        *(
-            {
-                "transform": [_has(side)],
-                "mark": {**label, "align": align, "dx": dx},
-                "encoding": {"x": between, "y": level, "text": {"field": side, "type": "nominal"}},
-            }
-            for side, align, dx in (("right", "left", 4), ("left", "right", -4))
-        ),
-    ]
-
-
-def _has(field: str) -> dict[str, str]:
-    return {"filter": f"isValid(datum['{field}'])"}
+    def _turns(self) -> Iterator[Markup]:
+        """Draw a dashed line at each break, and a dotted grey one at each bridge, with the reason on top."""
+        number = 0
+        for before, point in pairwise(self._series):
+            reason = point.break_reason if point.break_reason is not None else point.joint
+            if reason is None:
+                continue
+            x = (self._x(before.started_at) + self._x(point.started_at)) / 2
+            y = STEP * (number % LEVELS)
+            look = (GREY, 1, "2 2") if point.break_reason is None else (BREAK, 1, "5 4")
+            yield charts.rule(x, y, x, self._strip + HEIGHT, *look)
+            # The label goes to the side with more room.
+            dx, anchor = (-4, "end") if x > WIDTH / 2 else (4, "start")
+            words = f"{point.started_at:%Y-%m-%d} {reason}"
+            yield charts.text(x + dx, y + 11, words, longest=LONGEST_REASON, anchor=anchor, size=12)
+            number += 1

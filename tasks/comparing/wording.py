@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.endpoint.catalog import known_at
 from tasks.errors import InputError
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import p_words, pairs_words, signed, worst_change_words
 from tasks.protocols import display_of, protocol_of
@@ -222,8 +223,8 @@ class Past(NamedTuple):
 
     since: "Sequence[Comparison]" = ()
     """Comparisons with the last comparable evaluation, a candidate each; empty: there is none."""
-    trend: bytes = b""
-    """A PNG; empty if there is no earlier run, the history cannot be read, or the chart cannot be drawn."""
+    trend: Chart | None = None
+    """Chart of the scores so far; None if there is no earlier run, or the history cannot be read."""
     watched: "Watched | None" = None
     """State of the candidates; None: the history cannot be read, so the next run reports a drop."""
 
@@ -233,7 +234,7 @@ def look_back(store: Path, start: RunStart) -> Past:
     # These load DuckDB, which takes long.
     from tasks.comparing.alarms import watched
     from tasks.comparing.comparison import since_last
-    from tasks.comparing.trend import trend_png, trend_points
+    from tasks.comparing.trend import run_trends, trend_points
     from tasks.history.landing import land
 
     past = Past()
@@ -241,7 +242,6 @@ def look_back(store: Path, start: RunStart) -> Past:
         land(store)
         past = past._replace(watched=watched(store, start.run_id))
         past = past._replace(since=since_last(store, start.run_id, MOST_COMPARED))
-    # A drop is reported even if the trend cannot be drawn.
-    with suppress(InputError, RuntimeError):
-        past = past._replace(trend=trend_png(trend_points(store, start), display_of(start.flow).level))
+    with suppress(InputError):
+        past = past._replace(trend=run_trends(trend_points(store, start), display_of(start.flow).level))
     return past

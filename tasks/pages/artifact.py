@@ -20,7 +20,7 @@ from tasks.pages.run_summary import (
 )
 from tasks.passport.lines import newest_lines
 from tasks.pictures.thumbnails import made
-from tasks.presentation.charts import png
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, judge_words
 from tasks.protocols.display import Quoted
@@ -100,15 +100,16 @@ def _scores(summary: Summary) -> list[str]:
     if not shown.scores:
         return []
     notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # shown above
-    return ["## Scores", markdown_grid(shown.display.grid(shown.scores)), bullets(notes), _chart(shown)]
+    return [
+        "## Scores",
+        markdown_grid(shown.display.grid(shown.scores)),
+        bullets(notes),
+        _chart("Scores", shown.display.chart(shown.scores)),
+    ]
 
 
-def _chart(summary: Summary) -> str:
-    """Return the scores as a chart, or the reason why there is none: the artifact is useful without it."""
-    try:
-        return markdown_picture("Scores", "png", png(summary.display.chart(summary.scores, terms=summary.terms)))
-    except RuntimeError as error:
-        return plain_markdown(f"There is no chart: {error}.")
+def _chart(title: str, chart: Chart) -> str:
+    return markdown_picture(title, "svg+xml", chart.as_file())
 
 
 def _past(past: Past | None, summary: Summary) -> list[str]:
@@ -131,7 +132,7 @@ def _since_last(past: Past, uncompared: str) -> list[str]:
     why = f"{uncompared}, so that nothing is compared; the trend is without this run."
     alone = why if uncompared else "No earlier run compares with this one; the trend shows why."
     compared = _since(past.since) if past.since else [alone]
-    return ["## Since the last run", *compared, *([markdown_picture("Trend", "png", past.trend)] if past.trend else [])]
+    return ["## Since the last run", *compared, *([_chart("Trend", past.trend)] if past.trend else [])]
 
 
 def _since(found: "Sequence[Comparison]") -> list[str]:

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from markupsafe import Markup
-
 from tasks.comparing import wording as comparison_words
 from tasks.comparing.trend import breaks, joints, shared_scales, trend_chart
 from tasks.files import drafted, rewrite_file
@@ -18,7 +16,6 @@ from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.run_summary import rate_grid, rate_notes
 from tasks.passport.lines import MATCHED
 from tasks.presentation import wording
-from tasks.presentation.charts import svgs
 
 LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
 
@@ -38,7 +35,6 @@ def write_page(
     Raises:
         InputError: the page is the store's, and the folder of pages is a link.
         OSError: the file cannot be written.
-        RuntimeError: a chart cannot be drawn.
     """
     hashes = evaluation.pictures if with_pictures else set[str]()
     kept = thumbnails(store, hashes)
@@ -82,19 +78,15 @@ def page(
 
 
 def _draw(one: Evaluation) -> dict[str, object]:
-    """Draw all charts of the page in one process: `scores` by grouping, `trends` in the order of the evaluation's.
-
-    Raises:
-        RuntimeError: a chart cannot be drawn.
-    """
+    """Draw all charts of the page: `scores` by grouping, `trends` in the order of the evaluation's."""
     series = one.trends()
-    scores = {each: one.display.chart(one.scores, each) for each in ("all", *one.groupings()) if one.scores}
+    groupings = ("all", *one.groupings()) if one.scores else ()
     # The page puts trends beside each other as far as there is room, so all have the same scales.
     scales = shared_scales(series, one.display.level) if series else None
-    trends = [trend_chart([each], scales=scales) for each in series]
-    # `svgs` returns only elements that draw, with their texts escaped.
-    drawn = [Markup(svg) for svg in svgs([*scores.values(), *trends])]
-    return {"scores": dict(zip(scores, drawn, strict=False)), "trends": drawn[len(scores) :]}
+    return {
+        "scores": {each: one.display.chart(one.scores, each).on_page() for each in groupings},
+        "trends": [trend_chart([each], scales=scales).on_page() for each in series],
+    }
 
 
 def _when(moment: str) -> str:

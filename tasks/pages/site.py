@@ -18,7 +18,6 @@ from tasks.pages.index_page import index_page
 from tasks.pages.page_names import FOLDER, INDEX, folder_of, page_name, page_of
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
-from tasks.presentation.charts import warm_up
 
 LOCK_SECONDS = 60.0
 """Longest wait for other processes that make the index, in seconds."""
@@ -45,7 +44,6 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
     Raises:
         InputError: there is no history, or it cannot be queried; or the folder of pages is a link.
         OSError: a page cannot be written.
-        RuntimeError: a chart cannot be drawn.
         TimeoutError: other processes made the index all the time.
     """
     known = _known(store, run_ids)
@@ -102,7 +100,6 @@ def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
 
 
 def _write(store: Path, run_id: str, with_pictures: bool) -> Path:
-    warm_up()
     target = page_of(store, run_id)
     write_page(store, gather(store, run_id), target, in_site=True, with_pictures=with_pictures)
     return target
@@ -196,7 +193,7 @@ def renew_and_send(store: str, run_ids: Iterable[str]) -> None:
         store: store as its user names it.
 
     Raises:
-        InputError, RuntimeError, TimeoutError: as in `renew`.
+        InputError, TimeoutError: as in `renew`.
         OSError: a page cannot be written or sent.
     """
     folder = local_cache(store)

@@ -1,294 +1,201 @@
-"""Charts in Vega-Lite: their style, and the process that draws them as PNG or as SVG that is safe in a page."""
+"""Charts as SVG: labelled bars and panels, and the marks that they are made of."""
 
-import atexit
-import base64
-import json
-import re
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from io import BytesIO
-from typing import Any, Literal
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
 
 from tasks.text import one_line
-
-Chart = dict[str, Any]
-"""Vega-Lite description. Its `description` gives the content of the chart in words, for readers who cannot see it."""
 
 MOST_CANDIDATES = 6
 """Most candidates in a chart, the best first: more would make the picture taller than a screen."""
 WIDTH, BAR_HEIGHT = 360, 26
 """Pixels. With the labels on both sides, the chart fills the column in which the Prefect UI shows Markdown."""
-LONGEST_NAME = 60
-LABEL_WIDTH = 240
-"""Widest label at the left of a bar, in pixels; a longer one ends in an ellipsis."""
 INK = "currentColor"
-"""Color of the text around the chart; black in a PNG."""
+"""Color of the text around the chart; black in a file."""
 GREY = "#808080"
 """Color of rules and edges, visible on white and on a dark page."""
-
-_TEXT = {"labelColor": INK, "labelFontSize": 13}
-_LOOK: Chart = {
-    "background": None,
-    "padding": 2,
-    "view": {"stroke": None},
-    "title": {
-        "anchor": "start",
-        "fontSize": 15,
-        "subtitleFontSize": 12,
-        "subtitlePadding": 4,
-        "offset": 8,
-        "color": INK,
-        "subtitleColor": INK,
-    },
-    "axis": {**_TEXT, "domain": False, "ticks": False, "gridColor": GREY, "gridOpacity": 0.35},
-    "header": {**_TEXT, "labelFontWeight": "bold", "labelOrient": "top", "labelAnchor": "start", "labelPadding": 2},
-    "legend": {
-        **_TEXT,
-        "orient": "top",
-        "columnPadding": 18,
-        "symbolType": "square",
-        "symbolStrokeColor": GREY,
-    },
-    "mark": {"aria": False},
-    "text": {"fontSize": 12, "color": INK},
-    "rule": {"color": INK},
-    "facet": {"spacing": 12},
-}
+FONT = 13
+LETTER = 7
+"""Pixels of an average letter of that font, to leave room for a text before it is drawn."""
+LONGEST_NAME = 60
+LONGEST_LABEL = 32
+"""Longest label at the left of a bar, in letters."""
+HEADER = 26
+"""Pixels for the title, the key, and the name of a panel."""
+MARGIN = 12
+"""Pixels of white around a chart in a file."""
 
 
-def faceted(title: Chart, values: Sequence[Chart], panels: Sequence[str], panel: Chart, words: str) -> Chart:
+class Chart(NamedTuple):
+    """A drawing, and its content in words for readers who cannot see it."""
+
+    words: str
+    width: float
+    height: float
+    marks: Markup
+
+    def on_page(self) -> Markup:
+        """Return the chart as one SVG element for an HTML page, in the color and the font of the text around it."""
+        shape = Markup('<svg class="chart" role="img" aria-label="{}" viewBox="0 0 {:.0f} {:.0f}">{}</svg>')
+        return shape.format(self.words, self.width, self.height, self.marks)
+
+    def as_file(self) -> bytes:
+        """Return the chart as an SVG file, black on white."""
+        width, height = self.width + 2 * MARGIN, self.height + 2 * MARGIN
+        shape = Markup(
+            '<svg xmlns="http://www.w3.org/2000/svg" width="{0:.0f}" height="{1:.0f}" viewBox="{2} {2} {0:.0f} {1:.0f}"'
+            ' font-family="sans-serif"><rect x="{2}" y="{2}" width="100%" height="100%" fill="white"/>{3}</svg>'
+        )
+        return shape.format(width, height, -MARGIN, self.marks).encode("utf-8", "replace")
+
+
+class Panel(NamedTuple):
+    """Part of a chart under a name of its own, with its marks from (0, 0) down to its height."""
+
+    name: str
+    marks: Markup
+    height: float
+
+
+def rows(candidate: str, bars: Sequence[tuple[str, Markup]], ticks: Sequence[tuple[float, str]] = ()) -> Panel:
+    """Return a panel with a label at the left of each bar, whose marks begin at (0, 0).
+
+    Args:
+        bars: label and marks of each; a label may be a stranger's.
+        ticks: place on the bars in pixels and name of each value that a line marks across all of them.
+    """
+    height = len(bars) * BAR_HEIGHT
+    lines = [rule(x, 0, x, height, opacity=0.35) for x, _ in ticks]
+    names = [text(x, height + 14, name, anchor="middle") for x, name in ticks]
+    drawn = [
+        at(0, place * BAR_HEIGHT, joined([text(-8, 17, label, longest=LONGEST_LABEL, anchor="end"), marks]))
+        for place, (label, marks) in enumerate(bars)
+    ]
+    return Panel(candidate, joined([*lines, *names, *drawn]), height + (20 if ticks else 0))
+
+
+def stacked(
+    title: str, panels: Sequence[Panel], left: float, right: float, words: str, key: Sequence[tuple[str, str]] = ()
+) -> Chart:
     """Return a chart of panels, one below the other.
 
     Args:
-        values: records of the data; `place` is the number of a record's panel.
-        panels: names of the panels, which may be a stranger's.
-        panel: size and layers of each panel.
-        words: description for readers who cannot see the chart.
+        left: pixels at the left of each panel's zero.
+        right: pixels at its right.
+        words: content of the chart.
+        key: name and color of each kind of mark; empty: the chart needs no key.
     """
-    header = {"title": None, "labelExpr": numbered(panels), "labelLimit": WIDTH}
-    return {
-        "description": words,
-        "title": title,
-        "data": {"values": list(values)},
-        "facet": {"row": {"field": "place", "type": "ordinal", "header": header}},
-        "spec": panel,
-        "config": _LOOK,
-    }
+    marks = [text(0, 16, title, size=15, bold=True)] if title else []
+    y: float = HEADER if title else 0
+    if key:
+        marks.append(at(left, y, _key(key)))
+        y += HEADER
+    for panel in panels:
+        marks.append(text(left, y + 17, panel.name, longest=LONGEST_NAME, bold=True))
+        marks.append(at(left, y + HEADER, panel.marks))
+        y += HEADER + panel.height + 8
+    return Chart(words, left + right, y, joined(marks))
 
 
-def layer(mark: str | Chart, where: str = "", **encoding: Chart) -> Chart:
-    """Return a layer of a panel: marks of the records for which an expression is true; empty: of all."""
-    return {"transform": [{"filter": where}] if where else [], "mark": mark, "encoding": encoding}
+def label_room(labels: Iterable[str]) -> float:
+    """Return the pixels that these labels need at the left of their bars."""
+    return text_room(one_line(each, LONGEST_LABEL) for each in labels) + 12
 
 
-def lines(labels: Sequence[str]) -> Chart:
-    """Return the vertical axis of a panel with a bar for each label; `line` of a record is the number of its label."""
-    axis = {"labelExpr": numbered(labels), "labelLimit": LABEL_WIDTH}
-    return {"field": "line", "type": "ordinal", "title": None, "axis": axis}
+def text_room(texts: Iterable[str]) -> float:
+    """Return about the pixels that the longest of these texts needs."""
+    return LETTER * max(map(len, texts), default=0)
 
 
-def numbered(names: Sequence[str]) -> str:
-    """Return the expression that labels a number with its name.
-
-    The data has numbers instead of names, because shortened names may be equal, and long ones would take ages to draw.
-    """
-    return f"{json.dumps([one_line(name, LONGEST_NAME) for name in names])}[datum.value]"
-
-
-SCALE = 2.0
-COLOURS = 64
-MARGIN = 12
-"""Pixels of white around a PNG."""
-PATIENCE_SECONDS = 300.0
-"""Longest wait for the process. A chart takes some hundredths of a second, but the pages of a large run are made, and
-their charts drawn, in processes that give way to all others."""
-
-_waiting: list[subprocess.Popen[bytes]] = []
-
-_ELEMENTS = frozenset({"svg", "g", "path", "line", "text", "tspan"})
-_ATTRIBUTES = frozenset(
-    {
-        "d", "x", "y", "dx", "dy", "x2", "y2", "transform", "viewBox", "width", "height",
-        "fill", "fill-opacity", "stroke", "stroke-dasharray", "stroke-miterlimit", "stroke-opacity", "stroke-width",
-        "opacity", "font-size", "font-weight", "text-anchor",
-    }
-)  # fmt: skip
-_DEFAULTS = {"opacity": "1", "stroke-width": "1"}
-_VALUE = re.compile(r"(?!.*url)[\w\s.,+()#%-]*")
-"""Numbers, path commands, transformations and names of colors; no quotes and no references."""
-_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+def _key(kinds: Sequence[tuple[str, str]]) -> Markup:
+    marks: list[Markup] = []
+    x = 0.0
+    for name, color in kinds:
+        marks += [bar(x, 3, 11, 11, color), text(x + 16, 13, name)]
+        x += 16 + text_room([name]) + 14
+    return joined(marks)
 
 
-def warm_up() -> None:
-    """Start a process that will have loaded its engine before a chart is drawn."""
-    if not _waiting:
-        with suppress(OSError):  # the drawing tries again, and reports the reason
-            _waiting.append(_start())
+# Marks
 
 
-def png(chart: Mapping[str, Any]) -> bytes:
-    """Draw the chart (Vega-Lite) on white and return a PNG with twice the pixels of its description.
-
-    Raises:
-        RuntimeError: the chart cannot be drawn; the message is the engine's or the system's.
-    """
-    [drawing] = _draw("png", [_on_white(chart)])
-    return drawing
+def at(x: float, y: float, marks: Markup) -> Markup:
+    """Return marks moved by so many pixels."""
+    return Markup('<g transform="translate({},{})">{}</g>').format(_number(x), _number(y), marks)
 
 
-def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Draw the charts in one process and return them as SVG elements for an HTML page: see `inline_svg`.
-
-    Raises:
-        RuntimeError: a chart cannot be drawn; the message is the engine's or the system's.
-    """
-    drawings = _draw("svg", charts) if charts else []
-    return [
-        inline_svg(drawing.decode(), str(chart.get("description", "")))
-        for chart, drawing in zip(charts, drawings, strict=True)
-    ]
+def bar(x: float, y: float, width: float, height: float, color: str, opacity: float = 1, words: str = "") -> Markup:
+    """Return a rectangle with a grey edge; readers who point at it see the words."""
+    tooltip = Markup("<title>{}</title>").format(words) if words else ""
+    shape = (
+        '<rect x="{}" y="{}" width="{}" height="{}" fill="{}" fill-opacity="{}" stroke="{}" stroke-width=".5">{}</rect>'
+    )
+    places = map(_number, (x, y, width, height))
+    return Markup(shape).format(*places, color, opacity, GREY, tooltip)
 
 
-def inline_svg(drawing: str, words: str) -> str:
-    """Return the drawing as one SVG element for an HTML page.
-
-    Screen readers treat it as one picture. The engine's description of a mark becomes the mark's tooltip. Without a
-    font family of its own, the element takes the page's. Charts of one page share no ids, because they have none.
-
-    Args:
-        words: description of the picture, for readers who cannot see it.
-
-    Raises:
-        RuntimeError: the drawing is no SVG.
-    """
-    try:
-        found = ElementTree.fromstring(drawing)
-    except ElementTree.ParseError as error:
-        raise RuntimeError(f"the engine drew no SVG: {error}") from None
-    root = _kept(found)
-    if root is None or root.tag != "svg":
-        raise RuntimeError(f"the engine drew {found.tag}, not an SVG")
-    root.attrib |= {"class": "chart", "role": "img", "aria-label": words}
-    return ElementTree.tostring(root, encoding="unicode")
+def rule(
+    x: float, y: float, x2: float, y2: float, color: str = GREY, width: float = 1, dash: str = "", opacity: float = 1
+) -> Markup:
+    """Return a straight line."""
+    dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
+    shape = '<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="{}" stroke-width="{}" stroke-opacity="{}"{}/>'
+    return Markup(shape).format(*map(_number, (x, y, x2, y2)), color, width, opacity, dashes)
 
 
-def _kept(element: Element) -> Element | None:
-    """Return the element with its allowed parts; None if nothing of it would be visible."""
-    name = element.tag.rpartition("}")[2]
-    if name not in _ELEMENTS or element.get("display") == "none":
-        return None
-    kept = Element(name, _attributes(element.attrib))
-    kept.text = element.text if name in ("text", "tspan") else None
-    if name == "path" and "aria-label" in element.attrib:
-        SubElement(kept, "title").text = element.attrib["aria-label"]
-    kept.extend(child for child in map(_kept, element) if child is not None)
-    return kept if _is_seen(kept) else None
+def path(points: Iterable[tuple[float, float]], color: str, dash: str = "") -> Markup:
+    """Return a line through these points, in pixels."""
+    dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
+    return Markup('<path d="M{}" fill="none" stroke="{}" stroke-width="2"{}/>').format(_places(points), color, dashes)
 
 
-def _attributes(found: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), value)
-        for name, value in found.items()
-        if name in _ATTRIBUTES and _DEFAULTS.get(name) != value and _VALUE.fullmatch(value)
-    }
+def area(points: Iterable[tuple[float, float]], color: str) -> Markup:
+    """Return the pale area within these corners, in pixels."""
+    return Markup('<path d="M{}Z" fill="{}" fill-opacity=".25"/>').format(_places(points), color)
 
 
-def _is_seen(element: Element) -> bool:
-    match element.tag:
-        case "g":
-            return len(element) > 0
-        case "path":
-            return bool(element.get("d")) and ("fill" in element.attrib or "stroke" in element.attrib)
-        case "text" | "tspan":
-            return bool(element.text) or len(element) > 0
-        case _:
-            return True
+def dot(x: float, y: float, color: str, words: str = "") -> Markup:
+    """Return a filled circle; readers who point at it see the words."""
+    tooltip = Markup("<title>{}</title>").format(words) if words else ""
+    return Markup('<circle cx="{}" cy="{}" r="4" fill="{}">{}</circle>').format(_number(x), _number(y), color, tooltip)
 
 
-def _on_white(chart: Mapping[str, Any]) -> dict[str, Any]:
-    return {**chart, "background": "white", "padding": MARGIN}
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    longest: int = 160,
+    anchor: str = "start",
+    size: float = FONT,
+    bold: bool = False,
+    color: str = INK,
+) -> Markup:
+    """Return a text on a base line; it may be a stranger's, and is cut after so many letters."""
+    weight = Markup(' font-weight="bold"') if bold else ""
+    shape = '<text x="{}" y="{}" font-size="{}" text-anchor="{}" fill="{}"{}>{}</text>'
+    return Markup(shape).format(_number(x), _number(y), size, anchor, color, weight, one_line(words, longest))
 
 
-def _line(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> bytes:
-    return json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+def joined(marks: Iterable[Markup]) -> Markup:
+    """Return the marks, the first of them at the bottom."""
+    return Markup("").join(marks)
 
 
-def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    order = _line(form, charts)
-    try:
-        process = _taken()
-    except OSError as error:
-        raise RuntimeError(f"the chart could not be drawn: no process for it could be started: {error}") from None
-    with process:
-        try:
-            output, errors = process.communicate(order, PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise RuntimeError(f"the chart was not drawn within {PATIENCE_SECONDS:g} seconds") from None
-    if process.returncode:
-        reason = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
-        raise RuntimeError(f"the chart could not be drawn: {reason}")
-    return [base64.b64decode(drawing) for drawing in json.loads(output)]
+def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return round values at equal distances, the first and the last of which enclose the range."""
+    high = high if high > low else low + 1
+    reach = high - low
+    power = 10.0 ** math.floor(math.log10(reach / most))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= reach)
+    return [number * step for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
 
 
-def _taken() -> subprocess.Popen[bytes]:
-    """Return the process that was started ahead, or a new one; several threads may call this at once."""
-    try:
-        return _waiting.pop()
-    except IndexError:
-        return _start()
+def _places(points: Iterable[tuple[float, float]]) -> str:
+    return "L".join(f"{_number(x)},{_number(y)}" for x, y in points)
 
 
-def _start() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", __name__]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def _dismiss() -> None:
-    for process in _waiting:
-        process.communicate()  # ends its input, and so the process
-
-
-atexit.register(_dismiss)
-
-
-def _main() -> None:
-    """Draw charts: read a line, a JSON object with `format` and `charts`, and write a list of drawings in base64.
-
-    Without a line, the process ends.
-    """
-    import vl_convert
-
-    vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})  # loads the engine
-    order = sys.stdin.buffer.readline()
-    if not order:
-        return
-    asked = json.loads(order)
-    drawn = (_drawing(asked["format"], chart) for chart in asked["charts"])
-    json.dump([base64.b64encode(each).decode("ascii") for each in drawn], sys.stdout)
-
-
-def _drawing(form: str, chart: Mapping[str, Any]) -> bytes:
-    import vl_convert
-    from PIL import Image
-
-    try:
-        if form == "svg":
-            return vl_convert.vegalite_to_svg(dict(chart), allowed_base_urls=[]).encode()
-        drawn = vl_convert.vegalite_to_png(dict(chart), scale=SCALE, allowed_base_urls=[])
-    except ValueError as error:
-        # The lines after the first two give only the place of the error in the engine.
-        sys.exit(" ".join(str(error).splitlines()[:2]))
-    small = BytesIO()
-    with Image.open(BytesIO(drawn)) as drawing:
-        # A palette reduces the size to a fifth without a visible loss.
-        drawing.convert("RGB").quantize(COLOURS).save(small, format="png")
-    return small.getvalue()
-
-
-if __name__ == "__main__":
-    _main()
+def _number(pixels: float) -> str:
+    return f"{pixels:.1f}".removesuffix(".0")

@@ -125,7 +125,7 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]], number
 
 
 def markdown_picture(title: str, kind: str, data: bytes) -> str:
-    """Return a PNG or JPEG embedded in the text: nothing is fetched, and the picture never changes."""
+    """Return an SVG or JPEG embedded in the text: nothing is fetched, and the picture never changes."""
     return f"![{title}](data:image/{kind};base64,{base64.b64encode(data).decode('ascii')})"
 
 

@@ -105,8 +105,8 @@ class Display(ABC, Generic[Row]):
         """Return the notes that readers of these scores need."""
 
     @abstractmethod
-    def chart(self, scores: Sequence[Row], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        """Return the scores, at least one, as a chart; with `terms`, the chart contains notes for its readers."""
+    def chart(self, scores: Sequence[Row], grouping: str = "all") -> Chart:
+        """Return the scores, at least one, as a chart."""
 
     @abstractmethod
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.presentation.charts import Chart
+from tasks.presentation.charts import Chart, bar, label_room, stacked
+from tasks.presentation.charts import rows as panel
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import coverage_words, interval_words, score_in_full, score_words
 from tasks.protocols.display import Display, Headline, Labels, Quoted, Shown, Terms
@@ -37,12 +38,9 @@ class PresenceDisplay(Display[ScoreRow]):
     def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
         return ["A statement that is true scores 100, any other 0."]
 
-    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        values = [{"candidate": row.candidate, "score": row.score} for row in ranking(scores)]
-        score, candidate = (
-            {"field": name, "type": kind} for name, kind in (("score", "quantitative"), ("candidate", "nominal"))
-        )
-        return {"data": {"values": values}, "mark": "bar", "encoding": {"x": score, "y": candidate}}
+    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Chart:
+        rows = [(row.candidate, bar(0, 3, row.score or 0, 20, "green")) for row in ranking(scores)]
+        return stacked("Scores", [panel("", rows)], label_room(name for name, _ in rows), 100, "")
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         lines = [[each.dimension, each.verdict or "missing", ""] for each in outcome.dimensions]

@@ -4,7 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tasks.presentation.charts import BAR_HEIGHT, GREY, INK, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
+from markupsafe import Markup
+
+from tasks.presentation import charts
+from tasks.presentation.charts import BAR_HEIGHT, INK, MOST_CANDIDATES, WIDTH, Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
@@ -76,7 +79,7 @@ class FigureDisplay(Display[ScoreRow]):
         rows = _scores(scores)
         return [*full_run_notes(rows), *worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
-    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
+    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Chart:
         """Draw a panel for each of the best candidates: the Model's wins, draws and losses, and the mean score."""
         rows = _scores(scores)
         best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
@@ -84,14 +87,14 @@ class FigureDisplay(Display[ScoreRow]):
         labels = list(dict.fromkeys(map(_label, found)))[:MOST_GROUPS]
         drawn = [row for row in found if _label(row) in labels and (grouping == "all" or row.dimension == OVERALL)]
         parts = [part for part in PARTS if any(map(part.count, drawn))]
-        values = [
-            {"place": best.index(row.candidate), "line": labels.index(_label(row)), **record}
-            for row in drawn
-            for record in (*_segments(row, parts), _score(row))
+        panels = [
+            charts.rows(candidate, [(_label(row), _bar(row, parts)) for row in drawn if row.candidate == candidate])
+            for candidate in best
         ]
-        title = {"text": TITLES[grouping], "subtitle": score_notes(terms.flow, rows) if terms else []}
-        panel = {"width": WIDTH, "height": BAR_HEIGHT * len(labels), "layer": _layers(parts, labels)}
-        return faceted(title, values, best, panel, f"{TITLES[grouping]}. {' '.join(map(_in_words, drawn))}")
+        left, right = charts.label_room(labels), charts.text_room(map(score_with_interval, drawn))
+        key = [(part.name, part.colour) for part in parts]
+        words = f"{TITLES[grouping]}. {' '.join(map(_in_words, drawn))}"
+        return charts.stacked(TITLES[grouping], panels, left, WORDS_START + right, words, key)
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the verdict on each dimension with its reason, and the figures' caption."""
@@ -181,10 +184,10 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
 
 MOST_GROUPS = 24
 """Most categories in a chart; the tables have all."""
-NARROWEST_LABELLED = 0.04
-"""Smallest share of a bar with room for its number."""
-SCALE_START, SCALE_WIDTH = WIDTH + 14, 90
-"""Pixels: start of the score scale, at 0, and its length up to 100."""
+NARROWEST_LABELLED = 16
+"""Pixels of the narrowest part of a bar with room for its number."""
+SCALE_START, SCALE_WIDTH, WORDS_START = WIDTH + 14, 90, WIDTH + 116
+"""Pixels: start of the score scale, at 0, its length up to 100, and the start of the score in words."""
 
 TITLES = {
     "all": "Samples by verdict, and the mean score with its 95% interval",
@@ -227,63 +230,31 @@ def _in_words(row: ScoreRow) -> str:
     return f"{one_line(row.candidate)}, {one_line(_label(row))}: {counts}; {score_with_interval(row)}."
 
 
-def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[Chart]:
-    """Yield the parts of one bar as records for the chart, with start and end in shares of all samples."""
-    start = 0.0
+def _bar(row: ScoreRow, parts: Sequence[Part]) -> Markup:
+    """Draw the parts of a bar as shares of all samples; beside it the score on a scale from 0 to 100, and in words."""
+    marks: list[Markup] = []
+    middle, x = BAR_HEIGHT / 2, 0.0
     for part in parts:
         count = part.count(row)
-        end = start + count / row.n
+        width = WIDTH * count / row.n
         if count:
-            yield {
-                "part": part.name,
-                "number_colour": part.number_colour,
-                "start": start,
-                "end": end,
-                "middle": (start + end) / 2,
-                "words": f"{part.name}: {count} of {row.n}",
-                "number": str(count) if end - start >= NARROWEST_LABELLED else "",
-            }
-        start = end
+            words = f"{part.name}: {count} of {row.n}"
+            marks.append(charts.bar(x, 3, width, BAR_HEIGHT - 6, part.colour, words=words))
+        if width >= NARROWEST_LABELLED:
+            number = charts.text(x + width / 2, middle + 4, str(count), anchor="middle", color=part.number_colour)
+            marks.append(number)
+        x += width
+    return charts.joined([*marks, charts.at(SCALE_START, middle, _score(row))])
 
 
-def _score(row: ScoreRow) -> Chart:
-    """Return the score and its interval as a record for the chart: in pixels beside the bar, and in words."""
-    places = {name: getattr(row, name) for name in ("score", "ci_low", "ci_high")}
-    known = {name: SCALE_START + SCALE_WIDTH * value / 100 for name, value in places.items() if value is not None}
-    return {**known, "score_words": score_with_interval(row)}
-
-
-def _layers(parts: Sequence[Part], labels: Sequence[str]) -> list[Chart]:
-    """Return bars with numbers; beside them the scores, in words and on a scale from 0 to 100 with a mark at 50."""
-    names, colours = [part.name for part in parts], [part.colour for part in parts]
-    colour = {
-        "field": "part",
-        "type": "nominal",
-        "scale": {"domain": names, "range": colours},
-        "legend": {"title": None},
-    }
-    share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": None}
-    extent = {"x": {**share, "field": "start"}, "x2": {"field": "end"}}
-    y = lines(labels)
-    number = {"field": "number", "type": "nominal"}
-    number_colour = {"field": "number_colour", "type": "nominal", "scale": None}
-    bar = {"type": "bar", "stroke": GREY, "strokeWidth": 0.5, "height": {"band": 0.8}, "aria": True}
-    words = {"field": "words", "type": "nominal"}
-    end, middle = SCALE_START + SCALE_WIDTH, SCALE_START + SCALE_WIDTH / 2
-    score = {"field": "score", "type": "quantitative", "scale": None}
-    low, high = {"field": "ci_low", "type": "quantitative", "scale": None}, {"field": "ci_high"}
-    segment, scored = "isValid(datum.part)", "isValid(datum.score_words)"
-    point = {"type": "point", "shape": "circle", "filled": True, "size": 60, "opacity": 1, "color": INK}
-    beside = {"field": "score_words", "type": "nominal"}
-    return [
-        layer(bar, segment, y=y, **extent, color=colour, description=words),
-        layer("text", segment, y=y, x={**share, "field": "middle"}, text=number, color=number_colour),
-        layer({"type": "rule", "color": GREY}, scored, y=y, x={"value": SCALE_START}, x2={"value": end}),
-        layer({"type": "tick", "color": GREY, "thickness": 1, "height": 10}, scored, y=y, x={"value": middle}),
-        layer({"type": "rule", "strokeWidth": 3}, "isValid(datum.ci_low)", y=y, x=low, x2=high),
-        layer(point, "isValid(datum.score)", y=y, x=score),
-        layer({"type": "text", "align": "left"}, scored, y=y, x={"value": end + 12}, text=beside),
-    ]
+def _score(row: ScoreRow) -> Markup:
+    scale = SCALE_WIDTH / 100
+    marks = [charts.rule(0, 0, SCALE_WIDTH, 0), charts.rule(scale * 50, -5, scale * 50, 5)]
+    if row.ci_low is not None and row.ci_high is not None:
+        marks.append(charts.rule(scale * row.ci_low, 0, scale * row.ci_high, 0, INK, 3))
+    if row.score is not None:
+        marks.append(charts.dot(scale * row.score, 0, INK))
+    return charts.joined([*marks, charts.text(WORDS_START - SCALE_START, 4, score_with_interval(row))])
 
 
 DISPLAY = FigureDisplay()

@@ -5,8 +5,11 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any
 
+from markupsafe import Markup
+
 from tasks.errors import InputError
-from tasks.presentation.charts import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
+from tasks.presentation import charts
+from tasks.presentation.charts import BAR_HEIGHT, INK, MOST_CANDIDATES, WIDTH, Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     LONGEST_NAME,
@@ -89,19 +92,18 @@ class ImageDisplay(Display[GradeRow]):
         missing = [*full_run_notes(scores), *worst_case_notes(scores)]
         return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
 
-    def chart(self, scores: Sequence[GradeRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
+    def chart(self, scores: Sequence[GradeRow], grouping: str = "all") -> Chart:
         """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
         best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
-        found = [row for grades in by_tag(scores) for row in (grades.score, *grades.aspects)]
-        drawn = [row for row in found if row.candidate in best]
-        # Tags of one flow may share an aspect: a line belongs to a tag and an aspect, but shows only the aspect's name.
-        places = list(dict.fromkeys(map(_place, drawn)))
-        values = [{"place": best.index(row.candidate), "line": places.index(_place(row)), **_bar(row)} for row in drawn]
-        labels = [aspect or tag for tag, aspect in places]
-        panel = {"width": WIDTH, "height": BAR_HEIGHT * len(labels), "layer": _layers(labels)}
+        drawn = [row for grades in by_tag(scores) for row in (grades.score, *grades.aspects) if row.candidate in best]
+        ticks = [(WIDTH * value / HIGHEST_GRADE, f"{value}") for value in TICKS]
+        panels = [
+            charts.rows(candidate, [(_label(row), _bar(row)) for row in drawn if row.candidate == candidate], ticks)
+            for candidate in best
+        ]
+        left, right = charts.label_room(map(_label, drawn)), charts.text_room(map(score_with_interval, drawn))
         words = " ".join(map(_in_words, drawn))
-        title = {"text": TITLE, "subtitle": _of_columns(terms) if terms else []}
-        return faceted(title, values, best, panel, f"{TITLE}. {words}")
+        return charts.stacked(TITLE, panels, left, WIDTH + 8 + right, f"{TITLE}. {words}")
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the prompt, and the score of each aspect with its explanation."""
@@ -195,13 +197,15 @@ def _named(found: Mapping[str, str]) -> str:
 # The chart
 
 TITLE = "Mean scores with their 95% intervals"
+TICKS = range(0, 11, 2)
+"""Scores marked on the bars."""
 COLOUR = "#0072B2"
 OPACITY_OF_ASPECTS = 0.4
 """Opacity that keeps the intervals visible on their bars, black on white and white on black."""
 
 
-def _place(row: GradeRow) -> tuple[str, str]:
-    return row.dimension, row.group_name
+def _label(row: GradeRow) -> str:
+    return row.group_name or row.dimension
 
 
 def _in_words(row: GradeRow) -> str:
@@ -209,30 +213,16 @@ def _in_words(row: GradeRow) -> str:
     return f"{', '.join(map(one_line, names))}: {score_with_interval(row)}."
 
 
-def _bar(row: GradeRow) -> Chart:
-    return {
-        "score": row.score,
-        "low": row.ci_low,
-        "high": row.ci_high,
-        "opacity": OPACITY_OF_ASPECTS if row.group_name else 1,
-        "words": score_with_interval(row),
-    }
-
-
-def _layers(labels: Sequence[str]) -> list[Chart]:
-    """Return bars, the intervals on them and the numbers beside them."""
-    y = lines(labels)
-    scale = {"domain": [0, HIGHEST_GRADE]}
-    x = {"field": "score", "type": "quantitative", "scale": scale, "title": None}
-    opacity = {"field": "opacity", "type": "quantitative", "scale": None}
-    low = {"field": "low", "type": "quantitative", "scale": scale}
-    words = {"field": "words", "type": "nominal"}
-    bar = {"type": "bar", "color": COLOUR, "stroke": GREY, "strokeWidth": 0.5, "height": {"band": 0.8}}
-    return [
-        layer(bar, y=y, x=x, fillOpacity=opacity),
-        layer({"type": "rule", "strokeWidth": 2}, y=y, x=low, x2={"field": "high"}),
-        layer({"type": "text", "align": "left"}, y=y, x={"value": WIDTH + 8}, text=words),
-    ]
+def _bar(row: GradeRow) -> Markup:
+    """Draw a bar, the interval on it, and the numbers beside it."""
+    scale, middle = WIDTH / HIGHEST_GRADE, BAR_HEIGHT / 2
+    marks = [charts.text(WIDTH + 8, middle + 4, score_with_interval(row))]
+    if row.score is not None:
+        opacity = OPACITY_OF_ASPECTS if row.group_name else 1
+        marks.append(charts.bar(0, 3, scale * row.score, BAR_HEIGHT - 6, COLOUR, opacity))
+    if row.ci_low is not None and row.ci_high is not None:
+        marks.append(charts.rule(scale * row.ci_low, middle, scale * row.ci_high, middle, INK, 2))
+    return charts.joined(marks)
 
 
 DISPLAY = ImageDisplay()
