@@ -57,6 +57,11 @@ simulate-limits: $(READY)
 bench-index: $(READY)
 	$(BIN)/python tests/bench_index.py
 
+# Every kind of page in Firefox; `make test` has Chromium.
+.PHONY: bench-firefox
+bench-firefox: $(READY)
+	$(BIN)/pytest -q tests/test_pages_browsers.py --browser=firefox
+
 bench-history: $(READY)
 	$(BIN)/python tests/bench_history.py
 

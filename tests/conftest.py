@@ -68,6 +68,10 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--browser", choices=("chromium", "firefox"), default="chromium", help="browser for all pages")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest modules begin first, and those that wait for a program are the last."""
     turns = {module: turn for turn, module in enumerate(LONGEST)}

@@ -1,4 +1,7 @@
-"""Every kind of page in both browsers: strangers' texts do nothing, it fits the screen, and everybody can use it."""
+"""Every kind of page in a browser: strangers' texts do nothing, it fits the screen, and everybody can use it.
+
+In Chromium; `make bench-firefox` tests the same in Firefox.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,10 +44,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_pages(write_hostile(tmp_path_factory.mktemp("hostile") / "store"))
 
 
-@pytest.fixture(scope="module", params=["chromium", "firefox"])
+@pytest.fixture(scope="module")
 def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Both browsers, one after the other."""
-    if request.param == "chromium":
+    """The browser of `--browser`."""
+    if request.config.getoption("browser") == "chromium":
         yield request.getfixturevalue("browser")
     else:
         with started_firefox(installed("firefox-esr"), tmp_path_factory.mktemp("firefox")) as browser:
