@@ -12,7 +12,7 @@ from flows.commands.options import json_option, store_option
 from flows.commands.sharing import share_pages
 from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
-from tasks.comparing.wording import changed_lines, difference_grid, layouts_grid, notes, outcome_words, side_words
+from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
 from tasks.history.queries import last_runs
 from tasks.ledger.remote import local_cache
@@ -107,9 +107,6 @@ def _print(found: Comparison) -> None:
         out.print(printable(f"{name}  {side_words(side)}"), soft_wrap=True)
     out.print(printable(f"\n{outcome_words(found)}\n"), soft_wrap=True)
     out.print(grid_table(difference_grid(found.rows, found.before.flow), []))
-    if found.agreements:
-        out.print("\nHow far both layouts agree:\n")
-        out.print(grid_table(layouts_grid(found.agreements), []))
     for line in [*notes(found), *changed_lines(found)]:
         out.print(printable(line), soft_wrap=True)
 

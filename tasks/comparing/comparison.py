@@ -2,14 +2,12 @@
 
 from collections import Counter
 from collections.abc import Collection
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
 from tasks.errors import InputError
 from tasks.history.derived_tables import OUTCOMES, compared
 from tasks.history.queries import Evaluation, find, one_opening, query, shared_replies
-from tasks.labels.agreement import Agreement, agreement
 from tasks.ledger.evaluations import PROMPT, protocol_differences
 from tasks.protocols import protocol_of
 from tasks.records import Record
@@ -22,10 +20,6 @@ MOST_CHANGED = 10
 DATASET = "dataset"
 SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
-LAYOUT = "layout"
-"""Item of a protocol that the published layout lacks."""
-MOST_READ = 20
-"""Most evaluations searched for a repeat of the published layout, the newest first."""
 FIRST, SECOND = "the first", "the second"
 ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
 
@@ -93,8 +87,6 @@ class Comparison(Record):
     """Mean number of samples of a unit on either side: for generated images, the images of a prompt."""
     among: int = 0
     """Candidates of the run that both sides are of; 0: they are of different runs."""
-    agreements: tuple[Agreement, ...] = ()
-    """Across layouts: agreement of both runs, then of two runs in the published layout, if there are two."""
 
 
 @one_opening
@@ -135,7 +127,6 @@ def compare(
         shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
         sizes=(one.size, other.size),
         among=len(first.candidates) if first == second else 0,
-        agreements=tuple(layout_agreements(store, first, second)) if LAYOUT in differing else (),
     )
 
 
@@ -284,27 +275,3 @@ def _change(before: Series, after: Series, unit: str) -> Change:
 
 def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:
     return -abs(change.after - change.before), -sum(map(abs, change.moved.values())), natural(change.sample_id)
-
-
-def layout_agreements(store: Path, first: Evaluation, second: Evaluation) -> list[Agreement]:
-    """Return the agreement of two evaluations in different layouts, then of two in the published one, if any."""
-    found = list[Agreement]()
-    with suppress(InputError):  # they answered nothing together, as the comparison reports
-        found.append(agreement(store, first.run_id, second.run_id))
-    published = [run for run in (first, second) if LAYOUT not in run.protocol]
-    return [*found, *(_with_itself(store, published[0]) if found and published else ())]
-
-
-def _with_itself(store: Path, published: Evaluation) -> list[Agreement]:
-    """Return the agreement of an evaluation with the newest other one of the same judge, protocol and dataset, if any.
-
-    Evaluations that share replies do not count, since these replies agree with themselves.
-    """
-    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND dataset_key = $2 AND protocol_key = $3 AND run_id <> $4
-        ORDER BY started_at DESC, run_id DESC LIMIT $5"""
-    values = (published.flow, published.dataset_key, published.protocol_key, published.run_id, MOST_READ)
-    for (run_id,) in query(store, sql, values=values).rows:
-        if not shared_replies(store, published.run_id, str(run_id)):
-            with suppress(InputError):  # it is of another candidate
-                return [agreement(store, published.run_id, str(run_id))]
-    return []

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tasks.comparing.comparison import Comparison, Side
-from tasks.comparing.wording import changed_lines, difference_grid, layouts_grid, notes, outcome_words
+from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
 from tasks.files import write_file
 from tasks.pages.page import rendered, stamp
 from tasks.pages.page_names import FOLDER, folder_of, page_name
@@ -61,7 +61,6 @@ def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> 
             "unmeasured": found.unmeasured,
             "outcome": outcome_words(found),
             "table": difference_grid(found.rows, found.before.flow),
-            "agreement": layouts_grid(found.agreements) if found.agreements else None,
             "notes": notes(found),
             "changed_title": title.strip().rstrip(":").capitalize(),
             "changed": [

@@ -117,8 +117,7 @@ class Evaluation:
     @property
     def layout(self) -> list[str]:
         """Lines shown beside scores in another layout than the published one."""
-        tokens = [sum(row[kind] for row in self.answers["cost"].rows) for kind in ("tokens_in", "tokens_cached")]
-        return layout_lines(self.about["protocol"], self.about["run_id"], tokens[0], tokens[1])
+        return layout_lines(self.about["protocol"], self.about["run_id"])
 
     @cached_property
     def scores(self) -> list[Scored]:

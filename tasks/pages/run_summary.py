@@ -250,14 +250,8 @@ def price_lines(summary: Summary) -> list[str]:
 
 
 def beside_layout(summary: Summary) -> list[str]:
-    """Return lines on another layout than the published one: share of input from a cache, and command to compare.
-
-    They are empty for other runs.
-    """
-    end, asked = summary.end, summary.judgments
-    if end is None:
-        return []
-    return layout_lines(end.protocol, end.run_id, asked.tokens_in, asked.tokens_cached)
+    """Return the line on another layout than the published one; empty for other runs."""
+    return layout_lines(summary.end.protocol, summary.end.run_id) if summary.end else []
 
 
 def defect_lines(summary: Summary) -> list[str]:
