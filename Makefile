@@ -109,8 +109,7 @@ bench-controls: $(READY)
 simulate-bridge: $(READY)
 	$(BIN)/python tests/simulate_bridge.py
 
-# What runs cost that stop at a budget, and what the interval of the full run covers, in about five minutes; with other
-# seeds: `make simulate-budget SEEDS="3 4"`.
+# What runs cost that stop at a budget, in about two minutes; with other seeds: `make simulate-budget SEEDS="3 4"`.
 .PHONY: simulate-budget
 simulate-budget: $(READY)
 	$(BIN)/python tests/simulate_budget.py $(SEEDS)

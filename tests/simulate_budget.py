@@ -1,8 +1,8 @@
-"""Runs that stop at a budget: what they cost more than it, and what the interval of the full run covers.
+"""Runs that stop at a budget: what they cost more than it.
 
-Run as a program it prints both tables of the README (`make simulate-budget`); the tests run a small part. Judges are
-simulated by what their calls cost and come to; the order of the samples, the budget and the intervals are the program's
-own. Calls end in a random order, as many of them in flight as the budget has room for.
+Run as a program it prints the table of the README (`make simulate-budget`); the tests run a small part. Judges are
+simulated by what their calls cost and come to; the order of the samples and the budget are the program's own. Calls end
+in a random order, as many of them in flight as the budget has room for.
 """
 
 import asyncio
@@ -15,9 +15,8 @@ import numpy as np
 from tasks.records import Place, Sample
 from tasks.spending.budget import Budget, CallCosts, in_random_order
 from tasks.spending.prices import Rates, Tariff
-from tasks.statistics.intervals import full_run_interval, interval
 
-SAMPLES, RUNS, STOPPED_RUNS = 292, 100, 1000
+SAMPLES, RUNS = 292, 100
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 LONGEST_REPLY, SENT = 10_000, 12_000
 """Tokens: of a reply, and most of a question."""
@@ -161,48 +160,8 @@ def costs_of(judge: Judge, runs: int, random: Randoms) -> Cost:
     return Cost(max(over), max(calls), float(np.median(left)))
 
 
-class Covered(NamedTuple):
-    """What intervals of full runs cover."""
-
-    share: float
-    """Of the runs whose interval holds the mean of the full run."""
-    bias: float
-    """Mean of their scores less the full run's, in points."""
-    width: float
-    """Mean width of the interval, in points."""
-    ordinary: float
-    """That of the ordinary interval."""
-    runs: int
-
-
-def coverage(judge: Judge, forfeits: float, runs: int, random: Randoms) -> Covered:
-    """Stopped runs with random budgets, those that judged enough for an interval."""
-    rows = list[tuple[bool, float, float, float]]()
-    while len(rows) < runs:
-        there = world(judge, random, forfeits, samples=int(random.integers(60, 300)))
-        limit = float(random.uniform(0.1, 0.95)) * there.whole
-        found = asyncio.run(judged(there, limit, random))
-        row = _row(there.scores, found.judged)
-        rows += [row] if row else []
-    held, off, width, ordinary = np.array(rows, dtype=float).mean(axis=0)
-    return Covered(float(held), float(off), float(width), float(ordinary), len(rows))
-
-
-def _row(scores: Sequence[float], judged: int) -> tuple[bool, float, float, float] | None:
-    """Whether the interval of the full run holds its mean, how far the score is off, and both widths."""
-    usual, whole = interval(scores[:judged]), float(np.mean(scores))
-    low, high = full_run_interval(usual.value, (usual.ci_low, usual.ci_high), judged / len(scores))
-    if low is None or high is None or usual.value is None or usual.ci_low is None or usual.ci_high is None:
-        return None
-    return low <= whole + 1e-9 and whole - 1e-9 <= high, usual.value - whole, high - low, usual.ci_high - usual.ci_low
-
-
-def _table(title: str, header: str, lines: Sequence[str]) -> None:
-    print(f"{title}\n\n{header}\n" + "|---" * (header.count("|") - 1) + "|\n" + "\n".join(lines) + "\n")
-
-
 def main(seeds: Sequence[int]) -> None:
-    """Print both tables for each seed."""
+    """Print the table for each seed."""
     for seed in seeds:
         random = np.random.default_rng(seed)
         lines = [
@@ -210,23 +169,11 @@ def main(seeds: Sequence[int]) -> None:
             for judge in JUDGES
             for found in [costs_of(judge, RUNS, random)]
         ]
-        print(f"seed {seed}")
-        _table(
-            f"{RUNS} runs with random budgets, {SAMPLES} samples, 10% of them forfeits",
-            "| judge | most over its budget | in 95th percentiles of a call | left of it (median) |",
-            lines,
+        print(f"seed {seed}: {RUNS} runs with random budgets, {SAMPLES} samples, 10% of them forfeits\n")
+        print(
+            "| judge | most over its budget | in 95th percentiles of a call | left of it (median) |\n|---|---|---|---|"
         )
-        lines = [
-            f"| {judge.name}, {forfeits:.0%} forfeits | {found.share:.1%} | {found.bias:+.2f} | {found.width:.1f} "
-            f"| {found.ordinary:.1f} |"
-            for judge, forfeits in ((JUDGES[1], 0.0), (JUDGES[1], 0.1), (JUDGES[3], 0.1))
-            for found in [coverage(judge, forfeits, STOPPED_RUNS, random)]
-        ]
-        _table(
-            f"{STOPPED_RUNS:,} stopped runs, 60-300 samples",
-            "| judge | the interval holds the full run's score | bias | its width | ordinary interval |",
-            lines,
-        )
+        print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import pytest
 import simulate_budget
-from simulate_budget import DIMENSIONS, JUDGES, costs_of, coverage
+from simulate_budget import DIMENSIONS, JUDGES, costs_of
 
 from tasks.spending.budget import ENOUGH, Budget, CallCosts
 from tasks.spending.prices import Rates, Tariff
@@ -144,8 +144,3 @@ def test_no_run_costs_more_than_its_budget_by_two_percent_or_a_call(judge: simul
     found = costs_of(judge, 25, np.random.default_rng(2))
     assert found.over <= 0.02 or found.over_calls <= 1
     assert found.left <= 0.05
-
-
-def test_the_interval_of_the_full_run_holds_what_it_would_have_scored() -> None:
-    found = coverage(JUDGES[3], 0.1, 100, np.random.default_rng(2))
-    assert found.share >= 0.88 and abs(found.bias) < 2 and found.width < found.ordinary

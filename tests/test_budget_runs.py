@@ -79,13 +79,8 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert coverage["n"] == coverage["scored"] == judged
     assert {row["status"] for row in ask("failures")} <= {"forfeit"}
 
-    [whole] = ask("SELECT * FROM leaderboard WHERE dimension = 'overall'")
-    assert whole["full_n"] == SAMPLES and whole["ci_low"] < whole["full_low"] <= whole["score"] <= whole["full_high"]
-    expected = f"overall {whole['score']:.1f} [{whole['full_low']:.1f}, {whole['full_high']:.1f}] (n = {SAMPLES})"
     assert jury("report", "--output", tmp_path / "report.html")[0] == 0
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    for text in (shown, artifact.replace("\\", ""), html.unescape(page)):
-        assert "Expected of a whole run, results: " in text and expected in text
     assert html.unescape(page).count(sentence) == 1
     [about] = ask("SELECT measured FROM evaluations")
     assert not about["measured"] and ask("trend") == []

@@ -268,10 +268,7 @@ CREATE TABLE scores (
     vs_best_worst_low DOUBLE,
     vs_best_worst_high DOUBLE,
     vs_best_p DOUBLE,
-    vs_best_among BIGINT,
-    full_n BIGINT,
-    full_low DOUBLE,
-    full_high DOUBLE
+    vs_best_among BIGINT
 );
 COMMENT ON TABLE scores IS
     'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';

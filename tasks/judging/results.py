@@ -1,7 +1,7 @@
 """Scores, rates, controls and counts of an evaluation, from one pass over its rows."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from tasks.datasets.paths import NO_PICTURE
 from tasks.demo.defects import CLEAN, CLEAN_SCENE, FORFEIT
-from tasks.ledger.run_files import OUTCOMES, read_end, read_judgments, read_outcomes
+from tasks.ledger.run_files import OUTCOMES, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.controls import Heard, Original
@@ -33,9 +33,9 @@ from tasks.records import (
     Record,
     RunStart,
 )
-from tasks.statistics.intervals import Interval, full_run_interval, proportion
+from tasks.statistics.intervals import Interval, proportion
 from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
-from tasks.statistics.scores import Alike, GradeRow
+from tasks.statistics.scores import Alike
 from tasks.statistics.series import BesideBest, Compared, Measure, Measured, beside_best, series
 from tasks.text import one_line
 
@@ -395,32 +395,9 @@ class Results:
     @cached_property
     def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
-        rows = self._with_full_run(self._scores.rows())
+        rows = self._scores.rows()
         ranked = self._display.in_words(rows)
         return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
-
-    def _with_full_run(self, rows: Iterable[Scored]) -> list[Scored]:
-        """Return the rows; after an early stop, those over all samples have the interval of the whole run's score."""
-        parts, found = self._parts(), list[Scored]()
-        for row in rows:
-            tag = row.dimension if isinstance(row, GradeRow) else ""
-            part = parts.get((row.candidate, tag)) if row.grouping in ("all", "aspect") else None
-            if part:
-                judged, there = part
-                low, high = full_run_interval(row.score, (row.ci_low, row.ci_high), judged / there)
-                row = row.model_copy(update={"full_n": there, "full_low": low, "full_high": high})
-            found.append(row)
-        return found
-
-    def _parts(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return (candidate, tag) -> numbers of judged and of all units, for a run that stopped at its budget."""
-        end = read_end(self._runs[0]) if len(self._runs) == 1 else None
-        whole = end.stopped.whole if end and end.stopped else {}
-        return {
-            (candidate, tag): (len({each.unit for each in self.by_candidate[candidate] if each.tag == tag}), there)
-            for candidate, tags in whole.items()
-            for tag, there in tags.items()
-        }
 
     @cached_property
     def rates(self) -> list[RateRow]:

@@ -116,7 +116,7 @@ SELECT run_id, flow, candidate, dimension, measure, "grouping", group_name, n, s
        mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
        worst_high, coverage, shift, shift_low, shift_high,
        vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of,
-       vs_best_worst_low, vs_best_worst_high, vs_best_p, vs_best_among, full_n, full_low, full_high
+       vs_best_worst_low, vs_best_worst_high, vs_best_p, vs_best_among
 FROM by_group WHERE "grouping" = 'all' AND started_at >= $since
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(run_id, dimension), dimension;
 

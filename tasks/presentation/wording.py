@@ -54,20 +54,6 @@ def worst_case_notes(rows: Iterable[Scored]) -> list[str]:
     ]
 
 
-def full_run_notes(rows: Iterable[Scored]) -> list[str]:
-    """Return a line for each candidate of a run that stopped at its budget: the expected score of a whole run."""
-    found: dict[str, list[str]] = {}
-    for row in rows:
-        if row.full_low is not None and row.full_high is not None and (row.measure, row.grouping) == ("score", "all"):
-            ends = f"[{row.full_low:.{row.decimals}f}, {row.full_high:.{row.decimals}f}]"
-            words = f"{row.dimension} {score_words(row)} {ends} (n = {row.full_n:,})"
-            found.setdefault(row.candidate, []).append(words)
-    return [
-        f"Expected of a whole run, {one_line(candidate, LONGEST_NAME)}: {', '.join(words)}."
-        for candidate, words in found.items()
-    ]
-
-
 def score_with_interval(row: Scored) -> str:
     """Return score and interval: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)`, `nothing scored` or `n/a`."""
     if row.score is None:

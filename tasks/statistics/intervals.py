@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate
-from math import ceil, floor, log10, sqrt
+from math import ceil, floor, log10
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -90,26 +90,6 @@ def worst_case(
         return Bounds(None, None)
     half = (found.ci_high - found.ci_low) / 2
     return Bounds(max(low, means[0] - half), min(high, means[1] + half))
-
-
-def full_run_interval(
-    mean: float | None, ends: tuple[float | None, float | None], share: float
-) -> tuple[float | None, float | None]:
-    """Return the 95% interval of the mean of all values, from a random share of them.
-
-    It is narrower than the ordinary one, by the correction for a finite population (Cochran, 1977, section 2.6).
-    `tests/simulate_budget.py` measures its coverage.
-
-    Args:
-        mean: mean of the share.
-        ends: ends of the ordinary interval of that mean; None: there is none, and none here.
-        share: size of the share, 0-1.
-    """
-    low, high = ends
-    if mean is None or low is None or high is None:
-        return None, None
-    left = sqrt(1 - share)
-    return mean - left * (mean - low), mean + left * (high - mean)
 
 
 def of_equal_values(value: float, n: int, low: float, high: float, tail: float = TAIL) -> tuple[float, float]:

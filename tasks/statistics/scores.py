@@ -79,13 +79,6 @@ class LevelRow(HistoryRecord):
     score also for the number of dimensions, aspects or tags (Holm)."""
     vs_best_among: int | None = None
     """Candidates that the best was chosen among."""
-    full_n: int | None = None
-    """Samples (of generated images: prompts) that a run stopped at its budget would have judged in all; None for any
-    other run, and for groups of samples."""
-    full_low: float | None = None
-    """Lower end of the 95% interval of the score expected for this full run, which is the score itself."""
-    full_high: float | None = None
-    """Upper end of that interval."""
 
 
 class ScoreRow(LevelRow):

@@ -17,6 +17,4 @@ COMMENT ON VIEW leaderboard IS
     'Figures: a row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
     'dataset_key and protocol_key. vs_best is the paired difference from the best candidate: of the '
     'run, or where the newest measured runs of the candidates are different ones, of those (best: which that is), its '
-    'interval adjusted for choosing among vs_best_among candidates. '
-    'full_n, full_low, full_high: of a run that stopped at its budget, the samples that it would have judged in all, and '
-    'the 95% interval of what it would have scored; score is what is expected.';
+    'interval adjusted for choosing among vs_best_among candidates.';

@@ -12,7 +12,6 @@ from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
     coverage_words,
-    full_run_notes,
     interval_words,
     judge_notes,
     score_in_full,
@@ -77,7 +76,7 @@ class FigureDisplay(Display[ScoreRow]):
     def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
         """Return notes on the score of Human, the highest possible scores, and the range that missing scores allow."""
         rows = _scores(scores)
-        return [*full_run_notes(rows), *worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
+        return [*worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
     def chart(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Chart:
         """Draw a panel for each of the best candidates: the Model's wins, draws and losses, and the mean score."""

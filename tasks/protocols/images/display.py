@@ -15,7 +15,6 @@ from tasks.presentation.wording import (
     LONGEST_NAME,
     VS_BEST,
     coverage_words,
-    full_run_notes,
     interval_words,
     judge_notes,
     score_in_full,
@@ -89,7 +88,7 @@ class ImageDisplay(Display[GradeRow]):
     def notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
         """Return notes on missing scores, numbers of images, differences from the best, the scale and the columns."""
         beside = vs_best_notes(row for row in scores if row.measure == "score")
-        missing = [*full_run_notes(scores), *worst_case_notes(scores)]
+        missing = worst_case_notes(scores)
         return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
 
     def chart(self, scores: Sequence[GradeRow], grouping: str = "all") -> Chart:
