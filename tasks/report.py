@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prefect import task
 from prefect.artifacts import acreate_markdown_artifact
@@ -11,7 +12,6 @@ from prefect.events import emit_event
 from prefect.logging import get_logger, get_run_logger
 from prefect.utilities.urls import url_for
 
-from tasks.comparing.wording import Past, look_back
 from tasks.ledger.remote import local_cache
 from tasks.pages.artifact import markdown
 from tasks.pages.background import LARGE, renew_behind
@@ -24,6 +24,9 @@ ANSWER_SECONDS = 20.0
 """Longest wait for the server to store the artifact, including all retries of Prefect's client."""
 
 PAGES_SECONDS = 120.0
+
+if TYPE_CHECKING:
+    from tasks.comparing.alarms import Watched
 
 _log = get_logger("image-jury")
 
@@ -41,13 +44,13 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
     summary = await asyncio.to_thread(summarize, folder, run_id)
     if summary.start.run_id != summary.start.evaluation_id:  # a shard alone is no result
         return sentence(summary)
-    past = await _past(folder, summary.start) if scheduled else None
+    found = await _watch(folder, summary.start) if scheduled else None
     large = summary.start.samples > LARGE
     renewing = asyncio.create_task(asyncio.to_thread(renew_behind if large else renewed, store, run_id))
     try:
-        await publish(summary, key, warnings, past)
+        await publish(summary, key, warnings, [alarm.words for alarm in found.open] if found else ())
     finally:  # a drop is announced even if it cannot be shown
-        dropped = announce(folder, summary.start, past, key) if past else []
+        dropped = announce(folder, summary.start, found, key) if scheduled else []
         unmade = await _waited_for(renewing) or []
     cost, page = "; ".join(cost_lines(summary)), where(page_of(summary.store, summary.start.run_id))
     # The address ends the line: Prefect's page would make a full stop a part of the link.
@@ -87,38 +90,42 @@ def renewed(store: str, run_id: str) -> list[str]:
     return []
 
 
-async def _past(store: Path, start: RunStart) -> Past | None:
-    """Return the earlier results shown beside a run; None if that fails, and the run is shown without them."""
+async def _watch(store: Path, start: RunStart) -> "Watched | None":
+    """Return the state of a scheduled run's candidates, once the history has the run; None if it cannot be read."""
+    from tasks.comparing.alarms import watched  # DuckDB, which is not needed before the end of a run
+    from tasks.history.landing import land
+
     try:
-        return await asyncio.to_thread(look_back, store, start)
+        await asyncio.to_thread(land, store)  # also runs that the history lacks: one may be a drop
+        return await asyncio.to_thread(watched, store, start.run_id)
     except Exception as error:
         get_run_logger().warning("The run could not be compared with earlier ones: %s", error)
         return None
 
 
-def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
+def announce(store: Path, start: RunStart, found: "Watched | None", key: str) -> list[str]:
     """Emit an event for every drop, and for every judge that moved; return a sentence for each open one.
 
     An alarm is recorded after its event is sent: a run killed in between reports it twice, which is better than never.
     """
     from tasks.comparing.alarms import note_told, payload_of, resource_of
 
-    if past.watched is None:
+    if found is None:
         return ["Whether its score has dropped could not be told, for the history cannot be read; the next run tells."]
     run = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else ""
-    for alarm in past.watched.events:
+    for alarm in found.events:
         page = where(page_of(store, start.run_id))
         shown = {"artifact": key, "report": run or "", "page": page if is_address(page) else ""}
         emit_event(alarm.event, resource_of(alarm, start), payload={**payload_of(alarm, start), **shown})
-    new = [*past.watched.news, *past.watched.judge_news]
+    new = [*found.news, *found.judge_news]
     for alarm in new:
         note_told(store, alarm, start)
-    return [alarm.words if alarm in new else f"{alarm.short}." for alarm in past.watched.open]
+    return [alarm.words if alarm in new else f"{alarm.short}." for alarm in found.open]
 
 
-async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:
+async def publish(summary: Summary, key: str, warnings: Sequence[str], alarms: Sequence[str]) -> None:
     """Create the artifact with this key."""
-    text = await asyncio.to_thread(markdown, summary, warnings, past)
+    text = await asyncio.to_thread(markdown, summary, warnings, alarms)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await acreate_markdown_artifact(text, key, plain_markdown(sentence(summary), 4 * QUOTE))

@@ -12,12 +12,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from answered_page import figures_store, made_page, prefer, saved
 from factories import DIMENSIONS, RUN, end, image, judgment, outcome, rasterized, scored, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
 
-from flows.cli import main
 from flows.progress import Progress
 from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
@@ -79,17 +77,6 @@ def test_failures_defects_and_warnings_are_told_where_there_are_any(tmp_path: Pa
     assert "- caught 1 of 1 injected defects\n  - black 1/1" in text
     assert "- judgments: 1 refused\n  - s2, faithfulness: refused: not allowed" in text
     assert "- the history is locked" in text
-
-
-def test_what_people_say_stands_in_it_with_agreement(tmp_path: Path) -> None:
-    store = figures_store(tmp_path / "store")
-    assert "What people say" not in markdown(summarize(store, RUN))
-    page = made_page(store, tmp_path / "label.html")
-    file = saved(page, tmp_path / "reader-1.json", prefer("human"))
-    assert main(["labels", "import", str(file), "--store", str(store)]) == 0
-    text = markdown(summarize(store, RUN))
-    assert re.search(r"## What people say\n\n- alpha, overall: \S+ \\\[.+\\\] corrected by 30 labels of 1 person", text)
-    assert re.search(r"judge and people agree on \d+% of 30, which can mean", text)
 
 
 def test_a_run_without_them_has_no_empty_sections(tmp_path: Path) -> None:
@@ -206,7 +193,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
         # A key that the server refuses: progress that cannot be shown costs the run nothing.
         async with Progress("No Such Key!", 1) as unshown:
             unshown.advance([judgment("s1")])
-        await publish(found, "diagram-nightly", [], None)
+        await publish(found, "diagram-nightly", [], [])
         context = FlowRunContext.get()
         return str(context.flow_run.id) if context and context.flow_run else ""
 

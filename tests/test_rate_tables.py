@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 
-from tasks.pages.artifact import markdown
-from tasks.pages.run_summary import Summary, rate_grid, rate_words, repeat_lines, summarize
+from tasks.pages.run_summary import Summary, rate_grid, rate_notes, rate_words, repeat_lines, summarize
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.rates import RateRow
 
@@ -81,24 +80,22 @@ def test_a_run_that_asks_everything_once_has_no_such_lines(tmp_path: Path) -> No
     assert repeat_lines(summary(tmp_path, repeats(), parameters={"votes": 1})) == []
 
 
-def test_the_artifact_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
-    text = markdown(summary(tmp_path, repeats(), parameters=REPEATED))
-    section = text.partition("## Order and votes")[2].partition("\n## ")[0]
-    assert "| | orders differ | reversed | first named | votes agree | by chance |" in " ".join(section.split())
-    lines = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
-    assert lines[2:] == ["**alpha**", *DIMENSIONS, "overall"]
-    assert "alpha: tier 1 decided 100.0% \\[88.4, 100.0\\] of the outcomes" in section
-    assert "chances by all votes: Model 50.0%" in section and "50% is no bias" in section
-    assert "published protocol (Human first, first vote): 66.7, −16.7 \\[−26.2, −8.3\\] against the score" in section
+def test_the_page_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
+    found = summary(tmp_path, repeats(), parameters=REPEATED)
+    grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates, found.published))
+    assert grid.header[:6] == ["", "orders differ", "reversed", "first named", "votes agree", "by chance"]
+    assert [line[0] for line in grid.lines] == ["alpha", *DIMENSIONS, "overall"]
+    assert "alpha: tier 1 decided 100.0% [88.4, 100.0] of the outcomes" in notes
+    assert "chances by all votes: Model 50.0%" in notes and "50% is no bias" in notes
+    assert "published protocol (Human first, first vote): 66.7, −16.7 [−26.2, −8.3] against the score" in notes
 
 
 def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
     rows = [outcome(f"s{n}", pivotal=("faithfulness",), p_model=1.0, p_tie=0.0, p_human=0.0) for n in range(3)]
-    text = markdown(summary(tmp_path, rows))
-    assert "## Order and votes" not in text
-    section = text.partition("## Decisions")[2].partition("\n## ")[0]
-    assert "| faithfulness | 100% (n = 3) |" in section and "| readability | 0% (n = 3) |" in section
-    assert "chances" not in section
+    found = summary(tmp_path, rows)
+    cells = {line[0]: line[1:] for line in rate_grid(found.rates).lines}
+    assert cells["faithfulness"] == ["100% (n = 3)"] and cells["readability"] == ["0% (n = 3)"]
+    assert not any("chances" in words for words in rate_notes(found.rates, found.published))
 
 
 def test_columns_of_which_nothing_is_known_are_left_out() -> None:
@@ -115,5 +112,5 @@ def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
     ]
     found = summary(tmp_path, rows, flow="counting", parameters={"votes": 2, "threshold": 7})
     assert repeat_lines(found) == ["votes on counting: 2.00 (n = 1) apart, of 10; by chance 1.00"]
-    shown = markdown(found)
-    assert "| counting | 2.0 (n = 1) | 1.0 |" in shown and "Apart by chance: how far two scores" in shown
+    assert rate_grid(found.rates).lines[1] == ["counting", "2.0 (n = 1)", "1.0"]
+    assert any(words.startswith("Apart by chance: how far two scores") for words in rate_notes(found.rates, []))

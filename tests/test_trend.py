@@ -15,7 +15,6 @@ from tasks.comparing.trend import (
     LINE,
     Point,
     breaks,
-    run_trends,
     series_of,
     shared_scales,
     trend_chart,
@@ -87,9 +86,7 @@ def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: st
 
 
 def drawn(points: list[Point]) -> Image.Image:
-    chart = run_trends(points)
-    assert chart
-    return Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB")
+    return Image.open(io.BytesIO(rasterized(trend_chart(series_of(points)).as_file()))).convert("RGB")
 
 
 def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
@@ -120,10 +117,6 @@ def test_each_candidate_has_a_panel_and_hostile_names_are_only_names() -> None:
     panels = [series(50.0, 60.0, candidate=name, reason=name * 9, broken=2) for name in sorted(names)]
     several = drawn([point for panel in panels for point in panel])
     assert several.width == one.width and several.height > 2.5 * one.height
-
-
-def test_a_series_of_one_run_is_no_trend() -> None:
-    assert run_trends(series(50.0)) is None and run_trends([]) is None
 
 
 def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why() -> None:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from tasks.errors import InputError
 from tasks.history.queries import one_opening, query
 from tasks.presentation import charts
-from tasks.presentation.charts import GREY, MOST_CANDIDATES, WIDTH, Chart, Panel
+from tasks.presentation.charts import GREY, WIDTH, Chart, Panel
 from tasks.protocols import display_of
 from tasks.protocols.display import Level
 from tasks.records import RunStart
@@ -299,17 +299,6 @@ def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None)
 
 def _drawn_values(point: Point) -> tuple[float | None, ...]:
     return point.score, point.ci_low, point.ci_high, point.baseline_score
-
-
-def run_trends(points: Iterable[Point], level: Level | None = None) -> Chart | None:
-    """Return the trends of a run with a panel for every candidate (and tag); None if no series has two points.
-
-    Args:
-        points: sorted by candidate and dimension, then by time.
-        level: the score to be marked, if there is one.
-    """
-    found = series_of(points)[:MOST_CANDIDATES]
-    return trend_chart(found, TITLE, shared_scales(found, level)) if found else None
 
 
 def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scales | None = None) -> Chart:

@@ -1,22 +1,16 @@
-"""Comparisons in words and tables: of pairs, and of a scheduled run with its past."""
+"""Comparisons in words and tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tasks.errors import InputError
-from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import p_words, pairs_words, signed, worst_change_words
-from tasks.protocols import display_of, protocol_of
-from tasks.records import RunStart
+from tasks.protocols import protocol_of
 from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
 from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
-    from tasks.comparing.alarms import Watched
     from tasks.comparing.comparison import Change, Comparison, Row, Side
 
 
@@ -162,36 +156,3 @@ def _changed(change: "Change", decimals: int) -> str:
     moved = ", ".join(f"{name} {signed(value, decimals)}" for name, value in change.moved.items())
     scores = f"{change.before:.{decimals}f} → {change.after:.{decimals}f}"
     return f"{one_line(change.sample_id, LONGEST_ID)}  {scores}" + (f"  ({moved})" if moved else "")
-
-
-MOST_COMPARED = 20
-"""Most candidates that are compared with themselves."""
-
-
-class Past(NamedTuple):
-    """Earlier results shown beside a scheduled run."""
-
-    since: "Sequence[Comparison]" = ()
-    """Comparisons with the last comparable evaluation, a candidate each; empty: there is none."""
-    trend: Chart | None = None
-    """Chart of the scores so far; None if there is no earlier run, or the history cannot be read."""
-    watched: "Watched | None" = None
-    """State of the candidates; None: the history cannot be read, so the next run reports a drop."""
-
-
-def look_back(store: Path, start: RunStart) -> Past:
-    """Return the past of a finished evaluation. Runs that the history lacks are loaded: one may be a drop."""
-    # These load DuckDB, which takes long.
-    from tasks.comparing.alarms import watched
-    from tasks.comparing.comparison import since_last
-    from tasks.comparing.trend import run_trends, trend_points
-    from tasks.history.landing import land
-
-    past = Past()
-    with suppress(InputError):
-        land(store)
-        past = past._replace(watched=watched(store, start.run_id))
-        past = past._replace(since=since_last(store, start.run_id, MOST_COMPARED))
-    with suppress(InputError):
-        past = past._replace(trend=run_trends(trend_points(store, start), display_of(start.flow).level))
-    return past

@@ -5,65 +5,54 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tasks.comparing.wording import Past, difference_grid, notes, outcome_words
 from tasks.judging.results import NotableSample, red_words, status_lines
-from tasks.ledger.labels import label_folders
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import (
     Summary,
-    beside_layout,
     cost_lines,
     defect_lines,
     failure_lines,
-    rate_grid,
-    rate_notes,
 )
-from tasks.passport.lines import newest_lines
 from tasks.pictures.thumbnails import made
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, judge_words
 from tasks.protocols.display import Quoted
 from tasks.records import Outcome, PictureNote, RunEnd
-from tasks.text import bounded, duration, one_line
+from tasks.text import bounded, duration
 
 if TYPE_CHECKING:
-    from tasks.comparing.comparison import Comparison
+    pass
 
 MOST_LINES = 20
 """Most candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
 LONGEST = 1000
-"""Longest description of a drop, in characters."""
+"""Longest alarm, in characters."""
 THUMBNAIL_BYTES = 80_000
 """Largest thumbnail shown, in bytes; only noise is larger."""
 
 
-def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> str:
+def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[str] = ()) -> str:
     """Return the whole artifact, less than 1 MB with its pictures.
 
     Args:
         warnings: further facts about the run for the reader, a sentence each.
-        past: earlier results shown beside a scheduled run.
+        alarms: open alarms of a scheduled run, a sentence each.
     """
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
     parts = [
-        *_heading(summary, past),
+        *_heading(summary, alarms),
         *_scores(summary),
-        *_section("What people say", _people_lines(summary)),
-        *_past(past, summary),
-        *_section("Layout", beside_layout(summary)),
-        *_rates(summary),
+        *(part for each in summary.notable for part in _sample(summary, each)),
         *_section("Injected defects", defect_lines(summary)),
         *_section("Controls", status_lines(summary.controls)),
-        *_section("What the judge sees", newest_lines(summary.store, summary.start.judge, summary.start.endpoint)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
-        *(part for each in summary.notable for part in _sample(summary, each)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _heading(summary: Summary, past: Past | None) -> list[str]:
+def _heading(summary: Summary, alarms: Sequence[str]) -> list[str]:
     start, found = summary.start, summary.display.in_words(summary.scores)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.judge, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
@@ -71,7 +60,7 @@ def _heading(summary: Summary, past: Past | None) -> list[str]:
     warned = filter(None, [red_words(summary.controls), summary.unmeasured])
     return [
         *(f"**{plain_markdown(words)}**" for words in warned),
-        *_alarms(past),
+        *(f"**{plain_markdown(words, LONGEST)}**" for words in alarms[:MOST_LINES]),
         f"# {start.flow}: {plain_markdown(' + '.join(start.candidates), NAME)}",
         plain_markdown(f"{about}, {began}. Run {start.run_id}."),
         _page(page_of(summary.store, start.run_id)),
@@ -88,11 +77,6 @@ def _page(page: Path) -> str:
         if is_address(place)
         else plain_markdown(f"The page with every sample: {place}")
     )
-
-
-def _alarms(past: Past | None) -> list[str]:
-    found = past.watched.open if past and past.watched else ()
-    return [f"**{plain_markdown(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
 
 
 def _scores(summary: Summary) -> list[str]:
@@ -112,44 +96,6 @@ def _chart(title: str, chart: Chart) -> str:
     return markdown_picture(title, "svg+xml", chart.as_file())
 
 
-def _past(past: Past | None, summary: Summary) -> list[str]:
-    """Compare a scheduled run with its baseline and the last run, and show the trend."""
-    if past is None:
-        return []
-    places = past.watched.places if past.watched else ()
-    lines = [each.words(summary.start.flow) for each in places[:MOST_LINES]]
-    moved = [each.line for each in past.watched.attributions[:MOST_LINES]] if past.watched else []
-    return [
-        *_section("Against its baseline", bounded(lines, len(places))),
-        *_section("Judge or candidate", moved),
-        *_since_last(past, summary.uncompared),
-    ]
-
-
-def _since_last(past: Past, uncompared: str) -> list[str]:
-    if not (past.since or past.trend):
-        return []
-    why = f"{uncompared}, so that nothing is compared; the trend is without this run."
-    alone = why if uncompared else "No earlier run compares with this one; the trend shows why."
-    compared = _since(past.since) if past.since else [alone]
-    return ["## Since the last run", *compared, *([_chart("Trend", past.trend)] if past.trend else [])]
-
-
-def _since(found: "Sequence[Comparison]") -> list[str]:
-    """Compare the candidates with the last comparable evaluation: a sentence and a table each, and notes on reading."""
-    told = [f"{one_line(each.after.candidate, NAME)}: {outcome_words(each)}" for each in found]
-    tables = [
-        part
-        for each in found
-        for part in (
-            f"**{plain_markdown(each.after.candidate, NAME)}**",
-            markdown_grid(difference_grid(each.rows, each.after.flow)),
-        )
-    ]
-    read_by = dict.fromkeys(words for each in found for words in notes(each))
-    return [bullets(told), f"Compared with run {found[0].before.run_id}, sample by sample.", *tables, bullets(read_by)]
-
-
 def _best_of(summary: Summary) -> Summary:
     """Return the summary with only the candidates that there is room for."""
     best = {candidate for candidate, _ in summary.display.in_words(summary.scores)[:MOST_LINES]}
@@ -157,26 +103,8 @@ def _best_of(summary: Summary) -> Summary:
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
 
 
-def _rates(summary: Summary) -> list[str]:
-    """Return the section on the agreement of orders and votes, and on the verdicts that the outcomes depend on."""
-    shown = _best_of(summary)
-    if not shown.rates:
-        return []
-    title = "## Order and votes" if summary.asked_again else "## Decisions"
-    return [title, markdown_grid(rate_grid(shown.rates)), bullets(rate_notes(shown.rates, shown.published))]
-
-
 def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", bullets(lines)] if lines else []
-
-
-def _people_lines(summary: Summary) -> list[str]:
-    """Return sentences on scores corrected by people, and on labels that do not count; empty without labels."""
-    if not label_folders(summary.store):
-        return []
-    from tasks.pages.queries import people_lines_of  # DuckDB, which is not needed before
-
-    return people_lines_of(summary.store, summary.start.evaluation_id)
 
 
 def _call_lines(summary: Summary) -> list[str]:

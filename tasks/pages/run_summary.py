@@ -137,13 +137,6 @@ class Summary(NamedTuple):
         return self.end.stopped if self.end else None
 
     @property
-    def uncompared(self) -> str:
-        """Reason not to compare it with other runs; empty: there is none."""
-        if self.stopped:
-            return "The run stopped at its budget"
-        return "Nothing was measured" if self.unmeasured else ""
-
-    @property
     def display(self) -> Display[Any]:
         """Display of this kind of judging."""
         return display_of(self.start.flow)

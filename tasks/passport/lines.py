@@ -186,12 +186,6 @@ def summary_line(card: Card) -> str:
     return f"Passport of {one_line(card.judge)}, {_day(card)}: {passed}{words}. {MATCHED}"
 
 
-def newest_lines(store: Path, model: str, endpoint: str) -> list[str]:
-    """Summarize the newest passport of a judge; empty without one."""
-    card = newest_card(store, model, endpoint)
-    return [summary_line(card), *(f"  {line}" for line in meaning_lines(card))] if card else []
-
-
 def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:
     """Return the warning of a run without a good passport of its judge for the needs of the flow; else empty.
 
