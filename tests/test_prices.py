@@ -14,7 +14,7 @@ from tasks.endpoint.replies import Usage
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.records.judge import Judge
-from tasks.spending.prices import check_price_files, is_looked_up, tariff
+from tasks.spending.prices import check_price_files, tariff
 
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 CACHED = Usage(tokens_in=10_000, tokens_cached=9_000, tokens_out=500)
@@ -136,7 +136,7 @@ def test_one_of_two_prices_is_refused_for_the_other_would_count_as_nothing(given
 
 def test_a_judge_on_this_machine_has_no_known_price_and_the_embedded_one_none() -> None:
     local = judge("gpt-5", "http://127.0.0.1:8000/v1")
-    assert price(local) is None and not is_looked_up(local)
+    assert price(local) is None
     assert price(Judge(), Usage()) == 0.0 and source(Judge()) == "the embedded judge costs nothing"
 
 

@@ -16,7 +16,7 @@ from tasks.errors import InputError
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
 from tasks.records import UNBILLED, Judgment, known_cost, new_id
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
+from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, tariff
 from tasks.text import money
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
@@ -43,7 +43,7 @@ class Bill:
     """Bill of one run."""
 
     def __init__(self, judge: Judge) -> None:
-        self._prices = Prices(judge)
+        self._judge, self._is_read = judge, False
         self._tier = STANDARD if judge.service_tier == BATCH else judge.service_tier
         """Tier of a call without a reply; replies of a batch bring their own."""
         self._paid: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
@@ -56,24 +56,27 @@ class Bill:
         self._besides = 0.0
         """Sum of the known prices of calls about no sample."""
 
-    def prepare(self) -> None:
-        """Begin to read the table of prices, because a call is about to be sent."""
-        self._prices.prepare()
-
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
         """Return the cost of a call. A reply without a tier counts as standard, the most expensive tier requested."""
         came = reply.model or reply.tokens_in
         now, tier = datetime.now(UTC), reply.tier or (STANDARD if came else self._tier)
-        tariff = await self._prices.tariff(reply.model, tier, now)
-        standard = tariff if tier == STANDARD else await self._prices.tariff(reply.model, STANDARD, now)
-        charge = _charge(tariff, standard, reply)
+        prices = await self._tariff(reply.model, tier, now)
+        standard = prices if tier == STANDARD else await self._tariff(reply.model, STANDARD, now)
+        charge = _charge(prices, standard, reply)
         if reply.tokens_in and charge.price is not None:
             paid = self._paid[dimension]
             paid[0], paid[1] = paid[0] + 1, paid[1] + charge.price
         if reply.timed_out:
-            charge = charge._replace(estimated=self._estimated(tariff, request, reply, dimension))
+            charge = charge._replace(estimated=self._estimated(prices, request, reply, dimension))
         self._spend(charge, reply)
         return charge
+
+    async def _tariff(self, model: str, tier: str, at: datetime) -> Tariff | None:
+        if not self._is_read:
+            # The first look-up imports the table, which takes a quarter of a second.
+            await asyncio.to_thread(tariff, self._judge, model, tier, at)
+            self._is_read = True
+        return tariff(self._judge, model, tier, at)
 
     def expect(self, cases: int) -> None:
         """Set the number of samples in all."""
@@ -103,30 +106,30 @@ class Bill:
         amount, is_unknown = known_cost(reply.status, charge.price)
         self.spent = None if self.spent is None or is_unknown else self.spent + amount
 
-    def _estimated(self, tariff: Tariff | None, request: Request, reply: Reply, dimension: str) -> float | None:
+    def _estimated(self, prices: Tariff | None, request: Request, reply: Reply, dimension: str) -> float | None:
         """Estimate timed-out attempts by the mean reply about this dimension, or else by the size of the question."""
-        if tariff is None:
+        if prices is None:
             return None
         replies, price = self._paid[dimension]
-        return reply.timed_out * (price / replies if replies else tariff.price(_by_size(request)))
+        return reply.timed_out * (price / replies if replies else prices.price(_by_size(request)))
 
 
-def _charge(tariff: Tariff | None, standard: Tariff | None, reply: Reply) -> Charge:
-    if tariff is None:
+def _charge(prices: Tariff | None, standard: Tariff | None, reply: Reply) -> Charge:
+    if prices is None:
         return Charge()
-    price = _price(tariff, reply)
+    price = _price(prices, reply)
     if price is None:
-        return Charge(price_source=tariff.source)
-    by_tier = standard.price(reply) - tariff.price(reply) if standard else None
-    return Charge(price, tariff.source, 0.0, by_tier, tariff.uncached(reply) - tariff.price(reply))
+        return Charge(price_source=prices.source)
+    by_tier = standard.price(reply) - prices.price(reply) if standard else None
+    return Charge(price, prices.source, 0.0, by_tier, prices.uncached(reply) - prices.price(reply))
 
 
-def _price(tariff: Tariff, reply: Reply) -> float | None:
+def _price(prices: Tariff, reply: Reply) -> float | None:
     """Return the price of a reply; None if it reports no tokens. A call that never reached a model costs nothing."""
     if reply.tokens_in or reply.tokens_out:
-        return tariff.price(reply)
+        return prices.price(reply)
     came = reply.model or reply.status not in ("refused", *UNBILLED)
-    return None if came and tariff is not FREE else 0.0
+    return None if came and prices is not FREE else 0.0
 
 
 def _by_size(request: Request) -> Amounts:

@@ -1,11 +1,10 @@
 """Token prices from the first source that has them, and amounts of money in words."""
 
-import asyncio
 import os
 from collections.abc import Collection
 from datetime import UTC, date, datetime
 from fnmatch import fnmatchcase
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -24,9 +23,6 @@ PRICES = "JURY_PRICES"
 """Environment variable of the worker that names a file of prices."""
 SHIPPED = Path(__file__).with_name("prices.toml")
 MILLION = 1e6
-SENT_SECONDS = 0.2
-"""Seconds from the first call until all calls that fit in flight have been sent. Reading the table meanwhile would
-delay them, and models take longer to reply."""
 BATCH = "batch"
 
 
@@ -163,40 +159,6 @@ def tariffs(judge: Judge, answered: str) -> dict[str, Tariff]:
     tiers = [judge.service_tier] if one_price else [STANDARD, *(known.tiers if known else ())]
     found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
     return {tier: each for tier, each in found.items() if each}
-
-
-def is_looked_up(judge: Judge) -> bool:
-    """Return whether the table of public prices applies to this judge."""
-    given = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
-    return not given and not is_loopback(urlsplit(judge.base_url).hostname or "")
-
-
-class Prices:
-    """Prices of one run's judge, ready when its first reply arrives."""
-
-    def __init__(self, judge: Judge) -> None:
-        self._judge = judge
-        self._looked_up = is_looked_up(judge)
-        self._begun = False
-        self._table: asyncio.Future[Tariff | None] | None = None
-
-    def prepare(self) -> None:
-        """Schedule the reading of the table for the time after the first calls are sent. Call this before each call."""
-        if self._looked_up and not self._begun:
-            self._begun = True
-            asyncio.get_running_loop().call_later(SENT_SECONDS, self._read)
-
-    async def tariff(self, model: str, tier: str, at: datetime) -> Tariff | None:
-        """Return the result of `tariff`, once the table is ready."""
-        if self._looked_up:
-            await asyncio.shield(self._read())
-        return tariff(self._judge, model, tier, at)
-
-    def _read(self) -> asyncio.Future[Tariff | None]:
-        if self._table is None:
-            look_one_up = partial(tariff, self._judge, self._judge.model, STANDARD, datetime.now(UTC))
-            self._table = asyncio.get_running_loop().run_in_executor(None, look_one_up)
-        return self._table
 
 
 def _given(judge: Judge) -> Tariff:
