@@ -50,11 +50,11 @@ async def _going_on(session: Session, start: RunStart, told: Event) -> AsyncGene
     session.run_id, session.shown_as, session.scheduled = start.run_id, told.shown_as, start.scheduled
     check_prompts(start, session.opening.rubric)
     session.opening.said = [*told.said]
-    run = await session.open(start)
+    run = await session.begin(start)
     await asyncio.to_thread(run.ledger.begin_anew)
     try:
         yield run
-        await session.conclude(run)
+        await session.finish(run)
     finally:
         run.close()
     if told.stopped:

@@ -91,7 +91,7 @@ class Chunks:
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies) and not run.limit:
                 # No reply can be reused, so the judge is needed: ask it a first question while the first chunk is read.
-                # Under a limit it is asked in `_work`: what has no room for a sample pays for no question.
+                # Under a limit it is asked in `_run_steps`: what has no room for a sample pays for no question.
                 group.create_task(run.ask_first_question())
             group.create_task(self._stream(others, work))
             group.create_task(self._stream(known, work))
@@ -105,7 +105,7 @@ class Chunks:
                 await room.acquire()
                 if run.limit and run.limit.over:
                     break
-                done = group.create_task(self._one(self._begun, some, work))
+                done = group.create_task(self._read_chunk(self._begun, some, work))
                 self._begun += len(some)
                 done.add_done_callback(lambda _: room.release())
             if samples:
@@ -119,25 +119,26 @@ class Chunks:
         # More than fill the judge: one is being read, and if two end together, a third must keep the judge busy.
         return math.ceil(parameters.judge.concurrency / calls) + 3
 
-    async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
+    async def _read_chunk(self, first: int, samples: Sequence[Sample], work: Work) -> None:
         run = self.run
+        # Reading ends first, so that the next chunk is read while this one is judged.
         async with asyncio.TaskGroup() as parts, self._reading:
             for portion in chunks(samples, self._portion, whole_units=run.limit is not None):
                 await run.in_hand.few_bytes()
                 cases = await self._read(portion)
                 run.in_hand.add(cases)
                 async for part in (run.limit or Limit()).admit(cases):
-                    parts.create_task(self._judge(first, part, work))
+                    parts.create_task(self._dispatch(first, part, work))
                     first += len(part)
 
-    async def _judge(self, first: int, cases: list[Case], work: Work) -> None:
+    async def _dispatch(self, first: int, cases: list[Case], work: Work) -> None:
         run = self.run
         for case in cases:
             take_over(run, case)
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
         if asked:
-            await self._work(f"{first}-{first + len(cases) - 1}", asked, cases, work)
+            await self._run_steps(f"{first}-{first + len(cases) - 1}", asked, cases, work)
             return
         for case in cases:
             run.in_hand.free(case)
@@ -160,9 +161,9 @@ class Chunks:
         cases, self._taken_over = self._taken_over, []
         if cases:
             first, self._aggregated = self._aggregated, self._aggregated + len(cases)
-            await self._work(f"{first}-{self._aggregated - 1} of those with nothing to ask", (), cases, work)
+            await self._run_steps(f"{first}-{self._aggregated - 1} of those with nothing to ask", (), cases, work)
 
-    async def _work(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
+    async def _run_steps(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
         run = self.run
         chunk = Chunk(name, asked, tuple(cases))
         self._at_work.append(chunk)

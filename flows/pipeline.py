@@ -1,4 +1,7 @@
-"""Chain of all flows: load, judge, aggregate, store, report. Every flow is one call of `evaluate`."""
+"""Chain of all flows: load; for each chunk of samples judge and aggregate; store, report.
+
+Every flow that judges is one call of `evaluate`. A quote and a batch leave the chain after `load`.
+"""
 
 import asyncio
 import weakref
@@ -91,11 +94,11 @@ def _lent(argument: T) -> T:
 
 async def store_and_report(session: Session) -> State:
     """Store a run that has ended, then report it."""
-    ending = asyncio.create_task(session.after_end())
-    said = await store_or_warn(session.store, session.run_id)
+    judged = asyncio.create_task(session.after_judging())
+    unstored = await store_or_warn(session.store, session.run_id)
     unfetched = await session.before_report()
     thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
     reported = await report_or_warn(session.place, *about)
-    unsent, _ = await asyncio.gather(ending, thumbnails)
-    return session.completed(reported, [*said, *unsent, *unfetched, *await session.after_report()])
+    unsent, _ = await asyncio.gather(judged, thumbnails)
+    return session.completed(reported, [*unstored, *unsent, *unfetched, *await session.after_report()])

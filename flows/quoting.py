@@ -68,9 +68,9 @@ async def _trying(session: Session, dataset: Dataset) -> AsyncGenerator[tuple[Ru
 
     Its replies are kept, sent and stored, but it never ends in its ledger: it is no result.
     """
-    dataset, start = await session.begin(dataset)
+    dataset, start = await session.prepare(dataset)
     await name_run(start)
-    run = await session.open(start)
+    run = await session.begin(start)
     session.warnings = session.said
     try:
         yield run, await asyncio.to_thread(session.samples, dataset)
@@ -78,7 +78,7 @@ async def _trying(session: Session, dataset: Dataset) -> AsyncGenerator[tuple[Ru
         session.close(run)
         if run.ledger.folder.exists():
             unstored = await store_or_warn(session.store, session.run_id)
-            session.warnings += [*unstored, *await session.after_end()]
+            session.warnings += [*unstored, *await session.after_judging()]
 
 
 async def _stopped(run: Run, pilot: Sequence[Sample], judged: int) -> list[str]:

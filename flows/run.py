@@ -95,9 +95,9 @@ class Session:
 
         A stopped run remains unfinished there, and is stored unfinished: the paid replies must be visible.
         """
-        dataset, start = await self.begin(dataset)
+        dataset, start = await self.prepare(dataset)
         log_start(start)
-        run = await self.open(start)
+        run = await self.begin(start)
         title = f"{self.opening.flow}, put down for a batch:" if self.waits else self.opening.flow
         try:
             async with (
@@ -108,10 +108,10 @@ class Session:
                 yield Chunks(run, await asyncio.to_thread(self.samples, dataset), progress)
             if run.limit:
                 self.stopped = run.limit.stopped(dataset.samples, sum(run.tally.outcomes.values()))
-            await self.conclude(run)
+            await self.finish(run)
         except* (InputError, OSError) as stopped:
             if run.ledger.folder.exists():
-                await asyncio.gather(store_or_warn(self.store, self.run_id), self.after_end())
+                await asyncio.gather(store_or_warn(self.store, self.run_id), self.after_judging())
                 if isinstance(first := first_of(stopped), InputError):
                     first.run_id = self.run_id
             raise
@@ -119,7 +119,7 @@ class Session:
             self.close(run)
         await self.end(run, time.monotonic() - self._began)
 
-    async def begin(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
+    async def prepare(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
         """Let the extensions prepare the run; return the dataset as it is judged, and the run's first record."""
         self.opening.said += dataset.warnings
         for each in self.extensions:
@@ -140,8 +140,8 @@ class Session:
         """Return the progress of so many samples, as an artifact with this key."""
         return Progress(title, samples, None, self._vlm.gate.words, key, run.bill.words)
 
-    async def open(self, start: RunStart) -> Run:
-        """Return the open run; close it at its end.
+    async def begin(self, start: RunStart) -> Run:
+        """Return the run, ready for its first call; close it at its end.
 
         Raises:
             InputError, OSError: an extension cannot begin.
@@ -168,7 +168,7 @@ class Session:
             get_run_logger().warning(words)
             print(f"{self.opening.flow}: {words}", file=sys.stderr)
 
-    async def conclude(self, run: Run) -> None:
+    async def finish(self, run: Run) -> None:
         """Collect the warnings of a run whose samples are decided, and the last questions about none of them."""
         await run.note_first_questions()
         if not self.waits:
@@ -185,9 +185,9 @@ class Session:
         """Make the waiting thumbnails here, if they are too few for a process of their own."""
         await asyncio.to_thread(self._thumbnails.finish_few)
 
-    async def after_end(self) -> list[str]:
-        """Let the extensions work on a run that has ended; return their warnings."""
-        return _joined(await asyncio.gather(*(each.after_end() for each in self.extensions)))
+    async def after_judging(self) -> list[str]:
+        """Let the extensions work on a run in which nothing more is judged; return their warnings."""
+        return _joined(await asyncio.gather(*(each.after_judging() for each in self.extensions)))
 
     async def before_report(self) -> list[str]:
         """Let the extensions work on a run that is stored; return their warnings."""
@@ -197,15 +197,16 @@ class Session:
         """Let the extensions work on a run that is reported; return their warnings."""
         return _joined([await each.after_report() for each in self.extensions])
 
-    def completed(self, reported: str, said: list[str]) -> State:
+    def completed(self, reported: str, later: list[str]) -> State:
         """Return the state in Prefect of a run that was reported.
 
         Args:
-            said: warnings since the run was judged.
+            reported: sentence of the report step.
+            later: warnings since the run was judged.
         """
-        data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
+        data = {"run_id": self.run_id, "warnings": [*self.warnings, *later]}
         name = STOPPED if self.stopped else None if self.all_ok else INCOMPLETE
-        return Completed(message=" ".join([reported, *said]), data=data, name=name)
+        return Completed(message=" ".join([reported, *later]), data=data, name=name)
 
 
 def _joined(said: Iterable[Sequence[str]]) -> list[str]:

@@ -44,7 +44,7 @@ class JudgeUnavailable(Exception):
 
 
 class InvalidReply(Exception):
-    """Reply of the judge without an allowed verdict. One retry may help."""
+    """Calls of a chunk got no reply in the allowed form; their retry may help."""
 
 
 def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:

@@ -11,10 +11,10 @@ from tasks.errors import InputError
 
 @task(name="store", cache_policy=NO_CACHE)
 async def store(folder: str, run_id: str) -> None:
-    """Land one run, finished or not.
+    """Land all runs that the history lacks, finished or not.
 
     Raises:
-        InputError: the ledger is damaged, or the history cannot be written or was made by another version.
+        InputError: the ledger of this run is damaged, or the history cannot be written or was made by another version.
     """
     from tasks.history.landing import land  # DuckDB, which is not needed before the end of a run
 
@@ -24,7 +24,7 @@ async def store(folder: str, run_id: str) -> None:
 
 
 async def store_or_warn(folder: str, run_id: str) -> list[str]:
-    """Land one run; return a warning if that fails. Nothing is lost, because the ledger has everything."""
+    """Land a run as `store` does; return a warning if that fails. Nothing is lost: the ledger has everything."""
     try:
         await store(folder, run_id)
     except (InputError, OSError) as error:

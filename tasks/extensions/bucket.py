@@ -140,8 +140,8 @@ class BucketStore(Extension):
         """See `Extension.after_chunk`."""
         self._sending.wake()
 
-    async def after_end(self) -> Sequence[str]:
-        """See `Extension.after_end`: send the rest of the ledger, including its end."""
+    async def after_judging(self) -> Sequence[str]:
+        """See `Extension.after_judging`: send the rest of the ledger, including its end."""
         return await self._sending.finish()
 
     async def before_report(self) -> Sequence[str]:

@@ -107,7 +107,7 @@ class Chunk:
     """Samples in memory that are judged together: as many as the run's `chunk_size`, or a portion of them."""
 
     name: str
-    """Places of its samples in the run, for the names of its task runs: `0-31`."""
+    """Numbers of its samples in the order in which chunks begin, for the names of its task runs: `0-31`."""
     dimensions: tuple[str, ...]
     """Dimensions with calls to be made."""
     cases: tuple[Case, ...]

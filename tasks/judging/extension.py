@@ -50,7 +50,15 @@ class Opening:
 
 
 class Extension:
-    """Optional part of one run, with the hooks in the order of their calls. Each hook does nothing by default."""
+    """Optional part of one run. Each hook does nothing by default.
+
+    A run calls `check`, `prepare`, `layout`, `begin` and `samples`, then `picture` and `after_outcome` for each sample.
+    At its end it calls `finish`, `after_judging`, `before_report`, `after_report` and `close`. A quote skips the two
+    around the report. A batch is taken in by another process: a new object gets `check`, `begin` and all from
+    `after_outcome` on, and finds `opening.said`, but nothing that `prepare` or `samples` kept.
+
+    Samples are chosen by their content in `tasks.datasets.dataset.select`, not by an extension.
+    """
 
     def __init__(self, opening: Opening) -> None:
         self.opening = opening
@@ -90,7 +98,7 @@ class Extension:
         """Return the file that is shown for a picture of a sample.
 
         Raises:
-            InputError: the file cannot be made.
+            InputError: the sample is then judged as if its file could not be read: the Model's picture is a forfeit.
         """
         return data
 
@@ -108,8 +116,11 @@ class Extension:
         """Finish the work on a run whose samples are decided, before its end is recorded; return warnings."""
         return ()
 
-    async def after_end(self) -> Sequence[str]:
-        """Work on a run whose end is recorded, while it is stored and reported; return warnings."""
+    async def after_judging(self) -> Sequence[str]:
+        """Work while a run is stored and reported; return warnings.
+
+        A run that failed has no end record, nor has a quote.
+        """
         return ()
 
     async def before_report(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Identity of a run: its id, the protocol it follows, and the key by which a resumed run is recognized."""
+"""Protocol of a run: what makes two runs comparable, item by item."""
 
 from collections.abc import Iterable, Mapping
 
