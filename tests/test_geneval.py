@@ -287,7 +287,8 @@ def test_problems_of_the_list_are_told_together_and_alone(tmp_path: Path):
     assert complaint(root).splitlines() == [
         f"metadata {root / LIST} has 3 problems:",
         f"  {LIST}, line 1: key 'prompt' is missing",
-        f"  {LIST}, line 2: is not a JSON object (found a list); the file is an array of objects, or one a line",
+        f"  {LIST}, line 2: is not a JSON object (found a list); the file must be an array of objects, or one a line, "
+        "in UTF-8",
         f"  {LIST}, line 3: 'tag' is null, must be text",
     ]
     (root / LIST).write_text("\n", encoding="utf-8")
@@ -319,10 +320,10 @@ def test_without_a_list_candidates_must_agree_on_the_prompts(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", ", a JSON object (column 1: Expecting value)"),
-        (json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]), ", a JSON object (line 2, column 1: Extra data)"),
+        ("", ": is not a JSON object (column 1: Expecting value)"),
+        (json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]), ": is not a JSON object (line 2, column 1: Extra data)"),
         ("[" * 100_000, ""),
-        ("[1]", ", a JSON object (found a list)"),
+        ("[1]", ": is not a JSON object (found a list)"),
     ],
 )
 def test_a_folder_has_exactly_one_row(tmp_path: Path, content: str, words: str):

@@ -212,7 +212,7 @@ def test_rows_that_a_program_wrote_in_its_own_notation_are_told_in_one_line(tmp_
     path.write_text("".join(f"{row(number)}\n" for number in range(1, 4)))
     assert complaint(path) == (
         "m.jsonl has 1 problem:\n  m.jsonl, line 1: is not a JSON object (column 2: Expecting property name "
-        "enclosed in double quotes) (2 more like it)"
+        "enclosed in double quotes); the file must be an array of objects, or one a line, in UTF-8 (2 more like it)"
     )
 
 

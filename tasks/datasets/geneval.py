@@ -409,7 +409,7 @@ def _own_prompt(folder: _PromptFolder, optional: bool, dataset: Folder, problems
         raw = read_regular(path, LONGEST, dataset.within)
         values = json_object(raw)
     except InputError as error:
-        problems.add(where, f"must hold exactly one row, a JSON object ({error})")
+        problems.add(where, f"must hold exactly one row: {error}")
         return None
     return read_asked(Row(where, Place(path=str(path), length=len(raw), within=dataset.within), values), problems)
 

@@ -27,15 +27,6 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]', re.DOTALL)
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 
-class BrokenJson(InputError):
-    """Error for text that is not JSON: the place and the content found there."""
-
-    def __init__(self, error: json.JSONDecodeError) -> None:
-        super().__init__(json_fault(error))
-        self.fault = str(self).partition(": ")[2]
-        """Fault without its place: a program that writes one such line writes them all alike."""
-
-
 class Span(NamedTuple):
     """Bytes of a file and their offset in it."""
 
@@ -46,12 +37,12 @@ class Span(NamedTuple):
 def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
     """Yield each record of a file after its byte order mark, with its number counted from 1 (`record 9`).
 
-    Records are the elements of an array. Any other file is read as lines, without the blank ones, also if its first
-    line is a list without an object. Raises InputError on reaching a broken array or a record longer than `LONGEST`.
+    Records are the elements of an array. Any other file is read as lines, without the blank ones. Raises InputError on
+    reaching a broken array or a record longer than `LONGEST`.
     """
     start = file.tell()
     head = file.read(1 << 16)
-    if head.lstrip().startswith(b"[") and not _is_row(head.lstrip().partition(b"\n")[0]):
+    if head.lstrip().startswith(b"["):
         file.seek(start + head.index(b"[") + 1)
         yield from ((f"record {number}", span) for number, span in enumerate(array_spans(file), 1))
     else:
@@ -59,49 +50,18 @@ def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
         yield from ((f"line {number}", span) for number, span in _line_spans(file) if span.raw.strip())
 
 
-def _is_row(line: bytes) -> bool:
-    """Return whether a line is a complete list, `[1, 2]`, rather than the beginning of an array of records."""
-    try:
-        values: object = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    found = cast(list[object], values) if isinstance(values, list) else []
-    return bool(found) and not any(isinstance(value, dict) for value in found)
-
-
-def check_one_object(raw: bytes) -> None:
-    """Raise InputError if the first line of a file begins a single object in place of a list of objects.
-
-    Such an object spans several lines, or contains only objects and lists: a record has texts, its id first.
-    """
-    line = raw.strip()
-    if not line.startswith(b"{"):
-        return
-    try:
-        values = json_object(line).values()
-    except InputError:
-        single = line.endswith((b"{", b"[", b",", b":"))
-    else:
-        single = bool(values) and all(isinstance(value, dict | list) for value in values)
-    if single:
-        raise InputError("is one JSON object, must be a list of objects, [{…}, {…}], or one object a line")
-
-
 def json_object(raw: bytes) -> dict[str, object]:
-    """Parse a JSON object. Raises InputError, with the content found, for anything else."""
+    """Parse a JSON object. Raises Habitual, with the content found, for anything else."""
     try:
         value: object = json.loads(raw.rstrip())
-    except UnicodeDecodeError as error:
-        what = f"is not a JSON object in UTF-8 (byte {error.start + 1} cannot be read): save the file as UTF-8"
-        raise Habitual(what, "another encoding than UTF-8") from error
     except json.JSONDecodeError as error:
-        raise BrokenJson(error) from error
-    except ValueError as error:
-        raise InputError("found a number of thousands of digits") from error
-    except RecursionError as error:
-        raise InputError("found brackets nested too deeply") from error
+        # A program writes such lines all alike, though not at the same position.
+        raise Habitual(f"is not a JSON object ({json_fault(error)})", error.msg) from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, or nested too deeply
+        raise Habitual(f"is not a JSON object ({error})", type(error).__name__) from error
     if not isinstance(value, dict):
-        raise InputError(f"found {kind(value)}")
+        found = f"found {kind(value)}"
+        raise Habitual(f"is not a JSON object ({found})", found)
     return cast(dict[str, object], value)
 
 
@@ -318,20 +278,13 @@ def _find_json(place: Place, problems: Problems) -> Iterator[Row]:
     name = Path(place.path).name
     with _opened(place) as file:
         _skip_bom(file)
-        for count, (number, span) in enumerate(json_spans(file)):
+        for number, span in json_spans(file):
             where = f"{name}, {number}"
-            if not count and number.startswith("line"):
-                check_one_object(span.raw)
             try:
                 values = json_object(span.raw)
             except Habitual as error:
-                problems.add(where, error)
-                continue
-            except BrokenJson as error:
-                problems.add(where, Habitual(f"is not a JSON object ({error})", error.fault))
-                continue
-            except InputError as error:
-                problems.add(where, f"is not a JSON object ({error}); the file is an array of objects, or one a line")
+                what = f"{error}; the file must be an array of objects, or one a line, in UTF-8"
+                problems.add(where, Habitual(what, error.habit))
                 continue
             yield Row(where, replace(place, start=span.start, length=len(span.raw)), values)
 
