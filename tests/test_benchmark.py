@@ -50,13 +50,6 @@ def test_a_folder_without_the_split_is_refused_with_the_files_it_has(bench: Path
         loaded(bench, "plot", results=str(bench.parent / "run.json"))
 
 
-def test_a_folder_with_a_manifest_is_refused_with_the_file_to_name(tmp_path: Path):
-    (tmp_path / "pairs.csv").touch()
-    (tmp_path / "notes.txt").touch()
-    with pytest.raises(ValueError, match=r"a manifest is named as a file: .*/pairs\.csv$"):
-        loaded(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [

@@ -78,36 +78,6 @@ def test_a_candidate_that_is_linked_in_is_read_once_its_folder_is_named(tmp_path
     assert len(pictures(dataset, "image")) == 4
 
 
-def annexed(root: Path) -> tuple[Path, Path]:
-    """A dataset in a repository of git-annex, and where that keeps its files, each in folders of its own."""
-    bench = write_benchmark(root / "repo" / "bench", [record(0), record(1)])
-    objects = root / "repo" / ".git" / "annex" / "objects"
-    figures = bench / "figures"
-    figures.mkdir()
-    for number in range(2):
-        kept = objects / f"F{number}" / "x" / f"SHA256E--{number}" / f"SHA256E--{number}"
-        kept.parent.mkdir(parents=True)
-        kept.write_bytes(png(50 + number))
-        (figures / f"test_{number}.png").symlink_to(kept)
-    return bench, objects
-
-
-def test_the_files_of_git_annex_are_read_once_their_folder_is_named(tmp_path: Path):
-    bench, objects = annexed(tmp_path)
-    given = {"images": str(bench / "figures")}
-    assert f"give --follow-links {objects} if links may lead there" in told("diagram", bench, **given)
-    dataset = load("diagram", bench, follow_links=[str(objects)], **given)
-    assert pictures(dataset, "model") == [png(50), png(51)]
-
-
-def test_what_git_annex_has_not_fetched_is_told_with_the_cure(tmp_path: Path):
-    bench, objects = annexed(tmp_path)
-    (objects / "F1" / "x" / "SHA256E--1" / "SHA256E--1").unlink()
-    words = told("diagram", bench, images=str(bench / "figures"), follow_links=[str(objects)])
-    assert "test_1.png is a link to " in words
-    assert "which is not there: fetch it (git annex get test_1.png)" in words
-
-
 @pytest.mark.parametrize("name", ["images/0.png", "0.png"])
 def test_a_link_to_nothing_is_told_and_no_forfeit(tmp_path: Path, name: str):
     bench = write_benchmark(tmp_path / "bench", [record(0, path_to_gt_image=name)])

@@ -119,7 +119,10 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "typo": ("otu/1.png", "data: no file named in 'otu' is there, such as 'otu/1.png'; there is no such folder"),
     "case": ("OUT/1.png", "m.csv, row 1: path 'OUT/1.png' exists in another case: write 'out/1"),
     "backslash": ("out\\1.png", r"m.csv, row 1: path 'out\\1.png' has backslashes: write 'out/1.png'"),
-    "base64": (inline(9), "m.csv, row 1: key 'model_image' holds a picture in base64 without its kind: write data:im"),
+    "base64": (
+        inline(9) * 50,
+        f"m.csv, row 1: '{inline(9)[:40]}'… ({len(inline(9)) * 50:,} characters) is longer than a path",
+    ),
     "EPS": ("f.eps", "m.csv, row 1: f.eps is not a picture that can be judged: found PostScript (EPS): convert it"),
 }
 """What a user does wrong -> the cell, and how it is told."""

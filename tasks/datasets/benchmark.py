@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from tasks.datasets.entries import Entry, Layout, Loaded, absence, id_fault, in_record, read_entry, uncut
 from tasks.datasets.paths import NO_PICTURE, Folder, is_url, plain_name
-from tasks.datasets.rows import TABLES, Row, find_rows
+from tasks.datasets.rows import Row, find_rows
 from tasks.demo.defects import KINDS, LABELS
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import read_regular, real_place
@@ -294,8 +294,6 @@ def _last_round(record: Mapping[str, object], flow: str) -> int:
     return max((int(found[1]) for found in met if found), default=-1)
 
 
-MANIFESTS = (*TABLES, ".jsonl", ".ndjson")
-"""Endings of files that may be manifests, which are not part of a benchmark."""
 LARGEST_LABELS = 100_000_000
 """Largest file of labels, in bytes."""
 LAYOUT = Layout({"context": "content", "caption": "visual_intent"}, human="path_to_gt_image")
@@ -359,11 +357,7 @@ def _task_folder(source: Path, flow: str, split: str) -> Path:
         if (folder / f"{split}.json").is_file():
             return folder
     lists = listed(str(path.relative_to(source)) for folder in folders for path in sorted(folder.glob("*.json")))
-    manifests = [path for path in sorted(source.glob("*")) if path.suffix.lower() in MANIFESTS]
-    cure = f"; a manifest is named as a file: {' or '.join(map(str, manifests[:3]))}" if manifests else ""
-    raise InputError(
-        f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}{cure}"
-    )
+    raise InputError(f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}")
 
 
 def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:

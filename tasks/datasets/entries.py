@@ -12,7 +12,7 @@ from sys import intern
 from types import NoneType
 from typing import NamedTuple, cast
 
-from tasks.datasets.paths import NO_PICTURE, Folder, is_bare_base64, looked_at, of_value
+from tasks.datasets.paths import NO_PICTURE, Folder, looked_at, of_value
 from tasks.datasets.rows import Row, read_row
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import LeadsOut, read_regular
@@ -107,9 +107,6 @@ def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
     if isinstance(value, bytes) or (isinstance(value, str) and value.startswith("data:")):
         return in_record(row, key, value)
     if isinstance(value, str):
-        if is_bare_base64(value):
-            what = f"key {key!r} holds a picture in base64 without its kind"
-            raise Habitual(f"{what}: write data:image/png;base64, before it, or the path of a file", "bare base64")
         return folder.picture(value, str(row.values.get("id") or ""))
     raise InputError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
 

@@ -321,10 +321,9 @@ def _candidates(source: Path, name: str) -> dict[str, Path]:
         return {name or source.name: source}
     found = {path.name: path for path in _folders(source) if _holds_prompts(path)}
     if not found:
-        deeper = [str(path) for path in _folders(source) if any(map(_holds_prompts, _folders(path)))]
         raise InputError(
             f"dataset {source} holds no GenEval images: neither it nor a folder in it has folders 00000, 00001, …, "
-            f"with {OWN} and {SAMPLES}/" + (f"; there are images in {listed(deeper)}" if deeper else "")
+            f"with {OWN} and {SAMPLES}/"
         )
     if name and len(found) > 1:
         raise InputError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")

@@ -29,11 +29,12 @@ NO_PICTURE = "no picture: "
 """Prefix of a source's problem if there is no picture."""
 ENOUGH = 4096
 """Bytes that identify the format of any picture."""
+LONGEST_PATH = 4096
+"""Longest path of a picture, in characters."""
 LARGEST_DRAWING = 16_000_000
 """Size in bytes below which an SVG is checked whole: references to other files may be anywhere in it."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_ANNEX = (".git", "annex", "objects")
 
 
 def plain_name(name: str) -> str:
@@ -165,7 +166,8 @@ class Links:
         if not link or not Path(os.path.normpath(path)).is_relative_to(self.root):
             return f"{words}: put the file into it, and name it from there"
         target = link.resolve()
-        return f"{words}, since a link leads to {target}: give --follow-links {_place(target)} if links may lead there"
+        folder = target if target.is_dir() else target.parent
+        return f"{words}, since a link leads to {target}: give --follow-links {folder} if links may lead there"
 
     def check_end(self, path: Path) -> None:
         """Raise InputError, with the fix, for a link without a target: the file was removed, or has not arrived yet."""
@@ -175,22 +177,13 @@ class Links:
             target = path.readlink()
         except (OSError, ValueError):  # not a file
             return
-        annexed = all(part in target.parts for part in _ANNEX)
-        cure = f"fetch it (git annex get {path.name})" if annexed else "put it there, or remove the link"
-        raise InputError(f"{path.name} is a link to {target}, which is not there: {cure}")
+        raise InputError(f"{path.name} is a link to {target}, which is not there: put it there, or remove the link")
 
     def _leads_out(self, path: Path) -> bool:
         return path.is_relative_to(self.root) and path.is_symlink() and not self._holds(path.resolve())
 
     def _holds(self, path: Path) -> bool:
         return any(path.is_relative_to(root) for root in self._roots)
-
-
-def _place(target: Path) -> Path:
-    """Return the folder to allow for all files like this one: git-annex has a folder for each of them."""
-    if all(part in target.parts for part in _ANNEX):
-        return next(parent for parent in target.parents if parent.name == "objects")
-    return target if target.is_dir() else target.parent
 
 
 class Folder:
@@ -223,11 +216,15 @@ class Folder:
             sample_id: id in the record that names the path.
 
         Raises:
-            InputError: the path is a URL, leaves the folder, misspells the name of a file, or matches several files. Or
-                it is a link without a target, or no reader here supports the file.
+            InputError: the path is a URL or too long, leaves the folder, misspells the name of a file, or matches
+                several files. Or it is a link without a target, or no reader here supports the file.
         """
         if is_url(name):
             raise Habitual(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file", "URLs")
+        if len(name) > LONGEST_PATH:  # a picture in base64 without `data:` would be an absent file, and so a forfeit
+            raise Habitual(
+                f"{quoted(name, 40)} is longer than a path may be: name a file, or write a data: URL", "long paths"
+            )
         if not self._links.hold(self.root / name):
             raise self._refusal(name, self.root / name)
         found = self._find(name)
@@ -378,16 +375,6 @@ def _decoded(text: str) -> bytes:
         return b""
 
 
-def is_bare_base64(text: str) -> bool:
-    """Return whether a text in the place of a path is a picture in base64, without the `data:` prefix."""
-    try:
-        return len(text) > 40 and bool(format_of(of_value(text)))
-    except NoReader:
-        return True
-    except BadPicture:
-        return False
-
-
 FENCED = ("dataset", "results", "images", "metadata", "export", "store", "prompt_set", "follow_links")
 """Parameters that name one place or several."""
 READ = ("dataset", "results", "images", "metadata")
@@ -396,13 +383,6 @@ WRITTEN = ("export",)
 """Path parameters that a run writes to: they accept a date but no pattern, which matches existing files only."""
 DATE = "%Y-%m-%d"
 ALLOWED = "allowed are {date} and {date:FORMAT} as in {date:%Y%m%d}; a brace that belongs to the name is doubled"
-_DOWNLOADS = {
-    r"https://huggingface\.co/datasets/([\w.-]+/)([\w.-]+)/?": r"hf download \1\2 --repo-type dataset --local-dir \2",
-    r"https://github\.com/[\w.-]+/[\w.-]+/?": r"git clone \g<0>",
-    r"s3://\S+": r"aws s3 cp --recursive \g<0> DIR",
-    r"https?://\S+": r"curl -fLO '\g<0>'",
-}
-"""URL -> command that downloads it."""
 
 
 def resolved(parameters: Parameters, now: datetime) -> Parameters:
@@ -456,13 +436,10 @@ def absolute(parameters: Parameters) -> Parameters:
 
 
 def check_no_url(field: str, path: str) -> None:
-    """Raise InputError, with a download command, if a path to read is a URL."""
+    """Raise InputError if a path to read is a URL."""
     if is_url(path):
-        ways = (found.expand(command) for url, command in _DOWNLOADS.items() if (found := re.fullmatch(url, path)))
-        way = next((f", for example with `{command}`" for command in ways), "")
         raise InputError(
-            f"{field} {quoted(path)} is a URL, and no URL is fetched: download it{way}, and name the file or "
-            "folder here"
+            f"{field} {quoted(path)} is a URL, and no URL is fetched: download it, and name the file or folder here"
         )
 
 

@@ -139,8 +139,6 @@ csv.field_size_limit(LONGEST)
 _BOM = b"\xef\xbb\xbf"
 TABLES = (".csv", ".parquet")
 """Endings of files whose rows all have the same columns."""
-_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""Column separators of files that are not strict CSV."""
 _NO_CELLS = list[str](), 0, 0
 
 
@@ -299,9 +297,6 @@ def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
     with _opened(place) as file:
         records = _csv_records(file)
         header, *_ = next(records, _NO_CELLS)
-        other = next((words for mark, words in _SEPARATORS.items() if len(header) == 1 and mark in header[0]), "")
-        if other:
-            raise InputError(f"has {other} between its columns, must have commas: save it as CSV with commas")
         if len(set(header)) < len(header):
             # Columns are listed by number: the file may not be a dataset, and its contents are not quoted.
             first = dict(zip(reversed(header), range(len(header), 0, -1), strict=True))
