@@ -12,11 +12,11 @@ from tasks.datasets.benchmark import dataset_root, read_benchmark, read_labels
 from tasks.datasets.entries import Entry, Layout, Loaded, id_fault, picture_in, picture_sha256, read_entry, uncut
 from tasks.datasets.geneval import Asked, Generated, Image, covered, gaps, read_asked, read_geneval
 from tasks.datasets.paths import NO_PICTURE, Folder
-from tasks.datasets.rows import BENCHMARK, PROMPTS, Columns, Other, Row, find_rows
+from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import real_place
 from tasks.records import PictureSource, Record, Sample
-from tasks.records.parameters import PAIRWISE, T2I, PairwiseParameters, Parameters, RubricParameters
+from tasks.records.parameters import PAIRWISE, PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import tags_of
 from tasks.text import cut, kind, listed, quoted, well_formed
 
@@ -24,10 +24,6 @@ LAYOUT = Layout({"context": "context", "caption": "caption"}, human="human_image
 FIGURES = ("id", "task", "context", "caption", "human_image", "model_image")
 IMAGES = ("id", "tag", "prompt", "image")
 """Columns that some row of each kind of manifest must have."""
-OF_FIGURES = Other(
-    ("context", "human_image", "model_image"), f"a manifest of figures, for the flows {' and '.join(PAIRWISE)}"
-)
-OF_IMAGES = Other(("tag", "prompt", "image"), f"a manifest of generated images, for the flows {listed(T2I)}")
 
 
 def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Loaded:
@@ -42,7 +38,7 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns = Columns(FIGURES, ("candidate", "category", "difficulty"), OF_IMAGES, BENCHMARK)
+    columns = Columns(FIGURES, ("candidate", "category", "difficulty"))
     keep_links, tasks = uncut(parameters), set[str]()
     met: dict[str, dict[str, tuple[Entry, str]]] = {}
     for row in find_rows(path, problems, (real_place(path),)):
@@ -116,7 +112,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
 
 def _image_rows(path: Path, parameters: RubricParameters, problems: Problems) -> Iterator[_ImageRow]:
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns = Columns(IMAGES, ("candidate", "include", "exclude"), OF_FIGURES, PROMPTS)
+    columns = Columns(IMAGES, ("candidate", "include", "exclude"))
     for row in find_rows(path, problems, (real_place(path),)):
         if columns.meet(row, problems) and (image := _image(row, name, folder, problems)):
             yield image

@@ -151,26 +151,6 @@ class Row(NamedTuple):
     values: dict[str, object]
 
 
-class Other(NamedTuple):
-    """Another kind of file that is easily given in place of this one."""
-
-    columns: tuple[str, ...]
-    """Columns that identify it: it has all of them, and the expected file has others instead."""
-    words: str
-    """Description of the file, and where to give it."""
-
-
-BENCHMARK = Other(
-    ("visual_intent", "path_to_gt_image"),
-    "a list of PaperBananaBench or a generator's result file: give the folder of the benchmark as dataset, and the "
-    "result file as results",
-)
-PROMPTS = Other(
-    ("tag", "include", "prompt"),
-    "GenEval's list of prompts, without images: give the folder that holds these as dataset, and the list as metadata",
-)
-
-
 class Columns:
     """Columns found in the rows of one file, compared with the required and the optional ones.
 
@@ -178,9 +158,8 @@ class Columns:
     silently.
     """
 
-    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...], *others: Other) -> None:
+    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
         self._required = required
-        self._others = others
         self._allowed = required + optional
         self._met: set[str] = set()
         self._misspelt: set[str] = set()
@@ -189,15 +168,7 @@ class Columns:
         """Register the columns of a row; return whether the row can be read.
 
         A row cannot be read if a column is misspelled, or if a table lacks a required one, which `check` reports once.
-
-        Raises:
-            InputError: it is a row of another kind of file.
         """
-        if not {*self._required} <= row.values.keys():
-            for other in (each for each in self._others if {*each.columns} <= row.values.keys()):
-                raise InputError(
-                    f"{Path(row.place.path).name} is {other.words}; here it takes {listed(self._required)}"
-                )
         meant = {column: column.strip().casefold() for column in row.values}
         strange = sorted(row.values.keys() - self._met - {*self._allowed})
         if strange and not {*meant.values()} & {*self._allowed}:  # another kind of file, whose contents are not quoted
