@@ -168,8 +168,6 @@ def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
         compare(store, "2026", AFTER)
     with pytest.raises(ValueError, match=f"no run is called 'x'; the newest finished ones are {AFTER}, {BEFORE}"):
         compare(store, BEFORE, "x")
-    with pytest.raises(ValueError, match=f"no run's id begins with '{AFTER[9:]}', .*; it is inside {AFTER}$"):
-        compare(store, BEFORE, AFTER[9:])
     with pytest.raises(ValueError, match="would be compared with itself"):
         compare(store, BEFORE, BEFORE)
     write_run(store, start("20261121T120000-diagram-0000cc"), [outcome()], None)
@@ -206,10 +204,10 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
     assert last_runs(store, "diagram", 2) == (AFTER, "20261123T120000-diagram-0000ee")
     assert last_runs(store, "diagram", 3)[0] == BEFORE
     assert last_runs(store, "diagram", 2, "alpha") == (BEFORE, AFTER)
-    words = "holds 1 finished plot run with replies of its own; `jury run plot --reuse-hours 0`, with the options"
+    words = "holds 1 finished plot run with own replies; `jury run plot --reuse-hours 0`, with the options"
     with pytest.raises(ValueError, match=words):
         last_runs(store, "plot", 2)
-    with pytest.raises(ValueError, match="3 finished diagram runs with replies of their own; ask for --last 3"):
+    with pytest.raises(ValueError, match="3 finished diagram runs with own replies"):
         last_runs(store, "diagram", 4)
 
 

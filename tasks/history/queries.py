@@ -17,7 +17,7 @@ from tasks.history.database import HISTORY, Connection, ended_after, reading, to
 from tasks.ledger.evaluations import shared_words, unmeasured_words
 from tasks.records import BudgetStop
 from tasks.spending.budget import VARIABLE, Month, Sum, month_budget, month_of
-from tasks.text import bounded, money, number_of
+from tasks.text import listed, money, number_of
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -392,10 +392,11 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
     ids = [str(run_id) for (run_id,) in found.rows]
     if len(ids) < last:
         of = f" of {candidate}" if candidate else ""
-        runs = f"run{of} with replies of its own" if len(ids) == 1 else f"runs{of} with replies of their own"
-        another = f"`jury run {flow} --reuse-hours 0`, with the options of the run before, makes another"
-        cure = f"ask for --last {len(ids)}" if len(ids) > 1 else another
-        raise InputError(f"--last {last}: {store} holds {len(ids)} finished {flow} {runs}; {cure}")
+        runs = number_of(len(ids), f"finished {flow} run")
+        raise InputError(
+            f"--last {last}: {store} holds {runs}{of} with own replies; `jury run {flow} --reuse-hours 0`, with "
+            "the options of the run before, makes another"
+        )
     return ids[-1], ids[0]
 
 
@@ -414,16 +415,10 @@ def shared_replies(store: Path, one: str, other: str) -> str:
 
 def _not_one(store: Path, wanted: str, found: list[str]) -> str:
     if found:
-        return f"{wanted!r} is the beginning of several runs: {', '.join(bounded(found[:SHOWN], len(found)))}"
+        return f"{wanted!r} is the beginning of several runs: {listed(found, SHOWN)}"
     sql = "SELECT run_id FROM runs WHERE starts_with(run_id, $1) OR starts_with(evaluation_id, $1)"
     if query(store, sql, values=(wanted,)).rows:
         return f"run {wanted!r} is unfinished: only finished runs, with all their shards, are compared"
-    inside = query(
-        store, "SELECT run_id FROM evaluations WHERE contains(run_id, $1) ORDER BY run_id", values=(wanted,)
-    ).rows
-    if inside:
-        named = ", ".join(bounded([str(row[0]) for row in inside[:SHOWN]], len(inside)))
-        return f"no run's id begins with {wanted!r}, and the beginning counts; it is inside {named}"
     newest = [str(row[0]) for row in query(store, "SELECT run_id FROM evaluations ORDER BY run_id DESC LIMIT 5").rows]
     return f"no run is called {wanted!r}; the newest finished ones are {', '.join(newest) or 'none'}"
 
