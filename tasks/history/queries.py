@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from difflib import get_close_matches
 from functools import wraps
@@ -423,13 +423,6 @@ def _not_one(store: Path, wanted: str, found: list[str]) -> str:
     return f"no run is called {wanted!r}; the newest finished ones are {', '.join(newest) or 'none'}"
 
 
-DAYS = 7
-"""Number of past days over which the daily cost of scheduled runs is averaged."""
-_BY_SCHEDULE = """
-    SELECT sum(coalesce(j.price, 0) + coalesce(j.estimated, 0))
-    FROM judgments j JOIN runs r USING (run_id) WHERE r.scheduled AND j.reused_from = '' AND j.judged_at >= $1"""
-
-
 def month_lines(store: Path, now: datetime) -> list[str]:
     """Return lines about the month's money, by the ledgers; none if nothing was spent and nothing is limited.
 
@@ -444,11 +437,11 @@ def month_lines(store: Path, now: datetime) -> list[str]:
     except (InputError, OSError) as error:
         return [f"budget     {error}"]
     if amount:
-        return [_of_budget(now, amount, found), *_more(store, now, found)]
+        return [_of_budget(now, amount, found), *_uncounted(found)]
     if not (found.spent or found.unknown):
         return []
     line = f"spent      {month_of(now)}: {money(found.spent)}; {VARIABLE} is not set, so that nothing limits it"
-    return [line, *_more(store, now, found)]
+    return [line, *_uncounted(found)]
 
 
 def _of_budget(now: datetime, amount: float, found: Sum) -> str:
@@ -461,20 +454,5 @@ def _of_budget(now: datetime, amount: float, found: Sum) -> str:
     )
 
 
-def _more(store: Path, now: datetime, found: Sum) -> list[str]:
-    lately = _lately(store, now)
-    end = (now.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=32)).replace(day=1)
-    at_its_end = found.spent + lately * ((end - now) / timedelta(days=DAYS))
-    expected = f"about {money(at_its_end)} at its end, if scheduled runs go on as in the last {DAYS} days"
-    uncounted = f"without {number_of(found.unknown, 'call')} whose price is unknown"
-    told = (expected if lately else "", uncounted if found.unknown else "")
-    return [f"           {words}" for words in told if words]
-
-
-def _lately(store: Path, now: datetime) -> float:
-    """Return the cost of scheduled runs in the last days, by the history; 0 without one."""
-    try:
-        [(amount,)] = query(store, _BY_SCHEDULE, [(now - timedelta(days=DAYS)).replace(tzinfo=None)]).rows
-    except InputError:  # the last line of the status reports it
-        return 0.0
-    return amount or 0.0
+def _uncounted(found: Sum) -> list[str]:
+    return [f"           without {number_of(found.unknown, 'call')} whose price is unknown"] if found.unknown else []
