@@ -1,8 +1,12 @@
 """Errors of the project: mistakes of the user, failures that a retry may fix, and lists of problems."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tasks.text import cut
+from tasks.text import cut, one_line
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 class InputError(ValueError):
@@ -53,6 +57,15 @@ def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+def first_fault(error: "ValidationError") -> str:
+    """Return the first fault that Pydantic found in a record: `0.count: Input should be a valid integer, found '2'`."""
+    detail = error.errors(include_url=False, include_context=False)[0]
+    place = one_line(".".join(map(str, detail["loc"])))
+    found = "" if detail["type"] == "missing" else f", found {one_line(repr(detail['input']), 80)}"
+    reason = detail["msg"].removeprefix("Value error, ") + found
+    return f"{place}: {reason}" if place else reason
 
 
 SHOWN = 20

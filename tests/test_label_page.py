@@ -225,7 +225,7 @@ def changed(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:
         (lambda rows: rows[2].update(question="beauty"), "answer 3: question 'beauty' is not asked of this item"),
         (lambda rows: rows[2].update(answer="Model"), "answer 3: answer 'Model', allowed are left, right, tie, cannot"),
         (lambda rows: rows[2].update(answer=1), "answer 3: answer: Input should be a valid string"),
-        (lambda rows: rows.__setitem__(2, []), "answer 3: the row: Input should be"),
+        (lambda rows: rows.__setitem__(2, []), "answer 3: Input should be"),
         (lambda rows: rows.clear(), "holds no answer"),
     ],
 )  # fmt: skip

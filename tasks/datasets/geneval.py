@@ -7,27 +7,21 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, StrictInt, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
 
 from tasks.datasets.benchmark import PICTURE_ENDINGS, preferred
 from tasks.datasets.entries import Entry, clean_text
 from tasks.datasets.paths import NO_PICTURE, Folder, is_allowed
 from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
-from tasks.errors import InputError, Problems
+from tasks.errors import InputError, Problems, first_fault
 from tasks.files import read_regular, real_place
 from tasks.records import PictureSource, Place, Requirement, Sample
 from tasks.records.parameters import T2I, RubricParameters
 from tasks.rubrics.rubric import tags_of
-from tasks.text import kind, listed, one_line, well_formed
+from tasks.text import kind, listed, well_formed
 
 _TEXTS = {"prompt": "prompt"}
 NONE = "none"
 """Image name in the sample id of a prompt without images."""
-
-
-_POSITION = (
-    "[relation, index of another entry of include from 0], the relation one of left of, right of, above and below"
-)
 
 
 class Asked(NamedTuple):
@@ -47,17 +41,16 @@ class Asked(NamedTuple):
 class _Excluded(BaseModel, extra="forbid"):
     """An entry of `exclude`; GenEval uses no other keys there."""
 
-    name: str = Field(alias="class", min_length=1, description="the name of an object")
-    count: StrictInt = Field(ge=1, description="a whole number from 1")
+    name: str = Field(alias="class", min_length=1)
+    count: StrictInt = Field(ge=1)
 
 
 class _Included(_Excluded):
     """An entry of `include`. Null means an absent key, since Parquet cannot leave one out."""
 
-    color: str | None = Field(default=None, description="the name of a color")
-    position: tuple[Literal["left of", "right of", "above", "below"], StrictInt] | None = Field(
-        default=None, description=_POSITION
-    )
+    color: str | None = None
+    position: tuple[Literal["left of", "right of", "above", "below"], StrictInt] | None = None
+    """Relation to another entry of `include`, and its index there, from 0."""
 
     def requirement(self) -> Requirement:
         relation, target = self.position or ("", None)
@@ -200,8 +193,7 @@ def _unknown_tags(asked: Mapping[str, Asked], prompt_set: str) -> Iterator[str]:
 def read_asked(row: Row, problems: Problems) -> Asked | None:
     """Read the prompt of a row with `tag`, `prompt` and optional `include` and `exclude`; None if it has problems.
 
-    `include` and `exclude` are lists, or the JSON text of a list. Each problem names the value found and the values
-    allowed.
+    `include` and `exclude` are lists, or the JSON text of a list. Each problem names the value found.
     """
     faults = list(_text_faults(row.values))
     included = _entries(row.values, "include", _INCLUDE, faults)
@@ -243,32 +235,15 @@ def _entries(
     try:
         return adapter.validate_json(value) if isinstance(value, str) else adapter.validate_python(value)
     except ValidationError as error:
-        faults.extend(_sentence(key, detail) for detail in error.errors(include_url=False))
+        faults.append(f"{key}: {first_fault(error)}")
     return []
-
-
-def _sentence(key: str, detail: ErrorDetails) -> str:
-    """Describe one malformed entry: the value found and the values allowed."""
-    found = one_line(repr(detail["input"]), 80)
-    model = _Included if key == "include" else _Excluded
-    allowed = {field.alias or name: field.description for name, field in model.model_fields.items()}
-    if not (loc := detail["loc"]):
-        return f"{key!r} is {found}, must be a list of objects with {listed(allowed)}"
-    where = f"{key}[{loc[0]}]"
-    if len(loc) == 1:
-        return f"{where} is {found}, must be an object with {listed(allowed)}"
-    name = str(loc[1])
-    if detail["type"] == "extra_forbidden":
-        return f"{where} has a key {name!r}, allowed are {listed(allowed)}"
-    state = "is missing" if detail["type"] == "missing" and len(loc) == 2 else f"is {found}"
-    return f"{where}: {name!r} {state}, must be {allowed[name]}"
 
 
 def _target_faults(included: list[_Included]) -> Iterator[str]:
     for number, entry in enumerate(included):
         target = entry.position[1] if entry.position else None
         if target is not None and (target == number or target not in range(len(included))):
-            yield f"include[{number}]: 'position' points to entry {target} of {len(included)}, must be {_POSITION}"
+            yield f"include: {number}.position: points to entry {target}, must be another of {len(included)} from 0"
 
 
 LIST = "evaluation_metadata.jsonl"

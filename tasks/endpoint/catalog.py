@@ -8,9 +8,8 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationError, model_validator
-from pydantic_core import ErrorDetails
 
-from tasks.errors import InputError, Problems
+from tasks.errors import InputError, Problems, first_fault
 from tasks.records import Record
 from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, FLEX_WAITS, Judge
 from tasks.records.parameters import Parameters, Probe
@@ -195,7 +194,7 @@ def read_tables(file: Path, record: type[R]) -> dict[str, R]:
     """Return name -> its table in a TOML file as a record with that name in its field `name`, in file order.
 
     Raises:
-        InputError: the file is not TOML, or tables are invalid; every problem is listed with its place.
+        InputError: the file is not TOML, or tables are invalid; the first fault of each is listed.
     """
     try:
         tables: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -209,16 +208,9 @@ def read_tables(file: Path, record: type[R]) -> dict[str, R]:
         try:
             found[name] = record.model_validate({**table, "name": name})
         except ValidationError as error:
-            for detail in error.errors():
-                problems.add(f"{name}{''.join(f', {key}' for key in detail['loc'])}", _sentence(detail))
+            problems.add(name, first_fault(error))
     problems.stop(str(file))
     return found
-
-
-def _sentence(detail: ErrorDetails) -> str:
-    """Return a message with the invalid value and the allowed ones; a whole table is not shown again."""
-    found = f", found {detail['input']!r}" if detail["loc"] and detail["type"] != "missing" else ""
-    return detail["msg"].removeprefix("Value error, ") + found
 
 
 MODELS = Path(__file__).with_name("models.toml")

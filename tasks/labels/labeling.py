@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasks.datasets.rows import Cells, Columns, find_rows
-from tasks.errors import InputError, Problems
+from tasks.errors import InputError, Problems, first_fault
 from tasks.files import read_regular, real_place
 from tasks.history import queries as history
 from tasks.history.queries import find, query
@@ -434,8 +434,7 @@ def _answers(saved: Saved, source: str, problems: Problems) -> Iterator[tuple[st
         try:
             yield where, Answer.model_validate(row, strict=True)
         except ValidationError as error:
-            wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            problems.add(where, f"{'.'.join(map(str, wrong['loc'])) or 'the row'}: {wrong['msg']}")
+            problems.add(where, first_fault(error))
 
 
 def _wrong(row: Answer, page: LabelPage, items: Mapping[str, LabelItem]) -> str:

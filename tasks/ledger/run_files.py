@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from tasks.errors import InputError
+from tasks.errors import InputError, first_fault
 from tasks.files import alone_at_once, in_use, keep_private, open_regular, private_folder, read_regular, write_whole
 from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart, known_cost
 from tasks.text import one_line
@@ -193,9 +193,7 @@ def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) 
     try:
         return kind.model_validate(row)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        field = one_line(".".join(map(str, first["loc"])))
-        raise InputError(f"{path}, line {line}: damaged: {field}: {first['msg']}") from None
+        raise InputError(f"{path}, line {line}: damaged: {first_fault(error)}") from None
 
 
 def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
