@@ -18,7 +18,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from flows.cli import main
 from flows.commands.up import STARTER
 from flows.server.deployments import LIST, check_places, read_list, when
-from tasks.endpoint.catalog import recommended
+from tasks.endpoint.catalog import RECOMMENDED_MODEL
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 
 HOUSE = Path(__file__).parents[1]
@@ -42,7 +42,7 @@ def test_the_list_to_begin_with_can_be_served_and_so_can_what_stands_in_its_comm
     place.write_text(re.sub(r"(?m)^( +)# (\w+: )", r"\1\2", text), encoding="utf-8")
     first = read_list(place)[0]
     asked = first.form.model_validate(first.own)
-    assert isinstance(asked, Parameters) and asked.judge.model in recommended()
+    assert isinstance(asked, Parameters) and asked.judge.model == RECOMMENDED_MODEL
     assert (asked.limit, asked.anchors, asked.budget) == (20, 40, 2.5)
 
 

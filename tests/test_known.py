@@ -1,10 +1,9 @@
-"""Known endpoints and models: the tables, short names, usual keys, and ends of models that are warned of."""
+"""Known endpoints: the table, short names, usual keys, and the model that is recommended."""
 
 import asyncio
 import json
 import re
 from contextlib import redirect_stdout
-from datetime import date, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,16 +14,13 @@ from flows.cli import COMMANDS, main
 from flows.commands.options import parse_options
 from tasks.endpoint.api_keys import find_key
 from tasks.endpoint.catalog import (
-    ANNOUNCED,
-    Dated,
+    RECOMMENDED_ENDPOINT,
+    RECOMMENDED_MODEL,
     Endpoint,
     addressed,
-    ending,
     endpoints,
     known_at,
-    read_shutdowns,
     read_tables,
-    recommended,
 )
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
@@ -40,10 +36,9 @@ MODEL_NAMES = re.compile(
 )
 """What is given as a judge's model, and names of the families that judge."""
 NO_MODELS = {"…", "MODEL", "X", EMBEDDED_MODEL}
-"""What stands in the place of a model, and never ends."""
+"""What stands in the place of a model."""
 WITH_ADDRESS = [name for name, each in endpoints().items() if not each.has_resources]
 OPENAI = "https://api.openai.com/v1"
-DAY = date(2026, 11, 22)
 
 
 def asking(base_url: str, **settings: Any) -> PairwiseParameters:
@@ -234,7 +229,7 @@ def test_the_table_in_the_readme_says_what_the_file_says() -> None:
     assert "\n".join(rows) in README.read_text(encoding="utf-8"), "the rows should be:\n" + "\n".join(rows)
 
 
-# Ends of models
+# The recommended model
 
 
 def helps() -> str:
@@ -245,57 +240,7 @@ def helps() -> str:
     return out.getvalue()
 
 
-def test_every_model_that_readme_and_help_name_is_in_the_table_of_dates() -> None:
+def test_readme_and_help_name_no_model_but_the_recommended_one() -> None:
     in_readme = {*MODEL_NAMES.findall(README.read_text(encoding="utf-8"))}
     named = (in_readme | {*MODEL_NAMES.findall(helps())}) - NO_MODELS
-    assert named <= set(recommended()), "look up when these end, and add them to tasks/endpoint/models.toml"
-    assert in_readme & set(recommended())
-
-
-@pytest.mark.parametrize(
-    ("day", "words"),
-    [
-        ("2026-10-11", None),
-        ("2026-10-12", "gpt-5 (OpenAI) ends on 2026-12-11, in 60 days"),
-        ("2026-12-10", "gpt-5 (OpenAI) ends on 2026-12-11, in 1 day"),
-        ("2026-12-11", "gpt-5 (OpenAI) ends on 2026-12-11, today"),
-        ("2026-12-12", "gpt-5 (OpenAI) ended on 2026-12-11"),
-    ],
-)
-def test_a_model_is_warned_of_from_sixty_days_before_its_end_on(day: str, words: str | None) -> None:
-    found = ending("gpt-5", OPENAI, date.fromisoformat(day))
-    assert (found and found.words(date.fromisoformat(day))) == words
-
-
-@pytest.mark.parametrize(
-    ("model", "base_url"),
-    [
-        ("gpt-5", "http://127.0.0.1:4000/v1"),  # a proxy's name for whatever it likes
-        ("gpt-5", "https://my-team.openai.azure.com/openai/v1"),
-        ("gpt-5", "https://openrouter.ai/api/v1"),
-        ("gpt-99", OPENAI),
-        ("pixel-baseline", "embedded"),
-        ("", ""),
-    ],
-)
-def test_of_a_model_that_is_not_known_nothing_is_said(model: str, base_url: str) -> None:
-    assert ending(model, base_url, date(2099, 1, 1)) is None
-
-
-def test_a_short_name_is_an_address_and_what_was_looked_up_by_hand_counts() -> None:
-    assert ending("gpt-5", "openai", DAY) == ending("gpt-5", f"{OPENAI}/", DAY) != None  # noqa: E711
-    by_hand = read_tables(ANNOUNCED, Dated)
-    assert by_hand and all(each.ends and each.page.startswith("https://") for each in by_hand.values())
-    for each in by_hand.values():
-        found = ending(each.name, each.endpoint, date(2099, 1, 1))
-        assert found and found.source == f"by {each.page}, looked up {each.looked_up}"
-
-
-def test_the_tables_name_known_endpoints_and_pages_and_no_recommended_model_ends_within_a_year() -> None:
-    extract, by_hand = read_shutdowns(), read_tables(ANNOUNCED, Dated).values()
-    assert len(extract) > 100 and all(each.looked_up >= DAY for each in extract)
-    for each in (*extract, *by_hand, *recommended().values()):
-        assert each.endpoint in endpoints() and each.page.startswith("https://")
-    year = timedelta(days=365)
-    assert recommended() and all(not one.ends or one.ends >= one.looked_up + year for one in recommended().values())
-    assert all(not ending(each.name, each.endpoint, DAY) for each in recommended().values())
+    assert RECOMMENDED_MODEL in in_readme and named == {RECOMMENDED_MODEL} and RECOMMENDED_ENDPOINT in endpoints()

@@ -9,7 +9,7 @@ from flows.commands.console import Command, command_line
 from flows.commands.options import files, store_option
 from flows.commands.run import run_flow
 from tasks.demo.samples import GENERATED, MOST_PROMPTS, draw_all
-from tasks.endpoint.catalog import recommended
+from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
 from tasks.records.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of
@@ -66,14 +66,13 @@ def _judge(store: str) -> int:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
         named = {"candidate_name": CANDIDATE} if flow in PAIRWISE else {}
         codes.append(run_flow(flow, parameters_of(flow).model_validate({"store": store, "reuse_hours": 0} | named)))
-    model = next(iter(recommended().values()))
     print(f"\nThe history is {local_cache(store) / 'history.duckdb'}. Next:\n")
     for words in (
         "query leaderboard",
         "query t2i_leaderboard",
         "report -o report.html",
         "query \"SELECT sample_id, overall, tier_path FROM outcomes WHERE injected = 'black'\"",
-        f"run diagram --judge.model {model.name} --judge.base-url {model.endpoint} --limit 4",
+        f"run diagram --judge.model {RECOMMENDED_MODEL} --judge.base-url {RECOMMENDED_ENDPOINT} --limit 4",
     ):
         print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {store}"))
     return max(codes)

@@ -31,7 +31,6 @@ from flows.server.server import (
     settle_sign_in,
 )
 from flows.server.supervision import Supervised, lifeline, start_child
-from tasks.endpoint.catalog import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
@@ -217,7 +216,6 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
     Args:
         own: the server has no other runner.
     """
-    from flows.server.activity import ending_lines
     from flows.server.deployments import idle_limits, left_over, on_server, register
     from flows.server.runner import skip_late
 
@@ -230,13 +228,10 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
         print(f"    {title:<27} {printable(due)}")
         for sentence in served.said:
             print(f"      {printable(sentence)}")
-    deployments = await on_server()
-    for sentence in left_over(deployments, [title for title, _ in registered]):
+    for sentence in left_over(await on_server(), [title for title, _ in registered]):
         print(f"    {printable(sentence)}")
     if words := await idle_limits():
         print(f"    {printable(words)}")
-    for words in ending_lines(deployments, today()):
-        print(f"    warning: the judge {printable(words)}")
     if own and (late := await skip_late(there)):
         print(f"  {late}")
     return [*map(str, there)]

@@ -1,7 +1,7 @@
-"""Lines about the work of a Prefect server: running, failed, paused and coming runs, and judges that end."""
+"""Lines about the work of a Prefect server: running, failed, paused and coming runs."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,6 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.sorting import FlowRunSort
 
-from tasks.endpoint.catalog import Dated, ending, today
 from tasks.records import INCOMPLETE
 from tasks.text import one_line
 
@@ -23,8 +22,6 @@ RECENT = timedelta(days=7)
 """Time for which a failed run is shown."""
 LONGEST = 200
 """Most characters of a run's last message."""
-LONGEST_NAME = 80
-"""Most characters of a deployment's name."""
 
 
 def at_work() -> list[str]:
@@ -51,34 +48,7 @@ def at_work() -> list[str]:
             *(f"partly   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in partly),
             *(f"paused   {words}" for words in _paused([*deployments.values()])),
             *(f"next     {_when(run.expected_start_time)}  {_whose(run, names)}" for run in coming),
-            *(f"ending   {words}" for words in ending_lines(deployments.values(), today())),
         ]
-
-
-def ending_lines(deployments: Iterable[DeploymentResponse], day: date) -> list[str]:
-    """Return a line for each judge of deployments that ends within 60 days, or has ended, with the names of these."""
-    concerned: dict[Dated, list[str]] = {}
-    for deployment in sorted(deployments, key=lambda each: each.name):
-        for name, judge in _judges(deployment):
-            if found := ending(judge.get("model", ""), judge.get("base_url", ""), day):
-                concerned.setdefault(found, []).append(one_line(name, LONGEST_NAME))
-    return [f"{each.words(day)}: {', '.join(names)} ({each.source})" for each, names in concerned.items()]
-
-
-def _judges(deployment: DeploymentResponse) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the judge of a deployment, and the judges of its schedules that have another."""
-    own = _judge(deployment.parameters)
-    yield deployment.name, own
-    for schedule in deployment.schedules:
-        if (other := {**own, **_judge(schedule.parameters)}) != own:
-            yield f"{deployment.name}, its schedule {schedule.slug or 'without a name'}", other
-
-
-def _judge(parameters: Mapping[str, Any]) -> dict[str, str]:
-    """Return the judge's model and address, if the raw parameters name them."""
-    form: Any = parameters.get("parameters") or {}
-    judge: dict[str, Any] = form.get("judge") or {}
-    return {name: judge[name] for name in ("model", "base_url") if isinstance(judge.get(name), str)}
 
 
 def _paused(deployments: list[DeploymentResponse]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""Endpoints with a short name, from `known.toml`, and shutdown dates of models."""
+"""Endpoints with a short name, from `known.toml`, and the model that commands and docs recommend."""
 
 import tomllib
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -16,6 +16,8 @@ from tasks.records.parameters import Parameters, Probe
 from tasks.text import listed
 
 TABLE = Path(__file__).with_name("known.toml")
+RECOMMENDED_MODEL, RECOMMENDED_ENDPOINT = "gpt-6.1-terra", "openai"
+"""Model that the README, the help and the demo name as a judge, and the short name of its endpoint."""
 RESOURCE = "RESOURCE"
 """Placeholder in an address for a name that differs for each user."""
 SERVICE_TIER = "service_tier"
@@ -211,71 +213,3 @@ def read_tables(file: Path, record: type[R]) -> dict[str, R]:
             problems.add(name, first_fault(error))
     problems.stop(str(file))
     return found
-
-
-MODELS = Path(__file__).with_name("models.toml")
-ANNOUNCED = MODELS.with_name("announced.toml")
-SHUTDOWNS = MODELS.with_name("shutdowns.toml")
-WARNED = timedelta(days=60)
-"""Time before a model's shutdown in which users are warned."""
-
-
-class Dated(Record):
-    """A model and its shutdown date, as its provider announces it."""
-
-    name: str
-    endpoint: str
-    """Short name of the endpoint that serves it."""
-    ends: date | None = None
-    """Shutdown date; None if none is announced."""
-    page: str
-    """Source of the date."""
-    looked_up: date
-
-    def words(self, day: date) -> str:
-        """Return a phrase about the model's shutdown and its date; the caller completes the sentence."""
-        days = (self.ends - day).days if self.ends else 0
-        soon = "today" if days == 0 else f"in {days} day{'s' * (days > 1)}"
-        when = f"ended on {self.ends}" if days < 0 else f"ends on {self.ends}, {soon}"
-        return f"{self.name} ({endpoints()[self.endpoint].title}) {when}"
-
-    @property
-    def source(self) -> str:
-        """Source of the date, and the day on which it was looked up."""
-        return f"by {self.page}, looked up {self.looked_up}"
-
-
-@cache
-def recommended() -> dict[str, Dated]:
-    """Return name -> model, the best known first."""
-    return read_tables(MODELS, Dated)
-
-
-def read_shutdowns() -> list[Dated]:
-    """Return the models in the extract of public data."""
-    extract: dict[str, Any] = tomllib.loads(SHUTDOWNS.read_text(encoding="utf-8"))
-    about = {"page": extract["source"], "looked_up": extract["looked_up"]}
-    return [
-        Dated(name=name, endpoint=endpoint, ends=ends, **about)
-        for endpoint, dates in extract["models"].items()
-        for name, ends in dates.items()
-    ]
-
-
-def today() -> date:
-    """Return the current day in UTC, the start of the count of days to a shutdown."""
-    return datetime.now(UTC).date()
-
-
-def ending(model: str, base_url: str, day: date) -> Dated | None:
-    """Return the model if its shutdown is past or at most 60 days away; None otherwise, or if no date is announced."""
-    endpoint = endpoints().get(base_url) or known_at(base_url)
-    found = _ends().get((endpoint.name, model)) if endpoint else None
-    return found if found and found.ends and found.ends - day <= WARNED else None
-
-
-@cache
-def _ends() -> dict[tuple[str, str], Dated]:
-    """Return (endpoint, model) -> the model with its shutdown date; dates looked up by hand override the extract."""
-    by_hand = (*read_tables(ANNOUNCED, Dated).values(), *recommended().values())
-    return {(each.endpoint, each.name): each for each in (*read_shutdowns(), *by_hand) if each.ends}
