@@ -115,12 +115,7 @@ class Judge:
         return float(np.std(before - after) / np.std(before)) < LOST
 
     def reply(self, content: Any, request: Request) -> Reply:
-        body = text(json.dumps(content)).body
-        return Reply({**body, "usage": self.usage(request)})
-
-    def usage(self, request: Request) -> dict[str, Any]:
-        tokens = sum(map(len, request.texts)) // 4 + 250 * len(request.images)
-        return {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
+        return text(json.dumps(content))
 
 
 def wrong(answer: Any, request: Request) -> Any:
@@ -204,18 +199,7 @@ class Invents(Judge):
 
 class Prose(Judge):
     def reply(self, content: Any, request: Request) -> Reply:
-        return Reply({**text(f"I would say {content['answer']}.").body, "usage": self.usage(request)})
-
-
-class HidesUsage(Judge):
-    def usage(self, request: Request) -> dict[str, Any]:
-        return {}
-
-
-class CountsNoPictures(Judge):
-    def usage(self, request: Request) -> dict[str, Any]:
-        tokens = sum(map(len, request.texts)) // 4
-        return {"prompt_tokens": tokens, "completion_tokens": 20}
+        return text(f"I would say {content['answer']}.")
 
 
 FAULTY: dict[str, type[Judge]] = {
@@ -231,8 +215,6 @@ FAULTY: dict[str, type[Judge]] = {
     "mirrors": Mirrors,
     "invents": Invents,
     "answers_in_prose": Prose,
-    "hides_usage": HidesUsage,
-    "counts_no_pictures": CountsNoPictures,
 }
 """Cause -> a judge that has it."""
 

@@ -17,7 +17,7 @@ from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.passport.exam import Exam, calls_of
-from tasks.passport.lines import card_grid, meaning_lines, needed_failed, summary_line, told_lines
+from tasks.passport.lines import card_grid, format_lines, meaning_lines, summary_line
 from tasks.presentation.tables import console, grid_table
 from tasks.records import new_id
 from tasks.records.judge import Judge
@@ -28,7 +28,7 @@ PASSED, NOT_PASSED = 0, 3
 
 
 def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
-    """Ask all questions, store and print the card; return 3 if a line that any flow needs was not passed."""
+    """Ask all questions, store and print the card; return 3 if a line was not passed."""
     judge = parse_options(given, Probe).judge
     folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
@@ -47,9 +47,9 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     else:
         out = console()
         out.print(grid_table(card_grid(card), []), soft_wrap=True)
-        for line in (*told_lines(card), *meaning_lines(card), summary_line(card)):
+        for line in (*format_lines(card), *meaning_lines(card), summary_line(card)):
             out.print(printable(line))
-    return NOT_PASSED if needed_failed(card) else PASSED
+    return NOT_PASSED if card.failed() else PASSED
 
 
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:

@@ -27,7 +27,7 @@ _FILES = (PASSPORT, REPLIES, CARD)
 _ID = re.compile(r"\d{8}T\d{9}-passport-[0-9a-f]{6}")
 """Ids of passports: a bucket may contain names that lead elsewhere."""
 
-LineState = Literal["passed", "failed", "not measured", "told"]
+LineState = Literal["passed", "failed", "not measured"]
 
 
 class PassportStart(HistoryRecord):
@@ -60,8 +60,6 @@ class PassportReply(HistoryRecord):
     """SHA-256 of all properties that identify the question."""
     line: str
     item: int
-    turn: str
-    """Reason for a repeated question: `repeat 2`, `seed 3`; empty: the question is no repeat."""
     status: JudgmentStatus
     """Status; invalid: the reply has no answer of the requested form."""
     answer: str | int | tuple[str, ...] | None
@@ -74,11 +72,6 @@ class PassportReply(HistoryRecord):
     """SHA-256 of each picture as sent."""
     rung: str
     judge_answered: str
-    tokens_in: int
-    tokens_out: int
-    tokens_cached: int
-    seconds: float
-    waits: int
     not_sent: tuple[str, ...]
     asked_at: str
     reused_from: str = ""
@@ -93,7 +86,7 @@ class CardLine(HistoryRecord):
     title: str
     """Ability of a judge that passes."""
     state: LineState
-    """passed, failed, not measured (replies are missing), or told: a figure without a pass mark."""
+    """passed, failed, or not measured (replies are missing)."""
     items: int
     """Questions that count; 0: the line measures all replies."""
     right_answers: int

@@ -2,11 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
 
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
@@ -16,18 +15,13 @@ from tasks.errors import InputError, first_of
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
 from tasks.ledger.run_files import moment_of
 from tasks.passport import lines
-from tasks.passport.items import REPEAT, SEEDED, TURNS, Item, card_lines, items_of, turns
+from tasks.passport.items import Item, card_lines, items_of
 from tasks.passport.questions import prepared, question_key, question_of, read_reply, settings_of
-from tasks.records import LimitsFound, new_id
+from tasks.records import new_id
 from tasks.records.judge import Judge
 from tasks.spending.bill import OtherCalls, billed
 from tasks.spending.budget import VARIABLE, Budget
 from tasks.text import money
-
-REPEATED = (lines.COUNTING, 0)
-"""Line and number of the item that is asked again and again."""
-OWN_SEED = 7
-"""Seed of the replies that must be alike, if the judge has none."""
 
 QUESTION = "passport"
 """Name in the budget of all questions of a passport: they cost about the same."""
@@ -38,13 +32,8 @@ FRESH_HOURS = 20
 
 
 def calls_of(seed: int) -> int:
-    """Return the number of questions of a passport, with those that are asked again."""
-    return len(items_of(seed)) + 2 * TURNS
-
-
-class _Asked(NamedTuple):
-    item: Item
-    turn: str = ""
+    """Return the number of questions of a passport."""
+    return len(items_of(seed))
 
 
 class Exam:
@@ -95,7 +84,7 @@ class Exam:
                 replies so far.
         """
         try:
-            limits = await self._ask_all()
+            await self._ask_all()
         finally:
             self._ledger.close()
             await self._calls.write_down()
@@ -110,28 +99,18 @@ class Exam:
             seed=start.seed,
             calls=sum(not row.reused_from for row in self._rows),
             seconds=round(time.monotonic() - self._began, 3),
-            lines=card_lines(self._items, self._rows, limits),
+            lines=card_lines(self._items, self._rows),
         )
         self._ledger.end(card)
         return card
 
-    async def _ask_all(self) -> LimitsFound | None:
-        """Ask all questions, and return the limits found of the judge."""
-        again = next(item for item in self._items if (item.line, item.number) == REPEATED)
-        free = self._judge.model_copy(update={"seed": -1})
-        seeded = self._judge.model_copy(update={"seed": self._judge.seed if self._judge.seed >= 0 else OWN_SEED})
-        limits = await self._ask(self._judge, [_Asked(item) for item in self._items])
-        await self._ask(free, [_Asked(again, turn) for turn in turns(REPEAT)])
-        await self._ask(seeded, [_Asked(again, turn) for turn in turns(SEEDED)])
-        return limits
-
-    async def _ask(self, judge: Judge, asked: Sequence[_Asked]) -> LimitsFound | None:
-        async with Vlm(judge, secret=self._secret) as vlm:
+    async def _ask_all(self) -> None:
+        async with Vlm(self._judge, secret=self._secret) as vlm:
             try:
                 await vlm.probe(probe_request())
                 async with asyncio.TaskGroup() as group:
-                    for each in asked:
-                        group.create_task(self._ask_one(vlm, each))
+                    for item in self._items:
+                        group.create_task(self._ask_one(vlm, item))
             except ExceptionGroup as errors:
                 raise first_of(errors) from None
             finally:
@@ -139,18 +118,17 @@ class Exam:
                     charge = await self._calls.note(request, reply)
                     if self._budget:
                         self._budget.spent += charge.price or 0.0
-            return vlm.gate.found()
 
-    async def _ask_one(self, vlm: Vlm, asked: _Asked) -> None:
-        pictures = await asyncio.to_thread(prepared, asked.item)
-        question = question_of(asked.item, pictures)
-        key = question_key(question, pictures, vlm.judge, asked.turn)
+    async def _ask_one(self, vlm: Vlm, item: Item) -> None:
+        pictures = await asyncio.to_thread(prepared, item)
+        question = question_of(item, pictures)
+        key = question_key(question, pictures, vlm.judge)
         passport_id, earlier = self._earlier.get(key, ("", None))
         if earlier and earlier.status == "ok" and _is_fresh(earlier):
             row = earlier.model_copy(update={"reused_from": earlier.reused_from or passport_id})
         else:
             shown = tuple(picture.note.sent_sha256 for picture in pictures)
-            row = _row(asked, key, shown, await self._reply(vlm, question, key))
+            row = _row(item, key, shown, await self._reply(vlm, question, key))
         self._ledger.append(row)
         self._rows.append(row)
         self._heard()
@@ -176,27 +154,21 @@ def _most_tokens(question: Request) -> int:
     return texts + question.pictures * MOST_PICTURE_TOKENS
 
 
-def _row(asked: _Asked, key: str, pictures: tuple[str, ...], reply: Reply) -> PassportReply:
-    answer, error = read_reply(reply.text, asked.item) if reply.status == "ok" else (None, reply.error)
+def _row(item: Item, key: str, pictures: tuple[str, ...], reply: Reply) -> PassportReply:
+    answer, error = read_reply(reply.text, item) if reply.status == "ok" else (None, reply.error)
     return PassportReply(
         key=key,
-        line=asked.item.line,
-        item=asked.item.number,
-        turn=asked.turn,
+        line=item.line,
+        item=item.number,
         status="invalid" if reply.status == "ok" and error else reply.status,
         answer=answer,
-        expected=asked.item.answer,
-        right=answer is not None and asked.item.is_right(answer),
+        expected=item.answer,
+        right=answer is not None and item.is_right(answer),
         raw=reply.text,
         error=error,
         pictures=pictures,
         rung=reply.rung,
         judge_answered=reply.model,
-        tokens_in=reply.tokens_in,
-        tokens_out=reply.tokens_out,
-        tokens_cached=reply.tokens_cached,
-        seconds=reply.seconds,
-        waits=reply.waits,
         not_sent=reply.not_sent,
         asked_at=datetime.now(UTC).isoformat(),
     )

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import pairwise
 from random import Random
-from statistics import median, quantiles
 from typing import NamedTuple, TypeVar
 
 from PIL import Image
@@ -14,8 +13,7 @@ from tasks.demo.canvas import PALETTES, Area, Canvas, encode, paste_shape
 from tasks.ledger.passports import CardLine, LineState, PassportReply
 from tasks.passport import lines
 from tasks.passport.lines import COLORS, LINE, LINES, NOTHING, PLACES, SHAPES, WHICH, Line
-from tasks.records import LimitsFound
-from tasks.text import number_words, one_line
+from tasks.text import one_line
 
 FIGURE = 960, 640
 """Size of figures, in pixels: no known endpoint shrinks it, unless it makes all pictures small."""
@@ -284,40 +282,19 @@ _MAKERS = {
 
 LONGEST = 160
 """Longest text on a line, in characters."""
-REPEAT, SEEDED = "repeat", "seed"
-TURNS = 4
-"""Number of times that one question is asked again without a seed, and as often with one."""
 READABLE = 0.9
 """Least share of replies in the form asked for: a run asks again for the others, and pays for them again."""
-LEAST_PICTURE_TOKENS = 30
-"""Least number of tokens for a second picture. Every model takes more, so below it pictures are not counted."""
 
 
-class _Found(NamedTuple):
-    """Result of a technical line."""
-
-    state: LineState
-    words: str
-
-
-def turns(kind: str) -> list[str]:
-    """Return names for the turns in which one question is asked again."""
-    return [f"{kind} {number}" for number in range(1, TURNS + 1)]
-
-
-def card_lines(
-    items: Sequence[Item], rows: Sequence[PassportReply], limits: LimitsFound | None = None
-) -> tuple[CardLine, ...]:
+def card_lines(items: Sequence[Item], rows: Sequence[PassportReply]) -> tuple[CardLine, ...]:
     """Return all lines of a card, in their order."""
     counting = {(item.line, item.number) for item in items if item.counts}
-    technical = _measured(rows, limits)
     found: list[CardLine] = []
     for line in LINES:
-        if line.name in technical:
-            state, words = technical[line.name]
-            found.append(_line(line, state, words))
+        if line.name == lines.FORMAT:
+            found.append(_line(line, *_format(rows)))
             continue
-        asked = [row for row in rows if not row.turn and (row.line, row.item) in counting and row.line == line.name]
+        asked = [row for row in rows if (row.line, row.item) in counting and row.line == line.name]
         words = smallest_words(items, rows) if line.name == lines.TEXT else ""
         found.append(_line(line, state_of(line, asked), "; ".join(filter(None, (words, _trouble(asked)))), asked))
     return tuple(found)
@@ -334,7 +311,7 @@ def state_of(line: Line, asked: Sequence[PassportReply]) -> LineState:
 
 def smallest_words(items: Sequence[Item], rows: Sequence[PassportReply]) -> str:
     """Name the smallest letters read: of that size, and of each larger one, at least half of the words."""
-    right = {(row.line, row.item): row.right for row in rows if not row.turn}
+    right = {(row.line, row.item): row.right for row in rows}
     by_size: dict[int, list[bool]] = {}
     for item in items:
         if item.letters:
@@ -375,83 +352,13 @@ def _trouble(asked: Sequence[PassportReply]) -> str:
     return f"answered {answer} {number} of {len(asked)} times" if number * 2 > len(asked) else ""
 
 
-def _measured(rows: Sequence[PassportReply], limits: LimitsFound | None) -> dict[str, _Found]:
-    """Return technical line -> its result, over all replies of a passport."""
-    asked = [row for row in rows if not row.turn]
-    came = [row for row in asked if row.status in ("ok", "invalid", "truncated")]
-    return {
-        lines.FORMAT: _format(came),
-        lines.USAGE: _usage(came),
-        lines.REPEATS: _Found("told", _repeats(rows, REPEAT)),
-        lines.SEED: _Found("told", _seed(rows)),
-        lines.CACHE: _Found("told", _cached([row for row in rows if row.status == "ok"])),
-        lines.LIMITS: _Found("told", (limits.in_words() if limits else "") or "none was met"),
-        lines.LATENCY: _Found("told", _latency([row.seconds for row in came])),
-    }
-
-
-def _format(came: Sequence[PassportReply]) -> _Found:
+def _format(rows: Sequence[PassportReply]) -> tuple[LineState, str]:
+    """Return the result of the line on the form of replies, over all replies of a passport, and its words."""
+    came = [row for row in rows if row.status in ("ok", "invalid", "truncated")]
     if not came:
-        return _Found("not measured", "no reply")
+        return "not measured", "no reply"
     readable = sum(row.status == "ok" for row in came)
     left_out = sorted({name for row in came for name in row.not_sent})
     words = f"{came[-1].rung}, {readable} of {len(came)} read"
     without = f"; without {', '.join(left_out)}" if left_out else ""
-    return _Found("passed" if readable >= READABLE * len(came) else "failed", words + without)
-
-
-def _usage(came: Sequence[PassportReply]) -> _Found:
-    """Check that tokens are reported, those of pictures included: two questions differ by little but a picture."""
-    if not came:
-        return _Found("not measured", "no reply")
-    if not all(row.tokens_in for row in came):
-        return _Found(
-            "failed",
-            "tokens are not always reported" if any(row.tokens_in for row in came) else "no tokens are reported",
-        )
-    one, two = ([row.tokens_in for row in came if row.line == line] for line in (lines.BLANK, lines.TWO))
-    if not (one and two):
-        return _Found("not measured", "too few replies")
-    more = round(median(two) - median(one))
-    if more < LEAST_PICTURE_TOKENS:
-        return _Found("failed", "pictures are not counted")
-    return _Found("passed", f"about {more:,} for a picture of 480 x 320 pixels")
-
-
-def _same(rows: Sequence[PassportReply], kind: str, of: Callable[[PassportReply], object]) -> tuple[int, int]:
-    """Count the replies of a kind of turn, and the different ones among them."""
-    found = [of(row) for row in rows if row.turn.startswith(kind) and row.status == "ok"]
-    return len(found), len(set(found))
-
-
-def _repeats(rows: Sequence[PassportReply], kind: str) -> str:
-    number, answers = _same(rows, kind, lambda row: row.answer)
-    _, wordings = _same(rows, kind, lambda row: row.raw)
-    return f"{number} replies to one question: {_several(answers, 'answer')}, {_several(wordings, 'wording')}"
-
-
-def _several(number: int, thing: str) -> str:
-    return f"{number} {thing}" + "s" * (number != 1)
-
-
-def _seed(rows: Sequence[PassportReply]) -> str:
-    if any("seed" in row.not_sent for row in rows if row.turn.startswith(SEEDED)):
-        return "the endpoint refuses it"
-    _, free = _same(rows, REPEAT, lambda row: row.raw)
-    number, seeded = _same(rows, SEEDED, lambda row: row.raw)
-    if number < TURNS:
-        return "not measured: replies are missing"
-    if seeded > 1:
-        return f"no: {seeded} wordings in {number} replies with one seed"
-    return "yes" if free > 1 else "cannot tell: replies are alike without one, too"
-
-
-def _cached(replied: Sequence[PassportReply]) -> str:
-    return f"{sum(row.tokens_cached > 0 for row in replied)} of {len(replied)} replies took tokens from a cache"
-
-
-def _latency(seconds: Sequence[float]) -> str:
-    if len(seconds) < 2:
-        return "not measured: replies are missing"
-    middle, most = number_words(median(seconds), 1), number_words(quantiles(seconds, n=10)[-1], 1)
-    return f"{middle} in the middle, 9 in 10 within {most}"
+    return "passed" if readable >= READABLE * len(came) else "failed", words + without

@@ -46,10 +46,10 @@ class Line(NamedTuple):
     """Ability of a judge that passes."""
     without: str
     """Consequence for a flow if the line failed."""
-    flows: tuple[str, ...] = ()
+    flows: tuple[str, ...]
     """Flows that need it."""
     items: int = 0
-    """Number of questions that count; 0: a technical line, which measures all replies."""
+    """Number of questions that count; 0: the line measures all replies."""
     chance: float = 0.0
     """Share of items that are right by guessing."""
 
@@ -74,9 +74,7 @@ def at_least(mark: int, items: int, share: float) -> float:
 TEXT, COUNTING, COLOR, POSITION, TWO, FIRST, BLANK, ORDER, FAINT = (
     *("text", "counting", "colors", "positions", "two_pictures", "which_is_first", "blank", "order", "faint"),
 )
-FORMAT, USAGE, REPEATS, SEED, CACHE, LIMITS, LATENCY = (
-    *("reply_format", "usage", "repeats", "seed", "caching", "limits", "latency"),
-)
+FORMAT = "reply_format"
 
 _WORD = 1 / (len(CONSONANTS) * len(VOWELS)) ** SYLLABLES
 
@@ -91,12 +89,6 @@ LINES = (
     Line(ORDER, "reads shapes in order", "the order of boxes and bars is guessed", PAIRWISE, 6, 1 / 24),
     Line(FAINT, "sees faint faults", "small faults of a figure are not seen", PAIRWISE, 12, 1 / len(WHICH)),
     Line(FORMAT, "replies as asked", "replies cannot be read, and are asked for again and paid again", FLOWS),
-    Line(USAGE, "reports its tokens", "the cost of a run is unknown"),
-    Line(REPEATS, "repeats itself", ""),
-    Line(SEED, "keeps to a seed", ""),
-    Line(CACHE, "reads from a cache", ""),
-    Line(LIMITS, "limits", ""),
-    Line(LATENCY, "seconds a reply", ""),
 )
 """All lines, in the order of the card."""
 LINE = {line.name: line for line in LINES}
@@ -110,7 +102,7 @@ def needed(flow: str) -> tuple[Line, ...]:
 STALE_DAYS = 30
 """Age from which on a passport shows little: the model behind a name changes."""
 MATCHED = "It is the judge's by name and address: with another effort or detail it may see otherwise."
-_MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured", "told": ""}
+_MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured"}
 
 
 class Cause(NamedTuple):
@@ -148,13 +140,9 @@ def _figures(line: CardLine) -> list[str]:
     return [f"{line.right_answers}/{line.items}", str(line.pass_mark), guessing]
 
 
-def told_lines(card: Card) -> list[str]:
-    """Describe the technical lines, a line each."""
-    return [
-        f"{line.title}: {line.found}" + (f" ({_MARKS[line.state]})" if _MARKS[line.state] else "")
-        for line in card.lines
-        if not line.items
-    ]
+def format_lines(card: Card) -> list[str]:
+    """Describe the form of the replies."""
+    return [f"{line.title}: {line.found} ({_MARKS[line.state]})" for line in card.lines if line.line == FORMAT]
 
 
 def meaning_lines(card: Card) -> list[str]:
@@ -165,7 +153,7 @@ def meaning_lines(card: Card) -> list[str]:
 
 
 def _why(line: CardLine) -> str:
-    """Return the findings on a line of items; those on technical lines are shown above already."""
+    """Return the findings on a line of items; those on the form of replies are shown above already."""
     missing = f"{line.unanswered} of {line.items} unanswered" if line.unanswered else ""
     words = "; ".join(filter(None, (missing, line.found if line.items else "")))
     return f" ({words})" if words else ""
@@ -174,15 +162,14 @@ def _why(line: CardLine) -> str:
 def _meaning(line: CardLine) -> str:
     without = LINE[line.line].without if line.line in LINE else ""
     flows = "all flows" if len(line.needed_by) == len(FLOWS) else ", ".join(line.needed_by)
-    return f"For {flows}: {without}." if flows else f"{without[:1].upper()}{without[1:]}; no flow needs it."
+    return f"For {flows}: {without}."
 
 
 def summary_line(card: Card) -> str:
     """Describe the card in one sentence."""
-    marked = [line for line in card.lines if line.state != "told"]
     failed = card.failed()
     words = f"; not passed: {_titles(failed)}" if failed else ""
-    passed = f"{len(marked) - len(failed)} of {len(marked)} lines passed"
+    passed = f"{len(card.lines) - len(failed)} of {len(card.lines)} lines passed"
     return f"Passport of {one_line(card.judge)}, {_day(card)}: {passed}{words}. {MATCHED}"
 
 
@@ -222,9 +209,3 @@ def _titles(found: Sequence[CardLine]) -> str:
 
 def _day(card: Card) -> str:
     return card.finished_at[:10]
-
-
-def needed_failed(card: Card, flows: Iterable[str] = FLOWS) -> bool:
-    """Return whether these flows need a line that was not passed."""
-    wanted = {line.name for flow in flows for line in needed(flow)}
-    return any(line.line in wanted for line in card.failed())

@@ -41,7 +41,7 @@ def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
     return Request(SYSTEM, tuple(content), f"passport_{item.line}", schema)
 
 
-def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge, turn: str) -> str:
+def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge) -> str:
     """Return the SHA-256 of all that identifies this question; time-outs, concurrency and prices do not count."""
     return digest(
         {
@@ -49,7 +49,6 @@ def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge, turn
             "schema": asked.schema,
             "pictures": [picture.note.sent_sha256 for picture in pictures],
             "judge": settings_of(judge),
-            "turn": turn,
         }
     )
 
