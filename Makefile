@@ -6,7 +6,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --quiet $(UPGRADE)
 
 .PHONY: demo test check bench bench-speed bench-cold bench-limits bench-history bench-large simulate-alarm \
-	simulate-anchors simulate-intervals simulate-passport screenshots lock clean
+	simulate-anchors simulate-intervals screenshots lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -84,10 +84,6 @@ simulate-anchors: $(READY)
 .PHONY: simulate-controls
 simulate-controls: $(READY)
 	$(BIN)/python tests/simulate_controls.py
-
-# Judges with known faults, and good ones, each asked for passports of several seeds by real requests; some minutes.
-simulate-passport: $(READY)
-	$(BIN)/python tests/simulate_passport.py
 
 # How often a gate fails a candidate that is as good, and one that is ten points worse.
 .PHONY: simulate-gate

@@ -162,6 +162,12 @@ def test_the_smallest_letters_read_are_those_below_which_half_of_the_words_are_l
     assert smallest_words(items, [row(item, "?") for item in items]) == "no letters were read"
 
 
+def test_a_judge_that_keeps_to_no_form_of_reply_fails_every_line() -> None:
+    items = items_of(1)
+    card = card_lines(items, [row(item, None, status="invalid") for item in items])
+    assert {line.state for line in card} == {"failed"}
+
+
 def test_the_table_of_a_card_fits_80_columns() -> None:
     from tasks.ledger.passports import Card
 

@@ -1,10 +1,8 @@
 """Lines of a passport: subject, chance of guessing and pass mark of each test, and the card in words."""
 
 import shlex
-import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache
 from math import comb
 from pathlib import Path
 from typing import NamedTuple
@@ -105,29 +103,6 @@ MATCHED = "It is the judge's by name and address: with another effort or detail 
 _MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured"}
 
 
-class Cause(NamedTuple):
-    """A fault of a judge."""
-
-    name: str
-    words: str
-    """Behavior of such a judge."""
-    fails: frozenset[str]
-    """Lines that it fails; it passes all others."""
-
-
-@cache
-def causes() -> tuple[Cause, ...]:
-    """Return all known causes, from `causes.toml`, the passport's specification."""
-    found = tomllib.loads(Path(__file__).with_name("causes.toml").read_text(encoding="utf-8"))
-    return tuple(Cause(name, each["words"], frozenset(each["fails"])) for name, each in found.items())
-
-
-def causes_of(failed: Iterable[str]) -> list[Cause]:
-    """Return the causes that make a judge fail exactly these lines; often none, for a judge may have several faults."""
-    lines = frozenset(failed)
-    return [cause for cause in causes() if cause.fails == lines]
-
-
 def card_grid(card: Card) -> Grid:
     """Tabulate the lines that have a pass mark, with the chance of passing by guesses."""
     header = ["", "right", "passes\nfrom", "guessing\npasses", "result"]
@@ -146,10 +121,8 @@ def format_lines(card: Card) -> list[str]:
 
 
 def meaning_lines(card: Card) -> list[str]:
-    """Describe the consequences of the failed lines, and the possible faults of such a judge."""
-    means = [f"{_MARKS[line.state]}: {line.title}{_why(line)}. {_meaning(line)}" for line in card.failed()]
-    alike = [cause.words for cause in causes_of(line.line for line in card.failed())]
-    return [*means, *([f"So fails a judge that {', or one that '.join(alike)}."] if alike else [])]
+    """Describe the consequences of the failed lines."""
+    return [f"{_MARKS[line.state]}: {line.title}{_why(line)}. {_meaning(line)}" for line in card.failed()]
 
 
 def _why(line: CardLine) -> str:
