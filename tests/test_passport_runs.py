@@ -144,11 +144,10 @@ def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(
     assert [name for name, state in states.items() if state == "failed"] == ["two_pictures", "which_is_first", "faint"]
 
 
-def test_the_embedded_judge_fails_what_pixels_do_not_tell(jury: Jury, ask: Ask) -> None:
-    code, out, _ = jury("judge", "exam")
-    assert code == 3 and "answered neither 12 of 12 times" in " ".join(out.split())
-    failed = {row["line"] for row in ask("SELECT line FROM passports WHERE state = 'failed'")}
-    assert failed == {"text", "faint"}
+def test_the_embedded_judge_has_no_exam(jury: Jury, tmp_path: Path) -> None:
+    code, _, err = jury("judge", "exam")
+    assert code == 2 and "the embedded judge measures pixels and has no exam: name a model with --judge.model" in err
+    assert not (tmp_path / "store").exists()
 
 
 # What is kept
@@ -269,15 +268,12 @@ def test_a_passport_of_more_than_30_days_is_warned_of(tmp_path: Path) -> None:
     assert "is 31 days old" in said and COMMAND in said
 
 
-def test_a_failed_line_is_warned_of_by_the_flows_that_need_it_and_never_of_the_embedded_judge(tmp_path: Path) -> None:
+def test_a_failed_line_is_warned_of_by_the_flows_that_need_it(tmp_path: Path) -> None:
     kept(tmp_path, {}, text="failed", counting="not measured")
     said = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in ("diagram", "plot", "counting", "colors")}
     assert "(reads small text)" in said["diagram"] and said["diagram"] == said["plot"]
     assert "(counts objects)" in said["counting"] and COMMAND in said["counting"]
     assert said["colors"] == ""
-    embedded = {"judge": "pixel-baseline", "endpoint": "embedded", "passport_id": "20261101T000000000-passport-000002"}
-    kept(tmp_path, embedded, text="failed")
-    assert warning(tmp_path, "diagram", Settings(), now=NOW) == ""
 
 
 def test_a_run_warns_and_its_report_shows_the_card(jury: Jury, ask: Ask, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -380,35 +379,9 @@ def name_blobs(blobs: Blobs) -> str:
     return ", ".join(f"{blob.color} {blob.shape or 'area'}" for blob in blobs) or "one color all over"
 
 
-def answer_exam(line: str, words: Sequence[str], seen: Sequence[Blobs]) -> str | int | list[str]:
-    """Answer a question of the exam, in these words, by outlines, colors and places; "" if these cannot answer it."""
-    shown = [blob for word in words for blob in seen[0] if blob.shape == word]
-    largest = [blobs[0].shape if blobs else "nothing" for blobs in seen]
-    holds = [any(blob.shape in words for blob in blobs) for blobs in seen]
-    which = {(True, False): "first", (False, True): "second", (True, True): "both"}
-    answers: dict[str, str | int | list[str]] = {
-        "counting": len(seen[0]),
-        "colors": shown[0].color if shown else "",
-        "positions": _place(*shown) if len(shown) == 2 else "",
-        "two_pictures": largest,
-        "which_is_first": which.get((holds[0], holds[-1]), "neither"),
-        "blank": largest[0],
-        "order": [blob.shape for blob in sorted(seen[0], key=lambda blob: blob.left)],
-    }
-    return answers.get(line, "")
-
-
-def _place(one: Blob, other: Blob) -> str:
-    across, down = (here - there for here, there in zip(one.center, other.center, strict=True))
-    if abs(across) > abs(down):
-        return "right" if across > 0 else "left"
-    return "below" if down > 0 else "above"
-
-
 NEUTRAL = "Both are good"
 PROMPT, OBJECTS = "Generation Prompt", "Objects to Look For"
 """Labels of the texts that are read with a generated image."""
-PASSPORT = "passport_"  # begins the names of the reply schemas of the judge exam
 KEPT_PICTURES = 128
 """Pictures whose measures are kept: the questions about a picture come within one chunk of samples or two."""
 
@@ -438,8 +411,6 @@ def answer(body: bytes) -> dict[str, Any]:
     question = read_request(body)
     if question.name == PROBE:
         return {"ready": True}
-    if question.name.startswith(PASSPORT):
-        return _answer_exam(question)
     flow = question.name.partition("_")[0]
     if flow in PAIRWISE:
         return _compare(question)
@@ -487,15 +458,3 @@ def _score(question: Question) -> dict[str, Any]:
         relation = {"relation_holds": seen["relation_holds"]} if "relation_holds" in asked else {}
         reply[SEEN] = {"objects": objects} | relation
     return reply
-
-
-def _answer_exam(question: Question) -> dict[str, Any]:
-    """Answer a question of the judge exam with words that its form allows."""
-    seen = [find_blobs(as_shown(data)) for _, data in question.pictures]
-    found = answer_exam(question.name.removeprefix(PASSPORT), re.findall(r"\w+", question.texts[0]), seen)
-    form = question.properties["answer"]
-    if allowed := form.get("enum") or form.get("items", {}).get("enum"):
-        # Each list ends with the word that claims least: nothing, neither.
-        words = [word if word in allowed else allowed[-1] for word in (found if isinstance(found, list) else [found])]
-        found = words if isinstance(found, list) else words[0]
-    return {"seen": f"{'; '.join(map(name_blobs, seen))}. (Pixels were measured; nothing was read.)", "answer": found}

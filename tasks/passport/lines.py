@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tasks.ledger.passports import Card, CardLine, newest_card
 from tasks.presentation.tables import Grid
-from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.judge import Judge
 from tasks.records.parameters import DEFAULT_STORE, FLOWS, PAIRWISE, default_store
 from tasks.text import one_line
 
@@ -149,13 +149,9 @@ def summary_line(card: Card) -> str:
 def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:
     """Return the warning of a run without a good passport of its judge for the needs of the flow; else empty.
 
-    There is none for the embedded judge: it is no model, and all displays of its results state that.
-
     Args:
         asked_store: store as the run names it, for the command in the warning.
     """
-    if judge.base_url == EMBEDDED:
-        return ""
     who, make = f"the judge {one_line(judge.model)}", f"`{_command(judge, asked_store)}`"
     card = newest_card(store, judge.model, judge.base_url)
     if card is None:

@@ -4,13 +4,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.replies import objects, reply_words, shown, unwrapped
 from tasks.endpoint.requests import Image, Request, object_schema
 from tasks.ledger.evaluations import digest
 from tasks.passport.items import Answer, Item
 from tasks.pictures.preparation import Picture, Policy, prepare
-from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.judge import Judge
 
 SEEN, ANSWER = "seen", "answer"
 SYSTEM = (
@@ -56,8 +55,7 @@ def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge) -> s
 def settings_of(judge: Judge) -> dict[str, str]:
     """Return the settings of a judge that decide its replies, in words."""
     named = judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
-    version = {"version": ANSWERED_MODEL} if judge.base_url == EMBEDDED else {}
-    return {name: str(value) for name, value in named.items()} | judge.asked_besides | version
+    return {name: str(value) for name, value in named.items()} | judge.asked_besides
 
 
 def read_reply(text: str, item: Item) -> tuple[Answer | None, str]:
