@@ -119,7 +119,7 @@ PROGRAM = [Path(__file__).parents[1] / name for name in ("flows", "tasks")]
 """Folders of our modules and their files."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk that only the user can fix, for any file."""
-GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam", "judge bridge")
+GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam")
 """Commands that continue where they were stopped."""
 
 

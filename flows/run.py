@@ -3,9 +3,8 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from prefect.client.schemas.objects import State
@@ -24,23 +23,12 @@ from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
 from tasks.judging.run import Run
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import INCOMPLETE, BudgetStop, MadeFor, RunStart, Sample
+from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
 from tasks.records.parameters import Parameters
 from tasks.store import store_or_warn
 
 STOPPED = "Stopped at the budget"
 """State name of a run that judged as many samples as its budget allowed."""
-_MADE_FOR: ContextVar[MadeFor] = ContextVar("made for", default="")
-
-
-@contextmanager
-def runs_made_for(purpose: MadeFor) -> Generator[None]:
-    """Record a purpose in the ledgers of runs that begin within the context; the bill shows it."""
-    token = _MADE_FOR.set(purpose)
-    try:
-        yield
-    finally:
-        _MADE_FOR.reset(token)
 
 
 @asynccontextmanager
@@ -125,7 +113,7 @@ class Session:
         for each in self.extensions:
             dataset = await each.prepare(dataset)
         record = own_run()
-        start = start_run(self.opening, dataset, str(record.id) if record else "", _MADE_FOR.get())
+        start = start_run(self.opening, dataset, str(record.id) if record else "")
         self.run_id, self.shown_as = start.run_id, await results_key(self.opening.flow)
         return dataset, start
 

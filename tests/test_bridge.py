@@ -1,35 +1,27 @@
-"""Bridges between two judges: what is paired and refused, who is asked, what is kept, and what the trend is then."""
+"""Bridges between two judges: what is paired and refused, what is kept, and what the trend is then."""
 
 import json
-import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, picture, start, write_run
-from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, allowed_reply, example, text
-from written_images import prompt_row, write_geneval
+from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, picture
 
-from flows.commands import run
 from tasks.comparing.bridge import answers_of, bridge
 from tasks.comparing.trend import BREAK, breaks, joints, series_of, trend_chart, trend_points
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.side_records import BRIDGES, BridgeRow
-from tasks.records import Judgment, Outcome, RunStart, new_id
-from tasks.records.parameters import PairwiseParameters
-from tasks.rubrics.rubric import load_rubric
+from tasks.records import Judgment, Outcome, RunStart
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+PLOTS = "20261121T120000-plot-0000cc"
 PROMPTS = {"prompt aesthetics": "a" * 64, "orders": "human_first"}
 
 
@@ -127,56 +119,31 @@ def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("new", "words"),
     [
-        (("--old", "gpt-a", "--new", "gpt-b", "--flow", "plot"), "holds no finished plot run: `jury run plot`"),
-        (("--old", OLD, "--new", OLD, "--flow", "diagram"), "are both"),
-        (("--old", OLD, "--new", "20270101T0", "--flow", "diagram"), "no finished run is called '20270101T0'"),
-        (("--old", OLD, "--new", NEW, "--flow", "diagram", "-n", 29), "-n 29: a bridge takes 30 samples at least"),
-        (("--old", OLD, "--new", "gpt-z", "--flow", "diagram"), "cannot be repeated with gpt-z: "),
+        (OLD, f"both runs are {OLD}"),
+        ("20270101T0", "no finished run is called '20270101T0'"),
+        ("2026", f"'2026' is the beginning of several runs: {PLOTS}, {OLD}"),
+        (PLOTS, f"{OLD} is of diagram and {PLOTS} of plot: they share no samples"),
     ],
 )
-def test_a_mistake_is_told_before_any_call(tmp_path: Path, jury: Any, arguments: tuple, words: str) -> None:
-    embedded = {"votes": 1, "judge": {"model": "pixel-baseline", "base_url": "embedded"}}
-    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40), parameters=embedded)
-    keep(tmp_path, NEW, "gpt-b", figures(*[TIED] * 40))
-    code, _, err = jury("judge", "bridge", *arguments, "--store", tmp_path)
+def test_runs_that_are_no_two_judges_of_one_flow_are_refused(tmp_path: Path, jury: Any, new: str, words: str) -> None:
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
+    keep(tmp_path, PLOTS, "gpt-b", figures(*[TIED] * 40, flow="plot"))
+    code, _, err = jury("judge", "bridge", OLD, new, "--store", tmp_path)
     assert code == 2 and words in err
     assert BRIDGES.folders(tmp_path) == []
 
 
-def test_replies_that_have_not_come_are_waited_for(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As one that answers by a batch."""
-    given = {"votes": 1, "judge": {"model": "gpt-a", "base_url": "https://judge.example/v1"}}
-    protocol = asked_protocol(PairwiseParameters.model_validate(given), load_rubric("diagram"))
-    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40), parameters=given, protocol=protocol)
-
-    def waits(_flow: str, asked: PairwiseParameters) -> int:
-        write_run(
-            tmp_path, start(new_id("diagram", datetime.now(UTC)), judge=asked.judge.model), [judgment("s0")], None
-        )
-        return 0
-
-    monkeypatch.setattr(run, "run_flow", waits)
-    code, _, err = jury("judge", "bridge", "--old", OLD, "--new", "gpt-b", "--flow", "diagram", "--store", tmp_path)
-    assert code == 2 and "the judges are compared once that run has ended" in err
-    assert BRIDGES.folders(tmp_path) == []
+# The command
 
 
-# Through real judges
-
-
-def rated(score: Callable[[int], float]) -> Callable[[Request], Reply]:
-    """A judge that scores an image by the number in its prompt."""
-
-    def answer(request: Request) -> Reply:
-        if request.schema_name == "probe":
-            return allowed_reply()(request)
-        number = next(int(found[1]) for each in request.texts if (found := re.search(r"clock (\d+)", each)))
-        given = {"explanation": "because", "score": score(number)}
-        return text(json.dumps({name: given for name in example(request.schema, {})}))
-
-    return answer
+def clocks(store: Path, model: str, score: Callable[[int], float]) -> str:
+    """The id of a finished run by a judge that scores 140 images by the numbers of their prompts."""
+    run_id = f"20261120T120000-counting-{model}"
+    rows = [image(f"{n:05}/0000", score(n)) for n in range(140)]
+    keep(store, run_id, model, rows, dimensions=("counting",), parameters={"votes": 1, "threshold": 7})
+    return run_id
 
 
 def base(number: int) -> float:
@@ -191,56 +158,22 @@ JUDGES: dict[str, tuple[Callable[[int], float], str]] = {
 """New judge -> its scores, and how the sentence about it begins."""
 
 
-@pytest.fixture(scope="module")
-def clocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    rows = [prompt_row(f"clock {number}", "counting") for number in range(140)]
-    return write_geneval(tmp_path_factory.mktemp("clocks") / "clocks", rows, 1)
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_the_three_sentences_of_judges_that_are_asked(
-    clocks: Path, tmp_path: Path, jury: Any, ask: Any, loopback: LoopbackJudge
-) -> None:
-    loopback.answer = rated(base)
-    assert jury("run", "counting", "--dataset", clocks, *judged_by(loopback, **{"judge.model": "old"}))[0] == 0
+def test_the_three_sentences_are_said_and_kept(tmp_path: Path, jury: Any, ask: Any) -> None:
+    store = tmp_path / "store"
+    old = clocks(store, "old", base)
     for number, (name, (score, words)) in enumerate(JUDGES.items(), 1):
-        loopback.answer, before = rated(score), loopback.by_name["counting_counting"]
-        code, out, err = jury("judge", "bridge", "--old", "old", "--new", name, "--flow", "counting")
+        code, out, err = jury("judge", "bridge", old, clocks(store, name, score))
         assert code == (3 if words.startswith("cannot") else 0), err
-        assert f"counting, a: {words}" in out.replace("\n", " "), out
-        assert loopback.by_name["counting_counting"] - before == 140, "the old judge's replies are in the store"
+        assert f"counting, alpha: {words}" in out.replace("\n", " "), out
         assert len(ask("bridges")) == number
-    purposes = ask("SELECT purpose, sum(calls)::INT AS calls FROM spend GROUP BY ALL ORDER BY ALL")
-    assert [(row["purpose"], row["calls"]) for row in purposes] == [("bridge", 3 * 140), ("probe", 4), ("run", 140)]
-    # Replies that are there spare all calls, and a judge that is gone is asked nothing.
-    before = loopback.count
-    code, out, _ = jury("judge", "bridge", "--old", "old", "--new", "kinder", "--flow", "counting", "--json")
-    assert code == 0 and loopback.count == before
+    code, out, _ = jury("judge", "bridge", old, "20261120T120000-counting-k", "--json")
     [row] = json.loads(out)
-    assert (row["decision"], row["shift"], row["n"]) == (WITH_OFFSET, 1.0, 140)
-    kept = [each for place in BRIDGES.folders(tmp_path / "store") for each in BRIDGES.read(place)]
-    assert [each.decision for each in kept] == [CONTINUED, WITH_OFFSET, CANNOT_TELL, WITH_OFFSET]
-    assert jury("store", "rebuild")[0] == 0 and len(ask("bridges")) == 4
-
-
-@pytest.mark.usefixtures("prefect_server", "without_pages")
-def test_some_samples_are_always_the_same_ones_and_settings_go_to_the_new_judge(
-    clocks: Path, jury: Any, ask: Any, loopback: LoopbackJudge
-) -> None:
-    loopback.answer = rated(base)
-    jury("run", "counting", "--dataset", clocks, *judged_by(loopback, **{"judge.model": "old"}))
-    with LoopbackJudge(rated(base)) as other:
-        given = ("--judge.base-url", other.base_url, "--judge.effort", "low")
-        command = ("judge", "bridge", "--old", "old", "--new", "new", "--flow", "counting", "-n", 40, *given)
-        assert jury(*command)[0] == 3 and other.by_name["counting_counting"] == 40
-        asked = {request.body.get("reasoning_effort") for request in other.requests}
-        assert asked <= {"low", None} and "low" in asked and loopback.by_name["counting_counting"] == 140
-        assert jury(*command)[0] == 3 and other.by_name["counting_counting"] == 40
-        # More samples take over the replies that are there, and ask for the others.
-        more = [60 if each == 40 else each for each in command]
-        assert jury(*more)[0] in (0, 3) and other.by_name["counting_counting"] == 60
-    rows = ask("SELECT DISTINCT n, old_judge, new_judge FROM bridges ORDER BY n")
-    assert [tuple(row.values()) for row in rows] == [(40, "old", "new"), (60, "old", "new")]
+    assert code == 0 and (row["decision"], row["shift"], row["n"]) == (WITH_OFFSET, 1.0, 140)
+    assert jury("judge", "bridge", old, row["new_run"], "--margin", "20")[0] == 0
+    kept = [each for place in BRIDGES.folders(store) for each in BRIDGES.read(place)]
+    assert [each.decision for each in kept] == [CONTINUED, WITH_OFFSET, CANNOT_TELL, WITH_OFFSET, CONTINUED]
+    assert (store / "pages" / f"{row['new_run']}.html").exists()
+    assert jury("store", "rebuild")[0] == 0 and len(ask("bridges")) == 5
 
 
 # The trend

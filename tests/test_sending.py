@@ -219,7 +219,8 @@ def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: 
     assert ask("two", sets) == [{"n": 2, "sets": 1}]
     night("two", "n")
     # 30 equal scores are too few to tell anything by.
-    on("two", "judge", "bridge", "--old", "m", "--new", "n", "--flow", "counting", code=3)
+    runs = [row["run_id"] for row in ask("two", "SELECT run_id FROM runs ORDER BY started_at")]
+    on("two", "judge", "bridge", *runs[1:], code=3)
     on("one", "store", "sync")
     kept = "SELECT DISTINCT old_judge, new_judge, n FROM bridges"
     assert ask("one", kept) == [{"old_judge": "m", "new_judge": "n", "n": 30}]

@@ -1,31 +1,22 @@
 """Bridge between two judges: its evaluations, and the decision whether the new judge may continue a history."""
 
-import random
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-
-from pydantic import ValidationError
+from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import PROMPT, Evaluation, evaluations, protocol_differences
 from tasks.ledger.side_records import BridgeRow
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import Scale
-from tasks.records import OVERALL, Outcome, RunEnd, RunStart, new_id
-from tasks.records.judge import FLEX_WAITS, Judge
-from tasks.records.parameters import Parameters, parameters_of
-from tasks.rubrics.rubric import load_rubric
+from tasks.records import OVERALL, Outcome, RunEnd, new_id
 from tasks.statistics.intervals import CONTINUED, OFFSET_MARGIN, WITH_OFFSET, offset
 from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, series
-from tasks.text import listed, number_of, number_words, one_line
+from tasks.text import listed, number_words, one_line
 
 LONGEST_NAME = 40
 FEWEST = 30
@@ -47,15 +38,20 @@ class Answers(NamedTuple):
     outcomes: Mapping[Key, Outcome]
     """Outcomes of the real samples."""
 
-    @property
-    def scored(self) -> int:
-        """Number of samples with a score."""
-        return sum(each.score is not None for each in self.outcomes.values())
 
-    def of(self, units: Iterable[str]) -> "Answers":
-        """Return the answers about these samples (prompts) alone."""
-        wanted = {*units}
-        return self._replace(outcomes={key: each for key, each in self.outcomes.items() if unit(each) in wanted})
+def named(store: Path, wanted: str) -> Answers:
+    """Return the outcomes of the finished run whose id begins so.
+
+    Raises:
+        InputError: there is none, or several; or a ledger is damaged.
+    """
+    found = [each for each in evaluations(store) if each.start.run_id.startswith(wanted)]
+    if len(found) != 1:
+        ids = listed((each.start.run_id for each in found), 5)
+        raise InputError(
+            f"{wanted!r} is the beginning of several runs: {ids}" if found else f"no finished run is called {wanted!r}"
+        )
+    return answers_of(found[0])
 
 
 def answers_of(evaluation: Evaluation) -> Answers:
@@ -66,11 +62,6 @@ def answers_of(evaluation: Evaluation) -> Answers:
     """
     found = (outcome for outcome in evaluation.outcomes() if not outcome.control)
     return Answers(evaluation, {(each.candidate, each.sample_id): each for each in found})
-
-
-def unit(outcome: Outcome) -> str:
-    """Return the unit that is drawn and resampled: the sample, or the prompt of a generated image."""
-    return _measured(outcome).unit
 
 
 def common(old: Answers, new: Answers) -> list[Key]:
@@ -124,12 +115,15 @@ def bridge(old: Answers, new: Answers, margin: float = OFFSET_MARGIN) -> list[Br
         margin: points of a scale of 100.
 
     Raises:
-        InputError: both are one evaluation, one is unfinished, their questions differ, or no candidate has 30 samples
-            in common.
+        InputError: both are one evaluation, one is unfinished, their flows or questions differ, or no candidate has
+            30 samples in common.
     """
     first, second = old.evaluation, new.evaluation
     if first.start.run_id == second.start.run_id:
-        raise InputError(f"--old and --new are both {first.start.run_id}: a bridge takes two judges")
+        raise InputError(f"both runs are {first.start.run_id}: a bridge takes runs by two judges")
+    if first.start.flow != second.start.flow:
+        whose = f"{first.start.run_id} is of {first.start.flow} and {second.start.run_id} of {second.start.flow}"
+        raise InputError(f"{whose}: they share no samples")
     if first.end is None or second.end is None:
         raise InputError("only finished runs, with all their shards, are bridged")
     check_questions(first.end.protocol, second.end.protocol)
@@ -216,7 +210,7 @@ def _agreed(pairs: Sequence[_Pair], dimension: str, scale: Scale) -> dict[str, A
     both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
     if not both:
         return {"judged": 0, "agreement": None, "kappa": None, "confusion": {}}
-    drawn = [unit(each.old) for each, *_ in both]
+    drawn = [_measured(each.old).unit for each, *_ in both]
     found = scale.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
     confusion = Counter((scale.category(old), scale.category(new)) for _, old, new in both)
     return {
@@ -287,169 +281,3 @@ def confusion_grid(row: BridgeRow) -> Grid:
     names = sorted(met, key=lambda name: category(float(name) if name.isdigit() else name))
     lines = [[old, *(str(row.confusion.get(f"{old} > {new}", 0)) for new in names)] for old in names]
     return Grid(["", *(name.replace("Both are ", "both\n") for name in names)], lines)
-
-
-SEED = 20_260_101
-"""Seed of the draw. Any constant will do: it draws the same samples for the same number, which spares calls."""
-COVERED = 0.9
-"""Share of the samples that stored replies must cover; below it their judge is asked."""
-MOST_READ = 20
-"""Most evaluations of a judge that are searched, the newest first."""
-SHARED_SETTINGS = ("temperature", "max_output_tokens", "detail", "timeout_seconds", "call_seconds", "concurrency")
-"""Settings that a judge behind another endpoint takes over from the one it is compared with."""
-_RUN = re.compile(r"\d{8}T\d")
-"""Beginning of the id of a run."""
-
-
-class Basis(NamedTuple):
-    """Samples of a bridge, and the evaluation that they are from."""
-
-    answers: Answers
-    units: tuple[str, ...]
-    """Samples (prompts) on which the judges are compared."""
-    drawn: bool
-    """True if they are a draw from all."""
-
-    @property
-    def words(self) -> str:
-        """Return the number of samples (prompts) with their noun."""
-        return number_of(len(self.units), protocol_of(self.answers.evaluation.start.flow).unit.removesuffix("s"))
-
-
-def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis:
-    """Return samples of the newest finished evaluation of a flow: by the old judge, else by the new one, else by any.
-
-    Args:
-        samples: draw so many samples (prompts), by a seeded shuffle; 0: all.
-
-    Raises:
-        InputError: there is none, fewer than 30 are to be drawn, or a ledger is damaged.
-    """
-    found = (
-        next(_by(store, flow, old), None) or next(_by(store, flow, new), None) or next(evaluations(store, flow), None)
-    )
-    if found is None:
-        raise InputError(f"{store} holds no finished {flow} run: `jury run {flow}` makes one, whose samples are judged")
-    answers = answers_of(found)
-    units = list(dict.fromkeys(unit(each) for each in answers.outcomes.values() if each.score is not None))
-    if 0 < samples < FEWEST:
-        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {protocol_of(flow).unit} at least")
-    if not 0 < samples < len(units):
-        return Basis(answers, tuple(units), drawn=False)
-    chosen = {*random.Random(SEED).sample(sorted(units), samples)}
-    return Basis(answers, tuple(each for each in units if each in chosen), drawn=True)
-
-
-def stored(store: Path, judge: str, wanted: Basis, settings: Mapping[str, Any]) -> Answers | None:
-    """Return stored answers of a judge about the samples; None: the judge is to be asked.
-
-    A named run counts as it is. For a model, the newest evaluation counts that had the same questions and covers nine
-    tenths of the samples.
-
-    Args:
-        settings: settings of the judge, by name, that its evaluations must have had.
-
-    Raises:
-        InputError: there is no such run, or it is of another flow; or a ledger is damaged.
-    """
-    start = wanted.answers.evaluation.start
-    if _RUN.match(judge):
-        return _named(store, start.flow, judge).of(wanted.units)
-    for each in islice(_by(store, start.flow, judge), MOST_READ):
-        if _is_alike(each, wanted.answers.evaluation) and _has(each, settings):
-            answers = answers_of(each).of(wanted.units)
-            if len(common(wanted.answers, answers)) >= COVERED * wanted.answers.of(wanted.units).scored:
-                return answers
-    return None
-
-
-def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) -> Parameters:
-    """Return the parameters for a judge without stored replies: those of the run that the samples are from.
-
-    A judge that has judged this flow before keeps the settings that it had then. Any other takes over the address and
-    settings of the run's own judge; at another address it takes over only the general settings.
-
-    Args:
-        settings: settings of the judge, by name, that were given and override all others.
-
-    Raises:
-        InputError: the settings do not go together, the run's parameters cannot be read any more, or its prompts have
-            changed since.
-    """
-    evaluation = wanted.answers.evaluation
-    start, end = evaluation.start, evaluation.end
-    own = next(_by(store, start.flow, model), None)
-    judge = {**_settings(start, own and own.start, settings), **settings, "model": model}
-    try:
-        asked = _parameters_again(wanted, judge)
-    except InputError as error:
-        raise InputError(
-            f"run {start.run_id} cannot be repeated with {model}: {error}; or let the judge make a run of its own with "
-            f"`jury run {start.flow}`, and name that run"
-        ) from error
-    asks = asked_protocol(asked, load_rubric(start.flow, asked.prompt_set))
-    check_questions({name: value for name, value in (end or start).protocol.items() if name in asks}, asks)
-    return asked
-
-
-def _parameters_again(wanted: Basis, judge: Mapping[str, Any]) -> Parameters:
-    """Return the parameters of the run that samples are from, for these samples alone and with this judge."""
-    start = wanted.answers.evaluation.start
-    known = parameters_of(start.flow).model_fields
-    once = {"shards": 1, "shard": 0, "evaluation_id": "", "controls": 0.0, "anchors": 0, "export": ""}
-    again = {name: value for name, value in {**start.parameters, **once}.items() if name in known}
-    ids = {"ids": list(wanted.units), "limit": 0} if wanted.drawn else {}
-    settings = {name: value for name, value in judge.items() if name in Judge.model_fields}
-    try:
-        asked = parameters_of(start.flow).model_validate({**again, **ids, "judge": settings})
-    except ValidationError as error:
-        raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
-    live = {"service_tier": "standard"} if asked.judge.service_tier == "batch" else {}  # somebody waits for its replies
-    return asked.model_copy(update={"judge": asked.judge.model_copy(update=live)})
-
-
-def _settings(basis: RunStart, own: RunStart | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings that were not given: the judge's own, or those it can share with another."""
-    if own:
-        return dict(_judge(own))
-    there = _judge(basis)
-    if given.get("base_url", there.get("base_url")) == there.get("base_url"):
-        return {name: value for name, value in there.items() if not name.startswith("price")}
-    return {name: value for name, value in there.items() if name in SHARED_SETTINGS}
-
-
-def _judge(start: RunStart) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", start.parameters.get("judge") or {})
-
-
-def _has(evaluation: Evaluation, settings: Mapping[str, Any]) -> bool:
-    judge = _judge(evaluation.start)
-    return all(
-        judge.get(name) == value for name, value in settings.items() if name not in ("service_tier", *FLEX_WAITS)
-    )
-
-
-def _is_alike(one: Evaluation, other: Evaluation) -> bool:
-    if one.end is None or other.end is None or one.start.dataset != other.start.dataset:
-        return False
-    return not differing(one.end.protocol, other.end.protocol)
-
-
-def _named(store: Path, flow: str, wanted: str) -> Answers:
-    found = [each for each in evaluations(store) if each.start.run_id.startswith(wanted)]
-    if len(found) != 1:
-        ids = listed((each.start.run_id for each in found), 5)
-        raise InputError(
-            f"{wanted!r} is the beginning of several runs: {ids}" if found else f"no finished run is called {wanted!r}"
-        )
-    if found[0].start.flow != flow:
-        raise InputError(f"{found[0].start.run_id} is of {found[0].start.flow}, and --flow says {flow}")
-    return answers_of(found[0])
-
-
-def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
-    """Yield finished evaluations of a flow by a model, asked for or answered by that name, or the one with this id."""
-    for each in evaluations(store, flow):
-        names = (each.start.judge, each.end.protocol.get("model answered") if each.end else "")
-        if each.start.run_id.startswith(judge) if _RUN.match(judge) else judge in names:
-            yield each

@@ -14,7 +14,7 @@ from tasks.ledger.evaluations import digest, protocol_key
 from tasks.ledger.remote import remote_of, writable_folder
 from tasks.ledger.reuse import earlier_replies
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart, new_id
+from tasks.records import BudgetStop, RunEnd, RunStart, new_id
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import load_rubric
 from tasks.spending.prices import check_price_files
@@ -35,7 +35,7 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
     return Opening(flow, asked, parameters, rubric, remote, scheduled, [*said], asked.reuse_hours)
 
 
-def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str, made_for: MadeFor) -> RunStart:
+def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str) -> RunStart:
     """Return all facts about a run before its first call."""
     flow, parameters, rubric, now = opening.flow, opening.asked, opening.rubric, datetime.now(UTC)
     run_id = new_id(flow, now)
@@ -51,7 +51,6 @@ def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str, made_for:
         version=version("image-jury"),
         prefect_run_id=prefect_run_id,
         scheduled=opening.scheduled,
-        made_for=made_for,
         dataset=dataset.name,
         dataset_key=dataset.key,
         candidates=dataset.candidates,

@@ -98,13 +98,6 @@ def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
                 yield found
 
 
-def made_since(store: Path, model: str, moment: datetime) -> Evaluation | None:
-    """Return the evaluation of the newest run by a judge that began at a moment or later; None: there is none."""
-    since = f"{moment:%Y%m%dT%H%M%S}"  # run ids begin with their time
-    made = [run for run in run_folders(store) if run.name >= since and read_start(run).judge == model]
-    return read_evaluation(store, made[-1].name) if made else None
-
-
 def evaluation_folders(run: Path) -> list[Path]:
     """Return the folders of the finished runs in the evaluation of a run; an unsharded run is its whole evaluation."""
     start = read_start(run)
