@@ -114,9 +114,9 @@ def browser(playwright: Any) -> Iterator[Any]:
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that bring something in leave the store's pages as they were: to make them takes longer than the rest.
 
-    That they make them anew is tested with `site`, `bridge` and `forget`.
+    That they make them anew is tested with `site` and `forget`.
     """
-    for name in ("labels", "bridge", "store"):
+    for name in ("labels", "store"):
         monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
 
 

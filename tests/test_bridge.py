@@ -1,4 +1,4 @@
-"""Bridges between two judges: what is paired and refused, what is kept, and what the trend is then."""
+"""Bridges between two judges: what is paired, refused and kept."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ import pytest
 from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, picture
 
 from tasks.comparing.bridge import answers_of, bridge
-from tasks.comparing.trend import BREAK, breaks, joints, series_of, trend_chart, trend_points
+from tasks.comparing.trend import trend_points
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.ledger.evaluations import read_evaluation
@@ -52,6 +52,7 @@ def test_a_bridge_says_how_far_two_judges_lie_apart_and_how_far_they_agree(tmp_p
     assert first.confusion == {"Model > Model": 20, "Tie > Model": 15, "Tie > Tie": 5}
     assert first.decision == CANNOT_TELL and first.enough and first.enough > 40
     assert (first.old_judge, first.new_judge, first.old_run, first.new_run) == ("gpt-a", "gpt-b", OLD, NEW)
+    assert (first.old_protocol_key, first.new_protocol_key) == ("a" * 64, "b" * 64)
     assert first.made_at > "2026" and "-diagram-" in first.bridge_id
     assert rows[1].confusion == {"Model > Model": 20, "Both are good > Model": 15, "Both are good > Both are good": 5}
 
@@ -172,17 +173,7 @@ def test_the_three_sentences_are_said_and_kept(tmp_path: Path, jury: Any, ask: A
     assert jury("judge", "bridge", old, row["new_run"], "--margin", "20")[0] == 0
     kept = [each for place in BRIDGES.folders(store) for each in BRIDGES.read(place)]
     assert [each.decision for each in kept] == [CONTINUED, WITH_OFFSET, CANNOT_TELL, WITH_OFFSET, CONTINUED]
-    assert (store / "pages" / f"{row['new_run']}.html").exists()
     assert jury("store", "rebuild")[0] == 0 and len(ask("bridges")) == 5
-
-
-# The trend
-
-
-def nights(store: Path, model: str, days: Sequence[int], result: tuple[str, str], **changes: Any) -> RunStart:
-    rows = figures(*[result] * 10)
-    ids = [f"202611{day:02}T030000000-diagram-0000{day:02}" for day in days]
-    return [keep(store, run_id, model, rows, **changes) for run_id in ids][-1]
 
 
 def told(**changes: Any) -> BridgeRow:
@@ -198,71 +189,19 @@ def told(**changes: Any) -> BridgeRow:
     return BridgeRow.model_validate({**values, **changes})
 
 
-def test_the_trend_is_one_line_in_the_units_of_the_newer_judge(tmp_path: Path) -> None:
-    before = trend_points(tmp_path, _sync(tmp_path, nights(tmp_path, "gpt-a", (1, 2, 3), TIED)))
-    last = nights(tmp_path, "gpt-b", (4, 5), WON)
-    BRIDGES.keep(tmp_path, [told()])
-    [line] = series_of(trend_points(tmp_path, _sync(tmp_path, last)))
-    assert [(point.started_at.day, point.score) for point in line] == [(1, 60), (2, 60), (3, 60), (4, 100), (5, 100)]
-    assert breaks(line) == [] and [point.started_at.day for point in joints(line)] == [4]
-    assert joints(line)[0].joint == "+10.0 → gpt-b (gpt-a in its units)"
-    for own, moved in zip(before, line[:3], strict=True):
-        assert own.ci_low is not None and moved.ci_low is not None and moved.ci_high is not None
-        assert moved.ci_low == pytest.approx(60 - ((50 - own.ci_low) ** 2 + 3**2) ** 0.5)
-        assert moved.ci_high == pytest.approx(60 + ((own.ci_high - 50) ** 2 + 4**2) ** 0.5)  # type: ignore
-    chart = trend_chart([line])
-    drawn = chart.on_page()
-    assert drawn.count('stroke-dasharray="2 2"') == 1 and BREAK not in drawn and drawn.count('fill="none"') == 1
-    assert "joined by a bridge, +10.0 → gpt-b (gpt-a in its units), 2026-11-04 03:00 100.0" in chart.words
-
-
-def _sync(store: Path, begun: RunStart) -> RunStart:
-    land(store)
-    return begun
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"decision": CANNOT_TELL}, {"candidate": "beta"}, {"dimension": "aesthetics"}, {"dataset_key": "e" * 64},
-        {"old_protocol_key": "c" * 64}, {"new_protocol_key": "c" * 64}, {"flow": "plot"},
-    ],
-)  # fmt: skip
-def test_only_what_was_bridged_is_joined(tmp_path: Path, changes: dict[str, Any]) -> None:
-    nights(tmp_path, "gpt-a", (1, 2), TIED)
-    last = nights(tmp_path, "gpt-b", (3, 4), WON)
-    BRIDGES.keep(tmp_path, [told(**changes)])
-    assert [point.score for point in trend_points(tmp_path, _sync(tmp_path, last))] == [100, 100]
-
-
-def test_a_history_that_may_be_continued_stands_as_it_is_and_bridges_follow_each_other(tmp_path: Path) -> None:
-    nights(tmp_path, "gpt-a", (1, 2), TIED)
-    nights(tmp_path, "gpt-b", (3, 7), TIED)
-    last = nights(tmp_path, "gpt-c", (5, 6), WON)  # gpt-b went on beside it for a night
-    BRIDGES.keep(tmp_path, [told(decision=CONTINUED)])
-    later = {"bridge_id": "20261121T0-x", "old_judge": "gpt-b", "new_judge": "gpt-c"}
-    BRIDGES.keep(tmp_path, [told(**later, old_protocol_key="b" * 64, new_protocol_key="c" * 64)])
-    line = trend_points(tmp_path, _sync(tmp_path, last))
-    assert [(point.run_id[-1], point.score) for point in line] == [*zip("12356", [60, 60, 60, 100, 100], strict=True)]
-    said = [point.joint for point in line if point.joint]
-    assert said == ["→ gpt-b (gpt-a as it is)", "+10.0 → gpt-c (gpt-b in its units)"]
-
-
-def test_a_model_that_its_provider_changed_is_bridged_by_its_two_runs(tmp_path: Path) -> None:
-    """Both are asked for by one name; the trend breaks where another model answers."""
+def test_a_bridge_moves_no_score_of_the_trend(tmp_path: Path) -> None:
+    """Both judges are asked for by one name; the trend breaks where another model answers."""
     for day, answered, result in ((1, "a", TIED), (2, "a", TIED), (3, "b", WON)):
         run_id = f"202611{day:02}T030000000-diagram-0000{day:02}"
         protocol = {**PROMPTS, "model asked": "gpt", "model answered": answered}
         begun = finished(tmp_path, run_id, figures(*[result] * 10), key=answered, judge="gpt", protocol=protocol)
-    unbridged = trend_points(tmp_path, _sync(tmp_path, begun))
-    assert [point.break_reason for point in unbridged] == [None, None, "model answered"]
     BRIDGES.keep(tmp_path, [told(old_judge="gpt", new_judge="gpt")])
-    [line] = series_of(trend_points(tmp_path, _sync(tmp_path, begun)))
-    assert [point.score for point in line] == [60, 60, 100] and breaks(line) == [] and len(joints(line)) == 1
+    assert land(tmp_path).bridges
+    points = trend_points(tmp_path, begun)
+    assert [(point.score, point.break_reason) for point in points] == [(50, None), (50, None), (100, "model answered")]
 
 
 def test_a_damaged_bridge_is_left_out_and_told(tmp_path: Path) -> None:
-    nights(tmp_path, "gpt-a", (1,), TIED)
     file = BRIDGES.keep(tmp_path, [told()]) / BRIDGES.file
     file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":"ten"'))
     done = land(tmp_path)

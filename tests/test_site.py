@@ -16,7 +16,6 @@ from loopback_judge import LoopbackJudge, judged_by
 from s3_server import S3Server, s3
 from served import wait_for
 from strangers import HOSTILE
-from test_bridge import told
 from test_remote import in_bucket
 from written_history import EARLIER, LATER, figures, keep, pair, write_evaluations
 
@@ -27,7 +26,6 @@ from tasks.files import alone
 from tasks.history.landing import land
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.remote import Remote, local_cache
-from tasks.ledger.side_records import BRIDGES
 from tasks.pages import index_data, site
 from tasks.pages.background import LARGE, renew_behind
 from tasks.pages.index_data import Index, gather_index
@@ -121,23 +119,16 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
     differs = "dataset, model answered, prompt aesthetics"
     assert f"gap before 2026-11-20: {differs}" in text
     assert f"no earlier evaluation compares; the last one differs in {differs}" in text
-    assert text.count('class="break"') == 1 and 'class="joint"' not in text
+    assert text.count('class="break"') == 1
     assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
 
 
-def test_a_bridge_joins_the_trends_of_two_judges(tmp_path: Path) -> None:
+def test_another_judge_has_a_trend_of_its_own(tmp_path: Path) -> None:
     for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
         judged = {"judge": model, "started_at": moment, "samples": 12}
         keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
     [place] = gather_index(tmp_path).places
     assert place.trend == [] and place.otherwise == "judge", "another judge's scores are no part of it"
-    BRIDGES.keep(tmp_path, [told()])
-    land(tmp_path)
-    [place] = gather_index(tmp_path).places
-    assert [(point.run_id, point.score) for point in place.trend] == [(EARLIER, 60.0), (LATER, 50.0)]
-    text = html.unescape(index_page(gather_index(tmp_path), ()))
-    assert "joined by a bridge on 2026-11-20: +10.0 → gpt-b (gpt-a in its units)" in text
-    assert text.count('class="joint"') == 1 and 'class="break"' not in text
 
 
 def test_people_s_scores_stand_beside_the_raw_ones_with_how_far_all_agree(tmp_path: Path) -> None:

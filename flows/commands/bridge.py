@@ -8,7 +8,6 @@ import click
 
 from flows.commands.console import Command, left_to_sync, printable_json, say
 from flows.commands.options import json_option, store_option
-from flows.commands.sharing import renew_pages
 from tasks.comparing.bridge import bridge, bridge_grid, confusion_grid, named, sentences
 from tasks.errors import InputError
 from tasks.history.queries import shared_replies
@@ -55,13 +54,12 @@ def headlines(rows: list[BridgeRow]) -> list[BridgeRow]:
 
 
 def _keep(folder: Path, rows: list[BridgeRow], store: str) -> None:
-    """Store a bridge in ledgers, history, bucket and pages."""
+    """Store a bridge in ledgers, history and bucket."""
     from tasks.history.landing import land  # DuckDB, not needed before the end
 
     BRIDGES.keep(folder, rows)
     with left_to_sync():
         land(folder)
-        renew_pages(store, [row.new_run for row in rows])
     with left_to_sync():
         if remote := remote_of(store):
             remote.send_folder(BRIDGES.folder)

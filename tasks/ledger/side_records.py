@@ -154,7 +154,7 @@ class BridgeRow(Offset):
     dataset: str
     """Name of the dataset."""
     dataset_key: str
-    """Key of the samples' dataset; the trend is joined only on equal keys."""
+    """Key of the samples' dataset."""
     prompt_set: str
     """Name of the prompt set, or its folder: the same for both."""
     old_run: str
@@ -166,7 +166,7 @@ class BridgeRow(Offset):
     new_judge: str
     """Name by which the new judge was requested."""
     old_protocol_key: str
-    """Protocol key of the old judge's evaluation; the bridge applies to scores with this key."""
+    """Protocol key of the old judge's evaluation; the offset applies to scores with this key."""
     new_protocol_key: str
     """Protocol key of the new judge's evaluation."""
     highest: float

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from tasks.comparing.alarms import Alarm, MovedJudge, alarms, moved_judges
 from tasks.comparing.comparison import series_of
-from tasks.comparing.trend import MOST_RUNS, Point, joined
+from tasks.comparing.trend import MOST_RUNS, Point
 from tasks.comparing.trend import series_of as scored_series
 from tasks.history.queries import held_together
 from tasks.judging.results import ControlRate, control_rate, judge_status
@@ -82,7 +82,7 @@ class Place(NamedTuple):
 
     newest: Line
     trend: list[Point]
-    """Scored evaluations of its series that measured anything, oldest first, with points that bridges join to it."""
+    """Scored evaluations of its series that measured anything, oldest first."""
     change: Change | None
     """None: no evaluation before it compares with it, or it measured nothing itself."""
     otherwise: str
@@ -140,13 +140,13 @@ def _places(store: Path, lines: Sequence[Line], since: str) -> list[Place]:
 
 
 def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, str, str], list[Point]]:
-    """Return (flow, candidate, dimension or tag) -> scored points of the series, with points that bridges join."""
+    """Return (flow, candidate, dimension or tag) -> scored points of the series."""
     wanted = {(*line.series, line.candidate, line.dimension) for line in shown}
     found: defaultdict[str, Rows] = defaultdict(list)
     for row in ask(store, "index_trend", since=since).rows:
         if tuple(row[name] for name in ("flow", "dataset", "judge", "prompt_set", "candidate", "dimension")) in wanted:
             found[row["flow"]].append(row)
-    series = ((flow, each) for flow, rows in found.items() for each in scored_series(joined(store, flow, points(rows))))
+    series = ((flow, each) for flow, rows in found.items() for each in scored_series(points(rows)))
     return {(flow, each[0].candidate, each[0].dimension): each[-MOST_RUNS:] for flow, each in series}
 
 

@@ -23,7 +23,7 @@ FIRST = 300
 """Number of evaluations that the table lays out at once; a button shows the others, and search finds them."""
 LONGEST_REASON = 200
 MOST_MARKS = 3
-"""Most gaps and bridges listed for a trend, the newest; the page of an evaluation has all."""
+"""Most gaps listed for a trend, the newest; the page of an evaluation has all."""
 WIDTH, HEIGHT, EDGE = 240, 48, 5
 """Size of a trend in units of its SVG, and distance of the outermost points from its edges."""
 COLUMNS = (
@@ -125,15 +125,13 @@ def _change(place: Place) -> str:
 
 
 def _marks(trend: Sequence[Point]) -> list[str]:
-    """Describe the breaks and bridges of a trend, the newest first."""
-    found = [_mark(point) for point in reversed(trend[1:]) if point.break_reason or point.joint]
+    """Describe the breaks of a trend, the newest first."""
+    found = [
+        f"gap before {point.started_at:%Y-%m-%d}: {one_line(point.break_reason, LONGEST_REASON)}"
+        for point in reversed(trend[1:])
+        if point.break_reason
+    ]
     return bounded(found[:MOST_MARKS], len(found))
-
-
-def _mark(point: Point) -> str:
-    if point.break_reason:
-        return f"gap before {point.started_at:%Y-%m-%d}: {one_line(point.break_reason, LONGEST_REASON)}"
-    return f"joined by a bridge on {point.started_at:%Y-%m-%d}: {one_line(point.joint or '', LONGEST_REASON)}"
 
 
 def sparkline(points: Sequence[Point]) -> Markup:
@@ -145,9 +143,8 @@ def sparkline(points: Sequence[Point]) -> Markup:
     if len(points) < 2:
         return Markup("")
     places = _places(points)
-    marks = f"{_strokes('break', _broken(points), places)}{_strokes('joint', _joined(points), places)}"
     x, y = places[-1]
-    body = f'{marks}{_line(points, places)}<path class="dot" d="M{x} {y}h0"/>'
+    body = f'{_strokes(_broken(points), places)}{_line(points, places)}<path class="dot" d="M{x} {y}h0"/>'
     words = escape(_trend_words(points))
     shape = f'class="sparkline" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none"'
     return Markup(f'<svg role="img" aria-label="{words}" {shape}><title>{words}</title>{body}</svg>')
@@ -168,11 +165,6 @@ def _broken(points: Sequence[Point]) -> list[int]:
     return [at for at, point in enumerate(points) if at and point.break_reason]
 
 
-def _joined(points: Sequence[Point]) -> list[int]:
-    """Return the places of the points at which a bridge continues the line with another judge."""
-    return [at for at, point in enumerate(points) if at and point.joint and not point.break_reason]
-
-
 def _line(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> str:
     """Draw a path through the points, interrupted where a series breaks."""
     begins = {0, *_broken(points)}
@@ -180,17 +172,16 @@ def _line(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> str
     return f'<path class="line" d="{" ".join(steps)}"/>'
 
 
-def _strokes(kind: str, at: Sequence[int], places: Sequence[tuple[float, float]]) -> str:
+def _strokes(at: Sequence[int], places: Sequence[tuple[float, float]]) -> str:
     """Draw a line across the drawing before each of these points."""
     middles = [round((places[each - 1][0] + places[each][0]) / 2, 1) for each in at]
-    return "".join(f'<path class="{kind}" d="M{x} 0 V{HEIGHT}"/>' for x in middles)
+    return "".join(f'<path class="break" d="M{x} 0 V{HEIGHT}"/>' for x in middles)
 
 
 def _trend_words(points: Sequence[Point]) -> str:
     """Describe the line for readers who cannot see it."""
     first, last = points[0], points[-1]
-    broken, joined = len(_broken(points)), len(_joined(points))
+    broken = len(_broken(points))
     ends = " to ".join(f"{number_words(each.score, 1)} on {each.started_at:%Y-%m-%d}" for each in (first, last))
     breaks = f", broken {broken} time{'s' * (broken > 1)}, where evaluations do not compare" if broken else ""
-    joints = f", joined {joined} time{'s' * (joined > 1)} by a bridge between judges" if joined else ""
-    return f"{len(points)} evaluations: {ends}{breaks}{joints}"
+    return f"{len(points)} evaluations: {ends}{breaks}"

@@ -7,7 +7,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from tasks.comparing.trend import COLUMNS, Point
+from tasks.comparing.trend import Point
 from tasks.errors import InputError
 from tasks.history import queries as history
 from tasks.protocols import protocol_of
@@ -50,7 +50,7 @@ def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
     """Convert rows of the view `trend` to points."""
     found: list[Point] = []
     for row in rows:
-        values = {name: row[name] for name in COLUMNS}
+        values = {name: row[name] for name in Point._fields}
         values["started_at"] = datetime.fromisoformat(row["started_at"])
         found.append(Point(**values))
     return found

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from tasks.comparing.alarms import Watched, attributions, watched
 from tasks.comparing.comparison import Comparison, since_last
-from tasks.comparing.trend import Point, joined, series_of
+from tasks.comparing.trend import Point, series_of
 from tasks.comparing.wording import layout_lines
 from tasks.history import queries as history
 from tasks.history.queries import stop_of
@@ -66,7 +66,7 @@ class Evaluation:
     moved: list[str]
     """Causes of open alarms by its anchors, a sentence each."""
     points: list[Point]
-    """Points of its trends, with those that bridges join to them."""
+    """Points of its trends."""
     watched: Watched
     """State of a scheduled evaluation against its baselines; empty for any other."""
 
@@ -189,7 +189,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
             display=display,
         )
         moved = [each.line for each in attributions(store, run_id)]
-        line = joined(store, about["flow"], points(answers["trend"].rows))
+        line = points(answers["trend"].rows)
         samples, pictures = list[Markup](), set[str]()
         for card in cards(history.query(store, question("samples", run=run_id)), context):
             samples.append(card.as_json())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from tasks.comparing import wording as comparison_words
-from tasks.comparing.trend import breaks, joints, shared_scales, trend_chart
+from tasks.comparing.trend import breaks, shared_scales, trend_chart
 from tasks.files import drafted, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import why_missing
@@ -112,7 +112,6 @@ _HELPERS: dict[str, object] = {
     "words": wording,
     "compared": comparison_words,
     "breaks": breaks,
-    "joints": joints,
     "matched": MATCHED,
     "status_lines": status_lines,
     "rate_grid": rate_grid,

@@ -12,7 +12,7 @@ from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import UNFINISHED, oldest_kept
-from tasks.ledger.side_records import ALARMS, BRIDGES
+from tasks.ledger.side_records import ALARMS
 from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import FOLDER, INDEX, folder_of, page_name, page_of
@@ -181,8 +181,7 @@ def _bring(remote: Remote) -> None:
     remote.fetch()
     exchange_labels(remote.bucket, remote.folder)
     remote.share_folder(ALARMS)
-    for name in (BRIDGES.folder, LABEL_PAGES):
-        remote.fetch_folder(name)
+    remote.fetch_folder(LABEL_PAGES)
     land(remote.folder)
 
 
