@@ -15,8 +15,9 @@ from written_history import ask, keep, pair
 
 from flows.cli import main
 from tasks.history.derived_tables import Correction
+from tasks.history.landing import rebuild
 from tasks.history.queries import as_json_rows, query
-from tasks.ledger.labels import LABEL_PAGES, LabelItem, read_page
+from tasks.ledger.labels import ABOUT, LABEL_PAGES, LabelItem, label_folder, read_page
 from tasks.pages.queries import people_lines_of
 from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, corrected
 
@@ -176,12 +177,13 @@ def test_labels_of_something_else_do_not_count_and_that_is_said(store: Path, cha
     assert told == f"15 labels are needed, 0 count; reader-1 does not count: {why}"
 
 
-def test_labels_drawn_by_disagreements_correct_no_score(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    keep(store, RUN, [row for at in range(20) for row in pair(f"s{at}", "XMMM", "Model")], samples=20)
-    brought(store, prefer("human"), "reader-1", "--disagreements")
+def test_labels_that_were_not_drawn_uniformly_correct_no_score(store: Path) -> None:
+    brought(store, prefer("human"))
+    about = label_folder(store, "reader-1") / ABOUT
+    about.write_text(about.read_text().replace('"uniform"', '"by hand"'))
+    rebuild(store)
     [(corrected, why)] = ask(store, "SELECT corrected, why FROM corrected")
-    assert corrected is None and "drawn by disagreements, for finding errors" in why
+    assert corrected is None and "reader-1 does not count: not drawn uniformly" in why
 
 
 def test_images_are_corrected_by_prompt(tmp_path: Path) -> None:

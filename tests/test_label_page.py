@@ -79,19 +79,6 @@ def test_several_people_share_as_many_items_as_asked_and_no_others() -> None:
     assert len({each.sample_id for hand in hands for each in hand}) == 4 + 3 * 8
 
 
-def test_where_orders_votes_or_judges_disagree_only_these_are_drawn(tmp_path: Path) -> None:
-    rows = [row for name in ("s1", "s2", "s3") for row in pair(name, "MMMM", "Model")]
-    unsure = pair("s4", "MMMM", "Model", p_model=0.7, p_tie=0.2, p_human=0.1)
-    keep(tmp_path, RUN, [*rows, *unsure, *pair("s5", "XMMM", "Model")], samples=5)
-    page = made_page(tmp_path, tmp_path / "a.html", "--disagreements")
-    assert {each.sample_id for each in page.items} == {"s4", "s5"}
-    names = ("s1", "s2", "s3", "s4", "s5")
-    other = [row for name in names for row in pair(name, "HHHH", "Human" if name == "s2" else "Model")]
-    keep(tmp_path, RUN.replace("0000aa", "0000bb"), other, samples=5, judge="other", ended={"protocol_key": "q" * 64})
-    page = made_page(tmp_path, tmp_path / "b.html", "--disagreements")
-    assert {each.sample_id for each in page.items} == {"s2", "s4", "s5"} and page.drawn == "disagreements"
-
-
 def test_what_cannot_be_shown_or_has_no_score_is_not_drawn(tmp_path: Path) -> None:
     rows = [*pair("s1", "MMMM", "Model"), *pair("s2", "-MMM", None, status="incomplete"), *pair("s3", "MMMM", "Model")]
     keep(tmp_path, RUN, rows, samples=3)
@@ -108,7 +95,6 @@ def test_what_cannot_be_shown_or_has_no_score_is_not_drawn(tmp_path: Path) -> No
         ((RUN, "--overlap", "31"), "--overlap 31: of the 30 items of a page 0 to 30 can be shared"),
         ((RUN, "--ask", "beauty"), "beauty: diagram figures have no such dimension, allowed are overall, faithfulness"),
         ((RUN, "--candidate", "beta"), "has no scored sample of a candidate 'beta'"),
-        ((RUN, "--disagreements"), "no orders, votes or judges disagree on any sample"),
         ((RUN, "-o", "/nowhere/a.html"), "is no place for a file"),
     ],
 )

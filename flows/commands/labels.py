@@ -11,7 +11,6 @@ from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.labels.labeling import Asked, Made, about_no_sample, import_labels, make_pages
 from tasks.ledger.labels import (
-    DISAGREEMENTS,
     LABEL_PAGES,
     UNIFORM,
     LabelSet,
@@ -43,11 +42,6 @@ from tasks.text import number_of
 )  # fmt: skip
 @click.option("--candidate", default="", metavar="NAME", help="Samples of this candidate alone.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed draws other samples.")
-@click.option(
-    "--disagreements",
-    is_flag=True,
-    help="Draw where orders, votes or judges disagree: for finding errors; such labels correct no score.",
-)
 @store_option
 def write_pages(
     run: str,
@@ -58,7 +52,6 @@ def write_pages(
     ask: tuple[str, ...],
     candidate: str,
     seed: int,
-    disagreements: bool,
     store: str,
 ) -> int:
     """Write the pages of one evaluation, and print their places and the command that imports the answers."""
@@ -68,7 +61,7 @@ def write_pages(
     from tasks.pages.label_page import write_label_page  # Jinja, which the other commands do not need
 
     folder = writable_folder(store)
-    asked = Asked(number, people, overlap, seed, ask, disagreements, candidate)
+    asked = Asked(number, people, overlap, seed, ask, candidate)
     pages = make_pages(folder, run, asked)
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
         if remote := remote_of(store):
@@ -90,12 +83,8 @@ def _targets(target: Path, people: int) -> list[Path]:
 def _tell_of(pages: list[Made], asked: Asked) -> None:
     first = pages[0].page
     drawn = {item.sample_id + "\n" + item.candidate for page in pages for item in page.page.items}
-    how = (
-        "where orders, votes or judges disagree: no score is corrected by them"
-        if (first.drawn == DISAGREEMENTS)
-        else f"uniformly, seed {first.seed}"
-    )
-    say(f"{number_of(len(drawn), 'sample')} drawn from {first.among:,} of {first.of_run}, {how}")
+    number = number_of(len(drawn), "sample")
+    say(f"{number} drawn from {first.among:,} of {first.of_run}, uniformly, seed {first.seed}")
     lacking = asked.people * asked.number - sum(len(page.page.items) for page in pages)
     if lacking > 0:
         warn(f"{number_of(lacking, 'item')} fewer than asked for: there are no more samples with a score and pictures")
@@ -177,7 +166,7 @@ def remove(name: str, store: str) -> int:
 def _words(about: LabelSet) -> str:
     """Describe a set of labels: number, people, flow, source, and whether it can correct a score."""
     where = f"of the run {about.of_run}" if about.of_run else f"from {about.source}"
-    drawn = {UNIFORM: "drawn uniformly", "": "how they were drawn is not known, so that they correct no score"}
-    how = drawn.get(about.drawn, f"drawn by {about.drawn}, for finding errors, so that they correct no score")
+    unknown = "how they were drawn is not known, so that they correct no score"
+    how = "drawn uniformly" if about.drawn == UNIFORM else unknown
     people = labels_words(about.labels, len(about.annotators))
     return f"{people}, {about.flow}, {where}, imported {about.imported_at[:10]}; {how}"

@@ -398,7 +398,7 @@ def _usable(
 def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], evaluation: _Evaluation) -> str:
     first = labels[0]
     if first.drawn != UNIFORM:
-        return f"drawn by {first.drawn}, for finding errors"
+        return "not drawn uniformly"
     if first.dataset_key != evaluation.dataset_key:
         return "of another dataset"
     if first.prompts_key != digest(evaluation.prompts):

@@ -23,7 +23,6 @@ from tasks.labels.prompts import known_questions, prompts_of
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import (
     ABOUT,
-    DISAGREEMENTS,
     UNIFORM,
     LabelItem,
     LabelPage,
@@ -48,24 +47,10 @@ _JUDGED = """
     SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,
            coalesce(nullif(prompt, ''), caption) AS text,
            map_from_entries(list_transform(map_entries(pictures),
-               lambda each: {'k': each.key, 'v': each.value.source_sha256})) AS pictures,
-           len(list_filter(dimensions, lambda each: each.order_flip OR each.verdict = 'Mixed')) > 0
-               OR greatest(p_model, p_tie, p_human) < 1 AS unsure,
-           overall, score
+               lambda each: {'k': each.key, 'v': each.value.source_sha256})) AS pictures
     FROM outcomes JOIN shard_runs s USING (run_id)
     WHERE s.evaluation_id = $1 AND score IS NOT NULL AND status IN ('complete', 'incomplete')
     ORDER BY candidate, sample_id"""
-_OTHERS = """
-    SELECT o.candidate, o.sample_id FROM outcomes o JOIN shard_runs s USING (run_id)
-    JOIN evaluations e ON e.run_id = s.evaluation_id
-    JOIN (SELECT r.*, e.dataset_key, e.flow AS of FROM outcomes r JOIN shard_runs t USING (run_id)
-          JOIN evaluations e ON e.run_id = t.evaluation_id WHERE t.evaluation_id = $1) mine
-      ON mine.dataset_key = e.dataset_key AND mine.of = e.flow
-         AND (mine.candidate, mine.sample_id, mine.pictures) = (o.candidate, o.sample_id, o.pictures)
-    WHERE e.run_id <> $1
-          AND (o.overall <> mine.overall OR (mine.overall IS NULL AND abs(o.score - mine.score) >= $2))"""
-FAR = 3.0
-"""Points of ten by which two scores of an image must differ to count as disagreement."""
 
 
 class Drawable(NamedTuple):
@@ -94,7 +79,6 @@ class Asked(NamedTuple):
     overlap: int = 0
     seed: int = 1
     questions: Sequence[str] = ()
-    disagreements: bool = False
     candidate: str = ""
 
 
@@ -120,7 +104,7 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
         "flow": evaluation.flow,
         "dataset_key": evaluation.dataset_key,
         "prompts_key": digest(prompts[0][0]),
-        "drawn": DISAGREEMENTS if asked.disagreements else UNIFORM,
+        "drawn": UNIFORM,
         "among": len(found),
         "seed": asked.seed,
         "made_at": datetime.now(UTC).isoformat(),
@@ -184,27 +168,16 @@ def _drawable(
     named = [row for row in rows if asked.candidate in ("", row[0]) and questions.get(row[2])]
     if asked.candidate and not named:
         raise InputError(f"{run_id} has no scored sample of a candidate {asked.candidate!r}")
-    chosen = _doubtful(store, run_id, named) if asked.disagreements else named
-    if not chosen:
-        raise InputError(
-            f"{run_id}: no orders, votes or judges disagree on any sample: leave out --disagreements"
-            if asked.disagreements and named
-            else f"{run_id} has no scored sample that people could be asked about"
-        )
-    kept = [found for row in chosen if _kept(store, found := Drawable(*row[:6]))]
+    if not named:
+        raise InputError(f"{run_id} has no scored sample that people could be asked about")
+    kept = [found for row in named if _kept(store, found := Drawable(*row))]
     if not kept:
-        raise InputError(f"{store} keeps the pictures of none of the {len(chosen):,} samples of {run_id}")
+        raise InputError(f"{store} keeps the pictures of none of the {len(named):,} samples of {run_id}")
     return kept
 
 
 def _kept(store: Path, sample: Drawable) -> bool:
     return bool(sample.pictures) and all(made(store, sha256) for sha256 in sample.pictures.values())
-
-
-def _doubtful(store: Path, run_id: str, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the rows on which orders or votes differ, or another evaluation of the same pictures disagrees."""
-    others = {tuple(row) for row in history.query(store, _OTHERS, values=[run_id, FAR]).rows}
-    return [row for row in rows if row[6] or row[:2] in others]
 
 
 def _item(sample: Drawable) -> LabelItem:

@@ -25,8 +25,8 @@ from tasks.records import SCHEMA, HistoryRecord, Record
 from tasks.text import listed
 
 LABEL_PAGES = "label-pages"
-UNIFORM, DISAGREEMENTS = "uniform", "disagreements"
-"""Methods of drawing: all samples with equal probability, or only samples on which judges or their votes differ."""
+UNIFORM = "uniform"
+"""Method of drawing: all samples with equal probability. Only labels of such samples can correct a score."""
 
 _PAGE_ID = re.compile("[0-9a-f]{16}")
 
@@ -58,7 +58,7 @@ class LabelPage(Record):
     prompts_key: str
     """Hash of the evaluation's prompts, which define the meaning of the questions."""
     drawn: str
-    """uniform or disagreements."""
+    """Method of drawing: uniform."""
     among: int
     """Samples that could have been drawn."""
     seed: int
@@ -164,7 +164,7 @@ class LabelSet(HistoryRecord):
     prompts_key: str = ""
     """Hash of that evaluation's prompts: labels answer the questions in these prompts; empty: there was no page."""
     drawn: str = ""
-    """Method of drawing its samples: uniform, or disagreements; empty: not given."""
+    """Method of drawing its samples: uniform; empty: not given."""
 
 
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
