@@ -1,15 +1,13 @@
 """What a run does before its server answers: its dataset read once, its judge asked once, refusals told at once."""
 
 import asyncio
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, allowed_reply, error, hang
-from served import JURY, environment
+from loopback_judge import LoopbackJudge
+from loopback_replies import error, hang
 from written_datasets import record, result, write_benchmark, write_json
 
 from flows.prefetch import client_of, while_it_begins
@@ -87,23 +85,3 @@ def test_a_judge_is_not_asked_while_all_its_replies_may_be_there(tmp_path: Path,
 def test_a_judge_is_not_asked_ahead_of_a_quote(tmp_path: Path, loopback: LoopbackJudge, quote: str) -> None:
     assert asyncio.run(begun(asked(tmp_path, loopback, quote=quote))) == (True, False)
     assert loopback.count == 0
-
-
-def test_a_cold_run_asks_its_first_question_once_and_its_repetition_nothing(
-    tmp_path: Path, loopback: LoopbackJudge
-) -> None:
-    questions: list[str] = []
-
-    def noted(seen: Request) -> Reply:
-        questions.append(seen.schema_name)
-        return allowed_reply()(seen)
-
-    loopback.answer = noted
-    given = [part for name, value in pairs(tmp_path).items() for part in (f"--{name}", value)]
-    command = [JURY, "run", "diagram", *given, *judged_by(loopback)]
-    for calls in (1 + 2 * 4, 0):
-        questions.clear()
-        done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=200)
-        assert done.returncode == 0, done.stderr
-        assert (len(questions), questions.count(PROBE)) == (calls, min(calls, 1))
-    assert (tmp_path / "store" / "prefect").stat().st_mode & 0o777 == 0o700

@@ -17,7 +17,7 @@ from tasks.forgetting.removal import end_plan, keep_plan, make_plan
 from tasks.history.landing import land, missing
 from tasks.ledger.removals import tombstone_of
 from tasks.ledger.reuse import Replies, earlier_replies
-from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, run_folders
+from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, Ledger, run_folders
 from tasks.ledger.run_files import RUN as START
 from tasks.records import SCHEMA, BudgetStop, Judgment, RunStart
 
@@ -232,6 +232,16 @@ def test_an_unfinished_run_of_the_same_undertaking_is_resumed_at_any_age(tmp_pat
     written(tmp_path, "r1", old, finished=False, resume_key="same")
     assert earlier(tmp_path, now_asking(resume_key="same"), 20).find("k") is not None
     assert earlier(tmp_path, now_asking(resume_key="other"), 20).find("k") is None
+
+
+def test_a_run_with_the_same_questions_that_is_being_written_is_told(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, start(RUN, resume_key="same"))
+    ledger.append(judgment(key="k"))
+    words = f"some replies are paid for twice: {RUN} asks the same now (stop this run,"
+    assert earlier(tmp_path, now_asking(resume_key="same"), 20).at_work_words.startswith(words)
+    assert not earlier(tmp_path, now_asking(resume_key="other"), 20).at_work_words
+    ledger.close()
+    assert not earlier(tmp_path, now_asking(resume_key="same"), 20).at_work_words
 
 
 @pytest.mark.parametrize(("scheduled", "found"), [(False, True), (True, False)])
