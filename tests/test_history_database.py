@@ -166,16 +166,30 @@ def test_a_process_that_holds_the_history_is_answered_by_the_newest(tmp_path: Pa
         assert ask(tmp_path, "SELECT run_id FROM runs ORDER BY 1") == [(EARLIER,), (RUN,)]
 
 
-def test_two_processes_that_land_at_once_are_both_in(tmp_path: Path) -> None:
+LAND = """
+import pathlib, sys
+from tasks.history.landing import land
+from tasks.pages.site import renew_and_send
+land(pathlib.Path(sys.argv[1]))
+renew_and_send(sys.argv[1], [sys.argv[2]])
+"""
+
+
+def test_two_processes_that_end_a_run_at_once_are_both_in(tmp_path: Path) -> None:
     runs = (EARLIER, RUN)
     for run_id in runs:
         whole_run(tmp_path, run_id)
-    code = "import pathlib, sys; from tasks.history.landing import land; land(pathlib.Path(sys.argv[1]))"
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    with subprocess.Popen(command) as one, subprocess.Popen(command) as other:
+    with (
+        subprocess.Popen([sys.executable, "-c", LAND, str(tmp_path), EARLIER]) as one,
+        subprocess.Popen([sys.executable, "-c", LAND, str(tmp_path), RUN]) as other,
+    ):
         assert (one.wait(), other.wait()) == (0, 0)
     assert [run_id for (run_id,) in ask(tmp_path, "SELECT run_id FROM runs ORDER BY run_id")] == list(runs)
-    assert (missing(tmp_path), files(tmp_path)) == ([], WHOLE)
+    assert missing(tmp_path) == []
+    index = (tmp_path / "pages" / "index.html").read_text()
+    assert all(f'<a href="{run_id}.html">' in index for run_id in runs)
+    pages = ["pages", "pages/index.html", *(f"pages/{run_id}.html" for run_id in runs)]
+    assert [file for file in files(tmp_path) if not file.startswith("pages/.")] == sorted([*WHOLE, *pages])
 
 
 def test_a_store_that_cannot_be_written_to_can_be_asked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,19 +235,6 @@ def test_every_picture_has_its_thumbnail_or_waits(tmp_path: Path, loopback: Loop
     assert len(pictures) > FEW and all(made(tmp_path / "store", sha256) for sha256 in pictures)
 
 
-def test_runs_that_end_at_once_land(tmp_path: Path, prefect_server: str, loopback: LoopbackJudge, ask: Any) -> None:
-    given = [*write_figures(tmp_path / "data"), *judged_by(loopback), "--store", str(tmp_path / "store")]
-    command = [JURY, "run", "diagram", *given]
-    environment = os.environ | {"PREFECT_API_URL": prefect_server}
-    runs = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [run.wait() for run in runs] == [0, 0]
-    both = [row["run_id"] for row in ask("SELECT run_id FROM runs WHERE status = 'finished'")]
-    assert len(both) == 2
-    index = (tmp_path / "store" / "pages" / "index.html").read_text()
-    assert all(f'<a href="{run_id}.html">' in index for run_id in both)
-    assert all((tmp_path / "store" / "pages" / f"{run_id}.html").exists() for run_id in both)
-
-
 def test_hostile_input_gets_its_rule(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     root = tmp_path / "data"
     images = root / "diagram" / "images"

@@ -18,7 +18,8 @@ from written_images import prompt_row, write_geneval
 from flows.cli import main
 from tasks.demo.samples import drawn_samples
 from tasks.protocols.loading import load_dataset
-from tasks.records.parameters import RubricParameters
+from tasks.records.parameters import PAIRWISE, RubricParameters
+from tasks.rubrics.rubric import load_rubric
 
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
@@ -160,7 +161,7 @@ def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: Loopbac
     assert all(row["score"] == int(row["pictures"]["image"]["sent_sha256"][:2], 16) / 25.5 for row in stored)
 
 
-def test_imported_sets_judge_the_drawn_samples_word_for_word(
+def test_imported_sets_are_loaded_and_judge_word_for_word(
     drawn: Path, tmp_path: Path, jury: Any, ask: Any, capsys: pytest.CaptureFixture[str], documents: dict[str, Path]
 ) -> None:
     hashes: dict[str, str] = {}
@@ -171,15 +172,16 @@ def test_imported_sets_judge_the_drawn_samples_word_for_word(
         [of_tag] = [digest for name, digest in hashes.items() if name.partition("/")[2] == tag]
         assert of_tag == hashlib.sha256(published.encode()).hexdigest()
     assert len(hashes) == 14
-    for flow in ("diagram", "plot", *FLOWS):
-        prompt_set = tmp_path / ("markdown" if flow in ("diagram", "plot") else "json")
-        data = [] if flow in ("diagram", "plot") else ["--dataset", drawn]
-        code, _, err = jury("run", flow, *data, "--limit", 2, "--prompt-set", prompt_set)
-        assert code == 0, err
-    used = ask("SELECT DISTINCT flow || '/' || dimension AS name, prompt_sha256 FROM judgments ORDER BY name")
-    of_drawn = {name for name in hashes if name.split("/")[0] in ("diagram", "plot")} | {row["name"] for row in used}
-    assert {row["name"]: row["prompt_sha256"] for row in used} == {name: hashes[name] for name in of_drawn}
-    assert len(used) >= 12  # two prompts of the first tag of each flow, and every dimension
+    loaded = [
+        load_rubric(flow, str(tmp_path / form))
+        for form, flows in (("markdown", PAIRWISE), ("json", FLOWS))
+        for flow in flows
+    ]
+    assert {f"{one.flow}/{each.dimension}": each.sha256 for one in loaded for each in one.prompts} == hashes
+    given = ["--dataset", drawn, "--limit", 2, "--prompt-set", tmp_path / "json"]
+    code, _, err = jury("run", "counting", *given)
+    assert code == 0, err
+    assert ask("SELECT DISTINCT prompt_sha256 FROM judgments") == [{"prompt_sha256": hashes["counting/counting"]}]
 
 
 def test_an_export_reads_like_results_of_geneval(drawn: Path, tmp_path: Path, jury: Any) -> None:

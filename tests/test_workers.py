@@ -35,7 +35,7 @@ from tasks.ledger.remote import FETCHED
 from tasks.ledger.run_files import JUDGMENTS
 
 ROOT = Path(__file__).parents[1]
-SAMPLES, SHARDS, CHUNK = 200, 4, 16
+SAMPLES, SHARDS, CHUNK = 100, 2, 16
 IN_FLIGHT = 16
 """Calls of a run, as it is by default."""
 BEFORE_THE_KILL = 100
@@ -231,7 +231,7 @@ def seen(beside: Callable[[str], str]) -> dict[str, Any]:
 
 def test_the_evaluation_completes_on_the_other_worker(seen: dict[str, Any]) -> None:
     assert seen["code"] == 0 and seen["said"].count("its process vanished, it is run again") == 1, seen["said"]
-    assert "200/200" in seen["said"]
+    assert f"{SAMPLES}/{SAMPLES}" in seen["said"]
 
 
 def test_a_third_place_shows_all_of_it_as_one(seen: dict[str, Any]) -> None:
