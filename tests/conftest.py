@@ -151,9 +151,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def drawn_once(shared: Path) -> Iterator[None]:
+def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
     """Each run on drawn samples has a copy of them: to draw them takes longer than to judge a few, and the same seed
-    gives the same bytes. That they are drawn, and so, is tested with `test_demo_samples`.
+    gives the same bytes. That they are drawn, and so, is tested with `test_demo_samples`. Tests copy them likewise.
     """
     (kept := shared / "drawn").mkdir(exist_ok=True)
 
@@ -170,7 +170,7 @@ def drawn_once(shared: Path) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset_loading, "drawn_samples", copied)
-        yield
+        yield copied
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,20 @@ import asyncio
 
 import pytest
 from loopback_judge import LoopbackJudge
-from loopback_replies import Reply, cut_off, drop, error, hang, refusal, reset, retry_after, text, to_samples, verdict
+from loopback_replies import (
+    Reply,
+    cut_off,
+    drop,
+    error,
+    hang,
+    refusal,
+    reset,
+    retry_after,
+    text,
+    to_samples,
+    torn,
+    verdict,
+)
 from loopback_replies import Request as Seen
 
 from tasks.endpoint import client
@@ -84,6 +97,7 @@ def test_the_client_saves_what_passes(loopback: LoopbackJudge, first: Reply) -> 
     [
         (error(502, "overloaded"), "502: overloaded"),
         (drop(), "lost"),
+        (torn(verdict("Model")), "the connection was lost"),
         (reset(), "the connection was reset"),
         (hang(), "no whole reply within"),
     ],

@@ -156,7 +156,7 @@ def test_thousands_of_long_replies_are_loaded(tmp_path: Path) -> None:
 
 def test_a_run_too_large_for_memory_is_told_and_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(database._WRITER, "memory_limit", "100MB")
-    rows = [judgment(f"s{number}", raw=f"{number} long " * 8_000) for number in range(2_100)]
+    rows = [judgment(f"s{number}", raw=f"{number} long " * 5_000) for number in range(2_100)]
     write_run(tmp_path, start(), rows, end())
     whole_run(tmp_path, LATER)
     found = land(tmp_path)

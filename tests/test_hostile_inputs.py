@@ -502,36 +502,37 @@ def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopb
 # Stores
 
 
-STORES: dict[str, Callable[[Path], object]] = {
-    "a thumbnail that is a secret": lambda run: _thumbnail(run, lambda path: linked(path, _secret(run))),
-    "a thumbnail that is a pipe": lambda run: _thumbnail(run, pipe),
-    "a run whose name commands": lambda run: run.rename(run.with_name(f"2{BELL}".replace("/", ""))),
-    "labels whose name commands": lambda run: (run.parents[1] / "labels" / BELL).mkdir(parents=True),
-    "labels that are a link": lambda run: linked(run.parents[1] / "labels", _secret(run).parent),
-    "a history that is a secret": lambda run: linked(run.parents[1] / "history.duckdb", _secret(run)),
-}
+def thumbnails_and_names(run: Path) -> None:
+    """Thumbnails that are a pipe or a secret; labels and a run whose names command."""
+    _thumbnails(run)
+    (run.parents[1] / "labels" / BELL).mkdir(parents=True)
+    run.rename(run.with_name(f"2{BELL}".replace("/", "")))
+
+
+def labels_and_history(run: Path) -> None:
+    """Labels and a history that are links to secrets."""
+    linked(run.parents[1] / "labels", _secret(run).parent)
+    linked(run.parents[1] / "history.duckdb", _secret(run))
 
 
 def _secret(run: Path) -> Path:
     return run.parents[3] / OUTSIDE / "secret.png"
 
 
-def _thumbnail(run: Path, make: Callable[[Path], object]) -> None:
+def _thumbnails(run: Path) -> None:
     (run.parents[1] / "pictures").mkdir(exist_ok=True)
-    for row in (run / "outcomes.jsonl").read_text().splitlines():
-        for sha256 in re.findall("[0-9a-f]{64}", row):
-            place = run.parents[1] / "pictures" / f"{sha256}.jpg"
-            place.unlink(missing_ok=True)
-            make(place)
+    one, other = sorted({*re.findall("[0-9a-f]{64}", (run / "outcomes.jsonl").read_text())})
+    pipe(run.parents[1] / "pictures" / f"{one}.jpg")
+    linked(run.parents[1] / "pictures" / f"{other}.jpg", _secret(run))
 
 
-@pytest.mark.parametrize("name", STORES)
+@pytest.mark.parametrize("harm", [thumbnails_and_names, labels_and_history])
 @pytest.mark.usefixtures("laid_out")
-def test_stores(folder: Path, name: str) -> None:
+def test_stores(folder: Path, harm: Callable[[Path], None]) -> None:
     store = folder / "store"
     run = whole_run(store)
     whole_run(store, OTHER)
-    STORES[name](run)
+    harm(run)
     look_around(folder)
 
 

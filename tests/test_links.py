@@ -242,35 +242,26 @@ FOLLOWED: dict[str, object] = {"images": "set/figures", "follow_links": ["follow
 Case = tuple[Callable[[Path, str, int], None], str, str, str, dict[str, object]]
 CASES: dict[str, Case] = {
     "a Human figure": (benchmark, "diagram", ".", "diagram/images/0.png", {}),
-    "the folder of the Human figures": (benchmark, "diagram", ".", "diagram/images", {}),
     "the folder of the task": (benchmark, "diagram", ".", "diagram", {}),
     "the list of the samples": (benchmark, "diagram", ".", "diagram/test.json", {}),
     "the results in the dataset": (benchmark, "diagram", ".", "results/diagram.json", {}),
-    "the folder of the results": (benchmark, "diagram", ".", "results", {}),
     "a Model figure in a folder": (benchmark, "diagram", ".", "figures/test_0.png", IMAGES),
     "a figure behind a link that is allowed": (linked, "diagram", "set", "followed/test_0.png", FOLLOWED),
     "a link that is allowed, by another one": (linked, "diagram", "set", "set/figures/test_0.png", FOLLOWED),
     "a picture of a manifest": (figures("m.jsonl"), "diagram", "m.jsonl", "out/1.png", {}),
-    "the pictures of a CSV": (figures("m.csv"), "diagram", "m.csv", "out", {}),
-    "the pictures of a Parquet file": (figures("m.parquet"), "diagram", "m.parquet", "out", {}),
-    "an image of a manifest": (images, "colors", "m.jsonl", "out/0.png", {}),
     "an image of GenEval": (geneval, "object", ".", "a/00000/samples/0001.png", {}),
-    "a folder of images": (geneval, "object", ".", "a/00000/samples", {}),
     "the row of a prompt": (geneval, "object", ".", "a/00000/metadata.jsonl", {}),
     "the folder of a prompt": (geneval, "object", ".", "a/00000", {}),
-    "the folder of a candidate": (geneval, "object", ".", "a", {}),
     "the list of the prompts": (listed, "object", ".", "evaluation_metadata.jsonl", {}),
 }
 NAMED: dict[str, Case] = {
     "the dataset": (benchmark, "diagram", "set", "set", {}),
-    "the dataset of GenEval": (geneval, "object", "set", "set", {}),
     "the folder of the Model figures": (benchmark, "diagram", ".", "figures", IMAGES),
     "a folder that links may lead to": (linked, "diagram", "set", "followed", FOLLOWED),
     "the results": (benchmark, "diagram", ".", "results/diagram.json", {"results": "results/diagram.json"}),
     "a manifest": (figures("m.jsonl"), "diagram", "m.jsonl", "m.jsonl", {}),
     "a manifest in CSV": (figures("m.csv"), "diagram", "m.csv", "m.csv", {}),
     "a manifest in Parquet": (figures("m.parquet"), "diagram", "m.parquet", "m.parquet", {}),
-    "the folder around a manifest": (figures("set/m.jsonl"), "diagram", "set/m.jsonl", "set", {}),
 }
 """What a user names may be a link to anywhere when it is first read; where `JURY_ROOTS` is set, it may not."""
 

@@ -1,18 +1,13 @@
 """Prices: whose they are, which place counts, and what a call comes to."""
 
-import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from subprocess import run
 
 import pytest
-from factories import end, judgment, outcome, start, write_run
 from pydantic import ValidationError
 
 from tasks.endpoint.replies import Usage
 from tasks.errors import InputError
-from tasks.history.landing import land
 from tasks.records.judge import Judge
 from tasks.spending.prices import check_price_files, tariff
 
@@ -161,21 +156,3 @@ def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("JURY_PRICES", "/nowhere/prices.toml")
     with pytest.raises(InputError, match=r"JURY_PRICES names '/nowhere/prices\.toml', which is no file"):
         check_price_files()
-
-
-ASKED = """if True:
-    import sys, tasks.judge, tasks.spending.bill
-    from flows.cli import main
-    assert main(["--help"]) == 0
-    for words in (["query", "spend"], ["status"], ["store", "sync"]):
-        assert main([*words, *sys.argv[1:]]) == 0, words
-    sys.exit("genai_prices" in sys.modules)
-"""
-
-
-def test_what_is_told_of_a_store_needs_no_table_of_prices(tmp_path: Path) -> None:
-    write_run(tmp_path, start(), [judgment(price=1.0), outcome()], end())
-    land(tmp_path)
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
-    done = run([sys.executable, "-c", ASKED, "--store", str(tmp_path)], check=False, env=env, capture_output=True)
-    assert done.returncode == 0, done.stderr

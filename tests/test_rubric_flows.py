@@ -5,6 +5,7 @@ import json
 import random
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from own_data import LISTS, each_list
 from written_images import prompt_row, write_geneval
 
 from flows.cli import main
-from tasks.demo.samples import drawn_samples
 from tasks.protocols.loading import load_dataset
 from tasks.records.parameters import PAIRWISE, RubricParameters
 from tasks.rubrics.rubric import load_rubric
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 
 @pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawn(tmp_path_factory: pytest.TempPathFactory, drawn_once: Callable[[Path, str], Path]) -> Path:
     """The drawn images of all six tags."""
-    return drawn_samples(tmp_path_factory.mktemp("drawn"), "object")
+    return drawn_once(tmp_path_factory.mktemp("drawn"), "object")
 
 
 def counting(root: Path, prompts: int = 4, images: int = 2, candidates: tuple[str, ...] = ("a",)) -> Path:
