@@ -13,15 +13,14 @@ import click
 from flows.commands.console import Command, Option, left_to_sync, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
-from tasks.errors import InputError
 from tasks.ledger.passports import Card, exchange_passports
 from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.passport.exam import Exam, calls_of
+from tasks.passport.exam import Exam, calls_of, check_examinable
 from tasks.passport.lines import card_grid, format_lines, meaning_lines, summary_line
 from tasks.presentation.tables import console, grid_table
 from tasks.records import new_id
-from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.judge import Judge
 from tasks.records.parameters import Probe
 from tasks.text import number_of, printable
 
@@ -31,10 +30,7 @@ PASSED, NOT_PASSED = 0, 3
 def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     """Ask all questions, store and print the card; return 3 if a line was not passed."""
     judge = parse_options(given, Probe).judge
-    if judge.base_url == EMBEDDED:
-        raise InputError(
-            "the embedded judge measures pixels and has no exam: name a model with --judge.model and --judge.base-url"
-        )
+    check_examinable(judge)
     folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     remote = remote_of(store)

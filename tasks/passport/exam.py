@@ -18,7 +18,7 @@ from tasks.passport import lines
 from tasks.passport.items import Item, card_lines, items_of
 from tasks.passport.questions import prepared, question_key, question_of, read_reply, settings_of
 from tasks.records import new_id
-from tasks.records.judge import Judge
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.bill import OtherCalls, billed
 from tasks.spending.budget import VARIABLE, Budget
 from tasks.text import money
@@ -34,6 +34,14 @@ FRESH_HOURS = 20
 def calls_of(seed: int) -> int:
     """Return the number of questions of a passport."""
     return len(items_of(seed))
+
+
+def check_examinable(judge: Judge) -> None:
+    """Raise InputError for the embedded judge, which is no model."""
+    if judge.base_url == EMBEDDED:
+        raise InputError(
+            "the embedded judge measures pixels and has no exam: name a model with --judge.model and --judge.base-url"
+        )
 
 
 class Exam:
