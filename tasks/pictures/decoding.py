@@ -7,8 +7,8 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import cache, partial
-from importlib.util import find_spec
+from functools import partial
+from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -67,34 +67,16 @@ _BY_ITSELF = {getattr(signal, name, 0) for name in ("SIGABRT", "SIGSEGV", "SIGBU
 
 
 def require_reader(name: str) -> None:
-    """Raise NoReader, with the fix, if the package that reads a format is not installed or cannot be used."""
+    """Raise NoReader, with the fix, if the package that reads a format cannot be imported."""
     if not (package := PACKAGES.get(name)):
         return
-    if not find_spec(package):
+    try:
+        import_module(package)
+    except Exception as error:  # A package without its native library raises nearly anything.
         raise NoReader(
-            f"{name}, which is drawn by the package {package}, and that is not installed: install the extra "
-            f"`vector` (pip install -e '.[vector]'), or convert the file ({CONVERSIONS[name]})"
-        )
-    if fault := import_fault(package):
-        raise NoReader(
-            f"{name}, which is drawn by the package {package}, and that is installed but broken ({fault}): "
-            f"reinstall it (pip install --force-reinstall {package}), or convert the file ({CONVERSIONS[name]})"
-        )
-
-
-@cache
-def import_fault(package: str) -> str:
-    """Return the error of importing an installed package; empty if the import succeeds.
-
-    The import runs in another process, since native libraries may end the process that loads them.
-    """
-    ran = subprocess.run(
-        [sys.executable, "-c", f"import {package}"], capture_output=True, timeout=LONGEST_WAIT, check=False
-    )
-    if not ran.returncode:
-        return ""
-    words = ran.stderr.decode(errors="replace").strip().splitlines()
-    return one_line(words[-1]) if words else f"its import ends with code {ran.returncode}"
+            f"{name}, which is drawn by the package {package}, and that cannot be imported ({one_line(str(error))}): "
+            f"install the extra `vector` (pip install -e '.[vector]'), or convert the file ({CONVERSIONS[name]})"
+        ) from error
 
 
 def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
