@@ -20,7 +20,7 @@ from flows.batch_end import Finish, ended
 from flows.flow_run import ANSWER_SECONDS, WAITING, tell_in_sentences
 from flows.server.server import secret_block
 from tasks.batches.log import Log, check_folder, locked, waiting_runs
-from tasks.batches.results import asked_of, asking, clear, looked_after, remove
+from tasks.batches.results import asking, clear, logged_parameters, looked_after, remove
 from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
@@ -60,7 +60,7 @@ async def _taken_further(log: Log, finish: Finish) -> State:
     if not log.ended:
         if words := await looked_after(log, secret_block):
             return waiting(log.run_id, words)
-        state = await ended(log, asked_of(log), finish)
+        state = await ended(log, logged_parameters(log), finish)
     async with asking(log, secret_block) as batches:
         return await _cleared(log, batches, state)
 

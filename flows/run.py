@@ -35,6 +35,8 @@ STOPPED = "Stopped at the budget"
 async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerator["Session"]:
     """Yield a session with its judge's client, which is open inside the context.
 
+    A run with a temporary server has made the client while the server started: then it is taken over (`prefetch`).
+
     Args:
         said: sentences about the parameters, for the reader of the run.
     """

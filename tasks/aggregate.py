@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.judging.case import Case, Chunk, asked_of
+from tasks.judging.case import Case, Chunk, parameters_for
 from tasks.judging.run import Run
 from tasks.protocols import protocol_of
 from tasks.protocols.protocol import last_attempts
@@ -47,7 +47,7 @@ def decided(run: Run, case: Case) -> Outcome:
     """Return the outcome of a sample from all of its judgments, or from its lack."""
     sample, lack = case.sample, case.lack
     protocol = protocol_of(run.start.flow)
-    found = protocol.decide(sample, case.judgments, run.rubric, asked_of(sample, run.parameters), lack)
+    found = protocol.decide(sample, case.judgments, run.rubric, parameters_for(sample, run.parameters), lack)
     return Outcome(
         run_id=run.start.run_id,
         flow=run.start.flow,

@@ -16,6 +16,8 @@ from tasks.records.parameters import Parameters
 async def load(flow: str, parameters: Parameters) -> Dataset | State:
     """Return all samples that the filters leave; or Cancelled if the run ends first.
 
+    `jury run` has read the dataset before its server answered: then this takes it over (`loading.load_ahead`).
+
     Raises:
         InputError: all problems of the dataset, by file and row.
     """

@@ -116,7 +116,7 @@ def measure_run(root: str, store: str, base_url: str) -> None:
     from tasks.records.judge import Judge
     from tasks.records.parameters import PairwiseParameters
 
-    Rubric.asked_of = lambda self, sample: (self.prompt(DIMENSION),)
+    Rubric.prompts_for = lambda self, sample: (self.prompt(DIMENSION),)
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
     _measure(_judged(diagram, given), dict)

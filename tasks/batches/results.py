@@ -39,7 +39,7 @@ class Line(NamedTuple):
             return file.read(self.length)
 
 
-def asked_of(log: Log) -> Parameters:
+def logged_parameters(log: Log) -> Parameters:
     """Return the parameters that a run was started with, at its present store and without those removed since."""
     start = read_start(log.run)
     model = parameters_of(start.flow)
@@ -49,7 +49,7 @@ def asked_of(log: Log) -> Parameters:
 
 def asking(log: Log, secret: Secret) -> Batches:
     """Return the client for the files and batches of the run's endpoint."""
-    return Batches(asked_of(log).judge, secret)
+    return Batches(logged_parameters(log).judge, secret)
 
 
 async def looked_after(log: Log, secret: Secret) -> str:

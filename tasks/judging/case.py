@@ -153,17 +153,17 @@ def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, 
 
 def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PUBLISHED) -> tuple[Call, ...]:
     """Return all calls that the protocol requires for a sample, with their keys."""
-    asked = asked_of(case.sample, parameters)
+    asked = parameters_for(case.sample, parameters)
     is_anchor = case.sample.control == ANCHOR
     return tuple(
         Call(prompt.dimension, order, vote, key)
-        for prompt in rubric.asked_of(case.sample)
+        for prompt in rubric.prompts_for(case.sample)
         for order in asked.order_list()
         for vote in range(1, asked.votes + 1)
         for key in [call_key(prompt, case.sample, case.digests, order, vote, asked.judge, is_anchor, layout.identity)]
     )
 
 
-def asked_of(sample: Sample, parameters: Parameters) -> Parameters:
+def parameters_for(sample: Sample, parameters: Parameters) -> Parameters:
     """Return the parameters by which a sample is judged: anchors always get one vote, for comparable series."""
     return parameters.once() if sample.control == ANCHOR else parameters

@@ -65,7 +65,7 @@ class Rubric(Record):
             raise InputError(f"{self.flow} has no dimension {dimension!r}; it has {listed(found)}")
         return found[dimension]
 
-    def asked_of(self, sample: Sample) -> tuple[Prompt, ...]:
+    def prompts_for(self, sample: Sample) -> tuple[Prompt, ...]:
         """Return the prompts that judge a sample: that of its tag, or all if it has none."""
         return (self.prompt(sample.tag),) if sample.tag else self.prompts
 
