@@ -30,7 +30,7 @@ from tasks.endpoint.catalog import known_at
 from tasks.endpoint.gate import IMPROBABLE, Gate, Sign, Ticket
 from tasks.endpoint.refusals import Refusal, read_refusal
 from tasks.endpoint.replies import Reply, busy_within, read_completion
-from tasks.endpoint.requests import Request, advice, probe_request
+from tasks.endpoint.requests import Request, probe_request
 from tasks.errors import JudgeStopped
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.text import duration, number_of, well_formed
@@ -446,8 +446,7 @@ class Vlm:
         reply = await self._asked(request, self._gate.join(""))
         self._asides.append(Aside(request, reply))
         if reply.status == "rejected":
-            mend = advice(request, reply.error)
-            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{mend}")
+            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
         return reply
 
     def take_asides(self) -> list[Aside]:

@@ -13,9 +13,6 @@ from tasks.demo.chat import PROBE
 from tasks.endpoint.catalog import CacheField, Endpoint
 from tasks.records.judge import Judge
 
-PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
-"""Refusal of a request with too many pictures, in the words of vLLM and Groq."""
-
 
 class Image(NamedTuple):
     """A picture in a request."""
@@ -70,21 +67,6 @@ def probe_request(pictures: int = 1, shares: bool = False) -> Request:
     picture = Image("image/png", base64.b64encode(white.getvalue()))
     probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
     return probe._replace(breakpoints=(pictures,), system_is_shared=True, key=PROBE) if shares else probe
-
-
-def advice(request: Request, refusal: str) -> str:
-    """Return advice to append to a refusal of this request; "" if there is none."""
-    limit = PICTURE_LIMIT.search(refusal)
-    most = int(limit[1] or limit[2]) if limit else request.pictures
-    if most >= request.pictures:
-        return ""
-    if not most:
-        return ". The model takes no pictures: choose one that does"
-    return (
-        f". A question holds {request.pictures} pictures: start the judge's server so that it takes them (vLLM: "
-        f"--limit-mm-per-prompt '{{\"image\": {request.pictures}}}', older versions image={request.pictures}), or "
-        "choose another model"
-    )
 
 
 RUNGS = ("json_schema", "json_object", "plain")
