@@ -27,8 +27,8 @@ from tasks.history.database import HISTORY
 from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
 from tasks.ledger.remote import Remote, is_remote, remote_of, writable_folder
-from tasks.ledger.removals import drop_run, keep_days, remove_old, returned, start_of
-from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders
+from tasks.ledger.removals import drop_run, keep_days, remove_old, returned
+from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders, start_of
 from tasks.pictures.thumbnails import make_waiting
 from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of

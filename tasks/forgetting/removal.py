@@ -28,7 +28,7 @@ from tasks.history.landing import make_anew
 from tasks.ledger import labels, side_records
 from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import FETCHED, Remote
-from tasks.ledger.removals import PAGES, UNFINISHED, cost_by_month, drop_run, start_of, tombstone_of
+from tasks.ledger.removals import PAGES, UNFINISHED, cost_by_month, drop_run, tombstone_of
 from tasks.ledger.run_files import (
     END,
     JUDGMENTS,
@@ -44,6 +44,7 @@ from tasks.ledger.run_files import (
     read_start,
     record_bytes,
     run_folders,
+    start_of,
     whole_lines,
 )
 from tasks.ledger.side_records import ALARMS, BRIDGES

@@ -11,7 +11,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.ledger.run_files import END, folder, read_end, read_judgments, read_outcomes, read_start, run_folders
+from tasks.ledger.run_files import (
+    END,
+    folder,
+    read_end,
+    read_judgments,
+    read_outcomes,
+    read_start,
+    run_folders,
+    start_of,
+)
 from tasks.ledger.side_records import OtherCall, first_questions_of
 from tasks.records import BudgetStop, Judgment, Outcome, RunEnd, RunStart
 
@@ -122,9 +131,8 @@ def _any_shard(store: Path, evaluation_id: str) -> Path:
 def _finished(store: Path) -> Iterator[tuple[Path, RunStart]]:
     """Yield all finished runs, oldest first. Unreadable ones are skipped, and `jury store sync` reports them."""
     for run in run_folders(store):
-        with suppress(InputError):
-            if (run / END).exists():
-                yield run, read_start(run)
+        if (run / END).exists() and (start := start_of(run)):
+            yield run, start
 
 
 def _joined(shards: list[Path]) -> Evaluation:

@@ -21,12 +21,12 @@ from tasks.ledger.run_files import (
     RUN,
     moment_of,
     read_record,
-    read_start,
     record_bytes,
     run_folders,
+    start_of,
     whole_lines,
 )
-from tasks.records import SCHEMA, Record, RunStart
+from tasks.records import SCHEMA, Record
 
 UNFINISHED = "forgetting.json"
 """File of a store with its unfinished removals; see `tasks.forgetting.removal`."""
@@ -65,13 +65,6 @@ def revision_of(run: Path) -> int:
         found = _REVISION.findall(read_regular(run / RUN, _MOST_BYTES))
         return int(found[-1]) if found else 0
     return 0
-
-
-def start_of(run: Path) -> RunStart | None:
-    """Return the start record of a run; None if it is damaged, which `jury store sync` reports."""
-    with suppress(InputError, OSError):
-        return read_start(run)
-    return None
 
 
 def drop_run(store: Path, run_id: str, tombstone: bytes | None = None) -> None:

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,8 +17,8 @@ from tasks.ledger.run_files import (
     is_written,
     moment_of,
     parse_row,
-    read_start,
     run_folders,
+    start_of,
     validate_row,
     whole_lines,
 )
@@ -163,7 +162,8 @@ def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
     oldest = next((place for place, run in enumerate(runs) if run not in ended), len(runs))
     found: set[Path] = set()
     for run in reversed(runs[oldest:]):
-        if run.name != start.run_id and resume_key(run) == start.resume_key:
+        other = start_of(run)
+        if other and other.run_id != start.run_id and other.resume_key == start.resume_key:
             if run in ended:
                 break
             found.add(run)
@@ -174,10 +174,3 @@ def _is_over(run: Path, scheduled: bool) -> bool:
     """Return whether a run ended, not counting a stop at its budget; for a scheduled run a stop is an end, too."""
     # Quotes inside texts are escaped: no warning can look like a field. Parsing all end records takes seconds.
     return (run / END).exists() and (scheduled or _STOPPED not in read_regular(run / END, _MOST_BYTES))
-
-
-def resume_key(run: Path) -> str:
-    """Return a key that is equal for runs with the same questions; empty: the start record is unreadable."""
-    with suppress(InputError, OSError):
-        return read_start(run).resume_key
-    return ""

@@ -62,6 +62,13 @@ def read_start(run: Path) -> RunStart:
     return start
 
 
+def start_of(run: Path) -> RunStart | None:
+    """Return the start record of a run; None if it is damaged, which `jury store sync` reports."""
+    with suppress(InputError, OSError):
+        return read_start(run)
+    return None
+
+
 def read_end(run: Path) -> RunEnd | None:
     """Return the end record of a run; None while it is unfinished."""
     if not (run / END).exists():
