@@ -65,6 +65,16 @@ def test_a_month_s_budget_is_told_with_its_parts(tmp_path: Path, jury: Any, monk
     assert "budget     JURY_BUDGET_MONTH is 'much': allowed is" in jury("status", "--store", tmp_path)[1]
 
 
+def test_a_run_of_an_earlier_version_is_told_and_no_other(tmp_path: Path, jury: Any) -> None:
+    run = write_run(tmp_path, start(), [outcome()], end())
+    (run / "run.json").write_text('{"schema": 3}\n')
+    told = "run.json, line 1: ledger schema 3; this version reads 7 alone"
+    code, out, _ = jury("status", "--store", tmp_path)
+    assert code == 3 and out.count(told) == 1 and "history    " in out
+    code, out, err = jury("query", "SELECT 1", "--store", tmp_path)
+    assert code == 0 and err.count(told) == 1 and "rows: 1" in out
+
+
 def test_without_a_budget_the_month_is_told(tmp_path: Path, jury: Any) -> None:
     paid(tmp_path, 7.0, scheduled=True)
     _, out, _ = jury("status", "--store", tmp_path)

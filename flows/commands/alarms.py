@@ -12,7 +12,7 @@ from tasks.comparing.alarms import Alarm, MovedJudge, alarms, candidates_watched
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.history.queries import held_open
-from tasks.ledger.remote import remote_of, writable_folder
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.side_records import ALARMS, restart_baseline
 from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of
@@ -33,7 +33,7 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
 
     A restart only warns if the history or the remote store cannot be reached now.
     """
-    folder = writable_folder(store)
+    folder = local_cache(store)
     if anchors:
         return _retire_anchors(flow, candidate, store, folder)
     known = candidates_watched(folder, flow)

@@ -11,7 +11,7 @@ from flows.commands.options import json_option, store_option
 from tasks.comparing.bridge import bridge, bridge_grid, confusion_grid, named, sentences
 from tasks.errors import InputError
 from tasks.history.queries import shared_replies
-from tasks.ledger.remote import remote_of, writable_folder
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.presentation.tables import console, grid_table
 from tasks.statistics.intervals import CANNOT_TELL, OFFSET_MARGIN
@@ -38,7 +38,7 @@ def bridge_judges(old: str, new: str, margin: float, as_json: bool, store: str) 
     Returns:
         0; 3 if it is undecided for every candidate whether the history may be continued.
     """
-    folder = writable_folder(store)
+    folder = local_cache(store)
     rows = bridge(named(folder, old), named(folder, new), margin)
     _keep(folder, rows, store)
     if as_json:

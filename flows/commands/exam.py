@@ -14,7 +14,7 @@ from flows.commands.console import Command, Option, left_to_sync, printable_json
 from flows.commands.options import model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
 from tasks.ledger.passports import Card, exchange_passports
-from tasks.ledger.remote import Remote, remote_of, writable_folder
+from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.passport.exam import Exam, calls_of, check_examinable
 from tasks.passport.lines import card_grid, format_lines, meaning_lines, summary_line
@@ -31,7 +31,7 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     """Ask all questions, store and print the card; return 3 if a line was not passed."""
     judge = parse_options(given, Probe).judge
     check_examinable(judge)
-    folder = writable_folder(store)
+    folder = local_cache(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     remote = remote_of(store)
     card = asyncio.run(_made(folder, remote, judge, seed))

@@ -13,7 +13,7 @@ from flows.commands.console import Command, aligned, left_to_sync, say
 from flows.commands.options import json_option, model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
 from tasks.endpoint.catalog import RESOURCE, Endpoint, endpoint_named, endpoints
-from tasks.ledger.remote import writable_folder
+from tasks.ledger.remote import local_cache
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records.judge import Judge
 from tasks.records.parameters import Probe
@@ -26,7 +26,7 @@ LONGEST = 500
 def _ping(store: str, **given: Any) -> int:
     """Ask the judge, and print its reply; return 3 if the reply cannot be used."""
     judge = parse_options(given, Probe).judge
-    folder = writable_folder(store)
+    folder = local_cache(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     code = asyncio.run(_ask(judge, folder))
     _load(folder)

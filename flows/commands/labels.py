@@ -19,7 +19,7 @@ from tasks.ledger.labels import (
     read_label_set,
     remove_labels,
 )
-from tasks.ledger.remote import local_cache, remote_of, writable_folder
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.records.parameters import FLOWS
 from tasks.text import number_of
 
@@ -60,7 +60,7 @@ def write_pages(
         raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
     from tasks.pages.label_page import write_label_page  # Jinja, which the other commands do not need
 
-    folder = writable_folder(store)
+    folder = local_cache(store)
     asked = Asked(number, people, overlap, seed, ask, candidate)
     pages = make_pages(folder, run, asked)
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
@@ -106,7 +106,7 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
 @store_option
 def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     """Store the labels of a file; warn if the history or the remote store cannot be reached now."""
-    folder = writable_folder(store)
+    folder = local_cache(store)
     with left_to_sync("pages made on other machines are missing for now"):
         if remote := remote_of(store):
             remote.fetch_folder(LABEL_PAGES)
@@ -152,7 +152,7 @@ def list_labels(store: str) -> int:
 @store_option
 def remove(name: str, store: str) -> int:
     """Remove labels, also from the bucket of a remote store; other machines drop them at `jury store sync`."""
-    folder = writable_folder(store)
+    folder = local_cache(store)
     about = remove_labels(folder, name)
     say(f"removed {name}: {_words(about)}")
     with left_to_sync():

@@ -46,7 +46,8 @@ def query(question: str, as_json: bool, seconds: float, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
     folder, out = local_cache(store), console()
     try:
-        load_missing(folder)
+        for sentence in load_missing(folder):
+            warn(sentence)
     except (InputError, OSError) as error:
         warn(f"runs that have not ended may be missing: {error}")
     if not question and not as_json and out.is_terminal:

@@ -16,7 +16,7 @@ from tasks.errors import InputError
 from tasks.extensions import extensions_of
 from tasks.files import private_folder
 from tasks.judging.extension import Opening
-from tasks.ledger.remote import remote_of, writable_folder
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.protocols.loading import load_ahead
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import load_rubric
@@ -40,7 +40,7 @@ def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
         InputError: the run was stopped, with the reason.
         Exception: the flow raised it, a fault of the program.
     """
-    store = writable_folder(parameters.store)
+    store = local_cache(parameters.store)
     prepare_prefect(store)
     with answered(), ended_by_sigterm():
         state, recorded = run_async(_ended(flow, parameters, _checked(flow, parameters, store)))

@@ -77,7 +77,10 @@ def _open_words(store: Path) -> str:
 
 
 def _told(run: Path) -> str:
-    start, end = read_start(run), read_end(run)
+    try:
+        start, end = read_start(run), read_end(run)
+    except InputError as error:
+        return f"{run.name}  {error}"
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
     came = _with_end(end) if end else _without_end(run, start.parameters)
     forgotten = "; rows were forgotten at a request" if start.revision else ""

@@ -26,7 +26,7 @@ from tasks.forgetting.removal import (
 from tasks.history.database import HISTORY
 from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
-from tasks.ledger.remote import Remote, is_remote, remote_of, writable_folder
+from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of
 from tasks.ledger.removals import drop_run, keep_days, remove_old, returned
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders, start_of
 from tasks.pictures.thumbnails import make_waiting
@@ -49,7 +49,7 @@ def rebuild(store: str) -> int:
 
 
 def _bring_in_step(store: str, anew: bool) -> int:
-    folder = writable_folder(store)
+    folder = local_cache(store)
     remote = remote_of(store)
     keep_days()  # a wrong value in the environment stops the command before any change
     if remote:
@@ -120,7 +120,7 @@ class _Asked(NamedTuple):
 @store_option
 def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: bool, yes: bool, store: str) -> int:
     """List the data to remove, ask, and remove it."""
-    folder = writable_folder(store)
+    folder = local_cache(store)
     if not folder.is_dir() and not is_remote(store):
         raise InputError(f"{store} is no store: there is no such folder")
     check_idle(folder)

@@ -217,8 +217,8 @@ def prepare(store: Path) -> None:
                 _lay_out(master.db)
 
 
-def load_missing(store: Path) -> None:
-    """Load what the history lacks, if anything: a run whose process was killed, or one that is still at work.
+def load_missing(store: Path) -> tuple[str, ...]:
+    """Load what the history lacks, such as a run whose process was killed; return sentences about what is left out.
 
     Raises:
         InputError: another version made the history, or it cannot be written; it is unchanged.
@@ -228,8 +228,7 @@ def load_missing(store: Path) -> None:
     else:
         with opened(store) as db:
             due = is_laid_out(db) and any([*_due_runs(store, _known_runs(db)), *_due_once(store, db)])
-    if due:
-        land(store)
+    return land(store).left_out if due else ()
 
 
 def missing(store: Path) -> list[str]:
@@ -249,7 +248,6 @@ def missing(store: Path) -> list[str]:
 @contextmanager
 def _writing(store: Path) -> Generator[Path]:
     """Hold the master's lock, and raise disk errors as an InputError in the words of a user."""
-    ledger.check_schema(store)
     try:
         with alone_with_master(store) as master:
             yield master

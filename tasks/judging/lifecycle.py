@@ -11,7 +11,7 @@ from tasks.judging.protocol import answered_protocol, asked_protocol, picture_po
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key
-from tasks.ledger.remote import remote_of, writable_folder
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.reuse import earlier_replies
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import BudgetStop, RunEnd, RunStart, new_id
@@ -30,7 +30,7 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
         InputError: the store or the prompts cannot be used.
     """
     asked = asked.with_live_calls() if asked.quote else asked
-    parameters = asked.model_copy(update={"store": str(writable_folder(asked.store))})
+    parameters = asked.model_copy(update={"store": str(local_cache(asked.store))})
     rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(asked.store)
     return Opening(flow, asked, parameters, rubric, remote, scheduled, [*said], asked.reuse_hours)
 

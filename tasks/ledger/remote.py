@@ -65,17 +65,6 @@ def local_cache(store: str) -> Path:
     return _openable(folder / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}")
 
 
-def writable_folder(store: str) -> Path:
-    """Return the local folder of a store for a command that writes there.
-
-    Raises:
-        InputError: `local_cache` raises it, or the store is of an earlier version.
-    """
-    folder = local_cache(store)
-    ledger.check_schema(folder)
-    return folder
-
-
 def _openable(folder: Path) -> Path:
     """Return a folder; InputError if DuckDB would look elsewhere for its files, since it reads options after a `?`."""
     if found := next((each for each in "?\\\0" if each in str(folder.absolute())), ""):

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -32,9 +31,6 @@ _BLOCK = 1 << 20
 """Bytes read at once: a line assembled from several reads takes three times as long."""
 _MOST_BYTES = 2**26
 """Maximum bytes of a row, or of a file with one record; longer ones are damaged, and are not read whole."""
-_SCHEMA = re.compile(rb'\s*\{\s*"schema":\s*(\d{1,4})')
-"""Beginning of a record, with the version of its rows."""
-
 R = TypeVar("R", bound=Record)
 
 
@@ -93,25 +89,6 @@ def is_written(run: Path) -> bool:
             return not is_alone
     except (ImportError, OSError):  # Windows has no such locks; or the file is another user's
         return False
-
-
-def check_schema(store: Path) -> None:
-    """Raise InputError for a store with a run of an earlier version, before anything is asked or written there."""
-    for run in run_folders(store):
-        if (schema := _schema_of(run)) < SCHEMA:
-            raise InputError(
-                f"{store} is the store of an earlier version: run {run.name} has ledger schema {schema}, and this "
-                f"version reads {SCHEMA}. {store / 'history.duckdb'} stays readable (`jury query`, or DuckDB with "
-                "read_only). Choose another folder for new runs: --store NEW, or JURY_STORE"
-            )
-
-
-def _schema_of(run: Path) -> int:
-    """Return the schema of a run; the present one if it is unreadable, since loading reports unreadable runs."""
-    with suppress(InputError, OSError), open_regular(run / RUN) as file:
-        if found := _SCHEMA.match(file.read(64)):
-            return int(found[1])
-    return SCHEMA
 
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
