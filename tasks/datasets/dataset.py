@@ -217,9 +217,9 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
     # Count all images of these prompts: if `ids` selects some of them, the others are not missing.
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
-    uneven = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
+    missing = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
     chosen = parameters.model_dump(include={"limit", "ids", "tag"})
-    return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *uneven])
+    return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *missing])
 
 
 def _require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:

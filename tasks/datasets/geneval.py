@@ -106,15 +106,18 @@ def covered(asked: Mapping[str, Asked], images: Images, prompt_set: str) -> Gene
 
 
 def gaps(samples: Sequence[Sample]) -> list[str]:
-    """Return the problems in the images of these samples, one sentence each.
-
-    The problems are prompts without images, unequal numbers of images per prompt or candidate, and unreadable images.
-    """
-    tags = {sample.prompt_id: sample.tag for sample in samples}
-    numbers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    """Return a sentence for each candidate that has no image of some prompts of these samples."""
+    prompts: defaultdict[str, set[str]] = defaultdict(set)
+    absent: defaultdict[str, list[str]] = defaultdict(list)
     for sample in samples:
-        numbers[sample.candidate][sample.prompt_id] += not _is_absent(sample)
-    return [*_uneven(tags, numbers), *_unreachable(samples)]
+        prompts[sample.candidate].add(sample.prompt_id)
+        if _is_absent(sample):
+            absent[sample.candidate].append(f"{sample.prompt_id} ({sample.tag})")
+    return [
+        f"{len(missing)} of {len(prompts[candidate])} prompts {'have' if len(missing) > 1 else 'has'} no image of "
+        f"{candidate}: {listed(missing)}"
+        for candidate, missing in absent.items()
+    ]
 
 
 def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
@@ -141,45 +144,6 @@ def _absent(prompt_id: str, asked: Asked, candidate: str) -> Image:
 def _is_absent(sample: Sample) -> bool:
     """Return whether the sample marks a missing image; no other sample has such an id."""
     return sample.sample_id == f"{sample.prompt_id}/{NONE}"
-
-
-def _uneven(tags: Mapping[str, str], numbers: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """Yield the sentences of `gaps` about missing images and unequal numbers of images.
-
-    Args:
-        tags: prompt id -> tag.
-        numbers: candidate -> prompt id -> number of its images.
-    """
-    usual = {candidate: _usual(its) for candidate, its in numbers.items()}
-    for candidate, its in numbers.items():
-        missing = [f"{one} ({tags[one]})" for one, number in its.items() if not number]
-        if missing:
-            has = "have" if len(missing) > 1 else "has"
-            yield f"{len(missing)} of {len(its)} prompts {has} no image of {candidate}: {listed(missing)}"
-        unequal = [f"{one} ({number})" for one, number in its.items() if number not in (0, usual[candidate])]
-        if unequal:
-            images = f"{usual[candidate]} image{'s' * (usual[candidate] > 1)}"
-            yield f"{candidate} has {images} a prompt, except {listed(unequal)}"
-    some = {candidate: number for candidate, number in usual.items() if number}
-    if len(set(some.values())) > 1:
-        found = listed(f"{candidate} ({number})" for candidate, number in some.items())
-        yield f"candidates have unequal numbers of images per prompt, and more images are more chances: {found}"
-
-
-def _unreachable(samples: Sequence[Sample]) -> Iterator[str]:
-    problems: defaultdict[str, list[str]] = defaultdict(list)
-    for sample in samples:
-        problem = sample.pictures["image"].problem.removeprefix(NO_PICTURE)
-        if problem and not _is_absent(sample):
-            problems[sample.candidate].append(f"{sample.sample_id} ({problem})")
-    for candidate, its in problems.items():
-        yield f"{len(its)} image{'s' * (len(its) > 1)} of {candidate} out of reach: {listed(its, 5)}"
-
-
-def _usual(numbers: Mapping[str, int]) -> int:
-    """Return the most common number of images of a prompt that has any: the larger one in a tie, 0 if none has any."""
-    counts = Counter(number for number in numbers.values() if number)
-    return max(counts, key=lambda number: (counts[number], number), default=0)
 
 
 def _unknown_tags(asked: Mapping[str, Asked], prompt_set: str) -> Iterator[str]:
