@@ -9,7 +9,6 @@ import pytest
 import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from served import listed
@@ -18,7 +17,6 @@ from flows.server.deployments import (
     MISSING,
     Registered,
     digests,
-    idle_limits,
     left_over,
     merge,
     on_server,
@@ -235,15 +233,6 @@ def test_a_deployment_that_has_another_name_in_the_list_now_is_not_left_behind_u
     told = left_over(there, [title])
     assert [words for words in told if words.startswith(f"{former} is on this server and not in the list: ")]
     assert not [words for words in told if words.startswith(f"{title} ")]
-
-
-def test_limits_that_cap_nothing_any_more_are_named_with_what_caps_runs(house: House) -> None:
-    name = "jury:judge.example.org"
-    house.client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=4))
-    words = asyncio.run(idle_limits())
-    assert f"limits {name} cap nothing any more" in words and "a work queue or a deployment caps the runs" in words
-    house.client.delete_global_concurrency_limit_by_name(name)
-    assert asyncio.run(idle_limits()) == ""
 
 
 CASES = {

@@ -216,7 +216,7 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
     Args:
         own: the server has no other runner.
     """
-    from flows.server.deployments import idle_limits, left_over, on_server, register
+    from flows.server.deployments import left_over, on_server, register
     from flows.server.runner import skip_late
 
     await _make_automations(notify)
@@ -230,8 +230,6 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
             print(f"      {printable(sentence)}")
     for sentence in left_over(await on_server(), [title for title, _ in registered]):
         print(f"    {printable(sentence)}")
-    if words := await idle_limits():
-        print(f"    {printable(words)}")
     if own and (late := await skip_late(there)):
         print(f"  {late}")
     return [*map(str, there)]

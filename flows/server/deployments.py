@@ -325,19 +325,6 @@ async def on_server() -> list[DeploymentResponse]:
         return await client.read_deployments()
 
 
-async def idle_limits() -> str:
-    """Return a sentence about the limits `jury:<host>`, which no run uses; "" if there are none."""
-    async with get_client() as client:
-        limits = await client.read_global_concurrency_limits(limit=200)
-    names = sorted(each.name for each in limits if each.name.startswith("jury:"))
-    if not names:
-        return ""
-    return (
-        f"Prefect's limits {', '.join(names)} cap nothing any more: a run caps its calls by judge.concurrency, and a "
-        f"work queue or a deployment caps the runs. Delete them: prefect gcl delete {names[0]}"
-    )
-
-
 def left_over(found: Iterable[DeploymentResponse], served: Collection[str]) -> list[str]:
     """Return a sentence for each deployment of our flows that is neither in the list nor on a work pool.
 

@@ -205,8 +205,8 @@ _OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
 LARGEST = 256_000_000
 
 
-class Answer(Record, extra="ignore"):
-    """One row of a saved file; pages of earlier versions saved more fields."""
+class Answer(Record):
+    """One row of a saved file."""
 
     item: str
     question: str
