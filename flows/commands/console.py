@@ -51,10 +51,6 @@ class Group(click.Group):
             sections.setdefault(getattr(command, "heading", Command.heading), []).append((name, command.help or ""))
         _write(formatter, sections)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order in which the commands were added, for completion, too."""
-        return [*self.commands]
-
 
 def _write(formatter: click.HelpFormatter, sections: Mapping[str, Iterable[tuple[str, str]]]) -> None:
     for heading, records in sections.items():

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from flows.commands.console import Command, command_line, left_to_sync, say, warn
-from flows.commands.options import files, store_option
+from flows.commands.options import store_option
 from flows.commands.sharing import renew_pages, share_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
@@ -29,7 +29,7 @@ from tasks.text import number_of
 @click.option("-n", "number", type=int, default=30, show_default=True, metavar="N", help="So many items a page.")
 @click.option(
     "-o", "--output", default="label.html", show_default=True, metavar="FILE", help="File to write.",
-    shell_complete=files,
+    type=click.Path(),
 )  # fmt: skip
 @click.option("--people", type=int, default=1, show_default=True, metavar="N", help="So many pages, a file each.")
 @click.option(
@@ -97,7 +97,7 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
     metavar="FILE",
     help="File saved by a page of `jury labels page`, or JSON Lines, JSON, CSV or Parquet: README.md lists the "
     "columns.",
-    shell_complete=files,
+    type=click.Path(),
 )
 @click.option(
     "--flow", type=click.Choice(FLOWS), default=None, help="Flow whose samples a table is about; a page tells it."

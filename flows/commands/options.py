@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 
 import click
-from click.shell_completion import CompletionItem
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -54,7 +53,7 @@ def store_option(function: F) -> F:
         show_envvar=True,
         metavar="STORE",
         help="Folder or s3://… of ledgers and history.",
-        shell_complete=files,
+        type=click.Path(),
     )
     return add(function)
 
@@ -74,11 +73,6 @@ def notify_option(function: F) -> F:
     """Add `--notify`, the notification block for drops."""
     words = "Tell people through this notification block when the score of scheduled runs has dropped."
     return click.option("--notify", default="", metavar="TYPE/NAME", help=words)(function)
-
-
-def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Let the shell complete a file or folder."""
-    return [CompletionItem(incomplete, type="file")]
 
 
 def model_options(model: type[BaseModel]) -> list[click.Parameter]:
@@ -134,9 +128,9 @@ def _option(path: str, info: FieldInfo) -> Option:
     elif info.default == []:
         option = make([_name(path), key], multiple=True, metavar="A,B")
     else:
-        complete = files if path in PLACES else partial(_choices, _literals(info))
         make = partial(make, is_flag=False, flag_value=ALONE[path]) if path in ALONE else make
-        option = make([_name(path), key], metavar=_metavar(name, info), shell_complete=complete)
+        make = partial(make, type=click.Path()) if path in PLACES else make
+        option = make([_name(path), key], metavar=_metavar(name, info))
     option.heading = next(heading for heading, names in HEADINGS.items() if path.partition(".")[0] in names)
     return option
 
@@ -160,12 +154,6 @@ def _literals(info: FieldInfo) -> tuple[str, ...]:
 def _help(info: FieldInfo) -> str:
     default = "" if info.default in ("", [], {}, None) else f" (default: {info.default})"
     return f"{info.description}{default}"
-
-
-def _choices(
-    choices: tuple[str, ...], _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    return [CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
 
 
 def _items(values: tuple[str, ...]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from flows.commands.console import Command, say
-from flows.commands.options import files, no_pictures_option, store_option
+from flows.commands.options import no_pictures_option, store_option
 from flows.commands.sharing import push_pages, share_pages
 from tasks.errors import InputError
 from tasks.history.queries import choose, find
@@ -65,7 +65,7 @@ def push(store: str) -> int:
     show_default=True,
     metavar="FILE",
     help="File to write.",
-    shell_complete=files,
+    type=click.Path(),
 )
 @no_pictures_option
 @store_option

@@ -6,7 +6,6 @@ from tempfile import TemporaryDirectory
 import click
 
 from flows.commands.console import Command
-from flows.commands.options import files
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.prompts import Prompt
@@ -19,7 +18,7 @@ _prompt_set = click.option(
     show_default=True,
     metavar="SET",
     help="Name or folder of a prompt set.",
-    shell_complete=files,
+    type=click.Path(),
 )
 
 
@@ -66,7 +65,7 @@ def check_prompts(prompt_set: str) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("file", metavar="FILE", help="The published document.", shell_complete=files)
+@click.argument("file", metavar="FILE", help="The published document.", type=click.Path())
 @click.option("--set", "name", required=True, metavar="NAME", help="Name or folder of the set that is made.")
 def import_prompt_set(file: str, name: str) -> int:
     """Make the set, and print a summary."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.commands.console import Command, Group, command_line, say
-from flows.commands.options import files, notify_option, store_option
+from flows.commands.options import notify_option, store_option
 from flows.server.pages import serving_pages
 from flows.server.server import (
     QUIET,
@@ -57,7 +57,7 @@ RUNNER_LOG = "runner.log"
     default="",
     metavar="FILE",
     help="Another list than deployments/prefect.yaml.",
-    shell_complete=files,
+    type=click.Path(),
 )
 @click.option(
     "--auth",
@@ -161,7 +161,7 @@ STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
     default="",
     metavar="FILE",
     help="First check a list for workers, as `prefect deploy` does not.",
-    shell_complete=files,
+    type=click.Path(),
 )
 @click.pass_context
 def deploy(context: click.Context, notify: str, deployments: str) -> int:
@@ -191,7 +191,7 @@ def deploy(context: click.Context, notify: str, deployments: str) -> int:
     default=".",
     metavar="[PATH]",
     help=f"Folder or file to write (default: {LIST} in this folder).",
-    shell_complete=files,
+    type=click.Path(),
 )
 def write_starter(place: str) -> int:
     """Write the list, unless there is a file of that name; print the commands that use it."""
