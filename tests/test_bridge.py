@@ -123,14 +123,15 @@ def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
     ("new", "words"),
     [
         (OLD, f"both runs are {OLD}"),
-        ("20270101T0", "no finished run is called '20270101T0'"),
-        ("2026", f"'2026' is the beginning of several runs: {PLOTS}, {OLD}"),
+        ("20270101T0", f"no run is called '20270101T0'; the newest finished ones are {PLOTS}, {OLD}"),
+        ("2026", f"'2026' is the beginning of several runs: {OLD}, {PLOTS}"),
         (PLOTS, f"{OLD} is of diagram and {PLOTS} of plot: they share no samples"),
     ],
 )
 def test_runs_that_are_no_two_judges_of_one_flow_are_refused(tmp_path: Path, jury: Any, new: str, words: str) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
     keep(tmp_path, PLOTS, "gpt-b", figures(*[TIED] * 40, flow="plot"))
+    land(tmp_path)
     code, _, err = jury("judge", "bridge", OLD, new, "--store", tmp_path)
     assert code == 2 and words in err
     assert BRIDGES.folders(tmp_path) == []
@@ -163,7 +164,9 @@ def test_the_three_sentences_are_said_and_kept(tmp_path: Path, jury: Any, ask: A
     store = tmp_path / "store"
     old = clocks(store, "old", base)
     for number, (name, (score, words)) in enumerate(JUDGES.items(), 1):
-        code, out, err = jury("judge", "bridge", old, clocks(store, name, score))
+        new = clocks(store, name, score)
+        land(store)
+        code, out, err = jury("judge", "bridge", old, new)
         assert code == (3 if words.startswith("cannot") else 0), err
         assert f"counting, alpha: {words}" in out.replace("\n", " "), out
         assert len(ask("bridges")) == number

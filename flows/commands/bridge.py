@@ -8,9 +8,10 @@ import click
 
 from flows.commands.console import Command, left_to_sync, printable_json, say
 from flows.commands.options import json_option, store_option
-from tasks.comparing.bridge import bridge, bridge_grid, confusion_grid, named, sentences
+from tasks.comparing.bridge import answers_of, bridge, bridge_grid, confusion_grid, sentences
 from tasks.errors import InputError
-from tasks.history.queries import shared_replies
+from tasks.history.queries import find, shared_replies
+from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.presentation.tables import console, grid_table
@@ -39,7 +40,8 @@ def bridge_judges(old: str, new: str, margin: float, as_json: bool, store: str) 
         0; 3 if it is undecided for every candidate whether the history may be continued.
     """
     folder = local_cache(store)
-    rows = bridge(named(folder, old), named(folder, new), margin)
+    sides = [answers_of(read_evaluation(folder, find(folder, run).run_id)) for run in (old, new)]
+    rows = bridge(sides[0], sides[1], margin)
     _keep(folder, rows, store)
     if as_json:
         print(printable_json([row.model_dump(mode="json") for row in rows]))

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.ledger.evaluations import PROMPT, Evaluation, evaluations, protocol_differences
+from tasks.ledger.evaluations import PROMPT, Evaluation, protocol_differences
 from tasks.ledger.side_records import BridgeRow
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
@@ -37,21 +36,6 @@ class Answers(NamedTuple):
     evaluation: Evaluation
     outcomes: Mapping[Key, Outcome]
     """Outcomes of the real samples."""
-
-
-def named(store: Path, wanted: str) -> Answers:
-    """Return the outcomes of the finished run whose id begins so.
-
-    Raises:
-        InputError: there is none, or several; or a ledger is damaged.
-    """
-    found = [each for each in evaluations(store) if each.start.run_id.startswith(wanted)]
-    if len(found) != 1:
-        ids = listed((each.start.run_id for each in found), 5)
-        raise InputError(
-            f"{wanted!r} is the beginning of several runs: {ids}" if found else f"no finished run is called {wanted!r}"
-        )
-    return answers_of(found[0])
 
 
 def answers_of(evaluation: Evaluation) -> Answers:

@@ -93,20 +93,6 @@ def read_evaluation(store: Path, run_id: str) -> Evaluation:
     return _joined(evaluation_folders(_any_shard(store, run_id)))
 
 
-def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
-    """Yield finished evaluations, the newest first, without unreadable ones: `jury store sync` reports them."""
-    met: set[str] = set()
-    for run in reversed(run_folders(store)):
-        with suppress(InputError, FileNotFoundError):
-            start = read_start(run)
-            if start.evaluation_id in met or flow not in ("", start.flow):
-                continue
-            met.add(start.evaluation_id)
-            found = read_evaluation(store, start.evaluation_id)
-            if found.end:
-                yield found
-
-
 def evaluation_folders(run: Path) -> list[Path]:
     """Return the folders of the finished runs in the evaluation of a run; an unsharded run is its whole evaluation."""
     start = read_start(run)
