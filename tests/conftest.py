@@ -55,7 +55,7 @@ LONGEST = [
     for name in (
         *("supervision", "hostile_inputs", "faults", "pipeline", "up", "rubric_flows", "without_server", "registering"),
         *("endpoint_twins", "server", "secrets", "control_runs", "results", "orders_and_votes", "compare"),
-        *("deployments", "cli", "remote", "alarms", "bridge", "collect", "sending", "attribution"),
+        *("deployments", "cli", "remote", "alarms", "collect", "sending", "attribution"),
         "report_page_browser",
     )
 ]

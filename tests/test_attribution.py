@@ -119,26 +119,41 @@ def judge_news(store: Path, begun: RunStart) -> list[MovedJudge]:
     return news
 
 
-def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(store: Path) -> None:
-    """The anchors move and the candidate stays, so that there is nothing else to tell it by."""
-    told = [judge_news(store, night(store, BASELINE + 3 + day, judge=-20)) for day in range(4)]
-    [moved] = (each for news in told for each in news)
+@pytest.fixture(scope="module")
+def moved_judge(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[MovedJudge]]:
+    """The store after three more nights, in which the judge has moved, and their news; to be copied.
+
+    The anchors move and the candidate stays, so that there is nothing else to tell it by.
+    """
+    store = Path(shutil.copytree(kept, tmp_path_factory.mktemp("moved") / "store"))
+    new = (night(store, BASELINE + 3 + day, judge=-20) for day in range(3))
+    return store, [moved for begun in new for moved in judge_news(store, begun)]
+
+
+@pytest.fixture
+def moved_store(moved_judge: tuple[Path, list[MovedJudge]], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(moved_judge[0], tmp_path / "store"))
+
+
+def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(
+    moved_store: Path, moved_judge: tuple[Path, list[MovedJudge]]
+) -> None:
+    store, [moved] = moved_store, moved_judge[1]
     assert moved.short.startswith("the judge gpt-x has moved since 2026-09-17: the anchors changed by +3")
     assert "`jury alarms restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
     rebuild(store)
-    newest = night(store, BASELINE + 7, judge=-20)
+    newest = night(store, BASELINE + 6, judge=-20)
     assert judge_news(store, newest) == []
     seen = watched(store, newest.run_id)
-    assert not seen.alarms and [each.nights for each in seen.judges] == [5] and [*seen.open] == [*seen.judges]
+    assert not seen.alarms and [each.nights for each in seen.judges] == [4] and [*seen.open] == [*seen.judges]
     payload = payload_of(moved, newest)
     assert payload["what"] == "has another judge than before" and payload["flow"] == "diagram"
     html = "".join(page(gather(store, newest.run_id)))
     assert "The judge gpt-x has moved since 2026-09-17" in html
 
 
-def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_again(store: Path) -> None:
-    moved = [judge_news(store, night(store, BASELINE + 3 + day, judge=-20)) for day in range(3)]
-    assert sum(map(len, moved)) == 1
+def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_again(moved_store: Path) -> None:
+    store = moved_store
     for day in range(3):
         back = night(store, BASELINE + 6 + day)
     land(store)
@@ -156,11 +171,11 @@ def test_a_drop_that_is_put_down_to_the_judge_is_one_event(store: Path) -> None:
     assert [*seen._replace(news=()).events] == [*seen.judge_news]
 
 
-def test_status_tells_a_judge_that_moved_until_either_begins_anew(store: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_status_tells_a_judge_that_moved_until_either_begins_anew(
+    moved_store: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    store = moved_store
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    for day in range(3):
-        night(store, BASELINE + 3 + day, judge=-20)
-    land(store)
 
     def said(*command: str) -> str:
         main([*command, "--store", str(store)])

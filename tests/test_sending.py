@@ -205,9 +205,9 @@ def test_a_bucket_that_is_away_is_warned_of(tmp_path: Path, on: Any, server: S3S
 def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: Any, loopback: LoopbackJudge) -> None:
     given = clocks(tmp_path, 30, 1, loopback)
 
-    def night(machine: str, model: str = "m") -> None:
+    def night(machine: str) -> None:
         with tags("scheduled"):
-            on(machine, *given, model, "--anchors", "4", "--reuse-hours", "0")
+            on(machine, *given, "m", "--anchors", "4", "--reuse-hours", "0")
 
     def ask(machine: str, sql: str) -> list[dict[str, Any]]:
         return json.loads(on(machine, "query", sql, "--json")[0])
@@ -217,13 +217,11 @@ def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: 
     assert ask("two", "SELECT max(night) AS nights FROM nights") == [{"nights": 2}]
     sets = "SELECT count(*) AS n, count(DISTINCT anchors_key) AS sets FROM anchor_nights"
     assert ask("two", sets) == [{"n": 2, "sets": 1}]
-    night("two", "n")
-    # 30 equal scores are too few to tell anything by.
-    runs = [row["run_id"] for row in ask("two", "SELECT run_id FROM runs ORDER BY started_at")]
-    on("two", "judge", "bridge", *runs[1:], code=3)
+    old, new = (row["run_id"] for row in ask("two", "SELECT run_id FROM runs ORDER BY started_at"))
+    on("two", "judge", "bridge", old, new, code=3)  # 30 equal scores are too few to tell anything by
     on("one", "store", "sync")
-    kept = "SELECT DISTINCT old_judge, new_judge, n FROM bridges"
-    assert ask("one", kept) == [{"old_judge": "m", "new_judge": "n", "n": 30}]
+    kept = "SELECT DISTINCT old_run, new_run, old_judge, new_judge, n FROM bridges"
+    assert ask("one", kept) == [{"old_run": old, "new_run": new, "old_judge": "m", "new_judge": "m", "n": 30}]
 
 
 # Where a run can be sent: only a bare URL opens a remote store, and what is wrong with another is said
