@@ -97,19 +97,6 @@ def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, 
         result.score("colour")
 
 
-def test_a_second_run_in_a_loop_reuses_replies(judged: tuple[Result, Any], capfd: pytest.CaptureFixture[str]) -> None:
-    first = judged[0]
-
-    async def plain() -> Result:
-        return api.judge("diagram", figures(), PairwiseParameters(store=str(first.store)))
-
-    again = asyncio.run(plain())
-    assert (again.reused, again.calls, again.score().score) == (4, 0, first.score().score)
-    assert again.run_id != first.run_id and capfd.readouterr() == ("", "")
-    runs = api.table("SELECT DISTINCT dataset_key, dataset FROM runs", store=str(first.store))
-    assert runs["dataset"].to_list() == ["given.jsonl"]
-
-
 def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_server: str) -> None:
     twice = [*figures(), *figures()]
     with pytest.raises(InputError, match=r"(?s)dataset given.jsonl has 2 problems.*line 3"):

@@ -4,7 +4,7 @@ import json
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.endpoint.replies import Reply, read_completion
@@ -21,6 +21,9 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )  # fmt: skip
+
+FEWER = settings(max_examples=60)
+"""For what takes long to draw."""
 
 
 def odd_object(*keys: str, **known: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -47,21 +50,25 @@ def check(reply: Reply) -> None:
     assert reading.verdict is None if reading.error else reading.verdict in PROMPT.verdicts
 
 
+@FEWER
 @given(st.binary(max_size=400))
 def test_any_bytes_end_in_a_status(body: bytes) -> None:
     check(read_completion(body))
 
 
+@FEWER
 @given(anything)
 def test_any_json_ends_in_a_status(value: Any) -> None:
     check(read_completion(json.dumps(value).encode()))
 
 
+@FEWER
 @given(completions)
 def test_anything_like_a_completion_ends_in_a_status(value: dict[str, Any]) -> None:
     check(read_completion(json.dumps(value).encode()))
 
 
+@FEWER
 @given(completions, st.data())
 def test_a_damaged_completion_ends_in_a_status(value: dict[str, Any], data: st.DataObject) -> None:
     whole = json.dumps(value).encode()

@@ -51,14 +51,13 @@ def plain(name: str) -> str:
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
 def test_defects_that_pixels_show_are_caught_and_no_others(flow: str, tmp_path: Path) -> None:
     rates: dict[str, list[bool | None]] = defaultdict(list)
-    for seed in (301, 302):  # no limit was set by these
-        draw_samples(tmp_path, flow, seed=seed)
-        for kind, hit in judge(tmp_path, flow, tmp_path / f"results/{flow}.json"):
-            rates[kind].append(hit)
+    draw_samples(tmp_path, flow, seed=301)  # no limit was set by this seed
+    for kind, hit in judge(tmp_path, flow, tmp_path / f"results/{flow}.json"):
+        rates[kind].append(hit)
     shown = [hit for kind, hits in rates.items() if kind in DEFECTS and kind not in UNSEEN for hit in hits]
-    assert len(shown) == 24 and sum(hit is True for hit in shown) >= 0.95 * len(shown)
-    assert rates["copy"] == rates["restyled"] == [True] * 4
-    assert [hit for kind in UNSEEN for hit in rates.get(kind, [])] == [False] * 12
+    assert len(shown) == 12 and sum(hit is True for hit in shown) >= 0.95 * len(shown)
+    assert rates["copy"] == rates["restyled"] == [True] * 2
+    assert [hit for kind in UNSEEN for hit in rates.get(kind, [])] == [False] * 6
 
 
 def test_defects_put_into_figures_of_a_benchmark_are_caught_and_copies_have_no_winner(figure_benchmark: Path) -> None:

@@ -218,16 +218,3 @@ def test_a_work_pool_gets_what_collects_batches_without_a_schedule(client: SyncP
     assert deployed.schedules == [] and deployed.description == listed.description and not deployed.paused
     assert Collect.model_validate(deployed.parameters["parameters"]) == Collect(store="jury-store")
     assert deployed.entrypoint == listed.entrypoint and deployed.work_pool_name == "jury"
-
-
-def test_deploying_again_changes_nothing_and_leaves_a_paused_schedule_paused(client: SyncPrefectClient) -> None:
-    before = on_the_server(client)
-    [schedule] = before["colors"].schedules
-    path = f"/deployments/{before['colors'].id}/schedules/{schedule.id}"
-    client._client.patch(path, json={"active": False}).raise_for_status()
-    deploy()
-    after = on_the_server(client)
-    assert [flow for flow in FLOWS if not after[flow].schedules[0].active] == ["colors"]
-    for flow in FLOWS:
-        same = {"schedules": {"__all__": {"updated", "active"}}, "updated": True, "status": True}
-        assert after[flow].model_dump(exclude=same) == before[flow].model_dump(exclude=same)

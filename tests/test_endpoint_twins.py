@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,11 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["--dataset", str(write_geneval(tmp_path_factory.mktemp("images"), rows, images_per_prompt=1))]
 
 
-@pytest.fixture(params=[*endpoints()])
-def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Twin]:
+@contextmanager
+def in_place(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Twin]:
     """The twin of an endpoint in its place, with its usual key listed and set."""
-    with Twin(request.param) as standing:
-        key = endpoints()[request.param].key
+    with Twin(name) as standing:
+        key = endpoints()[name].key
         monkeypatch.setenv("JURY_ENDPOINTS", f"{standing.place}={key}" if key else "")
         monkeypatch.setenv(key or "NO_KEY", KEY)
         standing.take_its_place(monkeypatch)
@@ -66,19 +67,32 @@ def pointed_at(twin: Twin) -> list[str]:
 # Runs
 
 
+WHOLE = ("openai", "ollama", "anthropic")
+"""Endpoints that whole runs ask; single questions go to the others."""
+
+
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_run_asks_as_documented(twin: Twin, figures: list[str], images: list[str], jury: Any, ask: Any) -> None:
-    told = endpoints()[twin.name]
-    for flow, data in (("diagram", figures), ("counting", images)):
-        code, _, err = jury("run", flow, *data, *pointed_at(twin))
-        assert code == 0 and "seems to read" not in err, err
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_run_asks_as_documented(
+    name: str, figures: list[str], images: list[str], jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = endpoints()[name]
+    with in_place(name, monkeypatch) as twin:
+        for flow, data in (("diagram", figures), ("counting", images)):
+            code, _, err = jury("run", flow, *data, *pointed_at(twin))
+            assert code == 0 and "seems to read" not in err, err
     rows = ask("SELECT status, rung, endpoint, tokens_in, tokens_out, not_sent, recovery FROM judgments")
     assert len(rows) == CALLS + 1
     assert {(row["status"], row["rung"], row["endpoint"]) for row in rows} == {("ok", told.reply_format, twin.base_url)}
     assert all(row["tokens_in"] > 0 and row["tokens_out"] == 80 and row["not_sent"] == [] for row in rows)
     assert {row["recovery"] for row in rows} == {"fence removed" if told.reply_format == "plain" else "strict"}
-    assert twin.refusals == [], "a question was asked in vain"
     assert [len(seen.images) for seen in twin.requests] == [2] * (1 + CALLS) + [1] * 2  # each probe as its questions
+    asked_as_documented(twin)
+
+
+def asked_as_documented(twin: Twin) -> None:
+    told = endpoints()[twin.name]
+    assert twin.refusals == [], "a question was asked in vain"
     for seen in twin.requests:
         [length] = LENGTHS & set(seen.body)
         assert length == told.token_limit and length in twin.habits.token_limits
@@ -139,6 +153,18 @@ def asked(twin: Twin, request: Request, **settings: Any) -> Answer:
             return await vlm.ask(request)
 
     return asyncio.run(scene())
+
+
+@pytest.mark.parametrize("name", [name for name in endpoints() if name not in WHOLE])
+def test_a_question_is_asked_as_documented(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = endpoints()[name]
+    with in_place(name, monkeypatch) as twin:
+        for pictures in (2, 1):
+            reply = asked(twin, probe_request(pictures))
+            assert (reply.status, reply.rung, reply.tokens_out, reply.not_sent) == ("ok", told.reply_format, 80, ())
+            assert reply.tokens_in > 0
+    assert [len(seen.images) for seen in twin.requests] == [2, 1]
+    asked_as_documented(twin)
 
 
 def test_every_schema_of_the_program_is_strict_for_every_endpoint() -> None:

@@ -63,7 +63,9 @@ def test_an_export_is_an_extension_of_a_run_and_not_of_its_quote() -> None:
     assert named(asked.model_copy(update={"quote": "history"}), "counting") == []
 
 
-def test_a_run_without_options_imports_no_extension_and_of_the_protocols_only_its_own(tmp_path: Path) -> None:
+def test_a_run_without_options_imports_no_extension_and_of_the_protocols_only_its_own(
+    tmp_path: Path, prefect_server: str
+) -> None:
     root = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
     command = ["run", "counting", "--dataset", str(root), "--store", str(tmp_path / "store")]
     code = (
@@ -72,8 +74,8 @@ def test_a_run_without_options_imports_no_extension_and_of_the_protocols_only_it
         f"code = main({command!r})\n"
         "print(json.dumps([code, [*sys.modules]]))\n"
     )
-    run = [sys.executable, "-c", code]
-    done = subprocess.run(run, capture_output=True, text=True, env=environment(), timeout=120)
+    run, env = [sys.executable, "-c", code], environment() | {"PREFECT_API_URL": prefect_server}
+    done = subprocess.run(run, capture_output=True, text=True, env=env, timeout=120)
     status, loaded = json.loads(done.stdout.splitlines()[-1])
     assert status == 0, done.stderr
     assert [name for name in loaded if name.startswith("tasks.extensions.")] == []

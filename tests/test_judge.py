@@ -18,6 +18,7 @@ from plain_runs import POLICY, RUBRIC, case_of, run_of
 from written_datasets import png
 
 from tasks.aggregate import aggregate
+from tasks.endpoint import client
 from tasks.endpoint.client import MOST_FAILURES
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
@@ -85,6 +86,11 @@ class Scene:
 
 
 Scenes = Callable[..., Scene]
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.02)
 
 
 @pytest.fixture

@@ -52,10 +52,14 @@ def server(prefect_server: str) -> Iterator[str]:
         client.delete_variable_by_name(variable_name(f"counting/{NAME}"))
 
 
-def test_jury_up_goes_on_where_the_server_is_away_for_long(server: str, tmp_path: Path) -> None:
-    """Prefect's own runner ends when three questions have failed; here each is sent twice."""
+def test_jury_up_goes_on_where_the_server_is_away_for_long_and_ends_by_sigterm(server: str, tmp_path: Path) -> None:
+    """Prefect's own runner ends when three questions have failed; here each is sent twice.
+
+    A shell script has started `jury up`: what a shell begins in the background ignores Ctrl-C.
+    """
     runner_log = tmp_path / "store" / "prefect" / "runner.log"
     with (
+        on_ctrl_c(signal.SIG_IGN),
         LoopbackRelay(server, DUE, times=8) as relay,
         serving(relay, tmp_path, PREFECT_CLIENT_MAX_RETRIES="1") as (process, log),
     ):
@@ -64,14 +68,7 @@ def test_jury_up_goes_on_where_the_server_is_away_for_long(server: str, tmp_path
     assert process.returncode == 0, log.read_text()
     assert runner_log.read_text().count("the Prefect server does not answer: ") == 4
     assert "has ended" not in (said := log.read_text()) and "Traceback" not in said
-
-
-def test_jury_up_behind_a_shell_script_ends_by_sigterm(server: str, tmp_path: Path) -> None:
-    """What a shell begins in the background ignores Ctrl-C."""
-    with on_ctrl_c(signal.SIG_IGN), LoopbackRelay(server) as relay, serving(relay, tmp_path) as (process, log):
-        assert process.poll() is None, log.read_text()
-    assert process.returncode == 0, log.read_text()
-    assert log.read_text().partition("Ctrl-C stops all of it.\n")[2].count("\n") == 1
+    assert said.partition("Ctrl-C stops all of it.\n")[2].count("\n") == 1
 
 
 def test_runs_that_are_cancelled_are_asked_for_again_however_often_that_failed(prefect_server: str) -> None:

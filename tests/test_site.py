@@ -27,7 +27,7 @@ from tasks.history.landing import land
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.remote import Remote, local_cache
 from tasks.pages import index_data, site
-from tasks.pages.background import LARGE, renew_behind
+from tasks.pages.background import renew_behind
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import is_address, page_name, page_of, where
@@ -311,7 +311,8 @@ def test_the_page_of_a_large_run_is_made_behind_it_with_all_pictures(
     held_up: list[object] = []
     monkeypatch.setattr(tasks.report, "renew_behind", renew_behind)
     monkeypatch.setattr(tasks.report, "renewed", lambda *given: held_up.append(given))
-    pairs = LARGE + 1
+    monkeypatch.setattr(tasks.report, "LARGE", 1)
+    pairs = 2
     draw_pairs(tmp_path / "data", pairs, "PNG")
     given = ["--dataset", tmp_path / "data", "--images", tmp_path / "data" / "model"]
     code, _, err = jury("run", "diagram", *given, *judged_by(loopback))
