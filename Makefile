@@ -36,11 +36,6 @@ bench-cold: $(READY)
 bench-limits: $(READY)
 	$(BIN)/python tests/bench_limits.py
 
-# The bill of the shared layout beside that of the published one, on twins that cache.
-.PHONY: bench-layout
-bench-layout: $(READY)
-	$(BIN)/python tests/bench_layout.py
-
 # Whole runs beside a judge that always fails some figures: about 45 minutes; with names of faults or shares: FAULTS="429 half".
 .PHONY: bench-faults
 bench-faults: $(READY)
@@ -90,16 +85,6 @@ simulate-controls: $(READY)
 simulate-gate: $(READY)
 	$(BIN)/python tests/simulate_gate.py
 
-# How often "vs best" names a loser among equal candidates: about two hours; with fewer runs: RUNS=1000.
-.PHONY: simulate-best
-simulate-best: $(READY)
-	$(BIN)/python tests/simulate_best.py $(RUNS)
-
-# Processor time of the client for a sample and for a control: two minutes.
-.PHONY: bench-controls
-bench-controls: $(READY)
-	$(BIN)/python tests/bench_controls.py
-
 # How often a bridge's interval holds the planted shift, and which sentence is said: some minutes.
 .PHONY: simulate-bridge
 simulate-bridge: $(READY)
@@ -109,11 +94,6 @@ simulate-bridge: $(READY)
 .PHONY: simulate-budget
 simulate-budget: $(READY)
 	$(BIN)/python tests/simulate_budget.py $(SEEDS)
-
-# What a quote says beside what the run then costs, for three kinds of judges: some minutes.
-.PHONY: simulate-quote
-simulate-quote: $(READY)
-	$(BIN)/python tests/simulate_quote.py $(SEEDS)
 
 # What the intervals of scores cover that people have corrected, with 15 to 150 labels: about a minute for each seed.
 .PHONY: simulate-labels

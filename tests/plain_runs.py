@@ -14,7 +14,6 @@ from typing import Any
 from billing_twins import BillingTwin
 from factories import start
 from loopback_judge import LoopbackJudge
-from own_data import MINI, RESULTS
 from PIL import Image
 
 from tasks.endpoint.client import Vlm
@@ -22,16 +21,14 @@ from tasks.endpoint.requests import probe_request
 from tasks.extensions.budget import RunLimit
 from tasks.extensions.shared_layout import layout_of
 from tasks.judge import judge_dimension
-from tasks.judging.case import PUBLISHED, Case, load_case, plan
+from tasks.judging.case import PUBLISHED, Case, plan
 from tasks.judging.extension import Extension, Limit, Opening
-from tasks.judging.protocol import picture_policy
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
 from tasks.ledger.run_files import Ledger
 from tasks.pictures.preparation import Picture, Policy, prepare
-from tasks.protocols.loading import load_dataset
 from tasks.records import Judgment, Place, RunStart, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
@@ -165,11 +162,3 @@ def _other(shown: Picture, number: int) -> Picture:
     data = base64.b64decode(shown.encoded) + str(number).encode()
     note = shown.note.model_copy(update={"sent_sha256": sha256(data).hexdigest()})
     return shown._replace(encoded=base64.b64encode(data), note=note)
-
-
-def published_cases() -> list[Case]:
-    """The pairs of PaperBananaBench beside the checkout that have both pictures."""
-    parameters = PairwiseParameters(dataset=str(MINI), results=str(MINI / RESULTS))
-    policy = picture_policy(parameters)
-    samples = load_dataset("diagram", parameters).samples
-    return [made for each in samples if not (made := load_case(each, RUBRIC, parameters, policy, None)).lack]
