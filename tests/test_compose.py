@@ -30,12 +30,6 @@ WORKERS = ("worker-1", "worker-2")
 OURS = "image-jury"
 
 
-def test_docker_compose_accepts_the_file() -> None:
-    accepted = resolved(REQUIRED)
-    assert {"postgres", "redis", "server", "deploy", *WORKERS} == set(accepted["services"])
-    assert {"postgres", "redis", "ledgers"} == set(accepted["volumes"])
-
-
 @pytest.mark.parametrize("missing", REQUIRED)
 def test_docker_compose_refuses_to_start_without_what_has_no_safe_default(missing: str) -> None:
     refused = docker_compose({name: value for name, value in REQUIRED.items() if name != missing})
@@ -66,17 +60,6 @@ def test_the_server_answers_under_its_own_names_alone(monkeypatch: pytest.Monkey
         assert "main" in vars(import_module(server["command"][-1]))
         monkeypatch.setenv(HOSTS, server["environment"][HOSTS])
         assert further_hosts() == {"server:4200", *more}, "the workers' name for it, and the proxy's"
-
-
-def test_services_start_in_order() -> None:
-    services = resolved(REQUIRED)["services"]
-    healthy = {"condition": "service_healthy"}
-    assert services["server"]["depends_on"] == {"postgres": healthy, "redis": healthy}
-    assert services["deploy"]["depends_on"] == {"server": healthy}
-    for name in ("postgres", "redis", "server", *WORKERS):
-        assert services[name]["healthcheck"]["test"], name
-    for name in WORKERS:
-        assert services[name]["depends_on"] == {"deploy": {"condition": "service_completed_successfully"}}
 
 
 def test_workers_differ_in_their_name_alone_and_share_store_and_data() -> None:

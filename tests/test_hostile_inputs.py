@@ -64,20 +64,16 @@ ROWS: dict[str, dict[str, Any]] = {
     "a picture above the folder": {"model_image": SECRET_PICTURE},
     "an absolute picture": {"human_image": "/etc/passwd"},
     "a picture in the home": {"human_image": "~/.ssh/id_rsa"},
-    "a file URL": {"model_image": "file:///etc/passwd"},
     "a web address": {"model_image": "http://127.0.0.1:9/metadata"},
     "a share of another machine": {"model_image": "\\\\host\\share\\x.png"},
-    "a way round": {"model_image": "x/../../outside/secret.png"},
     "NUL in a path": {"model_image": "model.png\0.txt"},
     "a path of a megabyte": {"model_image": LONG},
-    "a thousand folders": {"model_image": "a/" * 1000 + "x.png"},
     "a folder for a picture": {"model_image": "."},
     "a link to a secret": {"model_image": "link.png"},
     "a link to a device": {"model_image": "zero.png"},
     "a pipe": {"model_image": "pipe.png"},
     "links in a circle": {"model_image": "circle.png"},
     "a picture that is a number": {"model_image": 7},
-    "a picture that is a list": {"model_image": ["model.png", SECRET_PICTURE]},
     "base64 that is none": {"model_image": "data:image/png;base64,%%%%"},
     "another data URL": {"model_image": "data:text/html,<script>1</script>"},
     "a megabyte of base64": {"model_image": base64.b64encode(os.urandom(750_000)).decode()},
@@ -89,7 +85,6 @@ ROWS: dict[str, dict[str, Any]] = {
     "an id that is an object": {"id": {"$ref": "/etc/passwd"}},
     "a candidate that commands": {"candidate": BELL},
     "a candidate that climbs": {"candidate": "../../x"},
-    "a candidate of a megabyte": {"candidate": LONG},
     "a task that commands": {"task": BELL},
     "five megabytes of text": {"context": LONG * 5},
     "a text that is deep": {"context": json.loads("[" * 500 + "]" * 500)},
@@ -122,16 +117,11 @@ BOMB = zlib.compress(b"[" * 50_000_000)
 FILES: dict[str, tuple[str, bytes]] = {
     "nothing": ("x.jsonl", b""),
     "noise": ("x.jsonl", bytes(range(256)) * 1000),
-    "NUL": ("x.jsonl", b"\0" * 1_000_000),
     "UTF-16": ("x.jsonl", json.dumps(ROW).encode("utf-16")),
     "brackets": ("x.jsonl", b"[" * DEEP),
-    "objects in objects": ("x.jsonl", b'{"a":' * DEEP),
-    "brackets in a row": ("x.jsonl", b'{"id": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
     "an array that never ends": ("x.json", b"[" + json.dumps(ROW).encode() * 1000),
-    "a string that never ends": ("x.json", b'[{"id": "' + b"a" * 5_000_000),
     "backslashes": ("x.json", b'[{"id": "' + b"\\" * 5_000_000),
     "digits": ("x.jsonl", b'{"id": ' + b"9" * DEEP + b"}"),
-    "what is no number": ("x.jsonl", b'{"id": NaN, "task": Infinity}'),
     "the same key again": ("x.jsonl", b"{" + b'"id": "a",' * DEEP + b'"task": "diagram"}'),
     "what is compressed": ("x.jsonl", BOMB),
     "a quote that never ends": ("x.csv", b'id,task\n"' + b"a,\n" * 1_000_000),
@@ -140,7 +130,6 @@ FILES: dict[str, tuple[str, bytes]] = {
     "cells that are too many": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
     "no Parquet": ("x.parquet", b"PAR1" + os.urandom(1000) + b"PAR1"),
     "half of a Parquet": ("x.parquet", b"PAR1\x15\x04"),
-    "an ending that is none": ("x.exe", b"MZ"),
 }
 
 
@@ -169,13 +158,10 @@ def test_a_parquet_that_swells(folder: Path) -> None:
 PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
     "a pipe": lambda folder: {"dataset": str(pipe(folder / "x.jsonl"))},
     "a pipe of pictures": lambda folder: {**bench(folder), "images": str(pipe(folder / "x"))},
-    "a pipe of results": lambda folder: {**bench(folder), "results": str(pipe(folder / "x.json"))},
     "a device": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/dev/zero"))},
     "a terminal": lambda folder: {"dataset": str(linked(folder / "x.csv", "/dev/tty"))},
     "the memory": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/proc/self/mem"))},
     "accounts": lambda folder: {"dataset": "/etc/passwd"},
-    "accounts as results": lambda folder: {**bench(folder), "results": "/etc/passwd"},
-    "accounts by a link": lambda folder: {"dataset": str(linked(folder / "x.csv", "/etc/passwd"))},
     "accounts as JSON": lambda folder: {**bench(folder), "results": str(linked(folder / "x.json", "/etc/passwd"))},
     "a folder of the system": lambda folder: {"dataset": "/etc"},
     "processes": lambda folder: {"dataset": "/proc/self"},
@@ -263,7 +249,6 @@ IMAGES: dict[str, Callable[[Path], object]] = {
     "an image that is a pipe": lambda root: _replaced(root / "00000/samples/0000.png", pipe),
     "a row that is a pipe": lambda root: _replaced(_row(root), pipe),
     "a list that is a pipe": lambda root: pipe(root / LIST),
-    "a list that is a device": lambda root: linked(root / LIST, "/dev/zero"),
     "a number of a thousand digits": lambda root: (root / "00000").rename(root / ("0" * 200)),
     "digits of another script": lambda root: (root / "00000").rename(root / "٠٠٠٠١"),
     "a row of brackets": lambda root: _row(root).write_text("[" * DEEP),
@@ -272,7 +257,6 @@ IMAGES: dict[str, Callable[[Path], object]] = {
         json.dumps(prompt_row()).replace('"count": 1', f'"count": {"9" * 400}')
     ),
     "a tag that commands": lambda root: _row(root).write_text(json.dumps(prompt_row(tag=BELL))),
-    "a tag that climbs": lambda root: _row(root).write_text(json.dumps(prompt_row(tag="../x"))),
     "a list for an object": lambda root: _row(root).write_text(json.dumps(prompt_row(include=[[1], {"class": {}}]))),
     "labels that are a pipe": lambda root: pipe(root / "labels.json"),
 }
@@ -287,20 +271,10 @@ def test_folders_of_images(folder: Path, name: str) -> None:
 
 # Pictures
 
-HUGE = raw_png(60_000, 60_000, 8, 2, b"\0" * 1000)
 PICTURES: dict[str, bytes] = {
-    "3,600 megapixels": HUGE,
-    "a bomb of text": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"zTXt", b"a\0\0" + zlib.compress(b"x" * 50_000_000))),
     "a profile bomb": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000))),
     "rows that swell": raw_png(8, 8, 8, 0, b"\0" * 50_000_000),
-    "a hundred thousand chunks": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"teXt", b"") * 100_000),
-    "half of a picture": png(1)[:60],
-    "frames without end": b"GIF89a\x01\0\x01\0\0\0\0" + b"\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01" * 50_000 + b"\0;",
     "a JPEG of 65,535": b"\xff\xd8\xff\xc0\0\x11\x08\xff\xff\xff\xff\x03\x01\x11\0\x02\x11\1\x03\x11\1" + b"\0" * 99,
-    "a page": b"<html><img src=x onerror=alert(1)></html>",
-    "a drawing with entities": b'<!DOCTYPE svg [<!ENTITY a SYSTEM "file:///etc/passwd">]><svg><text>&a;</text></svg>',
-    "a PostScript": b"%!PS\n(/etc/passwd) (r) file",
-    "a pointer to a file": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
 }
 
 
@@ -321,7 +295,6 @@ SETS: dict[str, Callable[[Path], object]] = {
     "a prompt of 50 MB": lambda file: file.write_text("+++\n" + LONG * 50),
     "brackets in front matter": lambda file: file.write_text(f"+++\nx = {'[' * DEEP}\n+++\nx"),
     "front matter that commands": lambda file: file.write_text(f'+++\n"{json.dumps(BELL)[1:-1]}" = 1\n+++\nx'),
-    "noise": lambda file: file.write_bytes(bytes(range(256))),
     "a dimension that climbs": lambda file: (file.parent / "..\x1b[2J.md").write_text("x"),
 }
 
@@ -336,11 +309,8 @@ def test_prompt_sets(folder: Path, name: str) -> None:
 DOCUMENTS: dict[str, tuple[str, bytes]] = {
     "names that climb": ("x.json", json.dumps({"../../outside/x": "a prompt", "diagram/../x": "b"}).encode()),
     "brackets": ("x.json", b"[" * DEEP),
-    "objects in objects": ("x.json", b'{"a":' * DEEP),
     "fences": ("x.md", b"```\n" * DEEP),
     "headings that command": ("x.md", f"# {BELL}\n```\n{BELL}\n```\n".encode()),
-    "noise": ("x.md", bytes(range(256)) * 100),
-    "nothing": ("x.md", b""),
 }
 
 
@@ -356,12 +326,8 @@ def test_prompt_documents(folder: Path, name: str) -> None:
 
 LABELS: dict[str, dict[str, Any]] = {
     "a sample that commands": {"sample_id": BELL},
-    "an annotator that commands": {"annotator": BELL},
     "a verdict that commands": {"verdict": BELL},
-    "a verdict of a megabyte": {"verdict": LONG},
-    "a dimension that climbs": {"dimension": "../../x"},
     "an object": {"verdict": {"a": 1}},
-    "no number": {"score": 1e999},
 }
 
 
@@ -372,7 +338,7 @@ def test_labels(folder: Path, name: str) -> None:
     code_of(folder, "labels", "import", folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s")
 
 
-@pytest.mark.parametrize("name", ["../../outside/x", "..", "a/b", BELL, "a\0b"])
+@pytest.mark.parametrize("name", ["../../outside/x", BELL, "a\0b"])
 def test_names_of_labels(folder: Path, name: str) -> None:
     (folder / "labels.jsonl").write_text(json.dumps({"sample_id": "a", "dimension": "overall", "verdict": "Model"}))
     given = (folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s", "--name", name)
@@ -382,14 +348,9 @@ def test_names_of_labels(folder: Path, name: str) -> None:
 # SQL
 
 SQL = [
-    "SELECT * FROM read_text('/etc/passwd')",
-    "SELECT * FROM read_csv('/etc/passwd')",
     "SELECT * FROM read_blob('{outside}/secret.json')",
     "SELECT * FROM glob('{outside}/*')",
-    "FROM '{outside}/secret.json'",
-    "COPY (SELECT 1) TO '{outside}/x.csv'",
     "EXPORT DATABASE '{outside}/x'",
-    "ATTACH '{outside}/x.duckdb' AS x",
     "INSTALL httpfs FROM '{outside}'",
     "LOAD '{outside}/x.duckdb_extension'",
     "SET enable_external_access = true; SELECT * FROM read_text('/etc/passwd')",
@@ -425,19 +386,13 @@ JUDGE = ("--judge.model", "m", "--judge.base-url")
 PARAMETERS: dict[str, list[str]] = {
     "an export over a dataset": ["--export", "{folder}/x.jsonl"],
     "an export that is no export": ["--export", "{folder}/authorized_keys"],
-    "an export without an ending": ["--export", "{folder}/.profile"],
     "an export that is a folder": ["--export", "{folder}"],
     "an export through a link": ["--export", "{folder}/link/x.jsonl"],
     "a date that looks around": ["--dataset", "{date.__class__.__init__.__globals__}"],
-    "a date without end": ["--dataset", "{date:%" + "Y" * 100_000 + "}"],
-    "braces": ["--dataset", "{" * 10_000],
     "a prompt set that climbs": ["--prompt-set", "../../outside"],
-    "a prompt set of the system": ["--prompt-set", "/etc"],
     "votes": ["--votes", "9" * 5000],
-    "no limit": ["--limit", "-1"],
     "what is no number": ["--reuse-hours", "nan"],
     "a store with a password": ["--store", "s3://key:password@bucket"],
-    "an address that is none": [*JUDGE, "http://[::1"],
     "an address of a file": [*JUDGE, "file:///etc/passwd"],
     "an address with a password": [*JUDGE, "http://a:b@host/v1"],
     "an address that commands": [*JUDGE, f"http://{BELL}/v1"],

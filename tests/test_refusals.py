@@ -73,10 +73,6 @@ WAITS = [
     Case("Groq, rate limits: both used up", 429, "", "busy", wait=179.56,
          headers={"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2m59.56s",
          "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "7.66s"}),
-    Case("a limit that still has room asks for no wait", 429, "", "busy",
-         headers={"x-ratelimit-remaining-requests": "3", "x-ratelimit-reset-requests": "1s"}),
-    Case("PAL server#178: 6ms", 429, "", "busy", wait=0.006, headers={"x-ratelimit-remaining-requests": "0",
-         "x-ratelimit-reset-requests": "6ms"}),
     Case("Anthropic, rate limits: RFC 3339", 429, anthropic("rate_limit_error",
          "This request would exceed your account's rate limit."), "busy",
          words="This request would exceed your account's rate limit.", wait=12, code="rate_limit_error",
@@ -106,11 +102,7 @@ BUSY = [
     Case("Anthropic, errors", 529, anthropic("overloaded_error", "Overloaded"), "busy", code="overloaded_error"),
     Case("Mistral, cline#9085", 429, vllm("Rate limit exceeded", "rate_limited", code=1300), "busy",
          code="rate_limited"),
-    Case("Mistral, pydantic-ai#1885", 429, {"message": "Requests rate limit exceeded"}, "busy", "Requests rate limit"),
     Case("Ollama#15934", 503, {"error": "Server overloaded, please retry shortly"}, "busy", "Server overloaded"),
-    Case("Azure, a deployment's system is full", 429, {"error": {"code": "429", "message": "high demand"}}, "busy"),
-    Case("OpenAI, flex processing", 429, openai("Resource unavailable", "resource_unavailable"), "busy"),
-    Case("LiteLLM#20867", 429, openai("No deployments available for selected model.", "429"), "busy"),
     Case("OpenAI, climb#1: above a minute's limit by itself, which no wait changes", 429,
          openai("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 30601.",
          "rate_limit_exceeded"), "rejected"),
@@ -139,7 +131,6 @@ QUOTA = [
          delay="47s")], "quota"),
     Case("Gemini, gemini-cli#22486: none at all", 429, [gemini("* Quota exceeded for metric: x, limit: 0, model: y")],
          "quota"),
-    Case("OpenRouter, continue#11154", 402, openrouter("This request requires more credits", 402), "quota"),
     Case("OpenRouter, atlas#543", 429, openrouter("…", 429, limit_source="openrouter_free_tier_daily"), "quota"),
     Case("OpenRouter, openclaude#1549", 429, openai("Rate limit exceeded: free-models-per-day-high-balance."), "quota"),
     Case("OpenRouter, budgets", 403, openrouter("…", 403, limit_source="openrouter_key_limit"), "quota"),
@@ -185,14 +176,12 @@ REFUSED = [
     Case("a model that is gone", 410, "", "absent"),
     Case("a gateway that has moved", 307, "<html><title>307</title></html>", "redirected",
          words="it redirects to https://elsewhere.example/v1", headers={"Location": "https://elsewhere.example/v1"}),
-    Case("a redirect without address", 302, "", "redirected"),
 ]  # fmt: skip
 
 REJECTED = [
     Case("OpenAI, livekit#3966", 400, openai("Unsupported value: 'reasoning_effort'", "unsupported_value",
          param="reasoning_effort"), "rejected", words="Unsupported value: 'reasoning_effort'",
          code="unsupported_value", param="reasoning_effort"),
-    Case("vLLM, Qwen3#241", 400, vllm("max_tokens must be at least 1, got -2815."), "rejected", "max_tokens must be"),
     Case("vLLM since 0.10", 400, {"error": vllm("too many pictures")}, "rejected", "too many pictures"),
     Case("FastAPI: detail as a list", 422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"],
          "msg": "Extra inputs are not permitted"}]}, "rejected", words="body.seed: Extra inputs are not permitted",
@@ -235,10 +224,6 @@ def test_a_refusal_is_told_as_what_it_is(case: Case) -> None:
     assert found.wait == (None if case.wait is None else pytest.approx(case.wait))
     assert found.words.startswith(case.words)
     assert case.code in ("", found.code) and case.param in ("", found.param)
-
-
-def test_names_of_headers_are_read_in_any_case() -> None:
-    assert read_refusal(429, {"RETRY-AFTER": "4"}, b"").wait == 4
 
 
 @pytest.mark.parametrize(

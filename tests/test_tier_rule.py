@@ -33,20 +33,6 @@ def combine(rubric: Rubric, *verdicts: str | None) -> Overall:
     return overall(dict(zip(ASKED, verdicts, strict=True)), rubric)
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        (M, M, M), (M, H, "Tie"), (M, G, M), (M, B, M), (M, X, M),
-        (H, M, "Tie"), (H, H, H), (H, G, H), (H, B, H), (H, X, H),
-        (G, M, M), (G, H, H), (G, G, "Tie"), (G, B, "Tie"), (G, X, "Tie"),
-        (B, M, M), (B, H, H), (B, G, "Tie"), (B, B, "Tie"), (B, X, "Tie"),
-        (X, M, M), (X, H, H), (X, G, "Tie"), (X, B, "Tie"), (X, X, "Tie"),
-    ],
-)  # fmt: skip
-def test_one_tier(first: str, second: str, expected: str) -> None:
-    assert tier(first, second) == expected
-
-
 def test_two_dimensions_have_the_published_rule_in_all_256_answers(diagram: Rubric) -> None:
     def published(*verdicts: str) -> str:
         named = set(verdicts) & {M, H}
@@ -60,7 +46,7 @@ def test_two_dimensions_have_the_published_rule_in_all_256_answers(diagram: Rubr
 @pytest.mark.parametrize(
     ("verdicts", "expected"),
     [
-        ((M,), M), ((H,), H), ((G,), "Tie"), ((X,), "Tie"),
+        ((M,), M), ((H,), H), ((G,), "Tie"), ((X,), "Tie"), ((M, X), M), ((H, X), H), ((G, X), "Tie"), ((X, X), "Tie"),
         ((M, M, H), M), ((M, H, H), H), ((M, G, X), M), ((M, H, B), "Tie"), ((G, B, X), "Tie"),
         ((M, M, H, H), "Tie"), ((M, M, H, G), M), ((H, G, G, G), H), ((M, M, M, H, H), M), ((H, H, H, M, B), H),
     ],
