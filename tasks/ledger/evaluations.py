@@ -4,13 +4,11 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.errors import InputError
 from tasks.ledger.run_files import (
     END,
     folder,
