@@ -53,9 +53,9 @@ LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("supervision", "hostile_inputs", "faults", "pipeline", "up", "rubric_flows", "without_server", "registering"),
-        *("endpoint_twins", "server", "secrets", "control_runs", "results", "orders_and_votes", "compare"),
-        *("deployments", "cli", "remote", "alarms", "collect", "sending", "attribution"),
+        *("up", "supervision", "collect", "pipeline", "rubric_flows", "alarms", "pages_browsers", "site", "sending"),
+        *("faults", "without_server", "server", "hostile_inputs", "attribution", "history_database", "api"),
+        *("passport_runs", "remote", "hostile_stores", "control_runs", "outages", "secrets", "candidate_gate"),
         "report_page_browser",
     )
 ]
