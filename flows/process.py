@@ -179,10 +179,10 @@ async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[Sta
     except asyncio.CancelledError:
         run.cancel()
         raise
-    if not run.done():
-        leave_behind()
-    elif not ended.done() or (not run.exception() and (ended.exception() or not raised(run.result()))):
+    if run.done() and (not ended.done() or (not run.exception() and (ended.exception() or not raised(run.result())))):
         return run.result(), True
+    # The server is gone, and Prefect would try for minutes to send it the rest of its record.
+    leave_behind()
     return ended.result(), False
 
 
