@@ -99,6 +99,6 @@ async def store_and_report(session: Session) -> State:
     unfetched = await session.before_report()
     thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
-    reported = await report_or_warn(session.place, *about)
+    reported, unmade = await report_or_warn(session.place, *about)
     unsent, _ = await asyncio.gather(judged, thumbnails)
-    return session.completed(reported, [*unstored, *unsent, *unfetched, *await session.after_report()])
+    return session.completed(reported, [*unstored, *unmade, *unsent, *unfetched, *await session.after_report()])

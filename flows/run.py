@@ -191,12 +191,12 @@ class Session:
         """Return the state in Prefect of a run that was reported.
 
         Args:
-            reported: sentence of the report step.
+            reported: sentence of the report step; empty: there is no report.
             later: warnings since the run was judged.
         """
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *later]}
         name = STOPPED if self.stopped else None if self.all_ok else INCOMPLETE
-        return Completed(message=" ".join([reported, *later]), data=data, name=name)
+        return Completed(message=" ".join(filter(None, [reported, *later])), data=data, name=name)
 
 
 def _joined(said: Iterable[Sequence[str]]) -> list[str]:

@@ -58,13 +58,15 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
     return " ".join([sentence(summary), *dropped, *unmade])
 
 
-async def report_or_warn(store: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
-    """Report a run as `report` does; return a warning if that fails, because no run fails for lack of a report."""
+async def report_or_warn(
+    store: str, run_id: str, warnings: list[str], scheduled: bool, key: str
+) -> tuple[str, list[str]]:
+    """Report a run as `report` does; return its sentence and no warning, or no sentence and why there is no report."""
     try:
-        return await report(store, run_id, warnings, scheduled, key)
-    except Exception as error:
+        return await report(store, run_id, warnings, scheduled, key), []
+    except Exception as error:  # no run fails for lack of a report
         get_run_logger().warning("The report could not be made", exc_info=error)
-        return f"The run is complete, but its report could not be made: {error}."
+        return "", [f"The run is complete, but its report could not be made: {error}."]
 
 
 async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | None:
