@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
@@ -17,7 +17,7 @@ from tasks.judging.extension import Limit
 from tasks.judging.run import Run
 from tasks.protocols.protocol import last_attempts
 from tasks.records import Sample
-from tasks.spending.budget import chunks
+from tasks.spending.budget import units
 
 MOST_TAKEN_OVER = 16
 """Most tasks of a run that aggregate samples with only reused replies: each costs the server 30 ms."""
@@ -101,7 +101,7 @@ class Chunks:
         run, size = self.run, self.run.parameters.chunk_size
         room = asyncio.Semaphore(self._most_in_hand(size))
         async with asyncio.TaskGroup() as group:
-            for some in chunks(samples, size, whole_units=run.limit is not None):
+            for some in cut(samples, size, whole_units=run.limit is not None):
                 await room.acquire()
                 if run.limit and run.limit.over:
                     break
@@ -123,7 +123,7 @@ class Chunks:
         run = self.run
         # Reading ends first, so that the next chunk is read while this one is judged.
         async with asyncio.TaskGroup() as parts, self._reading:
-            for portion in chunks(samples, self._portion, whole_units=run.limit is not None):
+            for portion in cut(samples, self._portion, whole_units=run.limit is not None):
                 await run.in_hand.few_bytes()
                 cases = await self._read(portion)
                 run.in_hand.add(cases)
@@ -184,6 +184,21 @@ class Chunks:
         """Prepare the end of the run once little is left to read and the run only waits for the judge."""
         async with self._reading:
             await asyncio.to_thread(_get_end_ready, Path(self.run.parameters.store))
+
+
+def cut(ordered: Sequence[Sample], size: int, whole_units: bool) -> Iterator[Sequence[Sample]]:
+    """Yield chunks of samples in their order: of `size` samples, or a few more to keep a unit whole."""
+    if not whole_units:
+        yield from (ordered[first : first + size] for first in range(0, len(ordered), size))
+        return
+    chunk: list[Sample] = []
+    for unit in units(ordered, lambda sample: sample):
+        chunk += unit
+        if len(chunk) >= size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 def _get_end_ready(store: Path) -> None:

@@ -81,7 +81,7 @@ async def _judge(run: Run, chunk: Chunk, dimension: str) -> None:
         with suppress(CancelledRun):
             await retrying(_lent(run), _lent(chunk), dimension)
     finally:
-        run.layout.give_up(chunk.cases, dimension)
+        run.layout.step_ended(chunk.cases, dimension)
 
 
 def _lent(argument: T) -> T:
@@ -94,11 +94,11 @@ def _lent(argument: T) -> T:
 
 async def store_and_report(session: Session) -> State:
     """Store a run that has ended, then report it."""
-    judged = asyncio.create_task(session.after_judging())
+    after_judging = asyncio.create_task(session.after_judging())
     unstored = await store_or_warn(session.store, session.run_id)
-    unfetched = await session.before_report()
+    before_report = await session.before_report()
     thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
     reported, unmade = await report_or_warn(session.place, *about)
-    unsent, _ = await asyncio.gather(judged, thumbnails)
-    return session.completed(reported, [*unstored, *unmade, *unsent, *unfetched, *await session.after_report()])
+    warned, _ = await asyncio.gather(after_judging, thumbnails)
+    return session.completed(reported, [*unstored, *before_report, *unmade, *warned, *await session.after_report()])

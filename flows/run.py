@@ -20,7 +20,7 @@ from tasks.endpoint.client import Vlm
 from tasks.errors import InputError, first_of
 from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
-from tasks.judging.lifecycle import end_run, open_run, opening_of, start_run
+from tasks.judging.lifecycle import end_run, open_run, opening_of, start_record
 from tasks.judging.run import Run
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
@@ -115,7 +115,7 @@ class Session:
         for each in self.extensions:
             dataset = await each.prepare(dataset)
         record = own_run()
-        start = start_run(self.opening, dataset, str(record.id) if record else "")
+        start = start_record(self.opening, dataset, str(record.id) if record else "")
         self.run_id, self.shown_as = start.run_id, await results_key(self.opening.flow)
         return dataset, start
 

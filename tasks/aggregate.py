@@ -16,7 +16,7 @@ from tasks.records import Outcome
 
 @task(name="aggregate", task_run_name="aggregate {chunk.name}", cache_policy=NO_CACHE)
 async def aggregate(run: Run, chunk: Chunk) -> dict[str, int]:
-    """Decide the samples of a chunk whose calls are all settled.
+    """Decide all samples of a chunk after its last try; a call that is still open counts as it stands.
 
     Args:
         run: wrapped in Prefect's `quote`, like the chunk: Prefect then neither searches nor copies it.

@@ -99,7 +99,7 @@ async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
         if limit and not await limit.before_call(case, call):
             return None
         run.ledger.begin()  # before the call: a run that is killed while it waits for its first reply is known
-        question = question._replace(turn=call.vote - 1 + invalid * run.parameters.votes)
+        question = question._replace(seed_offset=call.vote - 1 + invalid * run.parameters.votes)
         answer = await run.vlm.ask(question, f"{case.sample.candidate}/{case.sample.sample_id}")
     run.tally.input_tokens.note(question, answer)
     row = await write_down(run, case, call, answer, question)

@@ -18,7 +18,7 @@ from tasks.datasets.dataset import Dataset, select
 from tasks.datasets.entries import Entry, read_picture, read_texts
 from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import InputError
-from tasks.judging.protocol import protocol_of_dataset
+from tasks.judging.protocol import dataset_items
 from tasks.protocols import protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import PictureSource, Place, Sample
@@ -118,7 +118,7 @@ def test_data_that_sorted_keys_would_change_is_part_of_the_protocol(tmp_path: Pa
     write_benchmark(tmp_path / "set", [record(0, content=data), record(1)], "plot")
     write_json(tmp_path / "run.json", [result(0), result(1)])
     dataset = load(tmp_path / "set", "plot", results=str(tmp_path / "run.json"))
-    assert protocol_of_dataset(dataset) == ({"order of data": "their own"} if own_order else {})
+    assert dataset_items(dataset) == ({"order of data": "their own"} if own_order else {})
 
 
 def test_the_key_is_the_same_for_other_candidates_and_another_order(bench: Path):

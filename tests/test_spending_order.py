@@ -5,10 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from flows.chunks import cut
 from tasks.extensions.controls import with_controls
 from tasks.protocols import control_rules_of
 from tasks.records import ANCHOR, PictureSource, Place, Sample
-from tasks.spending.budget import chunks, in_random_order, units
+from tasks.spending.budget import in_random_order, units
 
 SIDES = {"human": PictureSource(Place("h")), "model": PictureSource(Place("m"))}
 
@@ -44,9 +45,9 @@ def test_candidates_and_images_of_a_prompt_stay_together() -> None:
     order = in_random_order(samples, "key")
     found = [Counter(each.subject for each in unit) for unit in units(order, lambda each: each)]
     assert [list(unit.values()) for unit in found] == [[6]] * 5
-    assert [len(chunk) for chunk in chunks(order, 4, whole_units=True)] == [6] * 5
-    assert [len(chunk) for chunk in chunks(order, 8, whole_units=True)] == [12, 12, 6]
-    assert [len(chunk) for chunk in chunks(order, 8, whole_units=False)] == [8, 8, 8, 6]
+    assert [len(chunk) for chunk in cut(order, 4, whole_units=True)] == [6] * 5
+    assert [len(chunk) for chunk in cut(order, 8, whole_units=True)] == [12, 12, 6]
+    assert [len(chunk) for chunk in cut(order, 8, whole_units=False)] == [8, 8, 8, 6]
 
 
 def test_controls_are_made_of_the_samples_that_come_first_and_stand_with_them() -> None:

@@ -68,18 +68,19 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
 
     Mistakes are thus reported before a server starts. Shards are checked by the processes that judge them.
     """
-    wanted = resolved(addressed(parameters), datetime.now().astimezone())
-    check_batch(wanted)
-    asked = wanted.model_copy(update={"store": str(store)})
-    if not asked.to_be_split:
-        rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(wanted.store)
-        for each in extensions_of(Opening(flow, wanted, asked, rubric, remote, scheduled=False)):
+    asked = resolved(addressed(parameters), datetime.now().astimezone())
+    check_batch(asked)
+    local = asked.model_copy(update={"store": str(store)})
+    if not local.to_be_split:
+        rubric, remote = load_rubric(flow, local.prompt_set), remote_of(asked.store)
+        opening = Opening(flow, asked=asked, parameters=local, rubric=rubric, remote=remote, scheduled=False)
+        for each in extensions_of(opening):
             each.check()
         try:
-            load_ahead(flow, asked)
+            load_ahead(flow, local)
         except OSError as error:
             raise InputError(str(error)) from error
-    return asked
+    return local
 
 
 async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "tuple[State, bool]":

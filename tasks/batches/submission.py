@@ -148,7 +148,7 @@ class HandingIn:
         for prompt in self._run.rubric.prompts:
             for call in case.unsettled(prompt.dimension):
                 question = self._run.question(case, call)
-                yield custom_id(case, call), self._run.vlm.body(question._replace(turn=call.vote - 1))
+                yield custom_id(case, call), self._run.vlm.body(question._replace(seed_offset=call.vote - 1))
 
     def close(self) -> None:
         """Close the files."""

@@ -183,8 +183,10 @@ MOST_VALUES = 300
 MOST_LEVELS = 6
 """Levels of a body that are searched for its message."""
 
+BUSY_STATUSES = (429, 498, 503, 529)
+"""Statuses that ask to come again later. 498: Groq's flex tier is full; 529: Anthropic is overloaded."""
 _BY_STATUS: dict[int, Kind] = {
-    **dict.fromkeys((429, 498, 503, 529), "busy"),  # 498: Groq's flex tier is full; 529: Anthropic is overloaded
+    **dict.fromkeys(BUSY_STATUSES, "busy"),
     402: "quota",
     **dict.fromkeys((400, 413, 422), "rejected"),
     **dict.fromkeys((401, 403, 407), "denied"),

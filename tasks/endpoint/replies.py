@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, cast
 
 from tasks.endpoint.catalog import known_at
-from tasks.endpoint.refusals import Refusal, read_refusal
+from tasks.endpoint.refusals import BUSY_STATUSES, Refusal, read_refusal
 from tasks.endpoint.requests import Request
 from tasks.records import token_count
 from tasks.text import one_line, well_formed
@@ -374,7 +374,7 @@ def busy_within(body: bytes, headers: Mapping[str, str]) -> Refusal | None:
         return None
     for error in (as_object(completion.get("error")), as_object(_choice(completion).get("error"))):
         marks = {_name(error.get(name)).lower() for name in ("code", "status", "type")}
-        status = next((int(mark) for mark in marks if mark in ("429", "498", "503", "529")), 429 if marks & BUSY else 0)
+        status = next((each for each in BUSY_STATUSES if str(each) in marks), 429 if marks & BUSY else 0)
         if status:
             return read_refusal(status, headers, json.dumps({"error": error}).encode())
     return None

@@ -30,8 +30,8 @@ class Request(NamedTuple):
     name: str
     """Name of the reply schema."""
     schema: Mapping[str, Any]
-    turn: int = 0
-    """Number of times the question was asked before. The seed grows by it, or each vote would repeat the first one."""
+    seed_offset: int = 0
+    """Number added to the seed, so that a vote or a new try repeats no earlier question."""
     breakpoints: tuple[int, ...] = ()
     """Indices of the parts that end a shared prefix; empty if none is shared."""
     system_is_shared: bool = False
@@ -84,13 +84,14 @@ _MARKS: Mapping[CacheField, Mapping[str, Any]] = {
 """Field and value that mark the last part of a shared prefix."""
 _PLACE = secrets.token_hex(16)
 """Random placeholder for a picture while the rest becomes JSON; no text can contain it by chance or intent."""
-_LENGTH = ("max_completion_tokens", "max_tokens")
-"""Names of the parameter that limits reply tokens, the current and the older one."""
+_TOKEN_LIMITS = ("max_completion_tokens", "max_tokens")
+"""Names of the parameter that limits reply tokens. The first gives way to the second, never the other way round.
+`Endpoint.token_limit` and `OWN_ARGUMENTS` have them, too."""
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
 _REFUSAL = re.compile(
     r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated"
 )
-_LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
+_QUESTION_TOO_LONG = ("context length", "context_length", "too long", "too large", "maximum context")
 
 
 class Manner(NamedTuple):
@@ -98,7 +99,7 @@ class Manner(NamedTuple):
 
     rung: int = 0
     """Index in `RUNGS`; a refusal adds one."""
-    length_name: str = _LENGTH[0]
+    length_name: str = _TOKEN_LIMITS[0]
     left_out: frozenset[str] = frozenset()
     cache_fields: tuple[CacheField, ...] = ()
     """Fields that mark a shared prefix. They are no part of the question, so that their refusal is not recorded."""
@@ -141,12 +142,12 @@ def give_way(manner: Manner, words: str, param: str) -> Manner | None:
         param: parameter that the endpoint named; "" if it named none.
     """
     words = words.lower()
-    if any(length in words for length in _LENGTH_WORDS):
+    if any(length in words for length in _QUESTION_TOO_LONG):
         return None
     if manner.rung < len(RUNGS) - 1 and any(name in words for name in _FORMAT_WORDS):
         return manner._replace(rung=manner.rung + 1)
-    if manner.length_name == _LENGTH[0] and _refused(_LENGTH[0], words, param):
-        return manner._replace(length_name=_LENGTH[1])
+    if manner.length_name == _TOKEN_LIMITS[0] and _refused(_TOKEN_LIMITS[0], words, param):
+        return manner._replace(length_name=_TOKEN_LIMITS[1])
     if refused := {name for name in manner.cache_fields if any(_refused(word, words, param) for word in _words(name))}:
         return manner._replace(cache_fields=tuple(name for name in manner.cache_fields if name not in refused))
     dispensable = (name for name in DISPENSABLE if name not in manner.left_out and _refused(name, words, param))
@@ -175,7 +176,7 @@ def _settings(judge: Judge, request: Request) -> dict[str, Any]:
     if judge.effort:
         settings["reasoning_effort"] = judge.effort
     if judge.seed >= 0:
-        settings["seed"] = judge.seed + request.turn
+        settings["seed"] = judge.seed + request.seed_offset
     return settings
 
 

@@ -181,8 +181,8 @@ class SharedLayout(Layout):
         async with self._leaders(case).turn(call, alike), self._first_calls.turn(self.key(case.number)):
             yield
 
-    def give_up(self, cases: Sequence[Case], dimension: str) -> None:
-        """See `Layout.give_up`."""
+    def step_ended(self, cases: Sequence[Case], dimension: str) -> None:
+        """See `Layout.step_ended`."""
         for case in cases:
             self._leaders(case).give_up(dimension)
 

@@ -57,7 +57,7 @@ class Case:
     decided: bool = False
 
     def unsettled(self, dimension: str) -> list[Call]:
-        """Return the calls to be made: new, unavailable at the first try, or invalid fewer than three times."""
+        """Return the calls to be made: new, invalid fewer than three times, or unavailable without another try."""
         return [call for call in self.calls if call.dimension == dimension and self.is_open(call)]
 
     def attempts(self, call: Call) -> list[Judgment]:

@@ -52,10 +52,14 @@ class Opening:
 class Extension:
     """Optional part of one run. Each hook does nothing by default.
 
-    A run calls `check`, `prepare`, `layout`, `begin` and `samples`, then `picture` and `after_outcome` for each sample.
-    At its end it calls `finish`, `after_judging`, `before_report`, `after_report` and `close`. A quote skips the two
-    around the report. A batch is taken in by another process: a new object gets `check`, `begin` and all from
-    `after_outcome` on, and finds `opening.said`, but nothing that `prepare` or `samples` kept.
+    A run calls `check` (a command once more, on an object of its own), `prepare`, `begin` and `samples`, `layout` and
+    `limit` when it first needs them, then `picture` and `after_outcome` for each sample. At its end it calls `finish`,
+    `after_judging`, `before_report`, `after_report` and `close`. Hooks from `after_judging` on must not raise.
+
+    A quote skips `finish`, unless a budget stopped its pilot, and both hooks around the report. A run that fails gets
+    `after_judging` and `close` alone. Each shard is a run; their evaluation calls no hook. A batch is taken in by
+    another process: a new object gets `check`, `begin` and all from `after_outcome` on, and finds `opening.said`, but
+    nothing that `prepare` or `samples` kept.
 
     Samples are chosen by their content in `tasks.datasets.dataset.select`, not by an extension.
     """

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.judging.extension import Extension, Opening
-from tasks.judging.protocol import answered_protocol, asked_protocol, picture_policy, protocol_of_dataset
+from tasks.judging.protocol import answered_protocol, asked_protocol, dataset_items, picture_policy
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key
@@ -35,17 +35,17 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
     return Opening(flow, asked, parameters, rubric, remote, scheduled, [*said], asked.reuse_hours)
 
 
-def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str) -> RunStart:
+def start_record(opening: Opening, dataset: Dataset, prefect_run_id: str) -> RunStart:
     """Return all facts about a run before its first call."""
-    flow, parameters, rubric, now = opening.flow, opening.asked, opening.rubric, datetime.now(UTC)
+    flow, asked, rubric, now = opening.flow, opening.asked, opening.rubric, datetime.now(UTC)
     run_id = new_id(flow, now)
-    protocol = asked_protocol(parameters, rubric) | protocol_of_dataset(dataset)
-    asked = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
+    protocol = asked_protocol(asked, rubric) | dataset_items(dataset)
+    same = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
     return RunStart(
         run_id=run_id,
-        evaluation_id=parameters.evaluation_id or run_id,
-        shard=parameters.shard or 1,
-        shards=parameters.shards,
+        evaluation_id=asked.evaluation_id or run_id,
+        shard=asked.shard or 1,
+        shards=asked.shards,
         flow=flow,
         started_at=now.isoformat(),
         version=version("image-jury"),
@@ -58,12 +58,12 @@ def start_run(opening: Opening, dataset: Dataset, prefect_run_id: str) -> RunSta
         prompt_set=rubric.prompt_set,
         prompts={prompt.dimension: prompt.sha256 for prompt in rubric.prompts},
         dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
-        judge=parameters.judge.model,
-        endpoint=parameters.judge.base_url,
+        judge=asked.judge.model,
+        endpoint=asked.judge.base_url,
         anchors_key=opening.anchors,
-        resume_key=digest(asked | ({"shard": [parameters.shard, parameters.shards]} if parameters.shard else {})),
+        resume_key=digest(same | ({"shard": [asked.shard, asked.shards]} if asked.shard else {})),
         protocol=protocol,
-        parameters=parameters.model_dump(mode="json"),
+        parameters=asked.model_dump(mode="json"),
     )
 
 

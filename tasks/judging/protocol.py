@@ -1,4 +1,7 @@
-"""Protocol of a run: what makes two runs comparable, item by item."""
+"""Protocol of a run: what makes two runs comparable, item by item.
+
+A kind of judging is the class `Protocol`, in `tasks.protocols`.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -29,7 +32,7 @@ def picture_policy(parameters: Parameters) -> Policy:
     )
 
 
-def protocol_of_dataset(dataset: Dataset) -> dict[str, str]:
+def dataset_items(dataset: Dataset) -> dict[str, str]:
     """Return items that a dataset adds to the protocol; none if requests depend on the parameters alone."""
     return (CARRIED if dataset.carried else {}) | (OWN_ORDER if dataset.own_order else {})
 

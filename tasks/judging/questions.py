@@ -66,7 +66,7 @@ class Layout:
         """Return a context that waits for the turn of a call; if no two questions begin alike, each goes at once."""
         return nullcontext()
 
-    def give_up(self, cases: Sequence["Case"], dimension: str) -> None:
+    def step_ended(self, cases: Sequence["Case"], dimension: str) -> None:
         """Give up the calls on a dimension, because its judge step has ended: no other call waits for them."""
 
 

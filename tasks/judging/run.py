@@ -62,6 +62,7 @@ class Run:
     vlm: Vlm
     ledger: Ledger
     replies: Replies
+    """Replies of earlier runs, which this one may reuse; its own are in the ledger."""
     results: Results
     thumbnails: Thumbnails | None = None
     """Store of thumbnails; None: none are kept."""

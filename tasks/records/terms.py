@@ -15,6 +15,8 @@ Order = Literal["human_first", "model_first", "single"]
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
 MadeFor = Literal["", "bridge"]
 JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
+"""`refused`: withheld by moderation or the model. `truncated`: cut at the token limit. `invalid`: read, but without an
+allowed answer. `rejected`: the endpoint takes no such call. `unavailable`: no reply after all retries."""
 UNBILLED: tuple[JudgmentStatus, ...] = ("rejected", "unavailable")
 """Statuses of calls that cost nothing where no price of theirs is known."""
 OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]

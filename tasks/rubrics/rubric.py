@@ -52,7 +52,7 @@ class _PromptFile(NamedTuple):
 
 
 class Rubric(Record):
-    """Prompts of one flow under one prompt set, in the order of their positions."""
+    """Prompts of one flow under one prompt set, in the order of their positions: of figures or of images."""
 
     flow: str
     prompt_set: str
@@ -167,7 +167,7 @@ def _new_problems(flow: str, name: str, sources: Mapping[str, _PromptFile], prom
         problems.append(f"found the name {name!r}; allowed: {_NAMES}")
     elif name in _TAKEN:
         problems.append(f"found the name {name!r}, which the history uses itself; allowed: another name")
-    if not PROMPT_MODELS[flow].named_by_flow:
+    if flow in T2I:
         others = [other for other in T2I if other != flow and name in tags_of(other, prompt_set)]
         problems += [f"found a tag of the flow {other}; allowed: a name that no other flow has" for other in others]
     if not source.problem and "position" not in source.front:

@@ -242,21 +242,6 @@ def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[li
     return (list(unit) for _, unit in groupby(ordered, key=unit_of))
 
 
-def chunks(ordered: Sequence[Sample], size: int, whole_units: bool) -> Iterator[Sequence[Sample]]:
-    """Yield chunks of samples in their order: of `size` samples, or a few more to keep a unit whole."""
-    if not whole_units:
-        yield from (ordered[first : first + size] for first in range(0, len(ordered), size))
-        return
-    chunk: list[Sample] = []
-    for unit in units(ordered, lambda sample: sample):
-        chunk += unit
-        if len(chunk) >= size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
-
-
 VARIABLE = "JURY_BUDGET_MONTH"
 OPEN_HOURS = 48.0
 """Hours for which the limit of a run that has not ended counts: the run may have been killed."""
