@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from flows.server.server import is_alone
+from flows.server.server import temporary_server
 from flows.server.supervision import claim_run
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError, first_of
@@ -299,7 +299,7 @@ async def _deployment(flow: str) -> DeploymentResponse:
     nightly = NIGHTLY.format(flow=flow)
     own = run.deployment_id if (run := own_run()) else None
     async with get_client() as client:
-        if is_alone(client):
+        if temporary_server():
             raise InputError(
                 "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
                 "PREFECT_API_URL to the server of your workers"

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Coroutine, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -37,14 +37,12 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     runner = asyncio.Runner()
     loop = runner.get_loop()
     loop.set_exception_handler(_tell_but_sigterm)
-    with suppress(NotImplementedError):  # Windows
-        loop.add_signal_handler(signal.SIGTERM, _interrupt_loop)
+    loop.add_signal_handler(signal.SIGTERM, _interrupt_loop)
     try:
         return runner.run(work)
     except BaseException as error:
         if _is_sigterm(error):  # Prefect's handler was first: the loop would still get the same signal, at its end
-            with suppress(NotImplementedError):  # Windows
-                loop.remove_signal_handler(signal.SIGTERM)
+            loop.remove_signal_handler(signal.SIGTERM)
             signal.signal(signal.SIGTERM, signal.default_int_handler)
         raise
     finally:

@@ -1,6 +1,7 @@
 """Files written whole, locks, safe reading of strangers' files, and removal of a store's files by their own names."""
 
 import errno
+import fcntl
 import math
 import os
 import random
@@ -66,11 +67,8 @@ def alone(place: Path, seconds: float | None = None) -> Generator[None]:
     """Lock a file or folder against other processes of this machine; wait at most this time (None: forever).
 
     Raises:
-        ImportError: on Windows, which has no such locks.
         TimeoutError: another process held the lock for so long.
     """
-    import fcntl
-
     # If a network file system converts this lock to its own kind, a file must be open for writing; folders cannot be.
     opened = os.open(place, os.O_RDONLY if place.is_dir() else os.O_RDWR)
     try:
@@ -90,9 +88,7 @@ def alone(place: Path, seconds: float | None = None) -> Generator[None]:
 
 @contextmanager
 def alone_at_once(place: Path) -> Generator[bool]:
-    """Lock a file unless another process of this machine has locked it; yield whether it succeeded. Not on Windows."""
-    import fcntl
-
+    """Lock a file unless another process of this machine has locked it; yield whether it succeeded."""
     opened = os.open(place, os.O_RDWR)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,10 +101,7 @@ def alone_at_once(place: Path) -> Generator[bool]:
 
 def in_use(file: RawIOBase) -> None:
     """Show other processes, by `alone_at_once`, that this one uses a file until the file closes or the process ends."""
-    with suppress(ImportError):  # Windows has no such locks
-        import fcntl
-
-        fcntl.flock(file.fileno(), fcntl.LOCK_SH)
+    fcntl.flock(file.fileno(), fcntl.LOCK_SH)
 
 
 _IS_LINK = "{}: refused: it is a link; allowed is a file in its place"
@@ -152,7 +145,7 @@ def _regular(name: str, flags: int, within: Collection[str]) -> int:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise InputError(f"{name}: refused: it is no regular file")
         if within:
-            _check_within(name, _opened_place(opened, name), within)
+            _check_within(name, _opened_place(opened), within)
     except BaseException:
         os.close(opened)
         raise
@@ -180,21 +173,17 @@ def real_place(path: Path) -> str:
     except OSError:
         return str(path.resolve())
     try:
-        return _opened_place(opened, str(path))
+        return _opened_place(opened)
     finally:
         os.close(opened)
 
 
-def _opened_place(opened: int, name: str) -> str:
+def _opened_place(opened: int) -> str:
     """Return the path of an open file, from the system: its name may lead elsewhere by now."""
-    if sys.platform == "linux":
-        place = str(Path(f"/proc/self/fd/{opened}").readlink())
-        return place if os.fstat(opened).st_nlink else place.removesuffix(" (deleted)")  # it was replaced just now
     if sys.platform == "darwin":
-        import fcntl
-
         return os.fsdecode(fcntl.fcntl(opened, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
-    return str(Path(name).resolve())  # on Windows, users lack the permission to make links
+    place = str(Path(f"/proc/self/fd/{opened}").readlink())
+    return place if os.fstat(opened).st_nlink else place.removesuffix(" (deleted)")  # it was replaced just now
 
 
 def read_regular(path: Path, most: int, within: Collection[str] = ()) -> bytes:

@@ -27,7 +27,7 @@ from tasks.files import private_folder, read_regular
 from tasks.text import one_line
 
 if TYPE_CHECKING:
-    from prefect.client.orchestration import PrefectClient
+    pass
 
 SIGN_IN_FILE = "auth"
 
@@ -311,13 +311,6 @@ def temporary_server() -> TemporaryServer | None:
     return next(iter(_OF_THIS_PROCESS), None)
 
 
-def is_alone(client: "PrefectClient") -> bool:
-    """Return whether a client's server is this process's own, which no other run asks."""
-    from prefect.client.base import ServerType
-
-    return temporary_server() is not None or client.server_type == ServerType.EPHEMERAL
-
-
 async def secret_block(block: str) -> str:
     """Return the text in a Secret block.
 
@@ -389,10 +382,6 @@ def prepare_prefect(store: Path) -> None:
         return
     place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
     os.environ["PREFECT_HOME"] = str(place)
-    # Windows has neither process groups nor sockets that a child can inherit, so Prefect starts its own server there.
-    if os.name != "posix":
-        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
-        return
     private_folder(place)
     begin_temporary(place)
 

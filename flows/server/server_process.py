@@ -20,8 +20,8 @@ from tasks.files import alone
 DATABASE = "prefect.db"
 """Prefect's name for the database in its home."""
 FOLDER = "image-jury"
-FAILURES = (OSError, RuntimeError, ImportError, sqlite3.Error, subprocess.SubprocessError)
-"""Errors if the database cannot be made or kept; RuntimeError: this user has no home; ImportError: Windows."""
+FAILURES = (OSError, RuntimeError, sqlite3.Error, subprocess.SubprocessError)
+"""Errors if the database cannot be made or kept; RuntimeError: this user has no home."""
 ELSEWHERE = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 """Variables that name another database than the one in the home."""
 MIGRATE = """

@@ -1,5 +1,6 @@
 """Processes of `jury up`: locks that show whether they live, one process a run, and children that are restarted."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -20,13 +21,7 @@ LOOKS, LOCK_SECONDS = 10, 0.1
 
 @contextmanager
 def lifeline(home: Path) -> Generator[None]:
-    """Lock a new file until the context or this process ends, and name it to children in the environment.
-
-    Raises:
-        ImportError: on Windows, which has no such locks.
-    """
-    import fcntl
-
+    """Lock a new file until the context or this process ends, and name it to children in the environment."""
     with tempfile.NamedTemporaryFile(dir=home, prefix="up-", suffix=".lock") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         os.environ[UP] = file.name
@@ -43,8 +38,6 @@ def end_with_parent() -> None:
 
 
 def _end_after(file: str) -> None:
-    import fcntl
-
     with suppress(OSError), open(file) as opened:  # noqa: PTH123 - a missing path means that the parent has ended
         fcntl.flock(opened, fcntl.LOCK_SH)
     os._exit(1)
@@ -52,8 +45,6 @@ def _end_after(file: str) -> None:
 
 def is_locked(file: Path) -> bool:
     """Return whether a living process has locked a file."""
-    import fcntl
-
     try:
         with file.open() as opened:
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -73,8 +64,6 @@ def claim_run() -> None:
     up, run = os.environ.get(UP), os.environ.get("PREFECT__FLOW_RUN_ID")
     if not (up and run):
         return
-    import fcntl
-
     end_with_parent()
     folder = Path(up).parent / RUNS
     folder.mkdir(mode=0o700, exist_ok=True)

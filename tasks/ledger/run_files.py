@@ -87,7 +87,7 @@ def is_written(run: Path) -> bool:
     try:
         with alone_at_once(rows) as is_alone:
             return not is_alone
-    except (ImportError, OSError):  # Windows has no such locks; or the file is another user's
+    except OSError:  # the file is another user's
         return False
 
 

@@ -51,8 +51,7 @@ def _main(store: str, run_id: str) -> None:
     from tasks.pages.site import renew_and_send  # loads DuckDB, which the starting process does without
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a message
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
+    os.nice(NICENESS)
     last = time.monotonic() + PATIENCE_SECONDS
     while waiting(local_cache(store)) and time.monotonic() < last:
         time.sleep(LOOK_EVERY_SECONDS)

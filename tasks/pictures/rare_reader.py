@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import resource
 import sys
 from base64 import b64decode, b64encode
 from collections.abc import Callable
@@ -190,10 +191,8 @@ _READERS: dict[str, Callable[[bytes], _Shown]] = {"PDF": _pdf, "SVG": _svg, "TIF
 
 
 def _bound(seconds: int) -> None:
-    """Set the system's limits for this process, where they exist: Windows has none, and macOS none on memory."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
+    """Set the system's limits for this process, where they exist: macOS has none on memory."""
+    with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))

@@ -222,8 +222,7 @@ def _check_whole(jpeg: Path) -> None:
 
 def _main(store: Path, processes: int, share: int) -> None:
     """Make this process's share of the outstanding thumbnails, as long as more may come."""
-    if hasattr(os, "nice"):  # absent on Windows
-        os.nice(LOWEST_PRIORITY)
+    os.nice(LOWEST_PRIORITY)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a message
     no_more = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.buffer.read(), no_more.set()), daemon=True).start()
