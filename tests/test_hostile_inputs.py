@@ -167,7 +167,6 @@ PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
     "processes": lambda folder: {"dataset": "/proc/self"},
     "links in a circle": lambda folder: {"dataset": str(linked(folder / "circle", folder / "circle"))},
     "a megabyte": lambda folder: {"dataset": LONG},
-    "NUL": lambda folder: {"dataset": "a\0b"},
 }
 
 
