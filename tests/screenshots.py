@@ -6,6 +6,7 @@ figures mended, and takes its pictures with Chromium. Takes about two minutes; n
 
 import base64
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ def command(*arguments: object) -> None:
 
 def draw(dataset: Path, mended: int) -> None:
     """The drawn samples with all their defects, but for the first ones: their Model figures are the Human ones."""
+    shutil.rmtree(dataset, ignore_errors=True)  # those of the evaluation before
     command("demo", "--samples", dataset, "--count", SAMPLES)
     results = dataset / "results" / "diagram.json"
     records: list[dict[str, Any]] = json.loads(results.read_bytes())

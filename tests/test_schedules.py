@@ -19,7 +19,7 @@ from tasks.demo.samples import drawn_samples
 
 RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"
 DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
-"""All are due every minute. A person pauses the schedule of the second; the third, whose judge is gone, as a whole."""
+"""All are due every minute. A person pauses the schedule of the second; the third as a whole."""
 EDITED, NIGHTLY, WEEKLY, OURS = "edited", "nightly", "weekly", "ours"
 """A deployment of which a person changes everything, with its two schedules, and the one that the person adds."""
 STARTS = ((2, signal.SIGINT), (2, signal.SIGTERM))
@@ -32,7 +32,6 @@ PATIENCE_SECONDS = 300
 def write_deployments(path: Path, dataset: Path, **form: Any) -> str:
     judged = {"dataset": str(dataset)}
     often = [listed(name, {"every-minute": "* * * * *"}, {"limit": 1, **judged}) for name in DEPLOYMENTS]
-    often[-1]["parameters"]["parameters"]["judge"] = {"model": "gpt-4-turbo", "base_url": "openai"}
     nights = {NIGHTLY: "0 2 * * *", WEEKLY: "0 4 * * 0"}
     edited = {"candidate": ["steady"], "limit": 2, **judged, **form}
     return write_list(path, *often, listed(EDITED, nights, edited, "Europe/Berlin"))
@@ -199,11 +198,6 @@ def test_nothing_fails_in_the_nights(seen: dict[str, Any]) -> None:
 def test_a_schedule_that_a_person_added_runs_as_that_person_says(seen: dict[str, Any]) -> None:
     [asked] = seen["ours"]["asked"]
     assert (asked["limit"], asked["candidate"], asked["votes"]) == (1, ["steady"], 2)
-
-
-def test_a_judge_that_has_ended_is_told_with_its_deployment_when_schedules_are_served(seen: dict[str, Any]) -> None:
-    said = seen["starts"][0]["said"]
-    assert f"warning: the judge gpt-4-turbo (OpenAI) ended on 2026-10-23: {PAUSED} (by https://" in said
 
 
 if __name__ == "__main__":
