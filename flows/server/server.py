@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,9 +25,6 @@ from tasks.endpoint.api_keys import key_names
 from tasks.errors import InputError, first_of
 from tasks.files import private_folder, read_regular
 from tasks.text import one_line
-
-if TYPE_CHECKING:
-    pass
 
 SIGN_IN_FILE = "auth"
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tasks.judging.results import NotableSample, red_words, status_lines
 from tasks.pages.page_names import is_address, page_of, where
@@ -20,9 +19,6 @@ from tasks.presentation.wording import NOT_COVERED, judge_words
 from tasks.protocols.display import Quoted
 from tasks.records import Outcome, PictureNote, RunEnd
 from tasks.text import bounded, duration
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LINES = 20
 """Most candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
