@@ -60,6 +60,9 @@ async def asked(vlm: Vlm, calls: int, beside: asyncio.Future[None] | None = None
 # A judge that goes away and comes back
 
 
+AT_ONCE = 4
+
+
 @pytest.mark.parametrize(("times", "calls"), [(1, 60), (3, 240)])
 def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> None:
     judge = LoopbackJudge(slowly, keep_requests=False)
@@ -74,7 +77,7 @@ def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> 
             await asyncio.to_thread(judge.__enter__)
 
     async def scene() -> list[Answer]:
-        async with vlm_of(judge, concurrency=4) as vlm:
+        async with vlm_of(judge, concurrency=AT_ONCE) as vlm:
             replies = await asked(vlm, calls, asyncio.ensure_future(goes_away(vlm)))
             found = vlm.gate.found()
             assert found and found.away_seconds >= times * 0.3 and not vlm.gate.words()
@@ -87,7 +90,9 @@ def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> 
         replies = asyncio.run(scene())
     assert [reply.status for reply in replies] == ["ok"] * calls
     assert judge.count <= 1.1 * calls
-    assert sum(reply.http_retries for reply in replies) <= times * (gate.AWAY_AFTER - 1)
+    # While the judge goes, its last reply may be read after other connections broke: then the count of failures in a
+    # row, by which the judge is away, begins again.
+    assert sum(reply.http_retries for reply in replies) <= times * (gate.AWAY_AFTER - 1 + AT_ONCE - 1)
     assert max(reply.http_retries for reply in replies) < MOST_FAILURES
     assert sum(reply.waits for reply in replies) >= times
 
