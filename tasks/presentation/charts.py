@@ -128,27 +128,26 @@ def at(x: float, y: float, marks: Markup) -> Markup:
 
 def bar(x: float, y: float, width: float, height: float, color: str, opacity: float = 1, words: str = "") -> Markup:
     """Return a rectangle with a grey edge; readers who point at it see the words."""
-    tooltip = Markup("<title>{}</title>").format(words) if words else ""
     shape = (
         '<rect x="{}" y="{}" width="{}" height="{}" fill="{}" fill-opacity="{}" stroke="{}" stroke-width=".5">{}</rect>'
     )
     places = map(_number, (x, y, width, height))
-    return Markup(shape).format(*places, color, opacity, GREY, tooltip)
+    return Markup(shape).format(*places, color, opacity, GREY, _tooltip(words))
 
 
 def rule(
     x: float, y: float, x2: float, y2: float, color: str = GREY, width: float = 1, dash: str = "", opacity: float = 1
 ) -> Markup:
     """Return a straight line."""
-    dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
     shape = '<line x1="{}" y1="{}" x2="{}" y2="{}" stroke="{}" stroke-width="{}" stroke-opacity="{}"{}/>'
-    return Markup(shape).format(*map(_number, (x, y, x2, y2)), color, width, opacity, dashes)
+    return Markup(shape).format(*map(_number, (x, y, x2, y2)), color, width, opacity, _dashes(dash))
 
 
 def path(points: Iterable[tuple[float, float]], color: str, dash: str = "") -> Markup:
     """Return a line through these points, in pixels."""
-    dashes = Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
-    return Markup('<path d="M{}" fill="none" stroke="{}" stroke-width="2"{}/>').format(_places(points), color, dashes)
+    return Markup('<path d="M{}" fill="none" stroke="{}" stroke-width="2"{}/>').format(
+        _places(points), color, _dashes(dash)
+    )
 
 
 def area(points: Iterable[tuple[float, float]], color: str) -> Markup:
@@ -158,8 +157,9 @@ def area(points: Iterable[tuple[float, float]], color: str) -> Markup:
 
 def dot(x: float, y: float, color: str, words: str = "") -> Markup:
     """Return a filled circle; readers who point at it see the words."""
-    tooltip = Markup("<title>{}</title>").format(words) if words else ""
-    return Markup('<circle cx="{}" cy="{}" r="4" fill="{}">{}</circle>').format(_number(x), _number(y), color, tooltip)
+    return Markup('<circle cx="{}" cy="{}" r="4" fill="{}">{}</circle>').format(
+        _number(x), _number(y), color, _tooltip(words)
+    )
 
 
 def text(
@@ -191,6 +191,14 @@ def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(reach / most))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= reach)
     return [number * step for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
+
+
+def _tooltip(words: str) -> str:
+    return Markup("<title>{}</title>").format(words) if words else ""
+
+
+def _dashes(dash: str) -> str:
+    return Markup(' stroke-dasharray="{}"').format(dash) if dash else ""
 
 
 def _places(points: Iterable[tuple[float, float]]) -> str:
