@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tasks.comparing.trend import Point
 from tasks.ledger.run_files import Ledger
 from tasks.ledger.side_records import OtherCall
+from tasks.pages.queries import ask, points
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -197,6 +199,12 @@ def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: A
 def scored(**scores: float | None) -> tuple[AspectScore, ...]:
     """Aspects with their scores."""
     return tuple(AspectScore(aspect=key, score=value, explanation=f"why {key}") for key, value in scores.items())
+
+
+def page_trend(store: Path, run_id: str, *dimensions: str) -> list[Point]:
+    """The points in the trends of a run's page, of these dimensions or tags."""
+    rows = ask(store, "trend", run=run_id).rows
+    return [point for point in points(rows) if point.dimension in dimensions]
 
 
 def rasterized(drawing: bytes) -> bytes:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, picture
+from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, page_trend, picture
 
 from tasks.comparing.bridge import answers_of, bridge
-from tasks.comparing.trend import trend_points
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.ledger.evaluations import read_evaluation
@@ -200,7 +199,7 @@ def test_a_bridge_moves_no_score_of_the_trend(tmp_path: Path) -> None:
         begun = finished(tmp_path, run_id, figures(*[result] * 10), key=answered, judge="gpt", protocol=protocol)
     BRIDGES.keep(tmp_path, [told(old_judge="gpt", new_judge="gpt")])
     assert land(tmp_path).bridges
-    points = trend_points(tmp_path, begun)
+    points = page_trend(tmp_path, begun.run_id, "overall")
     assert [(point.score, point.break_reason) for point in points] == [(50, None), (50, None), (100, "model answered")]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from factories import figures, finished, image, rasterized
+from factories import figures, finished, image, page_trend, rasterized
 from PIL import Image, ImageColor
 
 from tasks.comparing.trend import (
@@ -18,7 +18,6 @@ from tasks.comparing.trend import (
     series_of,
     shared_scales,
     trend_chart,
-    trend_points,
 )
 from tasks.history.landing import land
 from tasks.history.queries import query
@@ -66,7 +65,7 @@ def test_a_series_is_that_of_the_same_flow_dataset_judge_prompt_set_and_candidat
         night(tmp_path, day, **other)  # pyright: ignore
     last = night(tmp_path, 20, {"temperature": "0"})
     land(tmp_path)
-    found = trend_points(tmp_path, last)
+    found = page_trend(tmp_path, last.run_id, "overall")
     told = [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found]
     assert told == [(10, "overall", 100.0, None), (20, "overall", 100.0, "temperature")]
 
@@ -76,7 +75,8 @@ def test_a_text_to_image_flow_has_a_series_for_each_tag(tmp_path: Path) -> None:
     night(tmp_path, 10, **tags)
     last = night(tmp_path, 11, **tags)
     land(tmp_path)
-    assert [point.dimension for point in trend_points(tmp_path, last)] == ["colors"] * 2 + ["color_attr"] * 2
+    found = page_trend(tmp_path, last.run_id, "colors", "color_attr")
+    assert [point.dimension for point in found] == ["colors"] * 2 + ["color_attr"] * 2
 
 
 def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: str = "prompt aesthetics") -> list[Point]:
@@ -177,6 +177,6 @@ def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Pa
     for day in range(10, 26):
         last = night(tmp_path, day, scheduled=True, said="MMMM" if day < 25 else "HHHH")
     land(tmp_path)
-    found = trend_points(tmp_path, last)
+    found = page_trend(tmp_path, last.run_id, "overall")
     assert [point.baseline_score for point in found] == [None] * 14 + [100.0] * 2
     assert [point.dropped for point in found] == [False] * 15 + [True]

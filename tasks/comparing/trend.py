@@ -3,17 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from tasks.history.queries import one_opening, query
 from tasks.presentation import charts
 from tasks.presentation.charts import GREY, WIDTH, Chart, Panel
-from tasks.protocols import display_of
 from tasks.protocols.display import Level
-from tasks.records import RunStart
 from tasks.text import number_words, one_line
 
 MOST_RUNS = 60
@@ -66,21 +62,6 @@ class Scales(NamedTuple):
     """Times of the first and the last evaluation."""
     level: Level | None
     """Level marked by a line in each panel."""
-
-
-@one_opening
-def trend_points(store: Path, start: RunStart) -> list[Point]:
-    """Return the last runs of the series that a run belongs to, oldest first, with its headline scores."""
-    sql = f"""SELECT {", ".join(Point._fields)} FROM trend
-        WHERE flow = $1 AND dataset = $2 AND judge = $3 AND prompt_set = $4 AND list_contains($5, candidate)
-          AND list_contains($6, dimension)
-        QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
-        ORDER BY candidate, max(dimension_position(run_id, dimension)) OVER (PARTITION BY candidate, dimension),
-            dimension, started_at"""
-    combined = display_of(start.flow).combined
-    dimensions = [combined] if combined else list(start.dimensions)
-    series = (start.flow, start.dataset, start.judge, start.prompt_set, list(start.candidates), dimensions)
-    return [Point(*row) for row in query(store, sql, values=series).rows]
 
 
 def series_of(points: Iterable[Point]) -> list[list[Point]]:

@@ -83,8 +83,6 @@ class Display(ABC, Generic[Row]):
     """Heads of a table: the question about a sample, and the judge's answer."""
     false_findings: ClassVar[str]
     """Name for defects that the judge reports where there are none."""
-    combined: ClassVar[str] = ""
-    """Dimension that combines the others, for the headline of a run; empty: there is none, and each tag has its own."""
     level: ClassVar[Level | None] = None
     """Reference score that trends mark, if the candidates are judged against one."""
 

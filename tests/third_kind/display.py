@@ -21,7 +21,6 @@ class PresenceDisplay(Display[ScoreRow]):
     sides = ("Image",)
     columns = ("question", "answer")
     false_findings = "false answers"
-    combined = OVERALL
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
         return [Headline(row.candidate, row) for row in ranking(scores)]

@@ -42,7 +42,6 @@ class FigureDisplay(Display[ScoreRow]):
     sides = ("Human", "Model")
     columns = ("dimension", "verdict")
     false_findings = "false preferences on clean pairs"
-    combined = OVERALL
     level = Level("Human", NEUTRAL_SCORE)
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
