@@ -298,12 +298,12 @@ async def _deployment(flow: str) -> DeploymentResponse:
     """Return the deployment of this run, or the one that the list holds for the flow."""
     nightly = NIGHTLY.format(flow=flow)
     own = run.deployment_id if (run := own_run()) else None
+    if temporary_server():
+        raise InputError(
+            "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
+            "PREFECT_API_URL to the server of your workers"
+        )
     async with get_client() as client:
-        if temporary_server():
-            raise InputError(
-                "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
-                "PREFECT_API_URL to the server of your workers"
-            )
         try:
             return await (client.read_deployment(own) if own else client.read_deployment_by_name(nightly))
         except ObjectNotFound as error:

@@ -32,7 +32,16 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
     asked = asked.with_live_calls() if asked.quote else asked
     parameters = asked.model_copy(update={"store": str(local_cache(asked.store))})
     rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(asked.store)
-    return Opening(flow, asked, parameters, rubric, remote, scheduled, [*said], asked.reuse_hours)
+    return Opening(
+        flow,
+        asked=asked,
+        parameters=parameters,
+        rubric=rubric,
+        remote=remote,
+        scheduled=scheduled,
+        said=[*said],
+        reuse_hours=asked.reuse_hours,
+    )
 
 
 def start_record(opening: Opening, dataset: Dataset, prefect_run_id: str) -> RunStart:

@@ -39,7 +39,7 @@ class RunStart(HistoryRecord):
     scheduled: bool
     """True if a schedule started the run, not a person."""
     made_for: MadeFor = ""
-    """Purpose for which a command made the run: bridge; empty: none but the run itself."""
+    """Purpose for which a command made the run: bridge, before `jury judge bridge` only compared; empty: none."""
     dataset: str
     """Name of the dataset: its folder or file."""
     dataset_key: str
