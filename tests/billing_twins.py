@@ -5,6 +5,7 @@ blocks), platform.claude.com/docs/en/build-with-claude/prompt-caching, docs.vllm
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ BREAKPOINT, OPTIONS, CONTROL = "prompt_cache_breakpoint", "prompt_cache_options"
 
 
 @dataclass(frozen=True)
-class Rules:
+class Rules(ABC):
     """How one provider caches, and what a token costs beside one that is neither read nor written."""
 
     endpoint: str
@@ -34,9 +35,9 @@ class Rules:
     by_machine: bool = False
     """Too many requests with one key go to machines that have not seen it."""
 
+    @abstractmethod
     def cache(self) -> BlockCache | BreakpointCache:
         """An empty one."""
-        raise NotImplementedError
 
     def refusal(self, request: Request) -> Reply | None:
         """What it says to fields that it does not know."""
