@@ -1,6 +1,6 @@
 """Cards of a report: the samples of an evaluation with the judge's replies.
 
-The page holds them as JSON, and `page.js` uses these names.
+The page holds them as JSON, and `report.js` uses these names.
 """
 
 import re

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from tasks.comparing.comparison import Comparison, Side
 from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
 from tasks.files import write_file
-from tasks.pages.page import rendered, stamp
+from tasks.pages.page import SITE_STYLE, rendered, stamp
 from tasks.pages.page_names import FOLDER, folder_of, page_name
 from tasks.protocols import display_of, protocol_of
 from tasks.text import one_line
@@ -68,6 +68,7 @@ def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> 
                 for line, each in zip(lines, found.changed, strict=True)
             ],
         },
+        [SITE_STYLE],
     )
 
 

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from tasks.comparing.trend import Point
 from tasks.comparing.wording import in_brief
 from tasks.pages.index_data import Index, Line, Place
-from tasks.pages.page import rendered, stamp
+from tasks.pages.page import SITE_STYLE, rendered, stamp
 from tasks.pages.page_names import page_name
 from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.presentation.wording import Scored, coverage_words, interval_words, score_words, worst_case_words
@@ -51,6 +51,7 @@ def index_page(index: Index, pages: Collection[str]) -> str:
             "shown": index.shown,
             "evaluations": index.evaluations,
         },
+        [SITE_STYLE, "index.css"],
     )
 
 

@@ -51,7 +51,7 @@ def write_label_page(store: Path, page: Made, target: Path) -> Written:
     asked = {tag: [_question(each) for each in some] for tag, some in page.questions.items()}
     data = {"page": page.page.page_id, "asked": asked, "items": told}
     values = {"data": data, "pictures": pictures, "side": SIDES[1]}
-    text = rendered("label.html.j2", "label.js", values, "label.css")
+    text = rendered("label.html.j2", "label.js", values, ["label.css"])
     whole = text.encode("utf-8", "replace")
     write_whole(target, whole)
     return Written(target, len(items), len(whole))

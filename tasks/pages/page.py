@@ -23,6 +23,8 @@ from tasks.pictures.thumbnails import SIDES, made, scaled
 
 HEAD_BYTES = 2000
 """Number of first bytes of a page, which hold its policy."""
+SITE_STYLE = "page.css"
+"""Style that the pages of a store share."""
 _HERE = Path(__file__).parent
 _JSON: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 _META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
@@ -32,20 +34,20 @@ _POLICY = re.compile(
 )
 
 
-def rendered(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> str:
+def rendered(template: str, script: str, values: Mapping[str, object], styles: Sequence[str]) -> str:
     """Render a page as HTML."""
-    return "".join(pieces(template, script, values, style))
+    return "".join(pieces(template, script, values, styles))
 
 
-def pieces(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> Iterator[str]:
+def pieces(template: str, script: str, values: Mapping[str, object], styles: Sequence[str]) -> Iterator[str]:
     """Yield a page as HTML, piece after piece: the pictures of a large run need more memory than they should.
 
     Args:
         template: file of this folder; it gets `css`, `js`, `policy` and `values`.
         script: file of the page's own script, which follows the common one; empty: it has none.
-        style: file of the page's own style, which follows the common one.
+        styles: files of the page's style, which follow the one of all pages.
     """
-    css = _joined("base.css", style)
+    css = _joined("base.css", *styles)
     js = _joined("common.js", script)
     # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
     return _template(template).generate(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)

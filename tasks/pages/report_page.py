@@ -10,7 +10,7 @@ from tasks.comparing.trend import breaks, shared_scales, trend_chart
 from tasks.files import drafted, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import why_missing
-from tasks.pages.page import embedded, pieces, stamp, thumbnails
+from tasks.pages.page import SITE_STYLE, embedded, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.run_summary import rate_grid, rate_notes
@@ -61,8 +61,8 @@ def page(
         lacks: sentence on content that the page lacks; empty: it lacks nothing.
     """
     return pieces(
-        "template.html.j2",
-        "page.js",
+        "report.html.j2",
+        "report.js",
         {
             "title": f"{evaluation.flow}: {' + '.join(evaluation.about['candidates'])}",
             "shows": stamp(),
@@ -74,6 +74,7 @@ def page(
             "pictures": pictures,
             **_HELPERS,
         },
+        [SITE_STYLE, "report.css"],
     )
 
 
