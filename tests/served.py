@@ -131,7 +131,7 @@ def environment() -> dict[str, str]:
 
 @contextmanager
 def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = signal.SIGINT) -> Iterator[Up]:
-    """`jury up` until it says that it is up; ended by Ctrl-C or by another signal, and it must end well."""
+    """`jury up` until it says that it is up; ended by Ctrl-C or another signal, and it must end well unless killed."""
     command = [JURY, "up", "--store", str(store), "--port", str(port), *options]
     log = _log(store)
     with log.open("w") as output:
@@ -142,7 +142,14 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
             yield Up(process, store, port, kept_sign_in(home(store)))
         finally:
             process.send_signal(ended_by)
-            assert process.wait(120) == 0, log.read_text()
+            assert process.wait(120) == (-ended_by if ended_by == signal.SIGKILL else 0), log.read_text()
+
+
+def words_after_the_start(said: str) -> list[str]:
+    """The lines of `jury up` once it is up, restarts apart; none of a traceback."""
+    assert "Traceback" not in said
+    lines = said.partition("Ctrl-C stops all of it.\n")[2].splitlines()
+    return [line for line in lines if "starts again" not in line]
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 """Supervision: `jury up`, its server, its runner and its runs are killed, and what is due is judged all the same.
 
-One scenario, whose parts take most of a minute each to start; the tests look at what was seen in it.
+One scenario, whose parts take most of a minute each to start; the tests look at what was seen in it. Its server takes
+only those who sign in.
 """
 
 import os
 import signal
 import sqlite3
 import subprocess
+import urllib.error
 from collections import Counter
 from contextlib import AbstractContextManager, closing
 from itertools import count
@@ -16,13 +18,24 @@ from typing import Any
 import pytest
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, delayed
-from served import ENDED, JURY, Up, command, environment, free_port, jury_up, listed, wait_for, write_list
+from served import (
+    ENDED,
+    Up,
+    command,
+    environment,
+    free_port,
+    jury_up,
+    listed,
+    wait_for,
+    words_after_the_start,
+    write_list,
+)
 
-from flows.server.server import home
+from flows.server.server import SIGN_IN_FILE, home
 from tasks.demo.samples import drawn_samples
 from tasks.ledger.run_files import JUDGMENTS
 
-pytestmark = pytest.mark.timeout(900)  # four starts of `jury up`, of up to a minute each on a busy machine
+pytestmark = pytest.mark.timeout(900)  # two starts of `jury up`, of up to a minute each on a busy machine
 NAME = "short"
 RUNNER, SERVER = "flows.server.runner", "flows.server.server_process"
 CONCURRENCY = 2
@@ -37,6 +50,7 @@ class Scene:
 
     def __init__(self, folder: Path, judge: LoopbackJudge) -> None:
         self.store, self.port, self.list = folder / "store", free_port(), folder / "prefect.yaml"
+        self.images = str(drawn_samples(folder / "drawn", "counting", prompts=3))
         self.asked, self.seeds = Counter[bytes](), count()
         plain = allowed_reply()
 
@@ -45,12 +59,12 @@ class Scene:
             return delayed(plain(request), 0.4)
 
         judge.answer = answer
-        own = {"model": "slow", "base_url": judge.base_url, "concurrency": CONCURRENCY}
-        form = {"dataset": str(drawn_samples(folder / "drawn", "counting", prompts=3)), "judge": own, "limit": 12}
+        self.judge = {"model": "slow", "base_url": judge.base_url, "concurrency": CONCURRENCY}
+        form = {"dataset": self.images, "judge": self.judge, "limit": 12}
         write_list(self.list, listed(NAME, {"nightly": "0 2 * * *"}, form))
 
-    def up(self) -> AbstractContextManager[Up]:
-        return jury_up(self.store, self.port, "--deployments", str(self.list))
+    def up(self, ended_by: signal.Signals) -> AbstractContextManager[Up]:
+        return jury_up(self.store, self.port, "--auth", "--deployments", str(self.list), ended_by=ended_by)
 
     def begin(self, up: Up) -> str:
         """Press Run; wait until some replies of it are stored. No reply is an earlier run's.
@@ -94,42 +108,46 @@ def make_late(store: Path) -> None:
         db.executemany(state, [(each,) for _, each in found])
 
 
-def children_killed(scene: Scene) -> dict[str, Any]:
-    seen: dict[str, Any] = {}
-    with scene.up() as up:
+def asked(scene: Scene, up: Up) -> dict[str, Any]:
+    """What strangers are told, and the commands of the store."""
+    refused: list[int] = []
+    for stranger in ("", "jury:guess"):
+        with pytest.raises(urllib.error.HTTPError) as raised:
+            up._replace(auth=stranger).api("/deployments/filter", {})
+        refused.append(raised.value.code)
+    done = command("run", "position", "--dataset", scene.images, "--limit", "1", "--store", scene.store)
+    told = command("status", "--store", scene.store).stdout
+    return {"auth": up.auth, "ui": up.ui, "refused": refused, "done": done, "told": told}
+
+
+def killed(scene: Scene) -> dict[str, Any]:
+    """Kill runner and server within a run, and all of `jury up` within the next one."""
+    with scene.up(signal.SIGKILL) as up:
+        seen = asked(scene, up)
+        run = scene.begin(up)
         for module in (RUNNER, SERVER):
-            run = scene.begin(up)
             before = children(up.process.pid)[module]
             os.kill(before, signal.SIGKILL)
             wait_for(lambda before=before, module=module: children(up.process.pid).get(module, before) != before)
-            seen[module] = {"run": up.ended(run, LAST), "twice": scene.twice()}
-        seen |= {"said": up.said(), "stopped": [*children(up.process.pid).values()]}
-        scene.begin(up)  # at work when Ctrl-C comes
-    return {**seen, "once": up.said()}
-
-
-def up_killed(scene: Scene) -> dict[str, Any]:
-    """Kill `jury up` in the middle of a run, let nights pass, and start it again."""
-    words = [JURY, "up", "--store", str(scene.store), "--port", str(scene.port), "--deployments", str(scene.list)]
-    log = scene.store.with_name("first.log")
-    with log.open("w") as output:
-        process = subprocess.Popen(words, stdout=output, stderr=output, env=environment(), text=True)
-    wait_for(lambda: "Ctrl-C stops all of it" in log.read_text())
-    run = scene.begin(Up(process, scene.store, scene.port))
-    own = children(process.pid)
-    [working] = children(own[RUNNER]).values()
-    process.kill()
+        seen |= {"run": up.ended(run, LAST), "twice": scene.twice()}
+        wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}))
+        seen["next"] = scene.begin(up)
+        own = children(up.process.pid)
+        [working] = children(own[RUNNER]).values()
     wait_for(lambda: not alive(*own.values(), working), 10)
-    told = command("status", "--store", scene.store).stdout
-    process.wait()
+    return {**seen, "said": up.said(), "down": command("status", "--store", scene.store).stdout}
+
+
+def started_again(scene: Scene, run: str) -> dict[str, Any]:
+    """Let nights pass, start `jury up` again, and press Ctrl-C twice beside a run."""
     make_late(scene.store)
-    with scene.up() as up:
-        again = {"run": up.ended(run, LAST), "twice": scene.twice(), "status": told, "said": up.said()}
+    with scene.up(signal.SIGINT) as up:
+        seen = {"run": up.ended(run, LAST), "twice": scene.twice()}
         wait_for(lambda: len(late := nights(up)) == NIGHTS and {run["state_type"] for run in late} == {"COMPLETED"})
-        again |= {"late": nights(up), "stopped": [*children(up.process.pid).values()]}
+        seen |= {"late": nights(up), "stopped": [*children(up.process.pid).values()]}
         scene.begin(up)
         up.process.send_signal(signal.SIGINT)
-    return {**again, "twice_stopped": up.said()}
+    return {**seen, "said": up.said()}
 
 
 def nights(up: Up) -> list[dict[str, Any]]:
@@ -140,29 +158,40 @@ def nights(up: Up) -> list[dict[str, Any]]:
 def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with LoopbackJudge() as judge:
         scene = Scene(tmp_path_factory.mktemp("supervised"), judge)
-        return {**children_killed(scene), "up": up_killed(scene)}
+        first = killed(scene)
+        return {**first, "again": started_again(scene, first["next"]), "store": scene.store}
 
 
-@pytest.mark.parametrize(("module", "name"), [(RUNNER, "runner"), (SERVER, "Prefect server")])
-def test_a_run_goes_on_where_runner_or_server_is_killed(seen: dict[str, Any], module: str, name: str) -> None:
-    assert (seen[module]["run"]["state_name"], seen[module]["run"]["run_count"]) == ("Completed", 1)
-    assert seen[module]["twice"] == 0 and seen["said"].count(f"the {name} has ended and starts again") == 1
+def test_a_run_goes_on_where_runner_and_server_are_killed(seen: dict[str, Any]) -> None:
+    assert (seen["run"]["state_name"], seen["run"]["run_count"], seen["twice"]) == ("Completed", 1, 0)
+    for name in ("runner", "Prefect server"):
+        assert seen["said"].count(f"the {name} has ended and starts again") == 1
 
 
 def test_nothing_outlives_jury_up_and_the_next_one_takes_its_run_up_again(seen: dict[str, Any]) -> None:
-    assert "down; `jury up` starts it" in seen["up"]["status"]
-    assert (seen["up"]["run"]["state_name"], seen["up"]["run"]["run_count"]) == ("Completed", 2)
-    assert seen["up"]["twice"] <= CONCURRENCY + 1, "calls that were in flight, and the first question of a run"
+    assert "down; `jury up` starts it" in seen["down"]
+    again = seen["again"]
+    assert (again["run"]["state_name"], again["run"]["run_count"]) == ("Completed", 2)
+    assert again["twice"] <= CONCURRENCY + 1, "calls that were in flight, and the first question of a run"
 
 
 def test_of_late_runs_one_starts_and_the_others_are_skipped_without_a_process(seen: dict[str, Any]) -> None:
-    assert f"late: {NIGHTS} runs came due while it was down; 1 begin now, {NIGHTS - 1} are" in seen["up"]["said"]
-    skipped = [run for run in seen["up"]["late"] if run["state_name"] == "Skipped"]
+    assert f"late: {NIGHTS} runs came due while it was down; 1 begin now, {NIGHTS - 1} are" in seen["again"]["said"]
+    skipped = [run for run in seen["again"]["late"] if run["state_name"] == "Skipped"]
     assert len(skipped) == NIGHTS - 1 and not any(run["run_count"] for run in skipped)
 
 
-def test_ctrl_c_once_or_twice_beside_a_run_ends_all_in_a_few_words(seen: dict[str, Any]) -> None:
-    for said, pids in ((seen["once"], seen["stopped"]), (seen["up"]["twice_stopped"], seen["up"]["stopped"])):
-        lines = said.partition("Ctrl-C stops all of it.\n")[2].splitlines()
-        assert 1 <= len([line for line in lines if "starts again" not in line]) <= 5 and "Traceback" not in said
-        assert not alive(*pids)
+def test_ctrl_c_twice_beside_a_run_ends_all_in_a_few_words(seen: dict[str, Any]) -> None:
+    lines = words_after_the_start(seen["again"]["said"])
+    assert 1 <= len(lines) <= 5 and not alive(*seen["again"]["stopped"])
+
+
+def test_commands_and_runs_sign_in_and_others_are_refused(seen: dict[str, Any]) -> None:
+    assert seen["refused"] == [401, 401] and seen["auth"] not in str(environment())
+    assert seen["done"].returncode == 0 and "temporary" not in seen["done"].stderr
+    assert seen["ui"] in seen["told"] and "next " in seen["told"]
+    kept = home(seen["store"]) / SIGN_IN_FILE
+    written = [path for path in seen["store"].rglob("*") if path.is_file() and path != kept]
+    assert len(written) > 10 and [path for path in written if seen["auth"].encode() in path.read_bytes()] == []
+    shown = (seen["done"].stdout, seen["done"].stderr, seen["told"], seen["said"], seen["again"]["said"])
+    assert seen["auth"] not in "".join(shown)
