@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,16 +17,15 @@ from typing import Any
 
 import pytest
 from factories import write_run
-from foreign_page import Loot, attacked, foreign_page, forged_event
+from foreign_page import Loot, attacked, foreign_page
 from loopback_judge import LoopbackJudge
 from loopback_replies import allowed_reply, delayed
-from served import Up, command, environment, free_port, jury_up, wait_for
-from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from served import Up, command, environment, free_port, jury_up, wait_for, words_after_the_start
 
 from flows.flow_run import completed, read_json
-from tasks.ledger.run_files import folder, read_end, read_judgments, read_outcomes, read_start
-from tasks.records.parameters import RubricParameters
+from tasks.demo.chat import PROBE
+from tasks.ledger.run_files import read_end, read_judgments, read_outcomes, read_start
+from tasks.records.parameters import PairwiseParameters
 
 AUTOMATIONS = Path(__file__).parents[1] / "docs" / "automations.md"
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
@@ -84,8 +82,17 @@ def by_hand(up: Up) -> list[dict[str, Any]]:
     return [run for run in up.api("/flow_runs/filter", {}) if not run["auto_scheduled"]]
 
 
-def test_a_person_fills_in_the_form_and_reads_the_report(up: Up, page: Any, loopback: LoopbackJudge) -> None:
+def test_a_person_fills_in_the_form_which_refuses_wrong_values_and_reads_the_report(
+    up: Up, page: Any, loopback: LoopbackJudge
+) -> None:
     open_form(page, up, "counting/counting-nightly")
+    refused = (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max"))
+    for field, wrong, words in refused:
+        fill(page, field, wrong)
+        page.get_by_role("button", name="Submit").click()
+        page.get_by_text(words).first.wait_for()
+        fill(page, field, "1")
+    assert "/run" in page.url and not by_hand(up)
     fill(page, "Limit", "2")
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)
@@ -110,41 +117,36 @@ def test_a_person_fills_in_the_form_and_reads_the_report(up: Up, page: Any, loop
     assert page.get_by_text("count_accuracy").count() >= 2
     loaded = page.eval_on_selector_all("img", "all => all.filter(one => one.naturalWidth > 0).map(one => one.alt)")
     assert "Scores" in loaded and loaded.count("Image") >= 1
-    wanted = "SELECT judge, parameters FROM runs WHERE judge = 'loopback-1'"
-    answer = command("query", wanted, "--json", "--store", str(up.store))
-    [row] = json.loads(answer.stdout)
-    assert (row["parameters"]["limit"], row["parameters"]["judge"]["base_url"]) == (2, loopback.base_url)
+    [ledger] = (up.store / "ledger").iterdir()
+    parameters = read_start(ledger).parameters
+    assert (parameters["limit"], parameters["judge"]["base_url"]) == (2, loopback.base_url)
 
 
 @pytest.mark.parametrize("ui", ["", "/v2"])
-def test_a_field_that_is_emptied_in_either_form_is_no_value_unless_it_may_be_empty(up: Up, page: Any, ui: str) -> None:
-    listed = up.deployment("object/object-nightly")
+def test_either_form_begins_with_what_people_need_and_an_emptied_field_is_no_value_unless_it_may_be_empty(
+    up: Up, page: Any, ui: str
+) -> None:
+    listed = up.deployment("plot/plot-nightly")
     deployment = listed["id"]
     up.api(f"/deployments/{deployment}", {"parameters": {"parameters": STORED}}, "PATCH")
     page.route("**/create_flow_run", lambda route: route.abort())  # what would be sent is all that matters
     page.goto(f"{up.ui}{ui}/deployments/deployment/{deployment}/run")
     page.get_by_text("Base Url").first.wait_for()
+    labels = [label.removesuffix(" (Optional)") for label in page.locator("label").all_inner_texts()]
+    wanted = ["Dataset", "Results", "Images", "Candidate Name", "Limit", "Judge", "Orders", "Votes", "Controls"]
+    assert [label for label in labels if label in wanted] == wanted and not {"Shard", "Evaluation Id"} & {*labels}
     for label in CLEARED:
         fill(page, label, "")
     with page.expect_request("**/create_flow_run") as sent:
         page.get_by_role("button", name="Submit").click()
     up.api(f"/deployments/{deployment}", {"parameters": listed["parameters"]}, "PATCH")
     own = read_json(sent.value.post_data_json["parameters"]["parameters"])
-    values, taken, emptied = completed(own, STORED, RubricParameters)
+    values, taken, emptied = completed(own, STORED, PairwiseParameters)
     assert (taken, emptied) == (["limit", "judge.seed"], ["candidate_name", "judge.api_key_env"])
-    judged = RubricParameters.model_validate(values)
+    judged = PairwiseParameters.model_validate(values)
     assert (judged.candidate_name, judged.limit) == (CLEARED["Candidate Name"], CLEARED["Limit"])
     assert (judged.judge.api_key_env, judged.judge.seed) == (CLEARED["Api Key Env"], CLEARED["Seed"])
     assert judged.judge.extra == {"top_k": 1}
-
-
-@pytest.mark.parametrize("ui", ["", "/v2"])
-def test_either_form_begins_with_what_people_need_most(up: Up, page: Any, ui: str) -> None:
-    page.goto(f"{up.ui}{ui}/deployments/deployment/{up.deployment('plot/plot-nightly')['id']}/run")
-    page.get_by_text("Base Url").first.wait_for()
-    labels = [label.removesuffix(" (Optional)") for label in page.locator("label").all_inner_texts()]
-    wanted = ["Dataset", "Results", "Images", "Candidate Name", "Limit", "Judge", "Orders", "Votes", "Controls"]
-    assert [label for label in labels if label in wanted] == wanted and not {"Shard", "Evaluation Id"} & {*labels}
 
 
 FIRST_WORDS = r"""starting a Prefect server \(about 10 s\) …
@@ -159,17 +161,6 @@ Image Jury is up\.
 
 Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all of it\.
 """
-
-
-def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) -> None:
-    before = len(by_hand(up))
-    open_form(page, up, "colors/colors-nightly")
-    for field, wrong, words in (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max")):
-        fill(page, field, wrong)
-        page.get_by_role("button", name="Submit").click()
-        page.get_by_text(words).first.wait_for()
-        fill(page, field, "1")
-    assert "/run" in page.url and len(by_hand(up)) == before
 
 
 def test_the_first_start_says_what_a_person_needs_and_warns_of_nothing(up: Up) -> None:
@@ -220,26 +211,53 @@ def held(file: Path) -> Iterator[threading.Event]:
     signal.signal(signal.SIGIO, before)
 
 
-def test_a_cancelled_run_is_called_so_and_nothing_crashed(up: Up, loopback: LoopbackJudge, tmp_path: Path) -> None:
-    loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
-    judging = up.started("plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
-    wait_for(lambda: loopback.count >= 4)
-    told = command("status", "--store", str(up.store)).stdout
-    assert "running  plot-nightly  typed, running since " in told
-    (tmp_path / "manifest.jsonl").write_text("{}")
-    with held(tmp_path / "manifest.jsonl") as wanted:
-        loading = up.started("diagram/diagram-nightly", dataset=str(tmp_path / "manifest.jsonl"))
-        wait_for(wanted.is_set)
-        for run in (loading, judging):
-            up.api(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
-        wait_for(lambda: "RUNNING" not in tasks(up, loading).values())
-    for run, last in ((loading, {"CANCELLED"}), (judging, {"COMPLETED", "CANCELLED"})):
+def process_of(up: Up, run: str) -> int:
+    [claim] = up.store.rglob(run)
+    return int(claim.read_text())
+
+
+@pytest.fixture(scope="module")
+def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Runs that judge slowly, of which one is ended by SIGTERM, one is cancelled, and one goes on; and one that is
+    cancelled while it loads its dataset. The one that was ended is cancelled, too, or it would begin again.
+    """
+    manifest = tmp_path_factory.mktemp("held") / "manifest.jsonl"
+    manifest.write_text("{}")
+    plain = allowed_reply()
+    with LoopbackJudge(lambda seen: plain(seen) if seen.schema_name == PROBE else delayed(plain(seen), 60)) as judge:
+        slow = {"base_url": judge.base_url, "concurrency": 4}
+        made = {
+            name: up.started("plot/plot-nightly", judge={"model": name, **slow}) for name in ("cancelled", "goes on")
+        }
+        made["ended"] = up.started("plot/plot-nightly", judge={"model": "ended", **slow})
+        wait_for(lambda: judge.in_flight == 4 * len(made))
+        os.kill(process_of(up, made["ended"]), signal.SIGTERM)
+        wait_for(lambda: up.state(made["ended"]) == "CRASHED", 60)
+        made["told"] = command("status", "--store", up.store).stdout
+        up.api(f"/flow_runs/{made['ended']}/set_state", {"state": {"type": "CANCELLED"}, "force": True})
+        with held(manifest) as wanted:
+            made["loading"] = up.started("diagram/diagram-nightly", dataset=str(manifest))
+            wait_for(wanted.is_set)
+            for name in ("loading", "cancelled"):
+                up.api(f"/flow_runs/{made[name]}/set_state", {"state": {"type": "CANCELLING"}})
+            wait_for(lambda: "RUNNING" not in tasks(up, made["loading"]).values())
+        yield made
+
+
+def test_a_cancelled_run_is_called_so_and_nothing_crashed(up: Up, runs: dict[str, str]) -> None:
+    for name, last in (("loading", {"CANCELLED"}), ("cancelled", {"COMPLETED", "CANCELLED"})):
+        run = runs[name]
         assert up.ended(run)["state_name"] == "Cancelled"
         wait_for(lambda run=run, last=last: {*tasks(up, run).values()} == last)  # the server learns of them later
         logs = up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}, "level": {"ge_": 40}}})
         told = [log["message"] for log in logs]
         assert len(told) <= 5 and "Traceback" not in str(told), told
     assert "Crash" not in up.said() and "Traceback" not in up.said()
+
+
+def test_a_run_whose_process_is_ended_by_sigterm_is_settled_and_the_others_go_on(runs: dict[str, str]) -> None:
+    assert "unfinished; up to 4 calls in flight at its end" in runs["told"]
+    assert "running  plot-nightly  typed, running since " in runs["told"]
 
 
 def test_status_tells_what_failed_and_what_is_paused(up: Up, tmp_path: Path) -> None:
@@ -261,17 +279,6 @@ def test_status_tells_what_failed_and_what_is_paused(up: Up, tmp_path: Path) -> 
     assert "paused   colors-nightly, its schedule nightly\n" in told
     coming = re.findall(r"next     \d{4}-\d\d-\d\d \d\d:\d\d UTC  (.*)\n", told)
     assert "diagram-nightly" in coming and len({*coming}) == len(coming)
-
-
-def test_a_run_whose_process_is_ended_by_sigterm_is_settled(up: Up, loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
-    judge = {"model": "ended", "base_url": loopback.base_url, "concurrency": 4}
-    run = up.started("plot/plot-nightly", judge=judge)
-    wait_for(lambda: loopback.count >= 4)
-    [claim] = up.store.rglob(run)
-    os.kill(int(claim.read_text()), signal.SIGTERM)
-    assert up.ended(run, seconds=60)["state_type"] == "CRASHED"
-    assert "unfinished; up to 4 calls in flight at its end" in command("status", "--store", str(up.store)).stdout
 
 
 def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
@@ -314,50 +321,13 @@ def test_a_page_of_another_address_reads_nothing_and_changes_nothing(up: Up, pag
     assert SECRET in own
 
 
-def asked_as(up: Up, host: str, method: str, path: str, headers: dict[str, str], body: str = "") -> tuple[int, str]:
-    """Status and text of what is answered to a request that names another host."""
-    connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=120)
-    connection.request(method, f"/api{path}", body or None, {"Host": host, **headers})
-    answer = connection.getresponse()
-    told = answer.status, answer.read().decode()
-    connection.close()
-    return told
-
-
-def test_a_name_that_was_made_to_point_here_gets_neither_a_token_nor_an_answer(up: Up, loot: Loot) -> None:
-    host = f"evil.example:{up.port}"
-    status, words = asked_as(up, host, "GET", "/csrf-token?client=page", {})
-    assert status == 403 and "token" not in words
-    token = up.api("/csrf-token?client=page")["token"]  # as if it had got one
-    given = {"content-type": "application/json", "Prefect-Csrf-Client": "page", "Prefect-Csrf-Token": token}
-    for path, body in loot.requests:
-        method = "GET" if body is None else "POST"
-        for origin in ({}, {"Origin": f"http://{host}"}):
-            status, words = asked_as(up, host, method, path, {**given, **origin}, json.dumps(body) if body else "")
-            assert status == 403 and SECRET not in words
-    untouched(up, loot)
-    tunnelled = asked_as(up, "localhost:9999", "GET", loot.requests[0][0], {"Origin": "http://localhost:9999"})
-    assert tunnelled[0] == 200 and SECRET in tunnelled[1], "as through a tunnel to this machine"
-
-
-@pytest.mark.parametrize("path", ["/events/in", "/events/out", "/logs/out"])
-def test_other_addresses_send_no_events_and_read_no_logs(up: Up, loot: Loot, path: str) -> None:
-    foreign = f"evil.example:{up.port}"
-    own = f"127.0.0.1:{up.port}"
-    for host, origin in ((own, "http://evil.example"), (foreign, None), (foreign, f"http://{foreign}")):
-        with pytest.raises(InvalidStatus, match="403"), listening(up, host, path, origin) as opened:
-            opened.send(json.dumps(forged_event()))
-    untouched(up, loot)
-    for origin in (up.ui, None):  # its own pages, and programs
-        with listening(up, own, path, origin) as opened:
-            opened.send(json.dumps({"type": "auth", "token": ""}))
-            assert "auth_success" in str(opened.recv(30))
-
-
-def listening(up: Up, host: str, path: str, origin: str | None) -> Any:
-    """A WebSocket of the server, asked for as this host by a page of this origin."""
-    there = socket.create_connection(("127.0.0.1", up.port), 30)
-    return connect(f"ws://{host}/api{path}", sock=there, origin=origin, subprotocols=["prefect"])  # pyright: ignore
+def test_a_name_that_was_made_to_point_here_gets_no_answer(up: Up, loot: Loot) -> None:
+    for host, status in ((f"evil.example:{up.port}", 403), ("localhost:9999", 200)):  # as through a tunnel to here
+        connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=120)
+        connection.request("GET", f"/api{loot.requests[0][0]}", None, {"Host": host, "Origin": f"http://{host}"})
+        answer = connection.getresponse()
+        assert (answer.status, SECRET in answer.read().decode()) == (status, status == 200)
+        connection.close()
 
 
 # A night that no schedule starts
@@ -372,12 +342,8 @@ generate()
 """
 
 
-NEWEST = "SELECT run_id FROM runs WHERE flow = 'counting' ORDER BY started_at DESC LIMIT 1"
-
-
-def nights_before(store: Path, like: str, nights: int, score: float) -> None:
+def nights_before(store: Path, run: Path, nights: int, score: float) -> None:
     """Nights of a schedule before a run, which they are like in all but the scores."""
-    run = folder(store, like)
     began, ended = read_start(run), read_end(run)
     for ago in range(nights, 0, -1):
         at = datetime.fromisoformat(began.started_at) - timedelta(days=ago)
@@ -388,14 +354,14 @@ def nights_before(store: Path, like: str, nights: int, score: float) -> None:
 
 
 def test_the_end_of_a_generator_starts_a_night_that_raises_an_alarm(up: Up) -> None:
-    """By an automation as the documentation has it. Last, for the tests above look for events that nobody may send."""
+    """By an automation as the documentation has it, after the tests that look for events that nobody may send."""
     nightly = "counting/counting-nightly"
     own = up.deployment(nightly)
     anew = {"parameters": {**own["parameters"]["parameters"], "reuse_hours": 0}}
     up.api(f"/deployments/{own['id']}", {"parameters": anew}, "PATCH")
     assert up.ended(up.started(nightly))["state_type"] == "COMPLETED"
-    [like] = json.loads(command("query", NEWEST, "--json", "--store", str(up.store)).stdout)
-    nights_before(up.store, like["run_id"], nights=14, score=10.0)
+    newest = max(up.store.glob("ledger/*-counting-*"))
+    nights_before(up.store, newest, nights=14, score=10.0)
     [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
     automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))
     up.api("/automations/", automation)
@@ -411,3 +377,12 @@ def test_the_end_of_a_generator_starts_a_night_that_raises_an_alarm(up: Up) -> N
 
 def triggered(up: Up) -> list[dict[str, Any]]:
     return [run for run in up.runs() if (run["created_by"] or {}).get("type") == "AUTOMATION"]
+
+
+def test_ctrl_c_beside_a_run_ends_all_in_a_few_words(up: Up, runs: dict[str, str]) -> None:
+    """Last, for it ends what the other tests ask."""
+    assert up.state(runs["goes on"]) == "RUNNING"
+    working = process_of(up, runs["goes on"])
+    up.process.send_signal(signal.SIGINT)
+    assert up.process.wait(120) == 0
+    assert 1 <= len(words_after_the_start(up.said())) <= 5 and not Path(f"/proc/{working}").exists()
