@@ -22,7 +22,7 @@ DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
 """All are due every minute. A person pauses the schedule of the second; the third as a whole."""
 EDITED, NIGHTLY, WEEKLY, OURS = "edited", "nightly", "weekly", "ours"
 """A deployment of which a person changes everything, with its two schedules, and the one that the person adds."""
-STARTS = ((2, signal.SIGINT), (2, signal.SIGTERM))
+STARTS = ((1, signal.SIGINT), (1, signal.SIGTERM))
 """Nights of each start, and what ends it."""
 EDITED_LIST = 1
 """From this start on the list says that nothing is reused."""
