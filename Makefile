@@ -41,11 +41,6 @@ bench-limits: $(READY)
 bench-faults: $(READY)
 	$(BIN)/python tests/bench_faults.py $(FAULTS)
 
-# The adaptive window and the end of refused calls, simulated with 1 to 8 runs: seconds.
-.PHONY: simulate-limits
-simulate-limits: $(READY)
-	PYTHONPATH=. $(BIN)/python tests/simulated_limits.py
-
 # What an index of 1,000 evaluations costs: how much longer a report step takes that makes it, and how soon it can be used
 # in both browsers started anew each time: two minutes.
 .PHONY: bench-index

@@ -1,7 +1,6 @@
 """A judge with limits and the runs that ask it, on a clock that is only counted: nothing waits, all is repeatable.
 
 A run here does what the gate does, with the gate's own window, tickets and constants. Only the waiting is simulated.
-`python tests/simulated_limits.py` prints the table of docs and closing notes.
 """
 
 import heapq
@@ -186,23 +185,3 @@ def least_share(runs: list[Run]) -> float:
 
 
 LIMITS = {"8 at once": {"at_once": 8}, "20 a second": {"a_second": 20.0}, "5 a second": {"a_second": 5.0}}
-CALLS_OF_MINUTES = {"8 at once": 7200, "20 a second": 3600, "5 a second": 900}
-"""Calls that such a judge takes in three minutes."""
-
-
-def main() -> None:
-    print("| the judge takes | runs | good calls lost | bad calls ended | requests over calls | least share | |")
-    print("|---|---|---|---|---|---|---|")
-    for name, options in LIMITS.items():
-        for runs in (1, 2, 4, 8):
-            calls = max(400, CALLS_OF_MINUTES[name] // runs // CALLS_A_SAMPLE * CALLS_A_SAMPLE)
-            made = [simulate(seed, Limits(**options), runs, calls) for seed in range(5)]
-            lost = sum(len(run.lost) for each in made for run in each)
-            ended = sum(len(run.ended.keys() & run.bad) for each in made for run in each)
-            asked = max(map(requests_over_calls, made))
-            share = min(map(least_share, made))
-            print(f"| {name} | {runs} | {lost} | {ended} of 20 | {asked:.2f} | {share:.2f} |")
-
-
-if __name__ == "__main__":
-    main()

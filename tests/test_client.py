@@ -25,7 +25,7 @@ from tasks.endpoint import requests as asking
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Image, Request
-from tasks.errors import JudgeGaveUp, JudgeStopped
+from tasks.errors import JudgeStopped
 from tasks.records.judge import Judge
 
 QUESTION = Request(
@@ -126,13 +126,6 @@ def test_a_word_that_only_sounds_like_a_parameter_drops_none(loopback: LoopbackJ
     loopback.queue(Reply({"detail": words}, status=422))
     first, second = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
     assert (first.status, second.not_sent) == ("rejected", ()) and words in first.error
-
-
-def test_a_wait_beyond_patience_stops_the_run_at_once(loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: retry_after(3600)
-    with pytest.raises(JudgeGaveUp, match=r"asks to wait 1 h, and judge.patience_seconds allows 15 min: 429: Rate"):
-        ask(judge(loopback))
-    assert loopback.count == 1
 
 
 def test_a_call_that_is_to_wait_beyond_patience_is_not_asked_again_by_its_chunk(loopback: LoopbackJudge) -> None:
@@ -242,10 +235,6 @@ def probe(settings: Judge) -> Answer:
             return await vlm.probe(asking.probe_request())
 
     return asyncio.run(scene())
-
-
-def test_the_probe_finds_a_ready_judge(loopback: LoopbackJudge) -> None:
-    assert probe(judge(loopback)).text == '{"ready": true}'
 
 
 def test_the_probe_stops_at_a_refused_question(loopback: LoopbackJudge) -> None:

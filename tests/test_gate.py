@@ -128,16 +128,6 @@ def test_a_judge_that_hangs_is_given_up_within_patience(loopback: LoopbackJudge)
     assert loopback.count <= 1 + 8 + gate.AWAY_AFTER + knocks
 
 
-def test_a_run_that_has_given_up_lets_nobody_wait(loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: error(503, "loading the model")
-
-    async def scene() -> list[Answer | BaseException]:
-        async with vlm_of(loopback, patience_seconds=0.2) as vlm:
-            return await asyncio.gather(*(vlm.ask(question()) for _ in range(40)), return_exceptions=True)
-
-    assert {type(each) for each in asyncio.run(scene())} == {JudgeGaveUp}
-
-
 async def fail(at: gate.Gate, ticket: gate.Ticket) -> bool:
     return await at.failed(ticket, "no reply")
 
@@ -226,19 +216,6 @@ def test_a_reply_that_trickles_is_not_waited_for_beyond_the_longest_time(loopbac
     assert other.status == "ok" and loopback.count == 1 + MOST_FAILURES + 1, "and one small question"
 
 
-@pytest.mark.parametrize("poison", [drop(), error(500, "worker died")])
-def test_a_call_that_always_fails_ends_alone(loopback: LoopbackJudge, poison: Reply) -> None:
-    async def answer(seen: Seen) -> Reply:
-        return poison if "poison" in seen.texts[0] else await slowly(seen)
-
-    loopback.answer = answer
-    words = ["poison" if number == 5 else "harmless" for number in range(40)]
-    replies = asyncio.run(ask(loopback, *words, concurrency=4))
-    assert [reply.status for reply in replies] == ["ok"] * 5 + ["unavailable"] + ["ok"] * 34
-    assert (replies[5].http_retries, replies[5].waits) == (MOST_FAILURES - 1, 0)
-    assert loopback.count == 39 + MOST_FAILURES
-
-
 def test_many_calls_that_always_fail_are_no_outage_for_ever(loopback: LoopbackJudge) -> None:
     """The judge answers the small question each time: it is there, and the calls are what fails."""
     loopback.answer = lambda seen: drop() if "poison" in seen.texts[0] else allowed_reply()(seen)
@@ -322,30 +299,3 @@ def test_where_nothing_held_the_run_up_nothing_is_told(loopback: LoopbackJudge) 
             assert vlm.gate.words() == "" and vlm.gate.found() is None
 
     asyncio.run(scene())
-
-
-def test_a_limit_is_told_with_what_it_cost(loopback: LoopbackJudge) -> None:
-    in_flight = 0
-
-    async def answer(seen: Seen) -> Reply:
-        nonlocal in_flight
-        if in_flight >= 2:
-            return error(429, "Two at once, please.")
-        in_flight += 1
-        try:
-            return await slowly(seen)
-        finally:
-            in_flight -= 1
-
-    async def scene() -> list[Answer]:
-        async with vlm_of(loopback, concurrency=8) as vlm:
-            replies = await asked(vlm, 40)
-            found, words = vlm.gate.found(), vlm.gate.words()
-        assert found and found.waits == loopback.count - 40 and found.away_seconds == 0
-        assert found.waited_seconds == pytest.approx(sum(reply.waited_seconds for reply in replies), abs=0.1)
-        assert 1 <= found.calls_in_flight < 8 and words == found.in_words()
-        assert words.startswith("limited by the judge to ") and words.endswith((" at once", " a second"))
-        return replies
-
-    loopback.answer = answer
-    assert {reply.status for reply in asyncio.run(scene())} == {"ok"}

@@ -23,7 +23,7 @@ from tasks.endpoint.client import MOST_FAILURES
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
 from tasks.judging import affording
-from tasks.judging.case import INVALID_ATTEMPTS, Case, Chunk, plan
+from tasks.judging.case import Case, Chunk, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.questions import Layout, call_key, delimited
 from tasks.judging.run import Run
@@ -221,13 +221,6 @@ def test_an_invalid_reply_is_asked_for_twice_more_and_all_are_on_record(scene: S
     assert made.rows[0].raw == "Model, clearly."
 
 
-def test_a_reply_that_stays_invalid_is_not_asked_for_a_fourth_time(scene: Scenes, loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: verdict("Tie")
-    made = scene()
-    made.judge(times=3, last=False)
-    assert [row.status for row in made.rows] == ["invalid"] * 3 and loopback.count == 3
-
-
 def test_only_what_is_unavailable_is_asked_again(scene: Scenes, loopback: LoopbackJudge) -> None:
     seen_by_caption: dict[str, int] = {}
 
@@ -370,10 +363,6 @@ def test_each_vote_and_each_try_after_an_invalid_reply_has_its_own_seed(scene: S
     loopback.queue(verdict("Model"), text("no verdict"))
     made.judge(times=2)
     assert [seen.body["seed"] for seen in loopback.requests] == [40, 41, 42, 44]
-
-
-def test_the_retries_of_a_chunk_reach_as_far_as_an_invalid_reply_is_asked_for() -> None:
-    assert PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:1/v1")).retries == INVALID_ATTEMPTS - 1
 
 
 # The step aggregate
