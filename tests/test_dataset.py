@@ -4,7 +4,7 @@ import io
 import json
 import os
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,8 @@ from PIL import Image
 from written_datasets import figure_row, inline, png, record, result, write_benchmark, write_json, write_two_stages
 from written_images import image_row, prompt_row, write_geneval, write_manifest
 
-from tasks.datasets.dataset import Dataset, select
-from tasks.datasets.entries import Entry, read_picture, read_texts
+from tasks.datasets.dataset import Dataset
+from tasks.datasets.entries import read_picture, read_texts
 from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol import dataset_items
@@ -331,25 +331,6 @@ def test_a_filter_that_matches_nothing_says_what_there_is(bench: Path, filters: 
         load(bench, **filters)
 
 
-class Counted(list[str]):
-    """A list that counts how often it is walked through."""
-
-    walks = 0
-
-    def __iter__(self) -> Iterator[str]:
-        self.walks += 1
-        return super().__iter__()
-
-
-def test_the_values_of_a_filter_are_not_walked_through_for_each_sample():
-    """Thousands of ids may be given for tens of thousands of samples."""
-    entries = [Entry(Sample(sample_id=f"s{n}", candidate="a", record=Place("m.jsonl")), "", "") for n in range(300)]
-    wanted = Counted(f"s{n}" for n in range(0, 300, 2))
-    found = select(entries, PairwiseParameters.model_construct(dataset="m.jsonl", ids=wanted))
-    assert [entry.sample.sample_id for entry in found] == list(wanted)
-    assert wanted.walks < 10
-
-
 # Texts and pictures
 
 
@@ -391,14 +372,6 @@ def test_a_sparse_file_of_twelve_gigabytes_is_not_read(tmp_path: Path):
     os.truncate(sparse, 12 << 30)
     with pytest.raises(ValueError, match=r"sparse.png cannot be read: .* it has more than 256,000,000 bytes"):
         read_picture(PictureSource(place=Place(path=str(sparse))))
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-def test_what_is_no_file_is_not_waited_for(tmp_path: Path):
-    os.mkfifo(tmp_path / "pipe.png")
-    for path in (tmp_path / "pipe.png", Path("/dev/zero")):
-        with pytest.raises(ValueError, match=r"cannot be read: .* it is no regular file"):
-            read_picture(PictureSource(place=Place(path=str(path))))
 
 
 def test_a_picture_that_is_not_there_is_refused_with_the_reason(tmp_path: Path):

@@ -11,13 +11,12 @@ from pathlib import Path
 from shutil import copytree
 from typing import Any
 
-import polars as pl
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, error, refusal, text
 from png_files import chunk
 from png_files import png as raw_png
-from test_strange_stores import DAMAGED, OTHER
+from test_strange_stores import OTHER
 from watched import OUTSIDE, SECRET, commands_nothing, ended, harmless, used, watched
 from written_datasets import png, record, result, write_benchmark, write_json
 from written_history import whole_run
@@ -61,19 +60,13 @@ ROW: dict[str, Any] = {
     **{"human_image": "human.png", "model_image": "model.png"},
 }
 ROWS: dict[str, dict[str, Any]] = {
-    "a picture above the folder": {"model_image": SECRET_PICTURE},
-    "an absolute picture": {"human_image": "/etc/passwd"},
     "a picture in the home": {"human_image": "~/.ssh/id_rsa"},
-    "a web address": {"model_image": "http://127.0.0.1:9/metadata"},
     "a share of another machine": {"model_image": "\\\\host\\share\\x.png"},
-    "NUL in a path": {"model_image": "model.png\0.txt"},
     "a path of a megabyte": {"model_image": LONG},
     "a folder for a picture": {"model_image": "."},
     "a link to a secret": {"model_image": "link.png"},
     "a link to a device": {"model_image": "zero.png"},
     "a pipe": {"model_image": "pipe.png"},
-    "links in a circle": {"model_image": "circle.png"},
-    "a picture that is a number": {"model_image": 7},
     "base64 that is none": {"model_image": "data:image/png;base64,%%%%"},
     "another data URL": {"model_image": "data:text/html,<script>1</script>"},
     "a megabyte of base64": {"model_image": base64.b64encode(os.urandom(750_000)).decode()},
@@ -84,7 +77,6 @@ ROWS: dict[str, dict[str, Any]] = {
     "half a surrogate pair": {"id": "a\ud800"},
     "an id that is an object": {"id": {"$ref": "/etc/passwd"}},
     "a candidate that commands": {"candidate": BELL},
-    "a candidate that climbs": {"candidate": "../../x"},
     "a task that commands": {"task": BELL},
     "five megabytes of text": {"context": LONG * 5},
     "a text that is deep": {"context": json.loads("[" * 500 + "]" * 500)},
@@ -121,14 +113,12 @@ FILES: dict[str, tuple[str, bytes]] = {
     "brackets": ("x.jsonl", b"[" * DEEP),
     "an array that never ends": ("x.json", b"[" + json.dumps(ROW).encode() * 1000),
     "backslashes": ("x.json", b'[{"id": "' + b"\\" * 5_000_000),
-    "digits": ("x.jsonl", b'{"id": ' + b"9" * DEEP + b"}"),
     "the same key again": ("x.jsonl", b"{" + b'"id": "a",' * DEEP + b'"task": "diagram"}'),
     "what is compressed": ("x.jsonl", BOMB),
     "a quote that never ends": ("x.csv", b'id,task\n"' + b"a,\n" * 1_000_000),
     "many columns": ("x.csv", b"a," * 200_000 + b"\n1,2\n"),
     "columns twice, with a secret": ("x.csv", f"{SECRET},{SECRET}\n1,2\n".encode()),
     "cells that are too many": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
-    "no Parquet": ("x.parquet", b"PAR1" + os.urandom(1000) + b"PAR1"),
     "half of a Parquet": ("x.parquet", b"PAR1\x15\x04"),
 }
 
@@ -150,20 +140,13 @@ def test_files(folder: Path, name: str) -> None:
     harmless("\n".join([*said, printed]))
 
 
-def test_a_parquet_that_swells(folder: Path) -> None:
-    pl.DataFrame({"id": pl.repeat(LONG[:1000], 3_000_000, eager=True)}).write_parquet(folder / "x.parquet")
-    harms_nothing("diagram", folder, dataset=str(folder / "x.parquet"))
-
-
 PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
     "a pipe": lambda folder: {"dataset": str(pipe(folder / "x.jsonl"))},
     "a pipe of pictures": lambda folder: {**bench(folder), "images": str(pipe(folder / "x"))},
     "a device": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/dev/zero"))},
     "a terminal": lambda folder: {"dataset": str(linked(folder / "x.csv", "/dev/tty"))},
     "the memory": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/proc/self/mem"))},
-    "accounts": lambda folder: {"dataset": "/etc/passwd"},
     "accounts as JSON": lambda folder: {**bench(folder), "results": str(linked(folder / "x.json", "/etc/passwd"))},
-    "a folder of the system": lambda folder: {"dataset": "/etc"},
     "processes": lambda folder: {"dataset": "/proc/self"},
     "links in a circle": lambda folder: {"dataset": str(linked(folder / "circle", folder / "circle"))},
     "a megabyte": lambda folder: {"dataset": LONG},
@@ -249,14 +232,12 @@ IMAGES: dict[str, Callable[[Path], object]] = {
     "a row that is a pipe": lambda root: _replaced(_row(root), pipe),
     "a list that is a pipe": lambda root: pipe(root / LIST),
     "a number of a thousand digits": lambda root: (root / "00000").rename(root / ("0" * 200)),
-    "digits of another script": lambda root: (root / "00000").rename(root / "٠٠٠٠١"),
     "a row of brackets": lambda root: _row(root).write_text("[" * DEEP),
     "a row of much": lambda root: _row(root).write_text(json.dumps(prompt_row(prompt=LONG * 9))),
     "a count beyond counting": lambda root: _row(root).write_text(
         json.dumps(prompt_row()).replace('"count": 1', f'"count": {"9" * 400}')
     ),
     "a tag that commands": lambda root: _row(root).write_text(json.dumps(prompt_row(tag=BELL))),
-    "a list for an object": lambda root: _row(root).write_text(json.dumps(prompt_row(include=[[1], {"class": {}}]))),
     "labels that are a pipe": lambda root: pipe(root / "labels.json"),
 }
 
@@ -488,19 +469,6 @@ def test_stores(folder: Path, harm: Callable[[Path], None]) -> None:
     whole_run(store, OTHER)
     harm(run)
     look_around(folder)
-
-
-@pytest.mark.usefixtures("laid_out")
-def test_a_store_of_damaged_ledgers(folder: Path) -> None:
-    """Each of them is told of by itself, and none keeps the whole one from being loaded."""
-    whole_run(folder / "store", OTHER)
-    damaged = []
-    for number, (damage, _) in enumerate(DAMAGED.values()):
-        damaged.append(whole_run(folder / "store", f"20261120T1200{number:02}-diagram-0000aa"))
-        damage(damaged[-1])
-    synced, *_ = look_around(folder)
-    assert [run for run in damaged if f"The ledger {run} was left out: " not in synced] == []
-    assert "1 run loaded into" in synced
 
 
 def look_around(folder: Path) -> list[str]:

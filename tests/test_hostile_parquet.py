@@ -50,10 +50,6 @@ def within_a_list() -> dict[str, pl.Series]:
     return {"text": pl.Series([["x" * 1000] * 70_000])}
 
 
-def within_objects() -> dict[str, pl.Series]:
-    return {"text": repeated({"bytes": b"a" * 70_000_000, "path": None}, 2)}
-
-
 def within_one_list() -> dict[str, pl.Series]:
     return {"text": pl.Series([pl.repeat(None, 20_000_000, dtype=pl.String, eager=True)])}
 
@@ -61,9 +57,7 @@ def within_one_list() -> dict[str, pl.Series]:
 FEW_BYTES = "of them in column 'text.list.element', allowed are 209,715,200"
 CASES: dict[str, tuple[Callable[[], dict[str, pl.Series]], str]] = {
     "70 MB cells": (lambda: text(70, 9), "r.parquet: row 1, column 'text' has 70,000,000 bytes, allowed are 64,000,"),
-    "cells of 70 MB in objects": (within_objects, "r.parquet: row 1, column 'text' has 70,0"),
     "a list of one text": (within_a_list, "r.parquet: row 1, column 'text' has 70,0"),
-    "a row of three cells of 60 MB": (lambda: columns(3), "r.parquet: row 1 has 180,000,"),
     "four columns of 60 MB": (lambda: columns(4), "r.parquet: rows 1 to 4 become 240,000,"),
     "a list of millions of nothing": (within_one_list, FEW_BYTES),
     "allowed cells, many times": (lambda: text(60, 12), ""),

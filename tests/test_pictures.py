@@ -76,9 +76,7 @@ TORN_EXIF = with_exif(JPEG, b"II*\0\x08\0\0\0\x05\0torn")
 
 CLEAN = {
     "JPEG": ("image/jpeg", JPEG),
-    "grey JPEG": ("image/jpeg", file(noise(60, 40, "L"), "JPEG")),
     "JPEG that is upright by its EXIF": ("image/jpeg", file(plain("RGB"), "JPEG", exif=oriented(1))),
-    "JPEG with an orientation that does not exist": ("image/jpeg", file(plain("RGB"), "JPEG", exif=oriented(77))),
     "JPEG with a large EXIF block": ("image/jpeg", with_exif(JPEG, b"II*\0\x08\0\0\0\0\0" + bytes(65_000))),
     "JPEG with a second picture behind it": ("image/jpeg", animation("MPO")),
     "JPEG with garbage behind it": ("image/jpeg", JPEG + b"garbage" * 99),
@@ -94,10 +92,8 @@ CLEAN = {
     "PNG whose checksums hold and whose pixels do not inflate": ("image/png",
          png(1, 1, 8, 0, b"").replace(EMPTY_PIXELS, chunk(b"IDAT", b"no pixels"))),
     "PNG of one pixel": ("image/png", file(Image.new("RGB", (1, 1)), "PNG")),
-    "PNG of one bit": ("image/png", file(noise(60, 40, "1"), "PNG")),
     "PNG with a palette": ("image/png", file(noise(60, 40, "P"), "PNG")),
     "PNG with an opaque alpha channel": ("image/png", OPAQUE_PNG),
-    "grey PNG with an opaque alpha channel": ("image/png", file(noise(60, 40, "LA"), "PNG")),
     "PNG with an opaque palette": ("image/png", file(plain("P", 0), "PNG", transparency=b"\xff\xff")),
     "PNG with a transparent colour nowhere in it": ("image/png", file(plain("RGB"), "PNG", transparency=RED)),
     "PNG with damaged EXIF": ("image/png", png(1, 1, 8, 0, b"\0\7", chunk(b"eXIf", b"torn"))),
@@ -130,7 +126,6 @@ CHANGED = {
     "animated PNG": (animation("PNG"), POLICY, ("first of 3 frames",)),
     "animated WebP": (animation("WEBP"), POLICY, ("first of 3 frames", "WEBP to PNG")),
     "turned JPEG": (file(plain("RGB"), "JPEG", exif=oriented(6)), POLICY, ("EXIF orientation applied", "JPEG to PNG")),
-    "turned WebP": (file(plain("RGB"), "WEBP", exif=oriented(8)), POLICY, ("EXIF orientation applied", "WEBP to PNG")),
     "PNG turned by what stands behind its pixels": (
         png(2, 1, 8, 0, b"\0\1\2", behind=chunk(b"eXIf", oriented(6).tobytes())),
         POLICY,
@@ -138,19 +133,16 @@ CHANGED = {
     ),
     "PNG turned by XMP": (file(plain("RGB"), "PNG", pnginfo=turned_by_xmp()), POLICY, ("EXIF orientation applied",)),
     "CMYK JPEG": (file(plain("CMYK", 0), "JPEG"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
-    "CMYK JPEG and profile": (file(plain("CMYK", 0), "JPEG", icc_profile=b"p"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
     "transparent PNG": (file(plain("RGBA", (0, 0, 0, 9)), "PNG"), POLICY, (WHITENED,)),
     "16 bits": (file(plain("I;16", 40_000), "PNG"), POLICY, ("16 bits scaled to 8",)),
     "16 bits RGB": (png(1, 1, 16, 2, b"\0" + bytes(6)), POLICY, ("16 bits scaled to 8",)),
     "too wide": (file(noise(90, 30), "PNG"), SMALL, ("resized 90x30 to 50x17",)),
-    "too wide, one pixel high": (file(noise(90, 1), "PNG"), SMALL, ("resized 90x1 to 50x1",)),
     "too high once turned": (
         file(noise(90, 30), "JPEG", exif=oriented(6)),
         SMALL,
         ("EXIF orientation applied", "resized 30x90 to 17x50", "JPEG to PNG"),
     ),
     "normalized PNG": (file(noise(60, 40, "P"), "PNG"), NORMALIZED, ("normalized to RGB PNG",)),
-    "normalized JPEG": (JPEG, NORMALIZED, ("normalized to RGB PNG",)),
     "normalized GIF": (animation("GIF"), NORMALIZED, ("first of 3 frames", "normalized to RGB PNG")),
 }
 
@@ -198,17 +190,14 @@ PALETTE = chunk(b"PLTE", bytes((*RED, *BLUE)))
 PIXELS = {
     "hidden colour under alpha 0": (file(plain("RGBA", (9, 9, 9, 0)), "PNG"), {WHITE}),
     "half transparent black": (file(plain("RGBA", (0, 0, 0, 128)), "PNG"), {(127, 127, 127)}),
-    "half transparent grey": (file(plain("LA", (0, 128)), "PNG"), {(127, 127, 127)}),
     "transparent WebP": (file(plain("RGBA", (0, 0, 0, 0)), "WEBP"), {WHITE}),
     "transparent GIF": (file(plain("P", 0), "GIF", transparency=0), {WHITE}),
     "one transparent palette entry": (png(2, 1, 8, 3, b"\0\0\1", PALETTE + chunk(b"tRNS", b"\0")), {WHITE, BLUE}),
     "palette of alphas": (png(2, 1, 8, 3, b"\0\0\1", PALETTE + chunk(b"tRNS", b"\x80\xff")), {(255, 127, 127), BLUE}),
     "transparent RGB colour": (file(plain("RGB", RED), "PNG", transparency=RED), {WHITE}),
     "transparent grey of 1 bit": (png(2, 1, 1, 0, b"\0\x40", chunk(b"tRNS", b"\0\0")), {WHITE}),
-    "transparent grey of 2 bits": (png(4, 1, 2, 0, b"\0\x15", chunk(b"tRNS", b"\0\1")), {(0, 0, 0), WHITE}),
     "transparent grey of 4 bits": (png(2, 1, 4, 0, b"\0\x12", chunk(b"tRNS", b"\0\1")), {WHITE, (34, 34, 34)}),
     "16 bits grey": (file(plain("I;16", 40_000), "PNG"), {(156, 156, 156)}),
-    "16 bits grey, full": (file(plain("I;16", 65_535), "PNG"), {WHITE}),
     "16 bits grey, one of two neighbours transparent": (
         png(2, 1, 16, 0, b"\0" + struct.pack(">HH", 40_000, 40_001), chunk(b"tRNS", struct.pack(">H", 40_001))),
         {(156, 156, 156), WHITE},
@@ -265,11 +254,8 @@ HUGE_GIF = b"GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\1\0\1\0\0\2\2\x44\1\0;"
 REFUSED = {
     "empty": (b"", "the file is empty"),
     "text": (b"no picture at all", "found first bytes b'no picture a'; allowed are PNG, JPEG, WebP, GIF"),
-    "XML": (b"\n<?xml version='1.0'?><Error/>", "found first bytes"),
     "HTML": (b"<!DOCTYPE html><title>404</title>", "found HTML"),
-    "AVIF": (b"\0\0\0\x1cftypavif\0\0\0\0", "AVIF file is damaged or cut short"),
     "PNG of no size": (png(0, 0, 8, 0, b""), "PNG file is damaged or cut short"),
-    "PNG header alone": (png(1, 1, 8, 0, b"")[:20], "PNG file is damaged or cut short"),
     "PNG with a damaged chunk": (png(1, 1, 8, 0, b"\0\1").replace(b"IDAT", b"IDAX"), "PNG file is damaged"),
     "PNG with a wrong bit": (damaged(PNG), "bad header checksum in b'IDAT'"),
     "PNG with a wrong bit that must be decoded": (damaged(OPAQUE_PNG), "bad header checksum in b'IDAT'"),
@@ -278,7 +264,6 @@ REFUSED = {
     "PNG without its palette": (png(1, 1, 8, 3, b"\0\0"), "PNG file is damaged or cut short: a part of it is missing"),
     "PNG text bomb": (png(1, 1, 8, 0, b"\0\1", TEXT_BOMB), "Too much memory used in text chunks"),
     "PNG bomb": (png(30_000, 30_000, 8, 0, b""), "900 megapixels (30000x30000), allowed are 64"),
-    "PNG Pillow would warn of": (png(10_000, 9_000, 8, 0, b""), "90 megapixels (10000x9000), allowed are 64"),
     "PNG a line over the limit": (png(8000, 8001, 1, 0, b""), "64.008 megapixels (8000x8001), allowed are 64"),
     "PNG of 16 bits at the limit, without pixels": (png(8000, 8000, 16, 0, b""), "PNG file is damaged or cut short"),
     "WebP bomb": (HUGE_WEBP, "more than 64 megapixels"),
@@ -326,12 +311,6 @@ def test_a_progressive_jpeg_of_usual_scans_is_allowed():
     data = file(noise(600, 400), "JPEG", progressive=True)
     assert data.count(b"\xff\xda") > 5
     assert prepare(data, POLICY).note.changes == ()
-
-
-def test_no_thumbnails_are_kept_where_none_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    prepare(JPEG, POLICY)
-    assert not any(tmp_path.iterdir())
 
 
 def test_threads_prepare_the_same_as_one():
