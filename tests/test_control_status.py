@@ -289,16 +289,6 @@ def test_a_part_of_the_answers_to_a_question_is_no_count_of_questions() -> None:
 RUNS = 250
 
 
-@pytest.mark.parametrize("share", [0.03, 0.05])
-def test_how_a_judge_is_asked_does_not_change_its_rate(share: float) -> None:
-    """Of 24,000 questions the standard error of a rate of 5% is 0.14 points in one order, and less in both."""
-    one = many_runs(1, erring(share), 4 * RUNS, orders=ONE)
-    both = many_runs(2, erring(share), 4 * RUNS, orders=BOTH)
-    voted = many_runs(3, erring(share), RUNS, orders=BOTH, votes=3)
-    assert one.rate == pytest.approx(share, abs=0.01)
-    assert both.rate == pytest.approx(share, abs=0.01) and voted.rate == pytest.approx(share, abs=0.01)
-
-
 @pytest.mark.parametrize("pairs", [2, 6])
 @pytest.mark.parametrize("orders", [ONE, BOTH])
 def test_a_judge_that_seldom_errs_is_hardly_ever_red(pairs: int, orders: tuple[Order, ...]) -> None:

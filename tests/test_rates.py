@@ -1,6 +1,5 @@
 """Rates of agreement, of position and of what decided: single questions by hand, whole runs, and their intervals."""
 
-import random
 from itertools import product
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 from factories import image, judgment, outcome, rate_rows, scored
 
 from tasks.records import Judgment, Order, Outcome
-from tasks.statistics.intervals import interval
 from tasks.statistics.rates import Asked, RateRow, agreement, difference, first_position
 
 M, H, G, B = "Model", "Human", "Both are good", "Both are bad"
@@ -158,28 +156,6 @@ def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
     assert (rate.dimension, rate.measure, rate.n, rate.value) == ("counting", "repeat_difference", 2, 1.0)
     # All 36 ordered pairs of the six scores are 76 points apart.
     assert (chance.measure, chance.n, chance.value) == ("chance_difference", 2, pytest.approx(76 / 36))
-
-
-def test_intervals_of_the_first_position_cover_what_is_true() -> None:
-    """500 runs of 40 samples, three votes in each order, of a judge that names the first figure in 30% of its replies.
-
-    A share of 0.1 of the other replies is neutral and the rest fair, so that every decisive vote names the first with
-    (0.3 + 0.7 * 0.45) / (0.3 + 0.7 * 0.9), whatever else a sample got.
-    """
-    draws = random.Random(5)
-    decisive = 0.3 + 0.7 * 0.9
-    truth = (0.3 + 0.7 * 0.45) / decisive
-
-    def vote(order: Order) -> str:
-        first, second = (H, M) if order == "human_first" else (M, H)
-        return draws.choices([first, second, G], [truth * decisive, (1 - truth) * decisive, 1 - decisive])[0]
-
-    covered = 0
-    for _ in range(500):
-        samples = [first_position({order: [vote(order) for _ in range(3)] for order in BOTH}) for _ in range(40)]
-        found = interval([value for value in samples if value is not None], high=1.0)
-        covered += found.ci_low is not None and found.ci_high is not None and found.ci_low <= truth <= found.ci_high
-    assert 0.93 <= covered / 500 <= 0.97
 
 
 def test_a_judge_that_does_not_mind_the_order_comes_to_one_half() -> None:

@@ -55,12 +55,9 @@ def test_a_tier_of_any_size_goes_to_the_side_with_more_verdicts(verdicts: tuple[
     assert tier(*verdicts) == expected == tier(*reversed(verdicts))
 
 
-def test_all_answers_on_diagrams_and_plots_are_counted_and_the_rule_is_symmetric(diagram: Rubric, plot: Rubric) -> None:
-    found = {answers: combine(diagram, *answers).outcome for answers in product(VERDICTS, repeat=4)}
-    assert Counter(found.values()) == {M: 110, H: 110, "Tie": 36}
-    swap = {M: H, H: M}
-    for answers, outcome in found.items():
-        assert found[tuple(swap.get(each, each) for each in answers)] == swap.get(outcome or "", outcome)
+def test_all_answers_on_diagrams_and_plots_are_counted(diagram: Rubric, plot: Rubric) -> None:
+    found = Counter(combine(diagram, *answers).outcome for answers in product(VERDICTS, repeat=4))
+    assert found == {M: 110, H: 110, "Tie": 36}
     allowed = [plot.prompt(name).verdicts for name in ASKED]
     assert Counter(combine(plot, *answers).outcome for answers in product(*allowed)) == {M: 31, H: 79, "Tie": 18}
 
@@ -68,16 +65,10 @@ def test_all_answers_on_diagrams_and_plots_are_counted_and_the_rule_is_symmetric
 @pytest.mark.parametrize(
     ("answers", "outcome", "deciding"),
     [
-        ((M, G, H, H), M, "tier 1"),
-        ((M, H, G, M), M, "tier 2"),
-        ((G, B, M, H), "Tie", "tier 2"),
         # A missing verdict is no neutral one: with M beside it the tier is Model or Tie, and tier 2 says Human.
         ((M, None, H, H), None, ""),
         # Whatever readability says, faithfulness keeps the Model from losing tier 1, and tier 2 says Model too.
         ((M, None, M, G), M, "either"),
-        # Tier 1 is settled, so what tier 2 lacks cannot matter.
-        ((H, G, None, None), H, "tier 1"),
-        ((G, G, None, M), None, ""),
         ((None, None, None, None), None, ""),
     ],
 )
@@ -86,12 +77,6 @@ def test_missing_verdicts_leave_an_outcome_only_where_they_cannot_change_it(
 ) -> None:
     result = combine(diagram, *answers)
     assert (result.outcome, result.tier) == (outcome, deciding)
-
-
-def test_only_allowed_answers_are_imagined_for_a_missing_verdict(diagram: Rubric, plot: Rubric) -> None:
-    # Plot faithfulness can never be Model; diagram faithfulness could be, which would turn tier 1 into a Tie.
-    assert combine(plot, None, H, M, M).outcome == H
-    assert combine(diagram, None, H, M, M).outcome is None
 
 
 def test_the_path_says_in_words_what_decided(diagram: Rubric) -> None:
@@ -310,12 +295,6 @@ def test_one_order_is_drawn_for_all_dimensions(diagram: Rubric) -> None:
     assert chances(dict.fromkeys(ASKED, first_shown), dict.fromkeys(ASKED, X), diagram) == (0.5, 0, 0.5)
 
 
-def test_plot_faithfulness_makes_the_human_likelier(plot: Rubric) -> None:
-    """Every allowed verdict alike: 31, 18 and 79 of 128."""
-    every = [list(plot.prompt(name).verdicts) for name in ASKED]
-    assert likely(plot, *every) == (31 / 128, 18 / 128, 79 / 128)
-
-
 def test_a_missing_verdict_leaves_chances_only_where_no_draw_needs_it(diagram: Rubric) -> None:
     # Tier 1 is settled by any draw, so what tier 2 lacks is not needed.
     assert likely(diagram, [M, G], [M], [None], [H]) == (1, 0, 0)
@@ -329,16 +308,7 @@ def test_a_missing_verdict_leaves_chances_only_where_no_draw_needs_it(diagram: R
         ((M, G, M, M), ("faithfulness",)),
         # The same with a tier 2 that says Human: now readability can turn it.
         ((M, G, H, H), ("faithfulness", "readability")),
-        # Both say M and tier 2 too: one H leaves a tie, then Model; no single verdict turns it.
-        ((M, M, M, G), ()),
-        ((M, M, H, G), ("faithfulness", "readability")),
-        # A tie in tier 1 and in tier 2: everything can turn it.
-        ((G, B, G, B), ASKED),
         ((X, X, X, X), ASKED),
-        # Opposite winners in both tiers: any of the four that gives way.
-        ((M, H, M, H), ASKED),
-        # Tier 2 is won by two: neither of them alone would lose it, only tie it.
-        ((G, G, M, M), ASKED),
         # Nothing to turn without an outcome.
         ((M, None, H, H), ()),
         # The outcome stands without tier 2; without either of tier 1 it would not.
@@ -347,11 +317,3 @@ def test_a_missing_verdict_leaves_chances_only_where_no_draw_needs_it(diagram: R
 )  # fmt: skip
 def test_pivotal_dimensions(diagram: Rubric, verdicts: tuple[str | None, ...], expected: tuple[str, ...]) -> None:
     assert set(pivotal(dict(zip(ASKED, verdicts, strict=True)), diagram)) == set(expected)
-
-
-def test_only_allowed_verdicts_can_turn_an_outcome(plot: Rubric, diagram: Rubric) -> None:
-    # Faithfulness Human decides. Were it Model, it would turn; but on plots it can only be Human or Both are good,
-    # and then readability and tier 2 say Human still.
-    verdicts = dict(zip(ASKED, (H, H, M, M), strict=True))
-    assert "faithfulness" in pivotal(verdicts, diagram)
-    assert "faithfulness" not in pivotal(verdicts, plot)
