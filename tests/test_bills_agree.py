@@ -93,12 +93,3 @@ def test_a_run_that_ends_prints_what_is_stored(
         assert code == 0, err
         agree(store, loopback, jury, ask)
         assert printed(out) == pytest.approx(stored(store) - before, abs=1e-6)
-
-
-def test_with_a_budget_nothing_is_asked_before_a_call_fits(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
-    command = ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES), *judged_by(loopback, **PRICES)]
-    assert jury(*command, "--quote")[0] == 0
-    asked = loopback.count
-    code, out, _ = jury(*command, "--budget", 0.0005)
-    assert code == 3 and loopback.count == asked
-    assert "The same command with more goes on." in " ".join(out.split())

@@ -120,25 +120,6 @@ def test_two_runs_at_once_never_spend_more_than_the_month(tmp_path: Path, names:
 
 
 @pytest.mark.usefixtures("month")
-def test_two_runs_with_limits_of_their_own_have_them_at_once(tmp_path: Path) -> None:
-    one, other = Run(tmp_path, "1-one"), Run(tmp_path, "2-other")
-
-    async def scene() -> None:
-        await asyncio.gather(one.judges(budget=6), other.judges(budget=4))
-
-    asyncio.run(scene())
-    assert one.spent == pytest.approx(6.0, abs=one.price) and other.spent == pytest.approx(4.0, abs=one.price)
-
-
-@pytest.mark.usefixtures("month")
-def test_what_a_waiting_batch_may_cost_is_left_to_it_and_no_more(tmp_path: Path) -> None:
-    batch, live = Run(tmp_path, "1-batch"), Run(tmp_path, "2-live")
-    asyncio.run(batch.judges(50, waits=True))
-    asyncio.run(live.judges())
-    assert live.spent == pytest.approx(10.0 - 3.5, abs=live.price) and live.spent <= 10.0 - 3.5
-
-
-@pytest.mark.usefixtures("month")
 def test_eight_shards_at_once_never_spend_more_than_the_month(tmp_path: Path) -> None:
     about = {"evaluation_id": "e", "shards": 8}
     shards = [Run(tmp_path, f"{number}-shard", shard=number, **about) for number in range(1, 9)]

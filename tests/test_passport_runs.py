@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, allowed_reply, error, text
+from loopback_replies import Reply, Request, allowed_reply, text
 from test_passport import replies
 
 from tasks.endpoint.api_keys import no_secret
-from tasks.errors import InputError, JudgeStopped
+from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.ledger.bucket import Bucket
-from tasks.ledger.passports import CARD, REPLIES, Card, exchange_passports, newest_card, passport_folders, read_card
-from tasks.ledger.run_files import read_rows, write_record
+from tasks.ledger.passports import CARD, Card, exchange_passports, newest_card, passport_folders, read_card
+from tasks.ledger.run_files import write_record
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
@@ -153,40 +152,10 @@ def test_the_embedded_judge_has_no_exam(jury: Jury, tmp_path: Path) -> None:
 # What is kept
 
 
-def test_replies_of_a_stopped_passport_are_taken_over_by_the_next_one(tmp_path: Path) -> None:
-    good = Judge()
-
-    def refuses_later(request: Request) -> Reply:
-        return good(request) if loopback.count < 40 else error(401, "no key")
-
-    with LoopbackJudge(refuses_later) as loopback:
-        with pytest.raises(JudgeStopped, match="401"):
-            passport(loopback, tmp_path)
-        assert passport_folders(tmp_path) == []
-        unfinished = next((tmp_path / "passports").iterdir())
-        kept = len(list(read_rows(unfinished / REPLIES)))
-        loopback.answer, loopback.count = good, 0
-        card = passport(loopback, tmp_path)
-    assert kept >= 20
-    assert card.calls == CALLS - kept and loopback.count == card.calls + 1
-    rows = [*read_rows(passport_folders(tmp_path)[0] / REPLIES)]
-    assert len(rows) == CALLS and {row["reused_from"] for row in rows} == {"", unfinished.name}
-    assert not card.failed()
-
-
 def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: Path) -> None:
     code, _, err = jury("judge", "exam", "--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1")
     assert code == 2 and "cannot be reached" in err
     assert passport_folders(tmp_path / "store") == []
-
-
-def test_a_judge_whose_server_takes_one_picture_fails_the_lines_with_two(tmp_path: Path) -> None:
-    good, refused = Judge(), error(400, "At most 1 image(s) may be provided in one prompt.")
-    with LoopbackJudge(lambda asked: refused if len(asked.images) > 1 else good(asked)) as loopback:
-        card = passport(loopback, tmp_path)
-    found = {line.line: line for line in card.failed()}
-    assert found.keys() == {"two_pictures", "which_is_first", "faint"}
-    assert found["two_pictures"].found.startswith("8 rejected: 400: At most 1 image")
 
 
 @pytest.fixture(scope="module")
@@ -289,9 +258,3 @@ def test_a_run_warns_and_its_report_shows_the_card(jury: Jury, ask: Ask, tmp_pat
     html = "".join(page(gather(store, run["run_id"])))
     assert "What the judge sees" in html and "tells which is first" in html
     assert "with another effort or detail it may see otherwise" in html
-
-
-def test_a_run_of_a_judge_without_a_passport_shows_no_card(tmp_path: Path) -> None:
-    write_run(tmp_path, start(), [judgment(), outcome()], end())
-    land(tmp_path)
-    assert "What the judge sees" not in "".join(page(gather(tmp_path, RUN)))
