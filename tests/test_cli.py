@@ -145,13 +145,9 @@ def test_every_command_that_a_text_names_is_one() -> None:
     ("words", "found"),
     [
         ("jury q", ["query"]),
-        ("jury run co", ["colors", "counting"]),
         ("jury store p", ["pages", "push"]),
-        ("jury deploy i", ["init"]),
-        ("jury labels agreement --j", ["--json"]),
         ("jury run diagram --judge.max", ["--judge.max-output-tokens"]),
         ("jury report --flow p", ["plot", "position"]),
-        ("jury prompts show --pr", ["--prompt-set"]),
     ],
 )
 def test_a_shell_completes_commands_options_and_choices(

@@ -12,13 +12,11 @@ from written_history import figures
 
 from tasks.presentation.charts import WIDTH, Chart
 from tasks.presentation.tables import grid_table
-from tasks.protocols import control_rules_of, display_of, protocol_of
+from tasks.protocols import display_of, protocol_of
 from tasks.protocols.display import Quoted, Terms
 from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
-from tasks.records.parameters import FLOWS, PAIRWISE, T2I
-from tasks.rubrics.rubric import PROMPT_MODELS, load_rubric
 
 FIGURES, IMAGES = display_of("diagram"), display_of("counting")
 COLOURS = {part.name: ImageColor.getrgb(part.colour) for part in PARTS if part.colour != "transparent"}
@@ -44,16 +42,6 @@ def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
     """Pixels of very nearly a colour."""
     counts = picture.getcolors(picture.width * picture.height) or []
     return sum(n for n, found in counts if max(abs(a - b) for a, b in zip(found, wanted, strict=True)) <= 3)
-
-
-@pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
-def test_a_flow_is_of_the_kind_that_asks_with_its_prompts_and_controls_alter_what_these_show(flow: str) -> None:
-    prompts = load_rubric(flow).prompts
-    same = {other for other in FLOWS if protocol_of(other) is protocol_of(flow)}
-    assert same == {*(T2I if flow in T2I else PAIRWISE)}
-    assert {type(prompt) for prompt in prompts} == {PROMPT_MODELS[flow]}
-    altered = set(control_rules_of(flow).instructions)
-    assert altered and "human" not in altered and all(altered <= set(prompt.inputs) for prompt in prompts)
 
 
 # Words
@@ -196,13 +184,6 @@ def test_the_longest_names_and_a_check_fit_a_terminal_of_80_columns() -> None:
 # Charts
 
 
-def test_each_kind_of_verdict_fills_its_share_of_the_bars() -> None:
-    rows = [*(outcome(f"m{number}", "MMMM", "Model") for number in range(30)), outcome("h", "HHHH", "Human")]
-    picture = drawn(FIGURES.chart(score_rows(rows)))
-    # 30 to 1, less the numbers printed on the bars and the squares of the legend.
-    assert area(picture, COLOURS["Model"]) > 15 * area(picture, COLOURS["Human"]) > 0
-
-
 def test_neutral_verdicts_and_forfeits_are_told_apart() -> None:
     neutral = [outcome(f"s{verdict}", verdict * 4, "Tie") for verdict in "GBX"]
     forfeit = outcome("s", "----", None, status="forfeit")
@@ -211,14 +192,6 @@ def test_neutral_verdicts_and_forfeits_are_told_apart() -> None:
     for part in ("both good", "both bad", "mixed", "tie", "forfeit"):
         # Smoothed edges of letters and bars have some of the greys.
         assert area(found, COLOURS[part]) > area(without, COLOURS[part]) + 5000
-
-
-def test_a_name_is_drawn_whatever_is_in_it() -> None:
-    names = ["a'b\"\\n<svg>{{x}} datum.y | 图", "", "long" * 10_000, "long" * 10_001]
-    one, all_of_them = (
-        drawn(FIGURES.chart(score_rows(outcome("s", candidate=name) for name in some))) for some in (["alpha"], names)
-    )
-    assert all_of_them.width == one.width and all_of_them.height > 3 * (one.height - 200)
 
 
 def test_who_cannot_see_a_chart_is_told_its_numbers() -> None:

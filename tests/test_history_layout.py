@@ -10,7 +10,7 @@ from written_history import ask, whole_run
 
 from tasks import records
 from tasks.history import landing
-from tasks.history.comments import RECORDS, comment
+from tasks.history.comments import comment
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import land, prepare
 from tasks.history.queries import catalog
@@ -86,38 +86,13 @@ def test_what_only_asks_loads_no_statistics(module: str) -> None:
 @pytest.mark.parametrize(
     ("table", "column", "said"),
     [
-        ("judgments", "schema", "Version of the row."),
         ("judgments", "price", "Price in the currency of the prices given; NULL: unknown. 0 if reused."),
-        ("runs", "run_id", "Name of the run and of its ledger folder; ids sort by time."),
-        (
-            "runs",
-            "control_calls",
-            "Number of calls about control samples or anchors; `calls` includes them. NULL while unfinished.",
-        ),
-        ("scores", "candidate", "System whose figures or images were judged."),
         ("scores", "ties", "Overall outcomes Tie. NULL for generated images."),
-        ("scores", "image_mean", "Mean over images, 0-10 or a share. NULL for figures."),
         ("scores", "n", "Samples of the group. Of generated images: images."),
-        ("aspect_scores", "score", "Score, 0-10; NULL if the aspect does not apply."),
-        ("labels", "source_sha256", "SHA-256 of that file."),
     ],
 )
 def test_a_column_is_explained_by_the_docstrings_of_its_fields(table: str, column: str, said: str) -> None:
     assert comment(table, column) == said
-
-
-def test_the_history_holds_the_docstrings_of_all_records(store: Path) -> None:
-    sql = "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE table_name IN "
-    found = {(table, column): said for table, column, said in ask(store, f"{sql} {tuple(RECORDS)}")}
-    fields = {
-        (table, field.serialization_alias or name)
-        for table, records in RECORDS.items()
-        for record in records
-        for name, field in record.model_fields.items()
-    }
-    explained = fields & found.keys()
-    assert len(explained) > 140
-    assert {place for place in explained if found[place] != comment(*place)} == set()
 
 
 def test_a_column_of_no_record_has_no_docstring() -> None:

@@ -9,7 +9,7 @@ from prefect.utilities.schema_tools.validation import validate
 from pydantic import ValidationError
 
 from tasks.records.judge import Judge
-from tasks.records.parameters import OF_SHARDS, PAIRWISE, T2I, RubricParameters, parameters_of
+from tasks.records.parameters import PAIRWISE, T2I, RubricParameters, parameters_of
 
 ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}
 
@@ -51,11 +51,6 @@ def test_a_form_says_what_a_field_is_in_short_and_in_plain_text(flow: str) -> No
 
 
 @pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
-def test_a_form_does_not_ask_for_what_a_shard_is_told(flow: str) -> None:
-    assert not {*OF_SHARDS} & parameters_of(flow).model_json_schema()["properties"].keys()
-
-
-@pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
 def test_a_server_that_refuses_a_misspelt_field_says_which_there_are(flow: str) -> None:
     with pytest.raises(Refused, match=r"'datset' is not one of \['dataset', "):
         validate({"datset": "x"}, parameters_of(flow).model_json_schema(), raise_on_error=True)
@@ -84,11 +79,6 @@ def test_a_header_names_where_its_value_is_and_a_value_in_its_place_is_not_repea
     told = complaint(headers={"X-Team": value})
     assert "what stands for X-Team is no name of an environment variable" in told
     assert not value or value not in told
-
-
-@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
-def test_every_effort_that_the_api_knows_is_allowed(effort: Any) -> None:
-    assert Judge(effort=effort).asked_besides == {"effort": effort}
 
 
 def test_nothing_is_asked_besides_unless_it_is_set() -> None:

@@ -98,12 +98,6 @@ def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
     assert not any("chances" in words for words in rate_notes(found.rates, found.published))
 
 
-def test_columns_of_which_nothing_is_known_are_left_out() -> None:
-    grid = rate_grid([rate("repeat_agreement", 0.5, dimension="aesthetics"), rate("repeat_agreement", 0.25)])
-    assert grid.header == ["", "votes agree"]
-    assert grid.lines == [["alpha"], ["aesthetics", "50% (n = 5)"], ["overall", "25% (n = 5)"]]
-
-
 def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
     rows: list[Judgment | Outcome] = [image("00000/0000")]
     rows += [

@@ -128,10 +128,3 @@ def test_a_failure_names_the_candidate_where_there_are_several(tmp_path: Path) -
 
 def test_a_run_without_defects_or_failures_has_no_such_lines(tmp_path: Path) -> None:
     assert lines_of(tmp_path, [judgment("s1"), outcome("s1")]) == ([], [])
-
-
-def test_texts_of_strangers_in_a_table_command_no_terminal() -> None:
-    grid = Grid(["", "a\x1b]0;x\x07"], [["tag\x1b[2J"], ["evil\x9b31m\x1b[2J", "1\x1b[8m"]])
-    stream = io.StringIO()
-    console(stream).print(grid_table(grid, ["note\x1b[2J"]))
-    assert all(char.isprintable() or char == "\n" for char in stream.getvalue()) and "evil 31m" in stream.getvalue()

@@ -1,18 +1,15 @@
 """The trend: which points belong to a run's series, why a series breaks, and what is drawn of it."""
 
-import io
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from factories import figures, finished, image, page_trend, rasterized
-from PIL import Image, ImageColor
+from factories import figures, finished, image, page_trend
 
 from tasks.comparing.trend import (
     BREAK,
-    LINE,
     Point,
     breaks,
     series_of,
@@ -85,40 +82,6 @@ def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: st
     return [Point(candidate, "overall", *point, *end) for point, end in zip(points, ends, strict=True)]
 
 
-def drawn(points: list[Point]) -> Image.Image:
-    return Image.open(io.BytesIO(rasterized(trend_chart(series_of(points)).as_file()))).convert("RGB")
-
-
-def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
-    wanted = ImageColor.getrgb(colour)
-    pixels = picture.load()
-    assert pixels
-    return [
-        (x, y)
-        for x in range(picture.width)
-        for y in range(picture.height)
-        if max(abs(a - b) for a, b in zip(pixels[x, y], wanted, strict=True)) <= 12  # type: ignore
-    ]
-
-
-def test_a_whole_series_is_one_line_and_a_broken_one_has_a_gap_with_a_mark(tmp_path: Path) -> None:
-    def columns(picture: Image.Image) -> int:
-        return len({x for x, _ in near(picture, LINE)})
-
-    whole, broken = drawn(series(*[50.0] * 8)), drawn(series(*[50.0] * 8, broken=5))
-    assert not near(whole, BREAK) and near(broken, BREAK)
-    # The line spans seven steps between eight nights; the break takes one of them away.
-    assert columns(broken) == pytest.approx(columns(whole) * 6 / 7, rel=0.06)
-
-
-def test_each_candidate_has_a_panel_and_hostile_names_are_only_names() -> None:
-    one = drawn(series(50.0, 60.0))
-    names = ["a'b\"\\n<svg>{{x}} datum.y | 図", "", "long" * 1000]
-    panels = [series(50.0, 60.0, candidate=name, reason=name * 9, broken=2) for name in sorted(names)]
-    several = drawn([point for panel in panels for point in panel])
-    assert several.width == one.width and several.height > 2.5 * one.height
-
-
 def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why() -> None:
     points = series(*[50.0] * 6, broken=3)
     points[3] = points[3]._replace(score=None, break_reason="temperature")
@@ -167,8 +130,8 @@ def test_who_cannot_see_the_trend_is_told_its_numbers() -> None:
 
 def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
     points = [point._replace(baseline_score=52.0, dropped=day > 2) for day, point in enumerate(series(*[50.0] * 4), 1)]
-    quiet = drawn([point._replace(dropped=False) for point in points])
-    assert near(drawn(points), BREAK) and not near(quiet, BREAK)
+    quiet = trend_chart([[point._replace(dropped=False) for point in points]])
+    assert BREAK in trend_chart([points]).on_page() and BREAK not in quiet.on_page()
     assert shared_scales([points]).scores == (45.0, 55.0)
     assert "50.0 [45.0, 55.0] dropped from 52.0" in trend_chart([points]).words
 
