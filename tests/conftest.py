@@ -54,7 +54,7 @@ LONGEST = [
     f"test_{name}"
     for name in (
         *("up", "supervision", "collect", "pipeline", "rubric_flows", "alarms", "pages_browsers", "site", "sending"),
-        *("faults", "without_server", "server", "hostile_inputs", "attribution", "history_database", "api"),
+        *("faults", "without_server", "hostile_inputs", "attribution", "history_database", "api"),
         *("passport_runs", "remote", "hostile_stores", "control_runs", "outages", "secrets", "candidate_gate"),
         "report_page_browser",
     )

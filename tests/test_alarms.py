@@ -150,13 +150,6 @@ def test_another_protocol_dataset_or_candidate_is_another_series(whole: Path) ->
     assert told(whole, night(whole, DROPPED + 9, WORSE))
 
 
-def test_a_night_that_was_scored_too_little_counts_for_nothing(whole: Path) -> None:
-    half: list[tuple[str, str | None]] = [("----", None)] * 10 + [LOST] * 10
-    last = night(whole, DROPPED, half)
-    assert told(whole, last) == []
-    assert [place.phase for place in watched(whole, last.run_id).places] == ["left out"]
-
-
 def test_a_drop_is_told_once_after_a_repeated_sync_and_a_rebuild(whole: Path) -> None:
     begun = night(whole, DROPPED, WORSE)
     assert told(whole, begun)
@@ -180,15 +173,6 @@ def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_tha
     assert told(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
     night(tmp_path, BASELINE, WORSE)  # a low night: the baseline is whole one night later
     assert told(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
-
-
-def test_a_drop_that_no_run_could_tell_is_told_by_the_next_which_loads_what_is_missing(whole: Path) -> None:
-    """The history was in use when that night ended."""
-    night(whole, DROPPED, WORSE)
-    begun = night(whole, DROPPED + 1, WORSE)
-    land(whole)
-    found = watched(whole, begun.run_id)
-    assert found and [alarm.nights for alarm in found.news] == [2]
 
 
 def test_a_damaged_note_counts_as_none(whole: Path) -> None:

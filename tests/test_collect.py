@@ -143,19 +143,6 @@ def test_a_busy_endpoint_is_waited_for(
     assert code == 2 and "`jury batch cancel` gives the rest of it up" in err, "no wait helps"
 
 
-def test_a_run_that_ends_while_another_waits_is_shown_and_the_code_says_that_one_waits(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
-) -> None:
-    twin.polls = 2
-    assert jury("run", "diagram", *dataset, *bought(twin), "--limit", 2)[0] == 3
-    assert jury("batch", "collect")[0] == 3
-    assert jury("run", "diagram", *dataset, *bought(twin), "--limit", 1)[0] == 3
-    ended, other = run_folders(tmp_path / "store")
-    code, out, err = jury("batch", "collect")
-    assert code == 3 and f"run {ended.name}" in out and f"{other.name}  waits: " in out, err
-    assert jury("batch", "collect")[0] == 0
-
-
 class Telltale(BatchTwin):
     """An endpoint that repeats the key in all that it says of its batches."""
 

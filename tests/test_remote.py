@@ -411,17 +411,6 @@ def labelled(store: Path, name: str, **changes: str) -> LabelSet:
     return import_labels(store, file, "diagram")
 
 
-def test_every_store_gets_the_labels_of_the_others(tmp_path: Path, bucket: Bucket) -> None:
-    labelled(tmp_path / "a", "ann")
-    labelled(tmp_path / "b", "bob")
-    assert exchange_labels(bucket, tmp_path / "a") == Exchanged(["ann"], [], [])
-    assert exchange_labels(bucket, tmp_path / "b") == Exchanged(["bob"], ["ann"], [])
-    assert exchange_labels(bucket, tmp_path / "a") == Exchanged([], ["bob"], [])
-    for name in ("ann", "bob"):
-        one, other = (tmp_path / store / "labels" / name / "labels.jsonl" for store in "ab")
-        assert one.read_bytes() == other.read_bytes()
-
-
 def test_other_labels_of_one_name_are_named_and_stay(tmp_path: Path, bucket: Bucket) -> None:
     labelled(tmp_path / "a", "ann")
     labelled(tmp_path / "b", "ann", verdict="Human")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from deployed_here import Deployment
-from factories import NOON, end, judgment, outcome, start
+from factories import end, judgment, outcome, start
 from prefect import flow
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import arun_deployment
@@ -137,11 +137,6 @@ def test_a_shard_whose_evaluation_was_deleted_is_not_judged(deployment: Deployme
     assert state.is_failed() and "no evaluation that is there started it" in str(state.message)
 
 
-def test_a_shard_beyond_the_number_of_shards_is_not_judged(deployment: Deployment) -> None:
-    state = deployment.done(asyncio.run(started(deployment, {"shards": 2}, shard_tags(3))))
-    assert state.is_failed() and "shard is 3, allowed are 0" in str(state.message)
-
-
 def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:
     """The ledger of one of two shards, with one sample; finished unless said otherwise."""
     finished = changes.pop("finished", True)
@@ -176,15 +171,6 @@ def test_shards_are_one_evaluation_in_the_views_once_all_have_finished(tmp_path:
     assert overall(tmp_path) == [(EVALUATION, 2, 1)], "a dead shard that is loaded last takes no scores away"
 
 
-def test_a_shard_that_ran_twice_counts_once(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Human", FIRST, finished=False)
-    write_shard(tmp_path, 1, "s1", "Human", "20261120T120500-diagram-000003", started_at=NOON)
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T121000-diagram-000004", started_at=NOON)
-    write_shard(tmp_path, 2, "s2", "Human", SECOND)
-    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
-    assert query(tmp_path, "SELECT count(*) FROM runs WHERE status = 'unfinished'").rows == [(1,)]
-
-
 NOTHING_ASKED = {"protocol_key": "q" * 64, "protocol": {"temperature": "1.0", "model answered": ""}}
 
 
@@ -196,12 +182,6 @@ def test_shards_have_one_key_if_they_were_judged_in_one_way(second: dict[str, An
     found = read_evaluation(tmp_path, EVALUATION).end
     assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
     assert (found.protocol_key == "p" * 64) == same and found.protocol_key != "q" * 64
-
-
-def test_shards_that_found_different_datasets_are_not_joined(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", FIRST)
-    write_shard(tmp_path, 2, "s2", "Human", SECOND, dataset_key="e" * 64)
-    assert overall(tmp_path) == []
 
 
 def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:

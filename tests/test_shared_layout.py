@@ -341,19 +341,6 @@ def test_a_leader_that_is_cancelled_lets_the_others_go() -> None:
     asyncio.run(story())
 
 
-def test_where_it_is_known_in_time_that_a_call_is_given_up_the_next_one_leads() -> None:
-    async def story() -> None:
-        turns = Turns()
-        turns.leading.give_up("faithfulness")
-        waiting = [turns.start(name) for name in DIMENSIONS[1:3]]
-        await rest()
-        assert turns.begun == ["conciseness"]
-        for task in waiting:
-            task.cancel()
-
-    asyncio.run(story())
-
-
 @pytest.mark.parametrize("how", ["ends", "fails", "cancelled"])
 def test_the_first_call_with_each_key_goes_ahead_and_the_others_follow_in_their_order(how: str) -> None:
     async def story() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import RUN, end, judgment, line, outcome, start, write_run
+from factories import RUN, end, judgment, line, start, write_run
 from written_history import ask, whole_run
 
 from tasks.forgetting.removal import end_plan, keep_plan, make_plan
@@ -114,18 +114,6 @@ def test_ledgers_that_are_not_to_be_believed_are_left_out_and_told(tmp_path: Pat
     assert ask(tmp_path, "SELECT count(*) FROM outcomes") == [(1,)]
     ended = {run.name for run in runs.values() if (run / END).is_file()}
     assert {*missing(tmp_path)} >= ended, "the commands that ask the history tell of them"
-
-
-@pytest.mark.usefixtures("laid_out")
-def test_a_copy_of_a_run_under_another_name_replaces_nothing(tmp_path: Path) -> None:
-    run = whole_run(tmp_path)
-    land(tmp_path)
-    forged = tmp_path / "ledger" / "20261129T120000-diagram-ffffff"
-    shutil.copytree(run, forged)
-    (forged / OUTCOMES).write_text(line(outcome(overall="Human", verdicts="HHHH")))
-    done = land(tmp_path)
-    assert done.loaded == () and len(done.left_out) == 1
-    assert ask(tmp_path, "SELECT run_id, overall FROM outcomes") == [(RUN, "Model")]
 
 
 # Replies of others

@@ -13,6 +13,7 @@ import pytest
 from full_disk import files_of
 from PIL import Image
 from png_files import BLUE, POLICY, WHITE, file, noise, oriented
+from served import wait_for
 
 from tasks.pictures import thumbnails as module
 from tasks.pictures.preparation import prepare
@@ -109,8 +110,7 @@ def test_processes_of_the_lowest_priority_make_all_that_waits_and_end_when_no_mo
             prepare(data, POLICY, thumbnails)
         processes = thumbnails._processes
         assert processes
-        while waiting(tmp_path):  # each has begun once its share is made
-            assert processes[0].poll() is None
+        wait_for(lambda: not waiting(tmp_path))  # each has begun once its share is made
         assert os.getpriority(os.PRIO_PROCESS, processes[0].pid) == module.LOWEST_PRIORITY
     assert [process.wait(120) for process in processes] == [0] * len(processes)
     assert waiting(tmp_path) == []
