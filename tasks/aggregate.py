@@ -44,10 +44,10 @@ def aggregate_sample(run: Run, case: Case) -> Outcome:
 
 
 def decided(run: Run, case: Case) -> Outcome:
-    """Return the outcome of a sample from all of its judgments, or from its lack."""
-    sample, lack = case.sample, case.lack
-    protocol = protocol_of(run.start.flow)
-    found = protocol.decide(sample, case.judgments, run.rubric, parameters_for(sample, run.parameters), lack)
+    """Return the outcome of a sample from all of its judgments, or from the problems of its pictures."""
+    sample, protocol = case.sample, protocol_of(run.start.flow)
+    asked = parameters_for(sample, run.parameters)
+    found = protocol.decide(sample, case.judgments, run.rubric, asked, case.problems)
     return Outcome(
         run_id=run.start.run_id,
         flow=run.start.flow,
@@ -63,7 +63,6 @@ def decided(run: Run, case: Case) -> Outcome:
         score_scale=protocol.highest,
         caption=case.texts.get("caption", ""),
         pictures=case.notes(),
-        problem=lack.problem if lack else "",
         notes=sample.notes,
         carried_from=sample.carried_from,
         injected=sample.injected,

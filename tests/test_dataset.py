@@ -23,6 +23,7 @@ from tasks.protocols import protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import PictureSource, Place, Sample
 from tasks.records.parameters import PairwiseParameters, RubricParameters
+from tasks.rubrics.rubric import load_rubric
 
 
 def load(source: Path, flow: str = "diagram", **parameters: object) -> Dataset:
@@ -389,4 +390,5 @@ def test_a_picture_whose_record_changed_during_the_run_is_lost_and_no_forfeit(tm
     write_json(results, [result(0)])  # as a generator that starts again leaves it
     with pytest.raises(InputError, match="lost since the dataset was loaded: ") as lost:
         read_picture(sample.pictures["model"])
-    assert protocol_of("diagram").lack({"model": str(lost.value)}).status == "incomplete"
+    decided = protocol_of("diagram").decide(sample, [], load_rubric("diagram"), given, {"model": str(lost.value)})
+    assert decided.status == "incomplete"

@@ -30,7 +30,6 @@ from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.ledger.run_files import read_judgments, read_outcomes
 from tasks.pictures.preparation import prepare
-from tasks.protocols.protocol import Lack
 from tasks.records import Judgment
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
@@ -371,7 +370,7 @@ def test_each_vote_and_each_try_after_an_invalid_reply_has_its_own_seed(scene: S
 def test_many_samples_are_decided_without_keeping_others_waiting(tmp_path: Path, loopback: LoopbackJudge) -> None:
     cases, turns = [case(f"s{number}") for number in range(50)], 0
     for each in cases:
-        each.pictures, each.lack = {}, Lack("forfeit", "no picture: gone")
+        each.pictures, each.problems = {}, {"model": "no picture: gone"}
 
     async def other() -> None:
         nonlocal turns

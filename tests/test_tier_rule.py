@@ -19,7 +19,6 @@ from tasks.protocols.figures.tier_rule import (
     tier,
     undecided,
 )
-from tasks.protocols.protocol import Lack
 from tasks.records import VERDICTS, Judgment, Order
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
@@ -166,9 +165,9 @@ def test_the_published_verdict_is_the_first_vote_with_the_human_figure_first(dia
 
 
 def test_a_forfeit_scores_nothing_on_all_five_and_no_reference_is_not_scored(diagram: Rubric) -> None:
-    forfeit = undecided(Lack("forfeit", "key absent"), diagram)
+    forfeit = undecided("forfeit", "key absent", diagram)
     assert [each.score for each in forfeit.dimensions] == [0, 0, 0, 0] and forfeit.score == 0
-    missing = undecided(Lack("no_reference", "no Human picture"), diagram)
+    missing = undecided("no_reference", "no Human picture", diagram)
     assert [each.score for each in missing.dimensions] == [None] * 4 and missing.score is None
 
 

@@ -15,7 +15,6 @@ from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.ledger.run_files import Ledger, read_start
 from tasks.pictures.preparation import Picture
-from tasks.protocols.protocol import Lack
 from tasks.records import Judgment, Outcome, PictureNote, Record, Sample
 
 CASES = "cases.jsonl"
@@ -37,7 +36,7 @@ class KeptCase(Record):
     sample: Sample
     texts: dict[str, str]
     pictures: dict[str, PictureNote]
-    lack: Lack | None
+    problems: dict[str, str]
     calls: tuple[Call, ...]
     judgments: tuple[Judgment, ...]
     """Replies reused from earlier runs."""
@@ -49,7 +48,7 @@ def kept(case: Case) -> bytes:
         sample=case.sample,
         texts=case.texts,
         pictures=case.notes(),
-        lack=case.lack,
+        problems=case.problems,
         calls=case.calls,
         judgments=tuple(case.judgments),
     )
@@ -62,7 +61,7 @@ def read_cases(work: Path) -> Iterator[Case]:
         for line in lines:
             form = KeptCase.model_validate_json(line)
             pictures = {role: Picture(note, b"") for role, note in form.pictures.items()}
-            yield Case(form.sample, form.texts, pictures, form.lack, form.calls, [*form.judgments])
+            yield Case(form.sample, form.texts, pictures, form.problems, form.calls, [*form.judgments])
 
 
 def place_of(case: Case) -> tuple[str, str, str]:

@@ -13,7 +13,7 @@ from tasks.judging.questions import Layout, call_key
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.protocols import protocol_of
-from tasks.protocols.protocol import Lack, Protocol
+from tasks.protocols.protocol import Protocol
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import Prompt
@@ -47,8 +47,8 @@ class Case:
     sample: Sample
     texts: dict[str, str]
     pictures: dict[str, Picture]
-    lack: Lack | None = None
-    """Reason why the sample cannot be judged; None if it can."""
+    problems: dict[str, str] = field(default_factory=dict[str, str])
+    """Role -> problem of its picture, for which the sample cannot be judged; empty: it can."""
     calls: tuple[Call, ...] = ()
     judgments: list[Judgment] = field(default_factory=list[Judgment])
     number: int = field(default_factory=count().__next__)
@@ -123,12 +123,10 @@ def load_case(
     shown: Shown = _unchanged,
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
-    protocol, kept = protocol_of(rubric.flow), None if sample.control else thumbnails  # controls have no thumbnails
-    case = Case(sample, sample_texts(sample, protocol), {})
-    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
-    if problems:
-        case.lack = protocol.lack(problems)
-    else:
+    kept = None if sample.control else thumbnails  # controls have no thumbnails
+    case = Case(sample, sample_texts(sample, protocol_of(rubric.flow)), {})
+    case.problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
+    if not case.problems:
         case.calls = plan(case, rubric, parameters, layout)
     return case
 

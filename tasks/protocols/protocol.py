@@ -49,13 +49,6 @@ class Reading(NamedTuple):
     error: str = ""
 
 
-class Lack(NamedTuple):
-    """Reason why a sample cannot be judged: pictures are missing or unreadable."""
-
-    status: OutcomeStatus
-    problem: str
-
-
 class Decided(NamedTuple):
     """Decision of the rule on a sample: the fields of an `Outcome` that depend on the kind of judging."""
 
@@ -74,6 +67,8 @@ class Decided(NamedTuple):
     pivotal: tuple[str, ...] = ()
     tier: str = ""
     caught: bool | None = None
+    problem: str = ""
+    """Problem of a picture, for which the sample was not judged."""
 
 
 class Tally(Interface):
@@ -107,14 +102,6 @@ class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
         return {}
 
     @abstractmethod
-    def lack(self, problems: Mapping[str, str]) -> Lack:
-        """Return the status of a sample whose pictures cannot all be shown.
-
-        Args:
-            problems: role -> problem of its picture, at least one.
-        """
-
-    @abstractmethod
     def reply_form(self, prompt: AskedPrompt, sample: Sample) -> ReplyForm:
         """Return the form required of a reply to a prompt.
 
@@ -137,9 +124,13 @@ class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
         judgments: Sequence[Judgment],
         rubric: Rubric,
         parameters: AskedParameters,
-        lack: Lack | None,
+        problems: Mapping[str, str],
     ) -> Decided:
-        """Decide a sample from all attempts of its calls, or from its lack of pictures."""
+        """Decide a sample from all attempts of its calls, or from the problems of its pictures.
+
+        Args:
+            problems: role -> problem of a picture that is missing or unreadable; with any, no call was made.
+        """
 
     @abstractmethod
     def score_tally(self, start: RunStart) -> Tally:

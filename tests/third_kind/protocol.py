@@ -11,7 +11,7 @@ from tasks.datasets.paths import Folder
 from tasks.datasets.rows import find_rows
 from tasks.errors import Problems
 from tasks.files import real_place
-from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, last_attempts
+from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import OVERALL, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import ScoreTally
@@ -45,9 +45,6 @@ class PresenceProtocol(Protocol[PresencePrompt, PresenceParameters]):
         candidates = tuple(dict.fromkeys(each.candidate for each in samples))
         return Dataset(name=source.name, key=key, samples=samples, candidates=candidates, warnings=())
 
-    def lack(self, problems: Mapping[str, str]) -> Lack:
-        return Lack("bad_picture", problems["image"])
-
     def reply_form(self, prompt: PresencePrompt, sample: Sample) -> ReplyForm:
         properties = {"answer": {"type": "string", "enum": [*WORTH]}}
         schema = {"type": "object", "properties": properties, "required": ["answer"], "additionalProperties": False}
@@ -66,7 +63,7 @@ class PresenceProtocol(Protocol[PresencePrompt, PresenceParameters]):
         judgments: Sequence[Judgment],
         rubric: Rubric,
         parameters: PresenceParameters,
-        lack: Lack | None,
+        problems: Mapping[str, str],
     ) -> Decided:
         said = {row.dimension: row.verdict for row in last_attempts(judgments).values()}
         verdicts = {prompt.dimension: said.get(prompt.dimension) for prompt in rubric.prompts}
@@ -75,8 +72,10 @@ class PresenceProtocol(Protocol[PresencePrompt, PresenceParameters]):
             for name, verdict in verdicts.items()
         )
         scores = [each.score for each in dimensions if each.score is not None]
-        if lack or len(scores) < len(dimensions):
-            return Decided(lack.status if lack else "incomplete", None, "an answer is missing", dimensions)
+        if problems:
+            return Decided("bad_picture", None, "no picture", dimensions, problem=problems["image"])
+        if len(scores) < len(dimensions):
+            return Decided("incomplete", None, "an answer is missing", dimensions)
         score = sum(scores) / len(scores)
         return Decided("complete", score, "share of yes", dimensions, overall="yes" if score == 100 else "no")
 

@@ -10,7 +10,7 @@ from tasks.demo.defects import CLEAN, DEFECTS, IN_HUMAN
 from tasks.protocols.figures import reply
 from tasks.protocols.figures.display import CEILINGS
 from tasks.protocols.figures.tier_rule import decide, undecided
-from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally
+from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally
 from tasks.records import OVERALL, WINNERS, Judgment, Outcome, RunStart, Sample
 from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.prompts import PairwisePrompt
@@ -31,17 +31,6 @@ class FigureProtocol(Protocol[PairwisePrompt, PairwiseParameters]):
         """Read a folder as PaperBananaBench, or a file as a manifest."""
         return read_figures(source, flow, parameters)
 
-    def lack(self, problems: Mapping[str, str]) -> Lack:
-        """Return the status of a sample that lacks a picture.
-
-        Without the Human figure there is nothing to compare with. A missing Model figure is the Model's forfeit; if it
-        existed when the dataset was loaded, the sample is incomplete.
-        """
-        if "human" in problems:
-            absent = problems["human"].startswith(NO_PICTURE)
-            return Lack("no_reference" if absent else "bad_picture", problems["human"])
-        return Lack("incomplete" if problems["model"].startswith(LOST) else "forfeit", problems["model"])
-
     def reply_form(self, prompt: PairwisePrompt, sample: Sample) -> ReplyForm:
         """Return a form with the reasoning, then the winner: one of the prompt's verdicts."""
         return ReplyForm(reply.schema(prompt.verdicts), reply.format_words(prompt.verdicts), prompt.verdicts)
@@ -56,11 +45,18 @@ class FigureProtocol(Protocol[PairwisePrompt, PairwiseParameters]):
         judgments: Sequence[Judgment],
         rubric: Rubric,
         parameters: PairwiseParameters,
-        lack: Lack | None,
+        problems: Mapping[str, str],
     ) -> Decided:
-        """Apply the two-tier rule to the verdicts; a forfeit scores 0 on everything, another lack has no score."""
-        if lack:
-            decided = undecided(lack, rubric)
+        """Apply the two-tier rule to the verdicts.
+
+        Without the Human figure there is nothing to compare with. A missing Model figure is the Model's forfeit; if it
+        existed when the dataset was loaded, the sample is incomplete.
+        """
+        if human := problems.get("human"):
+            status = "no_reference" if human.startswith(NO_PICTURE) else "bad_picture"
+            decided = undecided(status, human, rubric)
+        elif model := problems.get("model"):
+            decided = undecided("incomplete" if model.startswith(LOST) else "forfeit", model, rubric)
         else:
             decided = decide(judgments, rubric, parameters.order_list(), parameters.votes)
         verdicts = {each.dimension: each.verdict for each in decided.dimensions}

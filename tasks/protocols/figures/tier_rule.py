@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-from tasks.protocols.protocol import Decided, Lack, last_attempts
-from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order
+from tasks.protocols.protocol import Decided, last_attempts
+from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
 from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
@@ -183,11 +183,11 @@ def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order
     )
 
 
-def undecided(lack: Lack, rubric: Rubric) -> Decided:
+def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decided:
     """Decide a sample that lacks a picture: a forfeit scores 0 on everything, the other statuses have no score."""
-    score = 0.0 if lack.status == "forfeit" else None
+    score = 0.0 if status == "forfeit" else None
     dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=score) for p in rubric.prompts)
-    return Decided(lack.status, score, f"{lack.status.replace('_', ' ')}: {lack.problem}", dimensions)
+    return Decided(status, score, f"{status.replace('_', ' ')}: {problem}", dimensions, problem=problem)
 
 
 def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> DimensionOutcome:

@@ -10,7 +10,7 @@ from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
 from tasks.protocols.images import reply
 from tasks.protocols.images.display import DISPLAY
 from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
-from tasks.protocols.protocol import Decided, Lack, Protocol, Reading, ReplyForm, Tally, last_attempts
+from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import RubricParameters
 from tasks.rubrics.prompts import RubricPrompt
@@ -34,10 +34,6 @@ class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
         """Return the objects and relations to look for; only prompts with a check use them."""
         return {"objects": objects_text(sample), "relation": relation_text(sample)}
 
-    def lack(self, problems: Mapping[str, str]) -> Lack:
-        """Return the status of a missing or unreadable image, which has no score and lowers the coverage."""
-        return Lack("bad_picture", problems["image"])
-
     def reply_form(self, prompt: RubricPrompt, sample: Sample) -> ReplyForm:
         """Return a form with each score and its explanation, and the objects that the judge sees, if asked for."""
         allowed = [[key, aspect.not_applicable] for key, aspect in prompt.aspects.items()]
@@ -53,10 +49,14 @@ class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
         judgments: Sequence[Judgment],
         rubric: Rubric,
         parameters: RubricParameters,
-        lack: Lack | None,
+        problems: Mapping[str, str],
     ) -> Decided:
-        """Return the judge's own overall score, mean of the votes, with the mean of the aspects beside it."""
-        votes = 0 if lack else parameters.votes
+        """Return the judge's own overall score, mean of the votes, with the mean of the aspects beside it.
+
+        A missing or unreadable image has no score and lowers the coverage.
+        """
+        problem = problems.get("image", "")
+        votes = 0 if problem else parameters.votes
         latest = last_attempts(judgments)
         found = grade(sample, [latest.get((sample.tag, "single", vote)) for vote in range(1, votes + 1)])
         words = f"overall {found.score:g}: {found.explanation}" if found.score is not None else "no score"
@@ -64,14 +64,15 @@ class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
             dimension=sample.tag, verdict=None, score=found.score, votes=votes, ok_votes=found.ok_votes
         )
         return Decided(
-            status=lack.status if lack else "incomplete" if found.score is None else "complete",
+            status="bad_picture" if problem else "incomplete" if found.score is None else "complete",
             score=found.score,
             aspects=found.aspects,
             aspect_mean=found.aspect_mean,
             satisfied=found.satisfied,
-            tier_path=f"{lack.status.replace('_', ' ')}: {lack.problem}" if lack else words,
+            tier_path=f"bad picture: {problem}" if problem else words,
             dimensions=(tagged,),
             caught=noticed(sample.injected, found.score, parameters.threshold),
+            problem=problem,
         )
 
     def score_tally(self, start: RunStart) -> Tally:
