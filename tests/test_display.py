@@ -13,7 +13,7 @@ from written_history import figures
 from tasks.presentation.charts import WIDTH, Chart
 from tasks.presentation.tables import grid_table
 from tasks.protocols import display_of, protocol_of
-from tasks.protocols.display import Quoted, Terms
+from tasks.protocols.display import Quoted, Terms, labels_of, scores_in_words
 from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
@@ -60,7 +60,7 @@ def test_scores_by_the_published_protocol_alone_are_no_headline_and_no_line_of_t
     rows = tally.rows()
     assert {row.measure for row in rows} == {"score", "published"}
     scores = [row for row in rows if row.measure == "score"]
-    for show in (FIGURES.headline, FIGURES.in_words, FIGURES.grid, FIGURES.chart):
+    for show in (FIGURES.headline, FIGURES.grid, FIGURES.chart):
         assert show(rows) == show(scores)
 
 
@@ -75,13 +75,13 @@ def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> 
 
 
 def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:
-    row: dict[str, Any] = {"status": "bad_picture", "tier_path": "why", "tag": "counting"}
+    row: dict[str, Any] = {"status": "bad_picture", "tier_path": "why"}
     row |= {"overall": None, "score": None}
-    marks = {OVERALL: "bad picture", "readability": "missing"}
-    assert FIGURES.labels(row, {"readability": "missing"}, 0.0) == ("bad picture", marks, "why")
-    assert IMAGES.labels(row, {}, 7.0) == ("bad picture", {"counting": "missing"}, "why")
-    assert IMAGES.labels({**row, "score": 7.0}, {}, 7.0) == ("7.00", {"counting": "7 or more"}, "")
-    assert IMAGES.labels({**row, "score": 6.9}, {}, 7.0) == ("6.90", {"counting": "below 7"}, "")
+    marks, tag = {OVERALL: "bad picture", "readability": "missing"}, {"counting": "7.00"}
+    assert labels_of(row, {"readability": "missing"}, 0.0) == ("bad picture", marks, "why")
+    assert labels_of(row, tag, 7.0) == ("bad picture", {"counting": "missing"}, "why")
+    assert labels_of({**row, "score": 7.0}, tag, 7.0) == ("7.00", {"counting": "7 or more"}, "")
+    assert labels_of({**row, "score": 6.9}, tag, 7.0) == ("6.90", {"counting": "below 7"}, "")
 
 
 def test_what_must_be_known_depends_on_the_flow_the_judge_and_the_threshold() -> None:
@@ -166,7 +166,8 @@ def test_each_tag_has_its_aspects_beneath_it_and_the_best_candidate_comes_first(
 
 def test_candidates_stand_by_the_mean_of_their_tags_whose_rows_may_stand_apart() -> None:
     rows = grade_rows([*images("a", 9), *images("a", 1, "colors"), *images("b", 6), *images("b", 6, "colors")], 7)
-    assert [candidate for candidate, _ in IMAGES.in_words(rows)] == ["b", "a"]
+    words = scores_in_words(IMAGES, rows)
+    assert [candidate for candidate, _ in words] == ["b", "a"] and words[0][1].count("10/10 images scored") == 2
     apart = sorted(rows, key=lambda row: row.grouping)
     assert apart != rows and IMAGES.grid(apart) == IMAGES.grid(rows) and IMAGES.chart(apart) == IMAGES.chart(rows)
 

@@ -16,7 +16,7 @@ from tasks.ledger.run_files import OUTCOMES, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.controls import Heard, Original
-from tasks.protocols.display import Display
+from tasks.protocols.display import Display, threshold_of
 from tasks.records import (
     ANCHOR,
     CONTROL_MEASURES,
@@ -313,7 +313,7 @@ class OutcomeTally:
 
     display: Display[Any]
     good_from: float
-    """Score from which a sample counts as good, if the kind has such a threshold."""
+    """See `threshold_of`."""
     statuses: Counter[str] = field(default_factory=Counter[str])
     not_complete: list[Failure] = field(default_factory=list[Failure])
     """First outcomes that are not complete, except those that the run's warnings cover."""
@@ -373,7 +373,7 @@ class Results:
         self.anchors: list[AnchorRow] = []
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
         self._alike = Alike[Measure]()
-        self.outcomes = OutcomeTally(self._display, self._display.good_from(start.parameters))
+        self.outcomes = OutcomeTally(self._display, threshold_of(start.flow, start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
         """Candidate -> values of its samples that are compared with those of other evaluations."""
 
@@ -396,8 +396,8 @@ class Results:
     def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
         rows = self._scores.rows()
-        ranked = self._display.in_words(rows)
-        return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
+        headline = self._display.headline(rows)
+        return versus_best(rows, self.by_candidate, headline[0].score.candidate) if headline else rows
 
     @cached_property
     def rates(self) -> list[RateRow]:

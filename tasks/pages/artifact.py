@@ -16,7 +16,7 @@ from tasks.pictures.thumbnails import made
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, judge_words
-from tasks.protocols.display import Quoted
+from tasks.protocols.display import Quoted, scores_in_words
 from tasks.records import Outcome, PictureNote, RunEnd
 from tasks.text import bounded, duration
 
@@ -49,7 +49,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[st
 
 
 def _heading(summary: Summary, alarms: Sequence[str]) -> list[str]:
-    start, found = summary.start, summary.display.in_words(summary.scores)
+    start, found = summary.start, scores_in_words(summary.display, summary.scores)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.judge, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
@@ -94,7 +94,7 @@ def _chart(title: str, chart: Chart) -> str:
 
 def _best_of(summary: Summary) -> Summary:
     """Return the summary with only the candidates that there is room for."""
-    best = {candidate for candidate, _ in summary.display.in_words(summary.scores)[:MOST_LINES]}
+    best = {candidate for candidate, _ in scores_in_words(summary.display, summary.scores)[:MOST_LINES]}
     scores = [row for row in summary.scores if row.candidate in best]
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
 

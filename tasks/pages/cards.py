@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from tasks.history.queries import Table, as_json_rows
 from tasks.pages.page import REASONS, as_json, fair_share
-from tasks.protocols.display import Display
+from tasks.protocols.display import Display, labels_of
 from tasks.records import Record
 from tasks.text import natural, number_words
 
@@ -127,7 +127,7 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         for each in row["dimensions"]
     ]
     answers = {each.name: each.verdict for each in questions}
-    labels = context.display.labels(row, answers, context.good_from)
+    labels = labels_of(row, answers, context.good_from)
     return Card(
         id=row["sample_id"],
         candidate=row["candidate"],

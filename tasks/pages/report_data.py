@@ -22,7 +22,7 @@ from tasks.pages.queries import Answer, ask, corrected_words, people_lines, poin
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
-from tasks.protocols.display import Display, Headline, Terms
+from tasks.protocols.display import Display, Headline, Terms, threshold_of
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
 
@@ -111,7 +111,7 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """Notes on reading the headline."""
-        good_from = self.display.good_from(self.about["parameters"])
+        good_from = threshold_of(self.flow, self.about["parameters"])
         return self.display.notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
 
     @property
@@ -185,7 +185,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
         context = Context(
             reasons=reasons_by_question(ask(store, "reasons", run=run_id).rows),
             changes={(row["candidate"], row["sample_id"]): row for row in changes},
-            good_from=display.good_from(about["parameters"]),
+            good_from=threshold_of(about["flow"], about["parameters"]),
             display=display,
         )
         moved = [each.line for each in attributions(store, run_id)]

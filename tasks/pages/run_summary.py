@@ -25,7 +25,7 @@ from tasks.ledger.side_records import OtherCall
 from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import Scored, change_words, score_words
 from tasks.protocols import display_of
-from tasks.protocols.display import Display, Terms
+from tasks.protocols.display import Display, Terms, scores_in_words
 from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok, known_cost
 from tasks.spending.prices import in_currency, place
 from tasks.statistics.rates import Measure, RateRow, repeated
@@ -207,7 +207,7 @@ def _unmeasured(store: Path, end: RunEnd) -> str:
 
 def sentence(summary: Summary) -> str:
     """Describe the run in one sentence: warnings that it is no result, scores, coverage, and counts by status."""
-    found = summary.display.in_words(summary.scores)
+    found = scores_in_words(summary.display, summary.scores)
     scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
     before = [red_words(summary.controls), summary.unmeasured]
     counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."

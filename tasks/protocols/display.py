@@ -4,11 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from tasks.errors import InputError
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import Scored
-from tasks.records import Outcome
+from tasks.presentation.wording import Scored, coverage_words, score_in_full
+from tasks.records import OVERALL, Outcome
+from tasks.records.parameters import parameters_of
 from tasks.statistics.scores import GradeRow, ScoreRow
+from tasks.text import number_words
 
 MISSING_OUTPUT = "Missing output (forfeit)"
 """Reason to look at a sample for which the candidate delivered no output."""
@@ -23,7 +26,7 @@ class Terms(NamedTuple):
     endpoint: str
     """Address of its judge."""
     good_from: float
-    """Score from which a sample counts as good; 0: the kind has no such threshold."""
+    """See `threshold_of`."""
 
 
 class Headline(NamedTuple):
@@ -88,11 +91,7 @@ class Display(ABC, Generic[Row]):
 
     @abstractmethod
     def headline(self, scores: Sequence[Row]) -> list[Headline]:
-        """Return the scores at the top of a report."""
-
-    @abstractmethod
-    def in_words(self, scores: Sequence[Row]) -> list[tuple[str, str]]:
-        """Return each candidate, the best first, with its score in words."""
+        """Return the scores at the top of a report, those of the best candidate first."""
 
     @abstractmethod
     def grid(self, scores: Sequence[Row], grouping: str = "all") -> Grid:
@@ -111,19 +110,48 @@ class Display(ABC, Generic[Row]):
         """Return one sample, with the judge's reasons by dimension."""
 
     @abstractmethod
-    def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        """Return the labels of a sample.
-
-        Args:
-            row: the outcome as a row of the history.
-            answers: dimension or tag -> its result, in words.
-            good_from: score from which a sample counts as good.
-        """
-
-    def good_from(self, parameters: Mapping[str, Any]) -> float:
-        """Return the score from which a sample of a run with these parameters counts as good; 0: no threshold."""
-        return 0.0
-
-    @abstractmethod
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Yield reasons for a person to look at a sample, the best reason first."""
+        """Yield reasons for a person to look at a sample, the best reason first; see `threshold_of`."""
+
+
+def threshold_of(flow: str, parameters: Mapping[str, Any]) -> float:
+    """Return the score from which a sample of a run counts as good; 0: its kind of judging has no such threshold.
+
+    Raises:
+        InputError: the threshold is missing or is no number.
+    """
+    if "threshold" not in parameters_of(flow).model_fields:
+        return 0.0
+    found = parameters.get("threshold")
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise InputError(f"run.json: parameters.threshold is {found!r}; a number is expected")
+    return float(found)
+
+
+def scores_in_words(display: Display[Any], scores: Sequence[Scored]) -> list[tuple[str, str]]:
+    """Return each candidate, the best first, with its headline in words: every score, its interval and coverage."""
+    found: dict[str, list[str]] = {}
+    for _, row in display.headline(scores):
+        name = "" if row.dimension == OVERALL else f"{row.dimension} "
+        words = f"{name}{score_in_full(row)}, {coverage_words(row)} {display.counted} scored"
+        found.setdefault(row.candidate, []).append(words)
+    return [(candidate, ", ".join(words)) for candidate, words in found.items()]
+
+
+def labels_of(row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
+    """Return the labels of a sample: its outcome, score or status, and what its questions are filtered by.
+
+    Args:
+        row: the outcome as a row of the history.
+        answers: dimension or tag -> its result, in words.
+        good_from: see `threshold_of`; scores are filtered by it, because few samples have equal ones.
+    """
+    score = row["score"]
+    status = row["status"].replace("_", " ")
+    overall = row["overall"] or (status if score is None else number_words(score))
+    if not good_from:
+        return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
+    if score is None:
+        return Labels(overall, dict.fromkeys(answers, "missing"), row["tier_path"])
+    words = f"{good_from:g} or more" if score >= good_from else f"below {good_from:g}"
+    return Labels(overall, dict.fromkeys(answers, words), "")

@@ -1,14 +1,13 @@
 """Display of the kind: the share of statements that are true, and each picture with its statement."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from tasks.presentation.charts import Chart, bar, label_room, stacked
 from tasks.presentation.charts import rows as panel
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, interval_words, score_in_full, score_words
-from tasks.protocols.display import Display, Headline, Labels, Quoted, Shown, Terms
-from tasks.records import OVERALL, Outcome
+from tasks.presentation.wording import coverage_words, interval_words, score_words
+from tasks.protocols.display import Display, Headline, Quoted, Shown, Terms
+from tasks.records import Outcome
 from tasks.statistics.scores import ScoreRow, ranking
 
 
@@ -24,9 +23,6 @@ class PresenceDisplay(Display[ScoreRow]):
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
         return [Headline(row.candidate, row) for row in ranking(scores)]
-
-    def in_words(self, scores: Sequence[ScoreRow]) -> list[tuple[str, str]]:
-        return [(row.candidate, score_in_full(row)) for row in ranking(scores)]
 
     def grid(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Grid:
         rows = [row for row in scores if row.grouping == grouping]
@@ -45,9 +41,6 @@ class PresenceDisplay(Display[ScoreRow]):
         lines = [[each.dimension, each.verdict or "missing", ""] for each in outcome.dimensions]
         table = Grid([*self.columns, "the judge's reasons"], lines)
         return Shown((Quoted("Statement: ", outcome.caption),), Quoted("Outcome: ", outcome.tier_path), table, ())
-
-    def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        return Labels(row["overall"] or row["status"], {OVERALL: row["overall"] or "missing", **answers}, "")
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         yield "True" if outcome.overall == "yes" else "Not true"

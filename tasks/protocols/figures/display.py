@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
@@ -14,14 +14,13 @@ from tasks.presentation.wording import (
     coverage_words,
     interval_words,
     judge_notes,
-    score_in_full,
     score_with_interval,
     score_words,
     vs_best_notes,
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Labels, Level, Quoted, Shown, Terms
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Quoted, Shown, Terms
 from tasks.records import MIXED, OVERALL, WINNERS, DimensionOutcome, Outcome
 from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 from tasks.text import one_line
@@ -47,13 +46,6 @@ class FigureDisplay(Display[ScoreRow]):
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
         """Return the overall score of every candidate, the best first."""
         return [Headline(row.candidate, row) for row in ranking(_scores(scores))]
-
-    def in_words(self, scores: Sequence[ScoreRow]) -> list[tuple[str, str]]:
-        """Return the overall score of each candidate with its interval and coverage."""
-        return [
-            (row.candidate, f"{score_in_full(row)}, {coverage_words(row)} {self.counted} scored")
-            for row in ranking(_scores(scores))
-        ]
 
     def grid(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Grid:
         """Return scores and counts, the best candidate first: by dimension, or for the outcomes by group.
@@ -103,11 +95,6 @@ class FigureDisplay(Display[ScoreRow]):
             table=Grid([*self.columns, "the judge's reasons"], lines),
             below=(Quoted("Caption: ", outcome.caption),),
         )
-
-    def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        """Return the winner, or the status if there is none, and each dimension's verdict."""
-        overall = row["overall"] or row["status"].replace("_", " ")
-        return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons: missing outcomes, wins, clear losses, and dimensions that contradict each other."""

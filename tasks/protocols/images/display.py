@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean
-from typing import Any
 
 from markupsafe import Markup
 
-from tasks.errors import InputError
 from tasks.presentation import charts
 from tasks.presentation.charts import BAR_HEIGHT, INK, MOST_CANDIDATES, WIDTH, Chart
 from tasks.presentation.tables import Grid
@@ -17,14 +15,13 @@ from tasks.presentation.wording import (
     coverage_words,
     interval_words,
     judge_notes,
-    score_in_full,
     score_with_interval,
     score_words,
     vs_best_notes,
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Labels, Quoted, Shown, Terms
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms
 from tasks.records import Outcome
 from tasks.statistics.scores import HIGHEST_GRADE, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line
@@ -50,16 +47,8 @@ class ImageDisplay(Display[GradeRow]):
     false_findings = "false alarms on clean images"
 
     def headline(self, scores: Sequence[GradeRow]) -> list[Headline]:
-        """Return the score of every candidate on every tag."""
-        tags = [grades.score for grades in by_tag(scores)]
-        return [Headline(f"{row.candidate}, {row.dimension}", row) for row in tags]
-
-    def in_words(self, scores: Sequence[GradeRow]) -> list[tuple[str, str]]:
-        """Return the score of each tag with its interval and coverage."""
-        return [
-            (each, ", ".join(f"{row.dimension} {score_in_full(row)} ({coverage_words(row)} images)" for row in rows))
-            for each, rows in ranked(scores)
-        ]
+        """Return the score of every candidate on every tag, the best candidate first."""
+        return [Headline(f"{row.candidate}, {row.dimension}", row) for _, tags in ranked(scores) for row in tags]
 
     def grid(self, scores: Sequence[GradeRow], grouping: str = "all") -> Grid:
         """Return scores, means and shares by tag, the best candidate first; a check that was asked for has a column."""
@@ -113,24 +102,6 @@ class ImageDisplay(Display[GradeRow]):
             table=Grid(["aspect", "score", "the judge's reasons"], lines),
             below=(),
         )
-
-    def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
-        """Return the score, or the status if there is none, and whether the score is good."""
-        if row["score"] is None:
-            return Labels(row["status"].replace("_", " "), {row["tag"]: "missing"}, row["tier_path"])
-        words = f"{good_from:g} or more" if row["score"] >= good_from else f"below {good_from:g}"
-        return Labels(number_words(row["score"]), {row["tag"]: words}, "")
-
-    def good_from(self, parameters: Mapping[str, Any]) -> float:
-        """Return the threshold of the run.
-
-        Raises:
-            InputError: the threshold is missing or is no number.
-        """
-        found = parameters.get("threshold")
-        if isinstance(found, bool) or not isinstance(found, int | float):
-            raise InputError(f"run.json: parameters.threshold is {found!r}; a number is expected")
-        return float(found)
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons: a missing score, a score that contradicts the check or the aspects, a good or a bad image."""

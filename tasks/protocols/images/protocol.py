@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tasks.datasets.dataset import Dataset, read_images
 from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
+from tasks.protocols.display import threshold_of
 from tasks.protocols.images import reply
-from tasks.protocols.images.display import DISPLAY
 from tasks.protocols.images.requirements import objects_text, relation_text, satisfied
 from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
@@ -77,7 +77,7 @@ class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
 
     def score_tally(self, start: RunStart) -> Tally:
         """Return scores by tag and aspect."""
-        return GradeTally(DISPLAY.good_from(start.parameters))
+        return GradeTally(threshold_of(start.flow, start.parameters))
 
     def measured(self, outcome: Compared) -> Measured:
         """Return the score of an image, then its other measures, for a pair with images of the same prompt."""
