@@ -8,9 +8,8 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from tasks.errors import InputError
-from tasks.records.forms import complete_form
 from tasks.records.judge import Judge
-from tasks.records.terms import Order, Record
+from tasks.records.terms import Order, Record, complete_form
 
 PAIRWISE = ("diagram", "plot")
 T2I = ("object", "counting", "colors", "position")
