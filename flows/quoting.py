@@ -4,9 +4,10 @@ A pilot is no result: its ledger never ends, and the run that follows reuses its
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from prefect.artifacts import acreate_markdown_artifact
 from prefect.client.schemas.objects import State
@@ -18,21 +19,36 @@ from flows.flow_run import name_run
 from flows.run import Session
 from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
-from tasks.judging.affording import Plan, plan_of
+from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.run_files import read_judgments
 from tasks.presentation.tables import bullets, plain_markdown
-from tasks.records import Judgment, Sample
+from tasks.records import ANCHOR, Judgment, Sample
 from tasks.spending.budget import VARIABLE, month_budget, month_of_store
 from tasks.spending.prices import tariffs
-from tasks.spending.quote import ENOUGH, Expected, Quote, past_replies, quote_of, seen, tries
+from tasks.spending.quote import ENOUGH, Expected, Quote, megapixels, past_replies, quote_of, seen, tries
+from tasks.spending.quote import Call as PlannedCall
 from tasks.store import store_or_warn
 
 PILOT = 5
 """Number of samples in a pilot."""
 ANSWER_SECONDS = 20.0
 """Longest wait for the server to store the artifact."""
+
+
+class Plan(NamedTuple):
+    """Calls that a run would make."""
+
+    calls: list[PlannedCall]
+    """All calls of the run."""
+    there: set[str]
+    """Keys of the calls that have replies already."""
+
+    @property
+    def open(self) -> list[PlannedCall]:
+        """Return the calls to be made."""
+        return [call for call in self.calls if call.key not in self.there]
 
 
 async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
@@ -117,6 +133,32 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
     answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
     found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, answered))
     return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
+
+
+def plan_of(run: Run, samples: Iterable[Sample]) -> Plan:
+    """Return the calls that the run would make. It reads all pictures, so it belongs in a thread."""
+    plan = Plan([], set())
+    for sample in samples:
+        case = run.read(sample, None)
+        plan.calls.extend(_sized(run, case, call) for call in case.calls)
+        plan.there.update(call.key for call in case.calls if sample.control != ANCHOR and run.replies.find(call.key))
+    return plan
+
+
+def _sized(run: Run, case: Case, call: Call) -> PlannedCall:
+    prompt = run.rubric.prompt(call.dimension)
+    letters = len(run.layout.instructions(prompt)) + sum(
+        len(case.texts[name]) for name in prompt.inputs if name in case.texts
+    )
+    return PlannedCall(
+        key=call.key,
+        subject=(case.sample.sample_id, case.sample.candidate, case.sample.control),
+        dimension=call.dimension,
+        text_sha256=case.text_sha256(prompt),
+        letters=letters,
+        pictures=len(case.pictures),
+        megapixels=megapixels(case.notes()),
+    )
 
 
 async def _publish(found: Quote, key: str) -> None:

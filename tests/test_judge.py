@@ -21,8 +21,8 @@ from tasks.aggregate import aggregate
 from tasks.endpoint import client
 from tasks.endpoint.client import MOST_FAILURES
 from tasks.errors import InvalidReply, JudgeUnavailable
+from tasks.extensions.budget import FORMAT_TOKENS, PICTURE_TOKENS
 from tasks.judge import judge_dimension, take_over
-from tasks.judging import affording
 from tasks.judging.case import Case, Chunk, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.questions import Layout, call_key, delimited
@@ -160,7 +160,7 @@ def test_a_call_that_the_budget_has_no_room_for_is_not_made_again(scene: Scenes,
 
 def test_before_any_was_billed_a_call_fits_that_costs_the_most_it_can(scene: Scenes, loopback: LoopbackJudge) -> None:
     tariff = Tariff((Rates(1.0, 1.0, 1.0, 1.0),), "given")
-    most = affording.FORMAT_TOKENS + len(RUBRIC.prompt("faithfulness").body.encode()) + 2 * affording.PICTURE_TOKENS[0]
+    most = FORMAT_TOKENS + len(RUBRIC.prompt("faithfulness").body.encode()) + 2 * PICTURE_TOKENS[0]
     texts = len(b"An overview.A method.")
     for limit, asked in (((most + texts + 16) / 1e6, 1), ((most + texts + 15) / 1e6, 0)):
         made = scene()

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -11,15 +11,15 @@ from pathlib import Path
 
 from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
-from tasks.judging.affording import expected, name_of, prices_of
 from tasks.judging.case import Call, Case
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.remote import Remote
-from tasks.records import BudgetStop, Judgment, RunStart, Sample
+from tasks.records import ANCHOR, BudgetStop, Judgment, PictureNote, RunStart, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
+from tasks.rubrics.prompts import Prompt
 from tasks.spending.bill import Charge, billed
 from tasks.spending.budget import (
     VARIABLE,
@@ -37,6 +37,12 @@ from tasks.spending.quote import Expected, past_replies, seen
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
+FORMAT_TOKENS = 2_000
+"""Most tokens of the words and the schema of a reply's format."""
+PICTURE_TOKENS = (1_600, 16_384)
+"""Least and most tokens of a picture of any size: for OpenAI, Anthropic, Gemini and Qwen on vLLM."""
+PIXELS_A_TOKEN = 750
+"""Pixels a token for a picture in between: Anthropic's number, which gives the most tokens of these."""
 
 
 def tariff_of(judge: Judge, budget: float) -> Tariff | None:
@@ -269,3 +275,41 @@ def _numbers(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
     for candidate, tag, _ in {(each.candidate, each.tag, each.subject) for each in samples}:
         found[candidate][tag] += 1
     return {candidate: dict(tags) for candidate, tags in found.items()}
+
+
+def prices_of(run: Run, budget: Budget, cases: Iterable[Case]) -> dict[Hashable, float]:
+    """Return each call about these samples that must be paid for, with its highest expected cost."""
+    return {
+        name_of(case, call): expected(run, budget, case, call)
+        for case in cases
+        for call in case.calls
+        # Read, not only looked up: a damaged reply must be requested again, and paid for.
+        if case.sample.control == ANCHOR or run.replies.find(call.key) is None
+    }
+
+
+def name_of(case: Case, call: Call) -> Hashable:
+    """Return the name of a call of this run in the budget."""
+    sample = case.sample
+    return (sample.candidate, sample.sample_id, sample.control, call.dimension, call.order, call.vote)
+
+
+def expected(run: Run, budget: Budget, case: Case, call: Call) -> float:
+    """Return the highest expected cost of a call."""
+    return budget.expected(call.dimension, _most_tokens(run, case, run.rubric.prompt(call.dimension)))
+
+
+def _most_tokens(run: Run, case: Case, prompt: Prompt) -> int:
+    """Return the most tokens of a question: no text has more tokens than bytes."""
+    texts = sum(len(case.texts[name].encode()) for name in prompt.inputs if name in case.texts)
+    return (
+        FORMAT_TOKENS
+        + len(run.layout.instructions(prompt).encode())
+        + texts
+        + sum(map(_picture_tokens, case.notes().values()))
+    )
+
+
+def _picture_tokens(note: PictureNote) -> int:
+    least, most = PICTURE_TOKENS
+    return min(most, max(least, note.sent_width * note.sent_height // PIXELS_A_TOKEN))
