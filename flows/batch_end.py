@@ -1,7 +1,7 @@
 """End of a run whose calls were bought as batches: record the replies, decide the samples, and finish the run."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from prefect.client.schemas.objects import State
 
 from flows.flow_run import show_end
+from flows.pipeline import store_and_report
 from flows.run import Session, opened
 from tasks.aggregate import aggregate_sample
 from tasks.batches.log import Event, Log
@@ -24,18 +25,15 @@ from tasks.records.parameters import Parameters
 from tasks.spending.budget import costs_of, spent_for
 from tasks.spending.prices import BATCH
 
-Finish = Callable[[Session], Awaitable[State]]
-"""Steps on a run that has ended: store and report."""
 
-
-async def ended(log: Log, asked: Parameters, finish: Finish) -> State:
+async def ended(log: Log, asked: Parameters) -> State:
     """Record the replies, and end the run; the flow run that submitted it shows the end, too."""
     start, told = read_start(log.run), log.prepared
     assert told
     async with opened(start.flow, asked, []) as session:
         async with _going_on(session, start, told) as run:
             await _taken_in(log, run)
-        state = await finish(session)
+        state = await store_and_report(session)
     await show_end(start.prefect_run_id, str(state.message))
     return state
 

@@ -55,7 +55,7 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
         if parameters.judge.service_tier == BATCH:
             from flows.submitting import handed_in
 
-            return await handed_in(session, dataset, store_and_report)
+            return await handed_in(session, dataset)
         async with session.judging(dataset) as chunks:
             await chunks.each(judge_chunk)
         del dataset, chunks  # frees the replies to reuse, too: the next steps read the ledger, and need the memory

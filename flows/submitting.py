@@ -7,8 +7,7 @@ from pathlib import Path
 from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
-from flows.batch_end import Finish
-from flows.collecting import DEPLOYMENT, EVERY, absolute, arranged, collected
+from flows.collect import DEPLOYMENT, EVERY, absolute, arranged, collected
 from flows.flow_run import WAITING
 from flows.run import Session
 from tasks.batches.log import begin, locked
@@ -21,11 +20,11 @@ from tasks.judging.run import Run
 from tasks.store import store_or_warn
 
 
-async def handed_in(session: Session, dataset: Dataset, finish: Finish) -> State:
+async def handed_in(session: Session, dataset: Dataset) -> State:
     """Submit a run, and advance it as far as possible at once: usually until it waits for its batches."""
     run_id, unstored = await _hand_in(session, dataset)
     try:
-        state = await collected(session.place, run_id, finish)
+        state = await collected(session.place, run_id)
     except BatchesUnavailable:
         await arranged(absolute(session.place))
         raise
