@@ -18,11 +18,10 @@ from tasks.batches.submission import custom_id, read_cases
 from tasks.judge import write_down
 from tasks.judging.protocol import check_prompts
 from tasks.judging.run import Run
-from tasks.ledger.run_files import folder, read_start
-from tasks.ledger.side_records import first_questions_of
+from tasks.ledger.run_files import read_start
 from tasks.records import RunStart
 from tasks.records.parameters import Parameters
-from tasks.spending.budget import costs_of, spent_for
+from tasks.spending.budget import spent_by_run
 from tasks.spending.prices import BATCH
 
 
@@ -56,16 +55,10 @@ async def _going_on(session: Session, start: RunStart, told: Event) -> AsyncGene
     finally:
         run.close()
     if told.stopped:
-        spent = await asyncio.to_thread(_spent, Path(session.store), start.run_id)
+        spent = await asyncio.to_thread(spent_by_run, Path(session.store), start.run_id)
         session.stopped = told.stopped.model_copy(update={"spent": spent})
     began = datetime.fromisoformat(start.started_at)
     await session.end(run, (datetime.now(UTC) - began).total_seconds())
-
-
-def _spent(store: Path, run_id: str) -> float:
-    """Return what a run has cost, its first question included."""
-    asked = first_questions_of(store, {run_id}, datetime.now(UTC))
-    return sum(each.amount for each in [*costs_of(folder(store, run_id)).values(), spent_for(asked)])
 
 
 async def _taken_in(log: Log, run: Run) -> None:

@@ -18,7 +18,7 @@ from tasks.errors import InputError
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.removals import removed_costs
 from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
-from tasks.ledger.side_records import OTHER_CALLS, OtherCall, other_calls_of
+from tasks.ledger.side_records import OTHER_CALLS, OtherCall, first_questions_of, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample, known_cost
 from tasks.spending.prices import Amounts, Tariff
 from tasks.text import money
@@ -382,6 +382,12 @@ def spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
     """Return the cost of these calls."""
     costs = [known_cost(row.status, row.price, row.estimated) for row in rows]
     return Spent(sum(amount for amount, _ in costs), sum(is_unknown for _, is_unknown in costs))
+
+
+def spent_by_run(store: Path, run_id: str) -> float:
+    """Return what a run has cost, its first question included."""
+    asked = first_questions_of(store, {run_id}, datetime.now(UTC))
+    return sum(each.amount for each in [*costs_of(folder(store, run_id)).values(), spent_for(asked)])
 
 
 def _open(run: Path, spent: float, since: datetime) -> Open | None:
