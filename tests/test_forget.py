@@ -16,8 +16,8 @@ from written_history import keep_thumbnails, pair
 from tasks.errors import InputError
 from tasks.extensions.anchors import Anchors, anchors_of
 from tasks.extensions.anchors import folder as anchor_folder
-from tasks.forgetting import removal
-from tasks.forgetting.removal import carry_out, check_idle, keep_plan, make_plan
+from tasks.history import forgetting
+from tasks.history.forgetting import carry_out, check_idle, keep_plan, make_plan
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.judging.protocol import picture_policy
@@ -201,8 +201,8 @@ def test_a_backup_that_is_put_back_is_removed_again(store: Path, written: Path, 
 def test_after_a_kill_at_any_step_the_same_again_does_the_rest(
     store: Path, tmp_path: Path, kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(removal, "make_anew", lambda _: None)  # it is made of what is left, whatever that is
-    monkeypatch.setattr(removal, "tombstone_of", lambda *_: b"the tombstone")
+    monkeypatch.setattr(forgetting, "make_anew", lambda _: None)  # it is made of what is left, whatever that is
+    monkeypatch.setattr(forgetting, "tombstone_of", lambda *_: b"the tombstone")
     keep_plan(store, make_plan(store, kind, name, ""))
     whole = Path(shutil.copytree(store, tmp_path / "whole"))
     carry_out(whole, None)

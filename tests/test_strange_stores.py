@@ -13,7 +13,7 @@ import pytest
 from factories import RUN, end, judgment, line, start, write_run
 from written_history import ask, whole_run
 
-from tasks.forgetting.removal import end_plan, keep_plan, make_plan
+from tasks.history.forgetting import end_plan, keep_plan, make_plan
 from tasks.history.landing import land, missing
 from tasks.ledger.removals import tombstone_of
 from tasks.ledger.reuse import Replies, earlier_replies

@@ -12,7 +12,8 @@ from flows.commands.console import Command, say, warn
 from flows.commands.options import store_option
 from flows.commands.sharing import exchange_all, renew_pages, share_pages
 from tasks.errors import InputError
-from tasks.forgetting.removal import (
+from tasks.history.database import HISTORY
+from tasks.history.forgetting import (
     Kind,
     Plan,
     carry_out,
@@ -23,7 +24,6 @@ from tasks.forgetting.removal import (
     make_plan,
     plan_of,
 )
-from tasks.history.database import HISTORY
 from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
 from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of

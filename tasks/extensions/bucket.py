@@ -13,7 +13,7 @@ from typing import Self
 
 from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
-from tasks.forgetting.removal import settle
+from tasks.history.forgetting import settle
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.run import Run
 from tasks.ledger.bucket import in_daemon_thread

@@ -29,7 +29,7 @@ from tasks.ledger.run_files import (
 from tasks.records import SCHEMA, Record
 
 UNFINISHED = "forgetting.json"
-"""File of a store with its unfinished removals; see `tasks.forgetting.removal`."""
+"""File of a store with its unfinished removals; see `tasks.history.forgetting`."""
 _MOST_BYTES = 2**26
 _MOST_COST = 1e9
 """Maximum cost of a call; higher values are ignored."""
