@@ -143,12 +143,8 @@ def _metavar(name: str, info: FieldInfo) -> str:
     """Return the placeholder of the value: its choices if there are any, else the last word of the field's name."""
     if isinstance(info.default, dict):
         return "JSON"
-    return "|".join(_literals(info)) or name.rsplit("_", 1)[-1].upper()
-
-
-def _literals(info: FieldInfo) -> tuple[str, ...]:
-    """Return the values that a field allows, if it names them; people never type the empty one."""
-    return tuple(each for each in get_args(info.annotation) if isinstance(each, str) and each)
+    choices = [each for each in get_args(info.annotation) if isinstance(each, str) and each]  # people never type ""
+    return "|".join(choices) or name.rsplit("_", 1)[-1].upper()
 
 
 def _help(info: FieldInfo) -> str:

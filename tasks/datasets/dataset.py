@@ -331,7 +331,7 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
     wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
     _check_values(entries, wanted)
     sets = {name: set(values) for name, values in wanted.items()}
-    left = [entry for entry in entries if _passes(entry.sample, sets)]
+    left = [each for each in entries if all(_values(each.sample, name) & values for name, values in sets.items())]
     if not left:
         raise InputError("no sample is left: each filter matches some samples, but no sample matches all filters")
     counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
@@ -348,10 +348,6 @@ def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> 
             if value not in there:
                 problems.add(name, f"{value!r} is not in the part of the dataset that this flow judges: {known}")
     problems.stop("the filter")
-
-
-def _passes(sample: Sample, wanted: Mapping[str, set[str]]) -> bool:
-    return all(_values(sample, name) & values for name, values in wanted.items())
 
 
 def _values(sample: Sample, name: str) -> set[str]:

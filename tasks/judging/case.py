@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
@@ -13,7 +13,6 @@ from tasks.judging.questions import Layout, call_key
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.protocols import protocol_of
-from tasks.protocols.protocol import Protocol
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import Prompt
@@ -124,16 +123,11 @@ def load_case(
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
     kept = None if sample.control else thumbnails  # controls have no thumbnails
-    case = Case(sample, sample_texts(sample, protocol_of(rubric.flow)), {})
+    case = Case(sample, {**read_texts(sample), **protocol_of(rubric.flow).texts_of(sample)}, {})
     case.problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
     if not case.problems:
         case.calls = plan(case, rubric, parameters, layout)
     return case
-
-
-def sample_texts(sample: Sample, protocol: Protocol[Any, Any]) -> dict[str, str]:
-    """Return the texts of the sample's record, with those that its protocol adds."""
-    return {**read_texts(sample), **protocol.texts_of(sample)}
 
 
 def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, shown: Shown) -> str:
