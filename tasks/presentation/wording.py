@@ -84,6 +84,72 @@ def change_words(
     return f"{signed(value, decimals)} {ends}"
 
 
+def verdict_sentence(
+    name: str,
+    score: float | None,
+    interval: tuple[float | None, float | None],
+    n: str,
+    highest: float,
+    reference: float | None = None,
+    is_red: bool = False,
+) -> str:
+    """Return the verdict on a candidate: `painter scores 39.2 [30.0, 49.4] of 100, below the Human figures (50).`
+
+    Args:
+        interval: ends of the 95% interval; None: there is none.
+        n: number of scored samples, with their unit.
+        highest: highest score of the scale, 100 or 10.
+        reference: score of the figures by people that the candidate is judged against; None: it is judged alone.
+        is_red: the judge's controls are red, so that its scores allow no verdict.
+    """
+    low, high = interval
+    decimals = _decimals(highest)
+    if score is None:
+        return f"{name} has no score."
+    few = low is None or high is None
+    ends = f"(no interval below {FEWEST})" if few else f"[{low:.{decimals}f}, {high:.{decimals}f}]"
+    scores = f"{name} scores {score:.{decimals}f} {ends} of {highest:g}"
+    if is_red:
+        return f"No verdict, since the judge is RED: {scores}."
+    if reference is None or low is None or high is None:
+        return f"{scores}."
+    human = f"the Human figures ({reference:g})"
+    if low <= reference <= high:
+        return f"{scores}, no difference shown from {human} at n = {n}."
+    return f"{scores}, {'below' if high < reference else 'above'} {human}."
+
+
+def preference_sentence(
+    names: tuple[str, str],
+    scores: tuple[float | None, float | None],
+    change: tuple[float | None, float | None, float | None],
+    n: str,
+    highest: float,
+    is_red: bool = False,
+) -> str:
+    """Return the verdict on two candidates, the better one first.
+
+    `flux scores higher than sdxl: 7.20 against 6.10, difference +1.10 [+0.40, +1.80].`
+
+    Args:
+        change: paired difference, and the ends of its 95% interval; None: too few pairs.
+        n: number of pairs, with their unit.
+        is_red: the judge's controls are red, so that its scores allow no verdict.
+    """
+    (one, other), decimals, (value, low, high) = names, _decimals(highest), change
+    said = f"No difference shown between {one} and {other} (at n = {n})"
+    if low is not None and low > 0:
+        said = f"{one} scores higher than {other}"
+    if is_red:
+        said = f"No verdict on {one} and {other}, since the judge is RED"
+    means = " against ".join(number_words(score, decimals) for score in scores)
+    return f"{said}: {means}, difference {change_words(value, low, high, decimals)}."
+
+
+def _decimals(highest: float) -> int:
+    return 1 if highest > 10 else 2
+
+
 def p_words(p: float | None) -> str:
     """Format a probability as usual: `0.04`, `0.004`, `<0.001`; a dash for None."""
     if p is None:
