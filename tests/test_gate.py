@@ -193,6 +193,31 @@ def test_silent_calls_hold_at_most_half_of_the_places_while_others_wait() -> Non
     asyncio.run(scene())
 
 
+def test_waiting_calls_start_in_the_order_of_their_samples_and_those_that_fail_in_the_order_of_their_arrival() -> None:
+    async def scene() -> list[str]:
+        async with opened(2, "answered") as (door, (refused, also)):
+            started: list[str] = []
+            refused.place = 99
+
+            async def turn(ticket: gate.Ticket) -> None:
+                await door.enter(ticket)
+                started.append(ticket.sample)
+                door.answered(ticket, {}, 0)
+
+            places = (7, 3, 9, 3)
+            waiting = [asyncio.create_task(turn(door.join(f"{at}{'abcd'[n]}", at))) for n, at in enumerate(places)]
+            await asyncio.sleep(0)
+            for ticket in (refused, also):
+                assert not door.refused(ticket, 0.02, "busy")
+            waiting += [asyncio.create_task(turn(ticket)) for ticket in (refused, also)]
+            await asyncio.gather(*waiting)
+            return started
+
+    started = asyncio.run(scene())
+    assert [name for name in started if "F" not in name] == ["3b", "3d", "7a", "9c"]
+    assert [name for name in started if "F" in name] == ["Figure 0", "Figure 1"]
+
+
 def test_a_silent_call_at_the_end_ends_however_short_the_patience(loopback: LoopbackJudge) -> None:
     """The judge answers a small question each time, and so the run has no reason to stop."""
     loopback.answer = lambda seen: hang() if "poison" in seen.texts[0] else allowed_reply()(seen)

@@ -290,18 +290,19 @@ class Vlm:
         calls = min(self._cut_off, self.judge.concurrency)
         return f"up to {number_of(calls, 'call')} in flight at the end may be billed as well" if calls else ""
 
-    async def ask(self, request: Request, sample: str = "") -> Reply:
+    async def ask(self, request: Request, sample: str = "", place: int = 0) -> Reply:
         """Send one question and wait for its reply.
 
         Args:
             sample: the sample in question; its failing calls do not count against other samples. Empty: a sample of its
                 own.
+            place: place of the sample in the run: calls about earlier ones start first.
 
         Raises:
             JudgeStopped: the key, the model or the quota is refused, or all first calls end in the same error.
             JudgeGaveUp: no call was answered for `patience_seconds`, or the endpoint asks to wait longer than that.
         """
-        ticket = self._gate.join(sample or f"call {next(self._numbers)}")
+        ticket = self._gate.join(sample or f"call {next(self._numbers)}", place)
         reply = await self._asked(request, ticket)
         if reply.status not in ("rejected", "unavailable"):
             self._replied = True

@@ -4,9 +4,10 @@ import asyncio
 import math
 import random
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 from typing import Literal, NoReturn
 
 from tasks.endpoint.refusals import room
@@ -223,6 +224,8 @@ class Ticket:
 
     sample: str
     """Sample of the call; empty for the first question, which is not a call of the run."""
+    place: int = 0
+    """Place of its sample in the run: of the calls that wait for their first turn, the lowest starts."""
     waits: int = 0
     """Number of its waits because the endpoint was busy or away."""
     waited: float = 0.0
@@ -315,29 +318,35 @@ class Repeats:
         return ticket.evidence.odds
 
 
-_Line = deque[tuple[Ticket, "asyncio.Future[None]"]]
+_Line = list[tuple[int, int, Ticket, "asyncio.Future[None]"]]
+"""Heap of waiting calls, by the place of their sample and then by arrival."""
 
 
 @dataclass
 class _Lines:
-    """Waiting calls in three queues: never refused, refused (limited), and silent."""
+    """Waiting calls in three queues: never refused, refused (limited), and silent.
+
+    The first is in the order of the samples, over all dimensions, so that a run that stops leaves whole samples. The
+    others are in the order of arrival: a call that fails again and again keeps no other one waiting.
+    """
 
     fresh: _Line = field(default_factory=_Line)
     limited: _Line = field(default_factory=_Line)
     silent: _Line = field(default_factory=_Line)
+    _arrivals: Iterator[int] = field(default_factory=count)
     _in_a_row: int = 0
     """Consecutive starts of limited calls."""
 
     def add(self, ticket: Ticket, turn: asyncio.Future[None]) -> None:
-        """Append a call to its queue."""
+        """Put a call into its queue."""
         line = self.silent if ticket.silences else self.limited if ticket.refusals else self.fresh
-        line.append((ticket, turn))
+        heappush(line, (ticket.place if line is self.fresh else 0, next(self._arrivals), ticket, turn))
 
     def choose(self, silent_in_flight: int, places: int) -> _Line | None:
         """Return the queue whose first call is next; None if no call waits."""
         for line in (self.fresh, self.limited, self.silent):
-            while line and line[0][1].done():
-                line.popleft()
+            while line and line[0][3].done():
+                heappop(line)
         if self.silent and (silent_in_flight < places // 2 or not (self.fresh or self.limited)):
             return self.silent
         if self.limited and (self._in_a_row < LIMITED_IN_A_ROW or not self.fresh):
@@ -347,12 +356,12 @@ class _Lines:
     def pop(self, line: _Line) -> tuple[Ticket, asyncio.Future[None]]:
         """Remove the first call of a queue and return it."""
         self._in_a_row = self._in_a_row + 1 if line is self.limited else 0
-        return line.popleft()
+        return heappop(line)[2:]
 
     def close(self, why: Exception) -> None:
         """Raise this error for all waiting calls."""
         for line in (self.fresh, self.limited, self.silent):
-            for _, turn in line:
+            for *_, turn in line:
                 if not turn.done():
                     turn.set_exception(why)
             line.clear()
@@ -420,10 +429,10 @@ class Gate:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def join(self, sample: str) -> Ticket:
-        """Return a ticket for a call about this sample; `leave` takes it back."""
+    def join(self, sample: str, place: int = 0) -> Ticket:
+        """Return a ticket for a call about the sample at this place of the run; `leave` takes it back."""
         self._samples.setdefault(sample, _Counts()).tickets += 1
-        return Ticket(sample)
+        return Ticket(sample, place)
 
     def leave(self, ticket: Ticket) -> None:
         """Remove a call that has ended."""
