@@ -5,17 +5,15 @@ import math
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 
-from flows.progress import Progress
 from tasks.aggregate import aggregate_sample
 from tasks.errors import InputError, JudgeStopped, first_of
 from tasks.judge import take_over
-from tasks.judging.case import Case, Chunk
+from tasks.judging.case import Case, Chunk, planned_calls
 from tasks.judging.extension import Limit
 from tasks.judging.run import Run
-from tasks.protocols.protocol import last_attempts
 from tasks.records import Sample
 from tasks.spending.budget import units
 
@@ -41,16 +39,16 @@ Work = Callable[[Run, Chunk], Awaitable[None]]
 class Chunks:
     """Samples of one run, in chunks."""
 
-    def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress) -> None:
+    def __init__(self, run: Run, samples: Sequence[Sample]) -> None:
         self.run = run
         self._samples = samples
-        run.bill.expect(len(samples))
-        self._progress = progress
+        run.counts.plan(samples, run.rubric, run.parameters)
         self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
         """Samples without a call to be made, collected until there are enough to aggregate together."""
         self._at_work: list[Chunk] = []
         self._begun = self._aggregated = 0
+        self._numbers = count()
         self._portion = FIRST_PORTION
         """Number of samples in a portion, if their pictures are as large as the last ones read."""
 
@@ -134,7 +132,7 @@ class Chunks:
     async def _dispatch(self, first: int, cases: list[Case], work: Work) -> None:
         run = self.run
         for case in cases:
-            take_over(run, case)
+            run.counts.begin(case, planned_calls(case.sample, run.rubric, run.parameters), take_over(run, case))
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
         if asked:
@@ -151,6 +149,8 @@ class Chunks:
         parts = (samples[first : first + part] for first in range(0, len(samples), part))
         read = await asyncio.gather(*(asyncio.to_thread(self._load, part) for part in parts))
         cases = list(chain.from_iterable(read))
+        for case in cases:
+            case.number = next(self._numbers)
         self._portion = max(1, PORTION_BYTES * len(cases) // (1 + sum(case.picture_bytes for case in cases)))
         return cases
 
@@ -173,9 +173,7 @@ class Chunks:
         self._at_work.remove(chunk)
         for case in cases:
             run.in_hand.free(case)
-            run.bill.decide(case.judgments)
-            if not case.sample.control:
-                self._progress.advance(last_attempts(case.judgments).values())
+            run.counts.end(case)
         await run.note_first_questions()
         for each in run.extensions:
             each.after_chunk()

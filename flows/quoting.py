@@ -64,8 +64,9 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         pilot = _pilot(plan, samples, rows) if session.parameters.quote == "pilot" else []
         if pilot:
             key = f"{session.shown_as}-quote"
-            async with session.progress(run.start.flow, len(pilot), key, run) as progress:
-                await Chunks(run, pilot, progress).each(work)
+            chunks = Chunks(run, pilot)
+            async with session.progress(run.start.flow, key, run):
+                await chunks.each(work)
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())

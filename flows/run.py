@@ -90,12 +90,10 @@ class Session:
         run = await self.begin(start)
         title = f"{self.opening.flow}, put down for a batch:" if self.waits else self.opening.flow
         try:
-            async with (
-                self.progress(title, len(dataset.samples), self.shown_as, run) as progress,
-                asyncio.TaskGroup() as group,
-            ):
+            chunks = Chunks(run, await asyncio.to_thread(self.samples, dataset))
+            async with self.progress(title, self.shown_as, run), asyncio.TaskGroup() as group:
                 group.create_task(name_run(start))
-                yield Chunks(run, await asyncio.to_thread(self.samples, dataset), progress)
+                yield chunks
             if run.limit:
                 self.stopped = run.limit.stopped(dataset.samples, sum(run.tally.outcomes.values()))
             await self.finish(run)
@@ -126,9 +124,9 @@ class Session:
             samples = each.samples(samples)
         return samples
 
-    def progress(self, title: str, samples: int, key: str, run: Run) -> Progress:
-        """Return the progress of so many samples, as an artifact with this key."""
-        return Progress(title, samples, None, self._vlm.gate.words, key, run.bill.words)
+    def progress(self, title: str, key: str, run: Run) -> Progress:
+        """Return the progress of a run, as an artifact with this key."""
+        return Progress(title, run.counts, None, self._vlm.gate.words, key, run.bill.words)
 
     async def begin(self, start: RunStart) -> Run:
         """Return the run, ready for its first call; close it at its end.

@@ -154,7 +154,8 @@ def many(cases: list[Case], samples: int) -> list[Case]:
 def _like(made: Case, number: int) -> Case:
     sample = replace(made.sample, sample_id=f"{made.sample.sample_id}-{number}")
     texts = {name: f"{number}. {text}" for name, text in made.texts.items()}
-    return Case(sample, texts, {role: _other(shown, number) for role, shown in made.pictures.items()})
+    pictures = {role: _other(shown, number) for role, shown in made.pictures.items()}
+    return Case(sample, texts, pictures, number=number)
 
 
 def _other(shown: Picture, number: int) -> Picture:

@@ -7,6 +7,7 @@ import io
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -17,6 +18,7 @@ from PIL import Image
 from strangers import HOSTILE, tokens
 
 from flows.progress import Progress
+from tasks.judging.counts import CallCounts
 from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
 from tasks.pages.run_summary import Summary, cost_lines, price_lines, sentence, summarize
@@ -187,12 +189,12 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
 
     @flow
     async def evaluation() -> str:
-        async with Progress("diagram", 2) as progress:
-            progress.advance([judgment("s1"), judgment("s1", "readability", None, status="refused")])
-            progress.advance([judgment("s2")])
+        counts = CallCounts(samples=2, calls=4, not_ok=Counter(refused=1))
+        async with Progress("diagram", counts):
+            counts.done, counts.samples_done = 4, 2
         # A key that the server refuses: progress that cannot be shown costs the run nothing.
-        async with Progress("No Such Key!", 1) as unshown:
-            unshown.advance([judgment("s1")])
+        async with Progress("No Such Key!", CallCounts(samples=1)):
+            pass
         await publish(found, "diagram-nightly", [], [])
         context = FlowRunContext.get()
         return str(context.flow_run.id) if context and context.flow_run else ""
@@ -206,7 +208,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
     gc.collect()
     by_key = {artifact.key: artifact for artifact in kept}
     assert set(by_key) == {"diagram-progress", "diagram-nightly"} and by_key["diagram-progress"].data == 100
-    assert by_key["diagram-progress"].description == "2/2 samples, 1 not ok (1 refused)"
+    assert by_key["diagram-progress"].description == "4/4 calls · 2/2 samples · 1 not ok (1 refused)"
     assert by_key["diagram-nightly"].data == markdown(found)
 
 

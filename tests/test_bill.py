@@ -4,7 +4,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from factories import judgment
 
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Request
@@ -66,30 +65,24 @@ def test_what_times_out_is_estimated_by_the_replies_of_its_own_dimension() -> No
     assert charge(unpriced, Reply("ok", tokens_in=9, timed_out=1)).estimated is None
 
 
-def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:
+def test_the_end_is_expected_by_the_mean_price_of_the_calls_that_have_ended() -> None:
     bill = own_bill()
-    bill.expect(100)
-    assert bill.words() == ""
+    assert bill.words(0, 100) == ""
     for _ in range(8):
         charge(bill, Reply("ok", tokens_in=100_000))
-    assert bill.words() == "0.8000 spent"
-    bill.decide([judgment(price=0.1)] * 4)
-    bill.decide([judgment(price=0.0, reused_from="earlier")] * 4)
-    assert bill.words() == "0.8000 spent, about 20.0000 expected at the end"  # of 8 decided samples half were paid for
-    bill.expect(100)
+    assert bill.words(0, 100) == "0.8000"
+    assert bill.words(4, 100) == "0.8000 of about 20.0000", "half of them were asked again"
     bill.most, bill.most_is = 10.0, "all of its budget"
-    assert bill.words() == "0.8000 spent, about 10.0000 expected at the end (all of its budget)"
+    assert bill.words(4, 100) == "0.8000 of about 10.0000 (all of its budget)"
     bill.pay(Charge(0.5), Reply("ok"))
-    assert bill.words().startswith("1.3000 spent")
+    assert bill.words(8, 16) == "1.3000 of about 2.1000", "the first question is asked once"
 
 
 @pytest.mark.parametrize("judge", [Judge(), Judge(model="m", base_url="http://127.0.0.1:8000/v1")])
 def test_nothing_is_said_of_what_is_free_or_unknown(judge: Judge) -> None:
     bill = Bill(judge)
-    bill.expect(2)
     charge(bill, Reply("ok", tokens_in=100_000, model="m"))
-    bill.decide([judgment(price=None)])
-    assert bill.words() == ""
+    assert bill.words(1, 2) == ""
 
 
 def test_a_call_that_never_reached_the_model_costs_nothing() -> None:
@@ -97,7 +90,7 @@ def test_a_call_that_never_reached_the_model_costs_nothing() -> None:
     assert charge(bill, Reply("rejected", error="400: too long")).price == 0.0
     assert charge(bill, Reply("unavailable", error="502")).price == 0.0
     assert charge(bill, Reply("ok", text="…", model="m")).price is None, "it came, and told no tokens"
-    assert bill.words() == ""
+    assert bill.words(3, 3) == ""
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,23 @@
 """In what portions the samples of a run are read, each once, and how many bytes of their pictures are in hand."""
 
 import asyncio
-from contextlib import closing
-from io import StringIO
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
 from bench_data import draw_pairs
 from factories import end, judgment, picture, start, write_run
 from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, allowed_reply, error
+from loopback_replies import Request as Seen
 
 from flows import chunks as module
 from flows.chunks import Chunks
-from flows.progress import Progress
 from tasks.endpoint.client import Vlm
+from tasks.errors import JudgeStopped
+from tasks.judge import judge_dimension
 from tasks.judging.case import Case, Chunk
 from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
@@ -30,22 +34,29 @@ from tasks.rubrics.rubric import load_rubric
 PAIRS = 5
 
 
+@asynccontextmanager
+async def chunks(place: Path, replies: Replies, judge: Judge, **given: int) -> AsyncIterator[Chunks]:
+    """The chunks of a run over these pairs."""
+    asked = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, **given)  # pyright: ignore
+    begun, samples = start(), load_dataset("diagram", asked).samples
+    async with Vlm(judge) as vlm:
+        with closing(Ledger(place / "store", begun)) as ledger:
+            parts = begun, load_rubric("diagram"), asked, picture_policy(asked), vlm, ledger, replies
+            yield Chunks(Run(*parts, Results(begun, [])), samples)
+
+
 async def worked_on(place: Path, base_url: str, replies: Replies) -> list[tuple[str, list[str]]]:
     """Name and samples of each part in which the pairs are worked on, in chunks of three."""
-    judge = Judge(model="m", base_url=base_url)  # pyright: ignore
-    asked = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, chunk_size=3)  # pyright: ignore
-    begun, done, samples = start(), list[tuple[str, list[str]]](), load_dataset("diagram", asked).samples
+    done = list[tuple[str, list[str]]]()
 
     async def work(_: Run, chunk: Chunk) -> None:
         assert all(case.picture_bytes for case in chunk.cases)
         done.append((chunk.name, [case.sample.sample_id for case in chunk.cases]))
 
-    async with Vlm(judge) as vlm:
-        with closing(Ledger(place / "store", begun)) as ledger:
-            parts = begun, load_rubric("diagram"), asked, picture_policy(asked), vlm, ledger, replies
-            run = Run(*parts, Results(begun, []))
-            progress = Progress("diagram", PAIRS, StringIO())
-            await Chunks(run, samples, progress).each(work)
+    async with chunks(place, replies, Judge(model="m", base_url=base_url), chunk_size=3) as made:
+        await made.each(work)
+    counts = made.run.counts
+    assert (counts.samples_done, counts.done, counts.reused) == (PAIRS, counts.calls, 0)
     assert sorted(name for _, names in done for name in names) == [f"s{n}" for n in range(PAIRS)]
     return done
 
@@ -68,6 +79,42 @@ def test_the_judge_is_asked_about_a_chunk_portion_by_portion(
     with LoopbackJudge() as judge:
         done = asyncio.run(worked_on(tmp_path, judge.base_url, Replies({})))
     assert sorted(name for name, _ in done) == expected
+
+
+def test_a_stop_leaves_whole_samples_and_samples_are_done_a_few_at_a_time(tmp_path: Path) -> None:
+    answered, most, samples = count(), 6, 12
+
+    async def until_the_key_is_refused(seen: Seen) -> Reply:
+        await asyncio.sleep(0.1)
+        return error(401, "no such key") if next(answered) >= 2 * samples else allowed_reply()(seen)
+
+    draw_pairs(tmp_path, samples, "JPEG")
+    done, steps = list[Case](), list[int]()
+
+    async def work(run: Run, chunk: Chunk) -> None:
+        done.extend(chunk.cases)
+        async with asyncio.TaskGroup() as group:
+            for dimension in chunk.dimensions:
+                group.create_task(judge_dimension(run, dimension, chunk.cases, last=True))
+
+    async def watch(run: Run) -> None:
+        while True:
+            steps.append(run.counts.samples_done)
+            await asyncio.sleep(0.05)
+
+    async def scene(judge: Judge) -> Run:
+        async with chunks(tmp_path, Replies({}), judge) as made:
+            watching = asyncio.create_task(watch(made.run))
+            with pytest.raises(JudgeStopped, match="of 12 samples are not judged"):
+                await made.each(work)
+            watching.cancel()
+            return made.run
+
+    with LoopbackJudge(until_the_key_is_refused) as judge:
+        run = asyncio.run(scene(Judge(model="m", base_url=judge.base_url, concurrency=most)))
+    begun = [case for case in done if case.judgments]
+    assert sum(not case.settled for case in begun) <= most and run.tally.outcomes.total() >= samples // 2 - 1
+    assert max(after - before for before, after in pairwise(steps)) <= 2
 
 
 def test_samples_with_earlier_replies_keep_no_call_about_others_waiting(tmp_path: Path) -> None:

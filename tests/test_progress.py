@@ -4,78 +4,120 @@ import asyncio
 import io
 import os
 import re
-from collections.abc import Callable
 from typing import IO, Any
 
 import pytest
 from factories import judgment
 from served import shown_until_closed
 
+from flows import progress
 from flows.progress import Progress
-from tasks.records import Judgment
+from tasks.judging.case import Call, Case
+from tasks.judging.counts import CallCounts
+from tasks.records import Place, Sample
 
-OK = [judgment("s1")]
-REFUSED = [judgment("s1"), judgment("s1", "readability", None, status="refused")]
-
-
-def run(
-    samples: int, stream: IO[str] | None, judgments: Callable[[int], list[Judgment]] = lambda _: OK, **said: Any
-) -> None:
-    async def samples_decided() -> None:
-        async with Progress("diagram", samples, stream, **said) as progress:
-            for number in range(samples):
-                progress.advance(judgments(number))
-
-    asyncio.run(samples_decided())
+CALLS = tuple(Call(dimension, "human_first", 1, "") for dimension in ("faithfulness", "readability"))
 
 
-def logged(samples: int, **given: Any) -> str:
+def case(*statuses: str, control: str = "") -> Case:
+    """A sample with two calls, and replies with these statuses to the first of them."""
+    sample = Sample(sample_id="s1", candidate="alpha", record=Place(path="test.json"), control=control)
+    rows = [judgment(dimension=call.dimension, status=status) for call, status in zip(CALLS, statuses, strict=False)]
+    return Case(sample, {}, {}, calls=CALLS, judgments=rows)
+
+
+def counts_of(samples: int, *begun: Case) -> CallCounts:
+    counts = CallCounts(samples=samples, calls=2 * samples)
+    for each in begun:
+        counts.begin(each, 2, 0)
+    return counts
+
+
+def answer(counts: CallCounts, *cases: Case) -> None:
+    for each in cases:
+        for call in each.calls:
+            counts.answer(each, call)
+        counts.end(each)
+
+
+def run(counts: CallCounts, stream: IO[str] | None, *cases: Case, **said: Any) -> None:
+    async def judged() -> None:
+        async with Progress("diagram", counts, stream, **said):
+            await asyncio.sleep(0.01)
+            for each in cases:
+                answer(counts, each)
+                await asyncio.sleep(0.05)
+
+    asyncio.run(judged())
+
+
+def logged(counts: CallCounts, *cases: Case, **given: Any) -> list[str]:
     log = io.StringIO()
-    run(samples, log, **given)
-    return log.getvalue()
+    run(counts, log, *cases, **given)
+    return log.getvalue().splitlines()
 
 
-@pytest.mark.parametrize("samples", [1, 7, 10, 292, 1000])
-def test_a_log_gets_at_most_ten_lines_and_the_last_says_all(samples: int) -> None:
-    lines = logged(samples).splitlines()
-    assert len(lines) == min(samples, 10)
-    assert lines[-1] == f"diagram {samples}/{samples} samples"
-
-
-def test_a_line_comes_with_each_tenth_and_none_without_samples() -> None:
-    assert logged(30).split()[1::3] == [f"{done}/30" for done in range(3, 31, 3)]
-    assert logged(0) == ""
-
-
-def test_what_the_run_costs_is_said_and_what_holds_the_calls_up() -> None:
-    assert logged(1, held_up=lambda: "limited") == "diagram 1/1 samples, limited\n"
-    both = logged(1, held_up=lambda: "limited", cost=lambda: "0.0100 spent")
-    assert both == "diagram 1/1 samples, 0.0100 spent, limited\n"
-
-
-def test_judgments_that_are_not_ok_are_counted_by_status() -> None:
-    invalid = [judgment("s1", verdict=None, status="invalid")]
-    assert logged(3, judgments=lambda number: REFUSED if number else invalid).splitlines() == [
-        "diagram 1/3 samples, 1 not ok (1 invalid)",
-        "diagram 2/3 samples, 2 not ok (1 invalid, 1 refused)",
-        "diagram 3/3 samples, 3 not ok (2 refused, 1 invalid)",
+def test_a_log_begins_with_starting_and_ends_with_all() -> None:
+    done = case("ok", "ok")
+    assert logged(counts_of(1, done), done) == [
+        "diagram starting · 2 calls · 1 sample",
+        "diagram 2/2 calls · 1/1 samples",
     ]
 
 
+def test_lines_are_spaced_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "SHOW_SECONDS", 0.001)
+    cases = [case("ok", "ok") for _ in range(4)]
+    assert len(logged(counts_of(4, *cases), *cases)) == 2
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    cases = [case("ok", "ok") for _ in range(4)]
+    lines = logged(counts_of(4, *cases), *cases)
+    assert [line.split()[4] for line in lines[1:]] == ["1/4", "2/4", "3/4", "4/4"]
+
+
+def test_cost_time_left_and_the_reason_for_a_delay_are_told() -> None:
+    half = counts_of(2, case("ok", "ok"))
+    half._times[0] -= 10
+    answer(half, case("ok", "ok"))
+    costs = {"cost": lambda done, calls: f"0.0{done} of about 0.0{calls}"}
+    assert logged(half, **costs) == ["diagram 2/4 calls · 1/2 samples · 0.02 of about 0.04 · 10 s left"]
+    assert logged(half, held_up=lambda: "limited")[0] == "diagram 2/4 calls · 1/2 samples · limited"
+
+
+def test_calls_that_are_not_ok_are_counted_by_status_after_their_last_attempt() -> None:
+    counts = counts_of(3, case())
+    again = case("invalid", "refused")
+    for call in again.calls:
+        counts.answer(again, call)
+    assert counts.done == 1 and counts.not_ok == {"refused": 1}, "the invalid one is asked again"
+    counts.end(again)
+    counts.end(again)
+    counts.end(case("ok", "ok", control="blank"))
+    assert (counts.done, counts.samples_done) == (2, 1)
+    assert logged(counts)[0].startswith("diagram 2/6 calls · 1/3 samples · 2 not ok (1 invalid, 1 refused)")
+
+
+def test_reused_answers_are_no_calls() -> None:
+    counts = CallCounts(samples=1, calls=2)
+    taken = case("ok", "ok")
+    counts.begin(taken, 2, 2)
+    counts.end(taken)
+    assert counts.share == 1.0 and logged(counts) == ["diagram 1/1 samples · 2 answers reused"]
+
+
 def test_progress_goes_to_stderr_and_leaves_stdout_to_the_result(capsys: pytest.CaptureFixture[str]) -> None:
-    run(1, None)
+    run(counts_of(1), None)
     captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "diagram 1/1 samples\n"
+    assert captured.out == "" and captured.err.startswith("diagram starting")
 
 
 def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "xterm")
     reader, writer = os.openpty()
+    cases = [case("refused", "ok") for _ in range(3)]
     with os.fdopen(writer, "w", encoding="utf-8") as terminal:
-        run(3, terminal, lambda _: REFUSED)
+        run(counts_of(3, *cases), terminal, *cases)
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown_until_closed(reader))
-    assert "3/3 samples, 3 not ok (3 refused)" in shown
-    assert "━" in shown
-    assert "diagram 1/3 samples" not in shown
+    assert "6/6 calls · 3/3 samples · 3 not ok (3 refused)" in shown
+    assert "━" in shown and "diagram 1/3 samples" not in shown

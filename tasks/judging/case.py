@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from itertools import count
 from typing import NamedTuple
 
 from tasks.datasets.entries import read_picture, read_texts
@@ -50,9 +49,10 @@ class Case:
     """Role -> problem of its picture, for which the sample cannot be judged; empty: it can."""
     calls: tuple[Call, ...] = ()
     judgments: list[Judgment] = field(default_factory=list[Judgment])
-    number: int = field(default_factory=count().__next__)
-    """Number among the samples read by this process."""
-
+    number: int = 0
+    """Place among the samples of the run, in the order in which they are read."""
+    ended: bool = False
+    """True once its calls have ended, those that are made no more among them."""
     decided: bool = False
 
     def unsettled(self, dimension: str) -> list[Call]:
@@ -154,6 +154,12 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PU
         for vote in range(1, asked.votes + 1)
         for key in [call_key(prompt, case.sample, case.digests, order, vote, asked.judge, is_anchor, layout.identity)]
     )
+
+
+def planned_calls(sample: Sample, rubric: Rubric, parameters: Parameters) -> int:
+    """Return the number of calls that the protocol requires for a sample whose pictures can be read."""
+    asked = parameters_for(sample, parameters)
+    return len(rubric.prompts_for(sample)) * len(asked.order_list()) * asked.votes
 
 
 def parameters_for(sample: Sample, parameters: Parameters) -> Parameters:

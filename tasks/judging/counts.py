@@ -1,18 +1,24 @@
 """Counts of a run so far, and the warnings that follow; their size does not grow with the number of samples."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from tasks.datasets.dataset import in_samples
 from tasks.endpoint.replies import InputTokens
-from tasks.judging.case import Case
+from tasks.judging.case import Call, Case, planned_calls
 from tasks.pictures.preparation import Comparability
-from tasks.records import Judgment, Outcome
+from tasks.records import Judgment, Outcome, Sample
 from tasks.records.judge import Judge
+from tasks.records.parameters import Parameters
+from tasks.rubrics.rubric import Rubric
 from tasks.spending.prices import BATCH
 from tasks.text import counted, cut, well_formed
+
+RATE_OVER = 200
+"""Number of the last ended calls whose rate gives the time left."""
 
 
 @dataclass
@@ -39,6 +45,71 @@ class Unread:
     def warnings(self) -> list[str]:
         """Return a sentence for each kind of problem, with the number of samples and the first of them."""
         return [cut(well_formed(in_samples(what, where))) for what, where in self.about.items()]
+
+
+@dataclass
+class CallCounts:
+    """Calls and samples of a run while it judges, for its progress."""
+
+    samples: int = 0
+    """Samples in all, without controls and anchors."""
+    samples_done: int = 0
+    calls: int = 0
+    """Calls to the judge in all, those about controls among them and reused answers not: they shrink as these come."""
+    done: int = 0
+    """Calls that have ended, each after its last attempt."""
+    reused: int = 0
+    """Answers reused from earlier runs."""
+    not_ok: Counter[str] = field(default_factory=Counter[str])
+    """Status -> ended calls with it, except ok."""
+    _times: deque[float] = field(default_factory=lambda: deque[float](maxlen=RATE_OVER))
+    """Time at which the first call began, then that of each ended call; the last ones only."""
+
+    def plan(self, samples: Sequence[Sample], rubric: Rubric, parameters: Parameters) -> None:
+        """Set the samples of the run, with the calls that these take if their pictures can be read."""
+        self.samples = sum(not sample.control for sample in samples)
+        self.calls = sum(planned_calls(sample, rubric, parameters) for sample in samples)
+
+    def begin(self, case: Case, planned: int, reused: int) -> None:
+        """Begin with a sample that has been read, whose calls may be fewer than planned."""
+        self.calls += len(case.calls) - reused - planned
+        self.reused += reused
+
+    def answer(self, case: Case, call: Call) -> None:
+        """Count a reply, unless the call is made again."""
+        row = case.attempts(call)[-1]
+        if not self._times:
+            self._times.append(monotonic() - row.seconds)
+        if not case.is_open(call):
+            self._end(row.status)
+
+    def end(self, case: Case) -> None:
+        """Count a sample once its calls have ended; those still open are made no more."""
+        if case.ended:
+            return
+        case.ended = True
+        for call in filter(case.is_open, case.calls):
+            rows = case.attempts(call)
+            self._end(rows[-1].status if rows else "ok")  # put down for a batch
+        self.samples_done += not case.sample.control
+
+    def _end(self, status: str) -> None:
+        self.done += 1
+        self._times.append(monotonic())
+        if status != "ok":
+            self.not_ok[status] += 1
+
+    @property
+    def share(self) -> float:
+        """Share of the calls that have ended; of the samples, if no call is made."""
+        done, total = (self.done, self.calls) if self.calls else (self.samples_done, self.samples)
+        return done / total if total else 0.0
+
+    def seconds_left(self) -> float:
+        """Return the expected time until the last call ends, by the rate of the last ones; 0: none is left or known."""
+        if len(self._times) < 2:
+            return 0.0
+        return (self.calls - self.done) * (self._times[-1] - self._times[0]) / (len(self._times) - 1)
 
 
 @dataclass

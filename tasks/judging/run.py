@@ -9,7 +9,7 @@ from pathlib import Path
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import Request
 from tasks.judging.case import PUBLISHED, Call, Case, load_case
-from tasks.judging.counts import RunCounts
+from tasks.judging.counts import CallCounts, RunCounts
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.questions import Layout, first_question
 from tasks.judging.results import Results
@@ -68,6 +68,7 @@ class Run:
     """Store of thumbnails; None: none are kept."""
     extensions: tuple[Extension, ...] = ()
     tally: RunCounts = field(default_factory=RunCounts)
+    counts: CallCounts = field(default_factory=CallCounts)
     in_hand: InHand = field(default_factory=InHand)
 
     @cached_property

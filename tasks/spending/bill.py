@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,7 +52,6 @@ class Bill:
         """Sum of the prices of all calls so far, without estimates; None if one of them is unknown."""
         self.most, self.most_is = math.inf, ""
         """Most that the run may spend, and what that is, in words."""
-        self._decided, self._cases, self._of_decided = 0, 0, 0.0
         self._besides = 0.0
         """Sum of the known prices of calls about no sample."""
 
@@ -78,29 +77,22 @@ class Bill:
             self._is_read = True
         return tariff(self._judge, model, tier, at)
 
-    def expect(self, cases: int) -> None:
-        """Set the number of samples in all."""
-        self._cases = cases
-
-    def decide(self, rows: Iterable[Judgment]) -> None:
-        """Add the rows of a decided sample."""
-        self._decided += 1
-        self._of_decided += sum(row.price or 0.0 for row in rows)
-
     def pay(self, charge: Charge, reply: Reply) -> None:
         """Add the cost of a call about no sample, such as the first question."""
         self._besides += charge.price or 0.0
         self._spend(charge, reply)
 
-    def words(self) -> str:
-        """Return the amount spent so far and the amount expected at the end; empty while these are unknown or 0."""
-        if not self.spent:
-            return ""
-        at_end = self._besides + self._of_decided / self._decided * self._cases if self._decided else None
-        ends = max(min(at_end or 0.0, self.most), self.spent)
-        bound = f" ({self.most_is})" if at_end and at_end > self.most else ""
-        expected = f", about {money(ends)} expected at the end{bound}" if at_end else ""
-        return f"{money(self.spent)} spent{expected}"
+    def words(self, done: int, calls: int) -> str:
+        """Return the cost so far, and the expected one of all calls; empty while the cost is unknown or 0.
+
+        Args:
+            done: calls about samples that have ended.
+        """
+        if not self.spent or not done:
+            return money(self.spent) if self.spent else ""
+        at_end = max(self.spent, self._besides + (self.spent - self._besides) / done * calls)
+        bound = f" ({self.most_is})" if at_end > self.most else ""
+        return f"{money(self.spent)} of about {money(max(self.spent, min(at_end, self.most)))}{bound}"
 
     def _spend(self, charge: Charge, reply: Reply) -> None:
         amount, is_unknown = known_cost(reply.status, charge.price)
