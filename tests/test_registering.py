@@ -87,7 +87,8 @@ def test_what_nobody_changed_is_as_the_list_says_and_nothing_is_told(house: Hous
     for _ in range(2):
         told = house.up()
         assert told == (house.there.id, ["0 2 * * * UTC"], [])
-    assert (house.there.description, house.there.tags, house.form) == ("As it was.", ["image-jury"], FORM)
+    described = "As it was. Runs daily at 02:00 UTC (cron 0 2 * * *)."
+    assert (house.there.description, house.there.tags, house.form) == (described, ["image-jury"], FORM)
     assert not house.there.paused and house.schedule("nightly").active
 
 
@@ -123,7 +124,8 @@ def test_changes_of_the_list_take_effect_beside_people_s(house: House) -> None:
         schedules=[{**NIGHTLY, "cron": "0 1 * * *", "parameters": {"parameters": {"limit": 2}}}, WEEKLY],
         parameters={"parameters": {**FORM, "votes": 3, "judge": {**FORM["judge"], "model": "n"}}},
     )
-    assert house.there.description == "As it is."
+    due = "daily at 01:00 UTC (cron 0 1 * * *) and by the cron 0 4 * * 0, UTC."
+    assert house.there.description == f"As it is. Runs {due}"
     assert house.form == {**FORM, **theirs, "votes": 3, "judge": {**theirs["judge"], "model": "n"}}
     nightly = house.schedule("nightly")
     assert (nightly.schedule.cron, nightly.active) == ("0 1 * * *", False)
@@ -146,7 +148,8 @@ def test_where_both_changed_a_value_the_list_s_takes_effect_and_what_it_replaces
         "schedule nightly active is False, as changed here; in the list it is True",
         "schedule nightly when was 0 3 * * * UTC; the list's 0 5 * * * UTC has replaced it",
     ]
-    assert house.form["limit"] == 6 and (house.there.description, house.there.tags) == ("As it was.", ["image-jury"])
+    assert house.form["limit"] == 6 and house.there.tags == ["image-jury"]
+    assert house.there.description == "As it was. Runs daily at 05:00 UTC (cron 0 5 * * *)."
     assert house.schedule("nightly").schedule.cron == "0 5 * * *" and not house.schedule("nightly").active
 
 
