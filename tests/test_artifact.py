@@ -61,7 +61,8 @@ def cells(text: str, name: str) -> list[str]:
 def test_it_says_what_was_judged_by_whom_and_how_it_came_out(tmp_path: Path) -> None:
     rows = [judgment("s1", dimension) for dimension in DIMENSIONS]
     text = markdown(summary(tmp_path, *rows, outcome("s1"), endpoint="https://judge.example/v1?key=secret"))
-    assert text.startswith("# diagram: alpha\n")
+    assert text.startswith("# diagram: alpha\n\n**alpha scores 100.0 (no interval below 8")
+    assert text.index("The page with every sample") < text.index("## Scores")
     assert "mini, 3 samples, judged by gpt-x at judge.example, 2026-11-20 12:00 UTC" in text
     assert "alpha: 100.0 (no interval below 8), 1/1 samples scored" in text
     assert "4 calls made, 0 replies taken from earlier runs" in text
@@ -98,7 +99,9 @@ def test_chart_and_thumbnails_are_whole_pictures(tmp_path: Path) -> None:
     keep_thumbnails(tmp_path, lost, Image.new("RGB", (512, 256), "teal"))
     text = markdown(summary(tmp_path, judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost))
     found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
-    assert found == [("Scores", "svg+xml", "PNG"), ("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG")]
+    assert found == [("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG"), ("Scores", "svg+xml", "PNG")], (
+        "pictures first"
+    )
     assert "## Lost in tier 1: s1" in text
     assert "tier 1: faithfulness Human, readability Human" in text and "Caption: Overview of the method." in text
     assert cells(text.split("## Lost")[1], "faithfulness") == ["faithfulness", "Human", "An arrow is reversed."]
@@ -109,7 +112,7 @@ def test_an_image_is_shown_with_its_aspects_and_its_check(tmp_path: Path) -> Non
     row = image(score=9.0, tag="position", satisfied=False, aspects=scored(position_accuracy=9.0))
     keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
     text = markdown(summary(tmp_path, row, **asked))
-    assert [title for title, *_ in pictures(text)] == ["Scores", "Image"]
+    assert [title for title, *_ in pictures(text)] == ["Image", "Scores"]
     assert cells(text, "position_accuracy") and "Not all requirements are met." in text
 
 
@@ -312,7 +315,7 @@ def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path)
     assert found.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
 
 
-def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) -> None:
+def test_the_sentence_is_the_verdict_and_tells_what_is_not_ok(tmp_path: Path) -> None:
     rows = [
         *(judgment("s1", dimension) for dimension in DIMENSIONS),
         judgment("s2", verdict=None, status="refused"),
@@ -320,8 +323,21 @@ def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) ->
         outcome("s2", "-GGG", None, status="incomplete"),
     ]
     assert sentence(summary(tmp_path, *rows)) == (
-        "alpha 100.0 (no interval below 8), 1/2 samples scored. Judgments: 4 ok, 1 refused. "
+        "alpha scores 100.0 (no interval below 8) of 100. Judgments: 4 ok, 1 refused. "
         "Outcomes: 1 complete, 1 incomplete."
+    )
+
+
+def test_the_verdict_on_several_candidates_names_the_best_two_and_one_on_several_tags_each_tag(tmp_path: Path) -> None:
+    rows = [outcome(f"s{n}", "MMMM", candidate="alpha") for n in range(9)]
+    rows += [outcome(f"s{n}", "HHHH", "Human", candidate="beta") for n in range(9)]
+    found = summary(tmp_path / "two", *rows, candidates=("alpha", "beta"))
+    assert sentence(found).startswith("alpha scores higher than beta: 100.0 against 0.0, difference +100.0 [")
+    asked = {"flow": "object", "dimensions": ("single_object", "two_object"), "parameters": {"threshold": 7.0}}
+    images = [image(score=9.0, tag="single_object"), image("s2", score=5.0, tag="two_object")]
+    assert sentence(summary(tmp_path / "tags", *images, **asked)) == (
+        "single_object: alpha scores 9.00 (no interval below 8) of 10. "
+        "two_object: alpha scores 5.00 (no interval below 8) of 10."
     )
 
 
@@ -346,4 +362,8 @@ def test_rows_that_are_read_once_come_to_all_of_it(tmp_path: Path) -> None:
     assert found == written
     assert results.scores == written.scores and results.rates == written.rates
     assert control_rates(results.controls) == written.controls and results.outcomes == written.outcomes
-    assert found.scores and found.rates and found.published and found.controls[1].failed == 2
+    assert (
+        {row.measure for row in found.scores} >= {"score", "published"}
+        and found.rates
+        and found.controls[1].failed == 2
+    )

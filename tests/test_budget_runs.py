@@ -90,7 +90,7 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert code == 0, err
     assert loopback.count - before == 1 + CALLS * (SAMPLES - FORFEITS) - asked
     assert [one["measured"] for one in ask("SELECT measured FROM evaluations ORDER BY started_at")] == [False, True]
-    assert {row["n"] for row in ask("trend")} == {SAMPLES} and "Nothing was measured" not in out
+    assert {row["n"] for row in ask("trend")} == {SAMPLES} and "new measurement" not in out
 
 
 def test_a_budget_that_holds_no_sample_of_an_unknown_judge_is_refused_until_a_quote_tells(

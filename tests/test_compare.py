@@ -355,7 +355,8 @@ def test_a_repeat_that_measured_nothing_is_no_comparison(tmp_path: Path, jury: A
     keep(tmp_path, AFTER, [*again(asked, taken, BEFORE), *won], calls=20 - taken, ended={"reused": taken})
     land(tmp_path)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
-    nothing = f"Nothing was measured in {AFTER}: {taken} of 20 replies about samples were taken over from earlier runs."
+    some = f"{taken} of 20 answers of {AFTER} reused: too few are new for a new measurement"
+    nothing = some if taken < 20 else f"All 20 answers of {AFTER} reused, nothing spent; --reuse-hours 0 asks again."
     assert code == 0 and (nothing in out) is (taken > 10) and ("no difference shown" in out) is (taken < 10)
     assert f"{taken} of 20 replies of {AFTER} are those of {BEFORE} itself" in out
     found = json.loads(jury("compare", BEFORE, AFTER, "--store", tmp_path, "--json")[1])
@@ -430,9 +431,8 @@ def test_a_run_that_took_most_replies_over_is_not_compared(tmp_path: Path) -> No
     land(tmp_path)
     assert "4 of 10 replies of" in since_last(tmp_path, second, 20)[0].shared
     shown = markdown(summarize(tmp_path, run_id))
-    nothing = "Nothing was measured: 6 of 10 replies about samples were taken over from earlier runs."
-    nothing += " The judge was not asked about these again."
-    assert shown.startswith(f"**{nothing}**")
+    nothing = "6 of 10 answers reused: too few are new for a new measurement; --reuse-hours 0 asks again."
+    assert nothing in shown and f"**{nothing}" not in shown
     assert nothing in sentence(summarize(tmp_path, run_id))
     assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)
     text = "".join(page(gather(tmp_path, run_id)))

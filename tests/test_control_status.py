@@ -269,8 +269,9 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]
     assert colours == [(FALSE_PREFERENCE, "red", 8, 8), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
     red = "Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust"
-    assert sentence(found) == f"{red} this judge's scores. {sentence(alone)}"
-    assert markdown(found).startswith(f"**{red}")
+    no_verdict = "No verdict, since the judge is RED: alpha scores 0.0 (no interval below 8) of 100."
+    assert sentence(found) == f"{no_verdict} {red} this judge's scores."
+    assert f"**{red}" in markdown(found).partition("## ")[0]
     assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
     assert all(len(line) <= 80 for line in status_lines(found.controls))
     assert "✗ RED, 8 of 8 [63%, 100%]" in status_lines(found.controls)[0]

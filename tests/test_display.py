@@ -13,7 +13,7 @@ from written_history import figures
 from tasks.presentation.charts import WIDTH, Chart
 from tasks.presentation.tables import grid_table
 from tasks.protocols import display_of, protocol_of
-from tasks.protocols.display import Quoted, Terms, labels_of, scores_in_words
+from tasks.protocols.display import Quoted, Terms, labels_of
 from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
@@ -166,8 +166,7 @@ def test_each_tag_has_its_aspects_beneath_it_and_the_best_candidate_comes_first(
 
 def test_candidates_stand_by_the_mean_of_their_tags_whose_rows_may_stand_apart() -> None:
     rows = grade_rows([*images("a", 9), *images("a", 1, "colors"), *images("b", 6), *images("b", 6, "colors")], 7)
-    words = scores_in_words(IMAGES, rows)
-    assert [candidate for candidate, _ in words] == ["b", "a"] and words[0][1].count("10/10 images scored") == 2
+    assert [each.score.candidate for each in IMAGES.headline(rows)] == ["b", "b", "a", "a"]
     apart = sorted(rows, key=lambda row: row.grouping)
     assert apart != rows and IMAGES.grid(apart) == IMAGES.grid(rows) and IMAGES.chart(apart) == IMAGES.chart(rows)
 

@@ -1,4 +1,4 @@
-"""What orders and votes tell, as a person reads it: under the table on a terminal, and in the artifact."""
+"""What orders and votes tell, as a person reads it on the page of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 
-from tasks.pages.run_summary import Summary, rate_grid, rate_notes, rate_words, repeat_lines, summarize
+from tasks.pages.run_summary import Summary, rate_grid, rate_notes, rate_words, summarize
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.rates import RateRow
+from tasks.statistics.scores import ScoreRow
 
 REPEATED = {"orders": "both", "votes": 2}
 
@@ -56,33 +57,13 @@ def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summ
     return summarize(store, RUN)
 
 
-def test_three_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
-    lines = repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED))
-    assert lines == [
-        "orders: differ 33.3% [18.6, 51.1], first shown named 66.7% [58.1, 75.4]",
-        "votes: agree 100.0% [88.4, 100.0], by chance 77.8%",
-        # Ten of 30 pairs have Human 0 beside a Tie of 50: s = 23.9732, times t(29) = 2.04523 / sqrt(30) is 8.95; both
-        # ends are lower by 0.62 for skewness.
-        "published protocol: 66.7, −16.7 [−26.2, −8.3] against the score",
-    ]
-    readme = Path(__file__).parents[1] / "README.md"
-    assert "\n".join(f"    {line}" for line in lines) in readme.read_text(encoding="utf-8"), "they are its example"
-
-
-def test_several_candidates_are_named_and_no_line_is_wider_than_a_terminal(tmp_path: Path) -> None:
-    rows = [*repeats("alpha"), *repeats("a name as long as it takes to be too long for a line")]
-    lines = repeat_lines(summary(tmp_path, rows, parameters=REPEATED))
-    assert [line for line in lines if not line.startswith("  ")] == ["a name as long as it takes to b…:", "alpha:"]
-    assert len(lines) == 8 and max(map(len, lines)) <= 80
-
-
-def test_a_run_that_asks_everything_once_has_no_such_lines(tmp_path: Path) -> None:
-    assert repeat_lines(summary(tmp_path, repeats(), parameters={"votes": 1})) == []
+def published(found: Summary) -> list[ScoreRow]:
+    return [row for row in found.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
 
 def test_the_page_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
     found = summary(tmp_path, repeats(), parameters=REPEATED)
-    grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates, found.published))
+    grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates, published(found)))
     assert grid.header[:6] == ["", "orders differ", "reversed", "first named", "votes agree", "by chance"]
     assert [line[0] for line in grid.lines] == ["alpha", *DIMENSIONS, "overall"]
     assert "alpha: tier 1 decided 100.0% [88.4, 100.0] of the outcomes" in notes
@@ -95,7 +76,7 @@ def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
     found = summary(tmp_path, rows)
     cells = {line[0]: line[1:] for line in rate_grid(found.rates).lines}
     assert cells["faithfulness"] == ["100% (n = 3)"] and cells["readability"] == ["0% (n = 3)"]
-    assert not any("chances" in words for words in rate_notes(found.rates, found.published))
+    assert not any("chances" in words for words in rate_notes(found.rates, published(found)))
 
 
 def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
@@ -105,6 +86,5 @@ def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
         for vote, score in ((1, 6), (2, 8))
     ]
     found = summary(tmp_path, rows, flow="counting", parameters={"votes": 2, "threshold": 7})
-    assert repeat_lines(found) == ["votes on counting: 2.00 (n = 1) apart, of 10; by chance 1.00"]
     assert rate_grid(found.rates).lines[1] == ["counting", "2.0 (n = 1)", "1.0"]
     assert any(words.startswith("Apart by chance: how far two scores") for words in rate_notes(found.rates, []))

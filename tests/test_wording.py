@@ -10,7 +10,6 @@ from tasks.presentation.wording import (
     coverage_words,
     judge_words,
     preference_sentence,
-    score_in_full,
     score_with_interval,
     verdict_sentence,
     worst_case_notes,
@@ -54,7 +53,6 @@ def test_a_score_is_told_with_its_interval_or_the_reason_why_there_is_none() -> 
 def test_the_worst_case_is_told_where_many_scores_are_missing() -> None:
     rows = score_rows(outcome(f"s{n}", overall="Model" if n < 12 else None) for n in range(20))
     row = next(each for each in rows if each.dimension == OVERALL)
-    assert score_in_full(row) == f"{score_with_interval(row)}, worst case {worst_case_words(row)}"
     assert worst_case_words(row) == f"[{row.worst_low:.1f}, 100.0]"
     # Every dimension has its verdict: only the outcomes are missing.
     assert worst_case_notes(rows) == [
@@ -147,13 +145,14 @@ def test_a_verdict_names_the_side_of_the_human_figures_only_where_it_is_shown(gi
 def test_a_verdict_on_two_names_the_better_one_only_where_it_is_shown_and_a_red_judge_has_none() -> None:
     pair, scores, n = ("flux", "sdxl"), (7.2, 6.1), "24 prompts"
     means = "7.20 against 6.10, difference"
-    assert preference_sentence(pair, scores, (1.1, 0.4, 1.8), n, 10) == (
+    assert preference_sentence(pair, scores, (-1.1, -1.8, -0.4), n, 10) == (
         f"flux scores higher than sdxl: {means} +1.10 [+0.40, +1.80]."
     )
-    assert preference_sentence(pair, scores, (1.1, -0.4, 2.6), n, 10) == (
+    assert preference_sentence(pair[::-1], scores[::-1], (1.1, 0.4, 1.8), n, 10).startswith("flux scores higher than")
+    assert preference_sentence(pair, scores, (-1.1, -2.6, 0.4), n, 10) == (
         f"No difference shown between flux and sdxl (at n = 24 prompts): {means} +1.10 [−0.40, +2.60]."
     )
-    assert preference_sentence(pair, scores, (1.1, 0.4, 1.8), n, 10, is_red=True) == (
+    assert preference_sentence(pair, scores, (-1.1, -1.8, -0.4), n, 10, is_red=True) == (
         f"No verdict on flux and sdxl, since the judge is RED: {means} +1.10 [+0.40, +1.80]."
     )
     assert verdict_sentence("flux", 39.2, (30.0, 49.4), n, 100, 50, is_red=True) == (

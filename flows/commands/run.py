@@ -20,7 +20,6 @@ from tasks.pages.run_summary import (
     defect_lines,
     failure_lines,
     price_lines,
-    repeat_lines,
     summarize,
 )
 from tasks.presentation import tables
@@ -128,18 +127,15 @@ def _print_summary(summary: Summary) -> None:
     console.print(tables.grid_table(display.grid(scores), notes, console.width))
     controls = status_lines(summary.controls)
     people = people_lines_of(summary.store, summary.start.evaluation_id)
-    beside = [*people, *repeat_lines(summary), *beside_layout(summary)]
+    beside = [*people, *beside_layout(summary)]
     for line in [*beside, *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(printable(line), soft_wrap=True)
     asked = summary.judgments
-    if asked.reused:
-        console.print(
-            f"{asked.reused:,} replies were taken from earlier runs, {asked.calls:,} calls were made "
-            "(--reuse-hours 0 reuses none)",
-            soft_wrap=True,
-        )
     if summary.unmeasured:
         console.print(summary.unmeasured, soft_wrap=True)
+    if asked.reused and (summary.stopped or not summary.unmeasured):
+        words = f"{asked.reused:,} answers reused, {asked.calls:,} calls made; --reuse-hours 0 asks again."
+        console.print(words, soft_wrap=True)
     if asked.calls and summary.start.endpoint != EMBEDDED:
         console.print("; ".join(price_lines(summary)), soft_wrap=True)
     console.print(f"run {summary.start.run_id}", soft_wrap=True)

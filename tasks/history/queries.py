@@ -315,6 +315,7 @@ class Evaluation(NamedTuple):
     """Dimensions or tags, in the order of the prompt set."""
     protocol_key: str
     protocol: dict[str, str]
+    calls: int
     reused: int
     replies: int
     anew: int
@@ -325,7 +326,9 @@ class Evaluation(NamedTuple):
     @property
     def unmeasured(self) -> str:
         """Sentence if the evaluation measured nothing; otherwise empty."""
-        return "" if self.measured or self.stopped else unmeasured_words(self.replies, self.anew, self.run_id)
+        if self.measured or self.stopped:
+            return ""
+        return unmeasured_words(self.replies, self.anew, self.run_id, self.calls)
 
     @property
     def partial(self) -> str:

@@ -176,12 +176,19 @@ def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return dict(sum(map(Counter, counts), Counter[str]()))
 
 
-def unmeasured_words(replies: int, anew: int, run_id: str = "") -> str:
-    """Return the sentence about an evaluation with too few new replies; `run_id` names it among several."""
-    which = f" in {run_id}" if run_id else ""
-    taken = f"{replies - anew:,} of {replies:,} replies about samples were taken over from earlier runs"
-    why = "The judge was not asked about these again"
-    return f"Nothing was measured{which}: {taken}. {why}."
+def unmeasured_words(replies: int, anew: int, run_id: str = "", calls: int = 0) -> str:
+    """Return the sentence about an evaluation with too few new replies to be a new measurement.
+
+    Args:
+        run_id: names the evaluation among several.
+        calls: calls that it made, those about controls and anchors among them.
+    """
+    of = f" of {run_id}" if run_id else ""
+    again = "--reuse-hours 0 asks again"
+    if anew or not replies:
+        return f"{replies - anew:,} of {replies:,} answers{of} reused: too few are new for a new measurement; {again}."
+    spent = f"{calls:,} other calls made" if calls else "nothing spent"
+    return f"All {replies:,} answers{of} reused, {spent}; {again}."
 
 
 def shared_words(shared: int, replies: int, one: str, other: str) -> str:

@@ -11,12 +11,13 @@ from tasks.pages.run_summary import (
     cost_lines,
     defect_lines,
     failure_lines,
+    verdict,
 )
 from tasks.pictures.thumbnails import made
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
-from tasks.presentation.wording import NOT_COVERED, judge_words
-from tasks.protocols.display import Quoted, scores_in_words
+from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_with_interval
+from tasks.protocols.display import Quoted
 from tasks.records import Outcome, PictureNote, RunEnd
 from tasks.text import bounded, duration
 
@@ -36,10 +37,13 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[st
         alarms: open alarms of a scheduled run, a sentence each.
     """
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
+    shown = _best_of(summary)
     parts = [
         *_heading(summary, alarms),
-        *_scores(summary),
-        *(part for each in summary.notable for part in _sample(summary, each)),
+        *(part for each in sorted(summary.notable, key=_lowest_first) for part in _sample(summary, each)),
+        *(["## Scores", _chart("Scores", shown.display.chart(shown.scores))] if shown.scores else []),
+        *_facts(summary),
+        *_scores(shown),
         *_section("Injected defects", defect_lines(summary)),
         *_section("Controls", status_lines(summary.controls)),
         *_section("Failures and warnings", trouble),
@@ -49,18 +53,27 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[st
 
 
 def _heading(summary: Summary, alarms: Sequence[str]) -> list[str]:
-    start, found = summary.start, scores_in_words(summary.display, summary.scores)
+    """Return the verdict, warnings against it, and the way to the page; the pictures follow on the first screen."""
+    start, stopped = summary.start, summary.stopped.sentence if summary.stopped else ""
+    warned = filter(None, [red_words(summary.controls), stopped, *alarms[:MOST_LINES]])
+    return [
+        f"# {start.flow}: {plain_markdown(' + '.join(start.candidates), NAME)}",
+        f"**{plain_markdown(verdict(summary))}**",
+        *(f"**{plain_markdown(words, LONGEST)}**" for words in warned),
+        _page(page_of(summary.store, start.run_id)),
+    ]
+
+
+def _facts(summary: Summary) -> list[str]:
+    start, found = summary.start, summary.display.headline(summary.scores)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.judge, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
-    scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
-    warned = filter(None, [red_words(summary.controls), summary.unmeasured])
+    words = [(each.name[:NAME], score_with_interval(each.score), coverage_words(each.score)) for each in found]
+    scored = [f"{name}: {score}, {covered} {summary.display.counted} scored" for name, score, covered in words]
+    reused = [summary.unmeasured] if summary.unmeasured and not summary.stopped else []
     return [
-        *(f"**{plain_markdown(words)}**" for words in warned),
-        *(f"**{plain_markdown(words, LONGEST)}**" for words in alarms[:MOST_LINES]),
-        f"# {start.flow}: {plain_markdown(' + '.join(start.candidates), NAME)}",
         plain_markdown(f"{about}, {began}. Run {start.run_id}."),
-        _page(page_of(summary.store, start.run_id)),
-        bullets(bounded(scores, len(found))),
+        bullets([*bounded(scored[:MOST_LINES], len(scored)), *reused]),
         NOT_COVERED,
     ]
 
@@ -75,17 +88,11 @@ def _page(page: Path) -> str:
     )
 
 
-def _scores(summary: Summary) -> list[str]:
-    shown = _best_of(summary)
+def _scores(shown: Summary) -> list[str]:
     if not shown.scores:
         return []
     notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # shown above
-    return [
-        "## Scores",
-        markdown_grid(shown.display.grid(shown.scores)),
-        bullets(notes),
-        _chart("Scores", shown.display.chart(shown.scores)),
-    ]
+    return [markdown_grid(shown.display.grid(shown.scores)), bullets(notes)]
 
 
 def _chart(title: str, chart: Chart) -> str:
@@ -94,7 +101,8 @@ def _chart(title: str, chart: Chart) -> str:
 
 def _best_of(summary: Summary) -> Summary:
     """Return the summary with only the candidates that there is room for."""
-    best = {candidate for candidate, _ in scores_in_words(summary.display, summary.scores)[:MOST_LINES]}
+    ranked = dict.fromkeys(each.score.candidate for each in summary.display.headline(summary.scores))
+    best = [*ranked][:MOST_LINES]
     scores = [row for row in summary.scores if row.candidate in best]
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
 
@@ -116,6 +124,11 @@ def _limit_lines(end: RunEnd) -> list[str]:
     limited = f"{words}: {waits:,} refusals, {duration(end.limits.waited_seconds)} waited in all calls together"
     away = f"the judge was away for {duration(end.limits.away_seconds)}"
     return [*([limited] if words else []), *([away] if end.limits.away_seconds else [])]
+
+
+def _lowest_first(sample: NotableSample) -> tuple[bool, float]:
+    """Return a key by which scored samples come first, the lowest score at the front."""
+    return sample.outcome.status != "complete", sample.outcome.score or 0.0
 
 
 def _sample(summary: Summary, sample: NotableSample) -> list[str]:

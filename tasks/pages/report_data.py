@@ -95,7 +95,8 @@ class Evaluation:
         """Sentence above the scores if nothing, or not all, was measured; empty: all was."""
         if self.about["stopped"]:
             return stop_of(self.about["stopped"]).sentence
-        return "" if self.about["measured"] else unmeasured_words(self.about["replies"], self.about["anew"])
+        about = self.about
+        return "" if about["measured"] else unmeasured_words(about["replies"], about["anew"], calls=about["calls"])
 
     @property
     def alarms(self) -> list[str]:

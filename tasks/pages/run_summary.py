@@ -1,6 +1,6 @@
 """Summary of a run, gathered from its ledger, as data, tables and sentences."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from tasks.judging.results import (
 from tasks.ledger.evaluations import read_evaluation, unmeasured_words
 from tasks.ledger.side_records import OtherCall
 from tasks.presentation.tables import LONGEST_NAME, Grid
-from tasks.presentation.wording import Scored, change_words, score_words
-from tasks.protocols import display_of
-from tasks.protocols.display import Display, Terms, scores_in_words
+from tasks.presentation.wording import Scored, change_words, preference_sentence, score_words, verdict_sentence
+from tasks.protocols import display_of, protocol_of
+from tasks.protocols.display import Display, Terms
 from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok, known_cost
 from tasks.spending.prices import in_currency, place
-from tasks.statistics.rates import Measure, RateRow, repeated
+from tasks.statistics.rates import Measure, RateRow
 from tasks.statistics.scores import ScoreRow
 from tasks.text import bounded, counted, money, number_words, one_line
 
@@ -147,16 +147,6 @@ class Summary(NamedTuple):
         return Terms(self.start.flow, self.start.endpoint, self.outcomes.good_from)
 
     @property
-    def published(self) -> list[ScoreRow]:
-        """Scores by the published protocol alone, where a run asked for more."""
-        return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
-
-    @property
-    def asked_again(self) -> bool:
-        """True if the judge was asked about a sample more than once, by orders or votes."""
-        return repeated(self.start)
-
-    @property
     def all_ok(self) -> bool:
         """True if everything was judged; see `is_all_ok`."""
         return is_all_ok(self.judgments.statuses(), self.outcomes.statuses, self.stopped)
@@ -201,17 +191,43 @@ def _unmeasured(store: Path, end: RunEnd) -> str:
 
     sql = "SELECT replies, anew FROM evaluations WHERE run_id = $1 AND NOT measured"
     with suppress(InputError):  # landing has reported that the history lacks the run
-        return "".join(unmeasured_words(*row) for row in query(store, sql, values=(end.run_id,)).rows)
+        found = query(store, sql, values=(end.run_id,)).rows
+        return "".join(unmeasured_words(*row, calls=end.calls) for row in found)
     return ""
 
 
+def verdict(summary: Summary) -> str:
+    """Return the verdict on the candidates, a sentence for each score at the top of the report."""
+    red, found = bool(red_words(summary.controls)), defaultdict[str, list[Scored]](list)
+    for each in summary.display.headline(summary.scores):
+        found[each.score.dimension].append(each.score)
+    words = [f"{name}: " * (len(found) > 1) + _verdict(summary.start.flow, rows, red) for name, rows in found.items()]
+    return " ".join(words) or "Nothing is scored."
+
+
+def _verdict(flow: str, rows: Sequence[Scored], is_red: bool) -> str:
+    """Return the verdict on one candidate, or on the best two of several; missing scores widen the interval."""
+    protocol, level = protocol_of(flow), display_of(flow).level
+    best, *others = sorted(rows, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)
+    name = one_line(best.candidate, LONGEST_NAME)
+    if not others:
+        ends = (best.ci_low, best.ci_high) if best.worst_low is None else (best.worst_low, best.worst_high)
+        n, reference = f"{best.scored} {protocol.unit}", level.score if level else None
+        return verdict_sentence(name, best.score, ends, n, protocol.highest, reference, is_red)
+    other = others[0]
+    ends = other.vs_best_low, other.vs_best_high
+    if other.vs_best_worst_low is not None:
+        ends = other.vs_best_worst_low, other.vs_best_worst_high
+    names, scores = (name, one_line(other.candidate, LONGEST_NAME)), (best.score, other.score)
+    n = f"{other.vs_best_n or 0} {protocol.unit}"
+    return preference_sentence(names, scores, (other.vs_best, *ends), n, protocol.highest, is_red)
+
+
 def sentence(summary: Summary) -> str:
-    """Describe the run in one sentence: warnings that it is no result, scores, coverage, and counts by status."""
-    found = scores_in_words(summary.display, summary.scores)
-    scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
-    before = [red_words(summary.controls), summary.unmeasured]
-    counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
-    return " ".join(filter(None, [*before, f"{'; '.join(scores)}. {counts}"]))
+    """Describe the run in few words: the verdict, warnings that it is no result, and counts if not all was judged."""
+    judgments, outcomes = counted(summary.judgments.statuses()), counted(summary.outcomes.statuses)
+    counts = "" if summary.all_ok else f"Judgments: {judgments}. Outcomes: {outcomes}."
+    return " ".join(filter(None, [verdict(summary), red_words(summary.controls), summary.unmeasured, counts]))
 
 
 def cost_lines(summary: Summary) -> list[str]:
@@ -330,36 +346,6 @@ def rate_words(row: RateRow, places: int = 1) -> str:
     if row.measure in _CERTAIN:
         return f"{value}{unit}"
     return f"{value}{unit} " + (f"(n = {row.n})" if row.ci_low is None else f"[{', '.join(ends)}]")
-
-
-def repeat_lines(summary: Summary) -> list[str]:
-    """Return a few lines a candidate on both orders and several votes, of at most 80 columns; empty without either."""
-    if not repeated(summary.start):
-        return []
-    several = len({row.candidate for row in summary.rates}) > 1
-    lines: list[str] = []
-    for candidate, rates in _by_candidate(summary.rates):
-        rest = [*_of_orders(rates), *_of_votes(rates), *_published(summary.published, candidate, "published protocol")]
-        lines += [f"{one_line(candidate, LONGEST_NAME)}:"] * several
-        lines += [f"  {line}" if several else line for line in rest]
-    return lines
-
-
-def _of_orders(rates: Sequence[RateRow]) -> Iterator[str]:
-    found = _overall(rates)
-    words = {"differ": found.get("order_flip"), "first shown named": found.get("first_position")}
-    if known := [f"{name} {rate}" for name, rate in words.items() if rate]:
-        yield f"orders: {', '.join(known)}"
-
-
-def _of_votes(rates: Sequence[RateRow]) -> Iterator[str]:
-    by_chance = {row.dimension: rate_words(row) for row in rates if row.measure == "chance_difference"}
-    for row in rates:
-        if row.measure == "repeat_difference":
-            yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10; by chance {by_chance[row.dimension]}"
-    found = _overall(rates)
-    if agree := found.get("repeat_agreement"):
-        yield f"votes: agree {agree}, by chance {found['chance_agreement']}"
 
 
 def rate_grid(rows: Sequence[RateRow]) -> Grid:

@@ -62,12 +62,6 @@ def score_with_interval(row: Scored) -> str:
     return f"{score_words(row)} {words}"
 
 
-def score_in_full(row: Scored) -> str:
-    """Return score and interval, and if many scores are missing: `62.5 [51.0, 74.0], worst case [38.2, 77.0]`."""
-    worst = worst_case_words(row)
-    return score_with_interval(row) + (f", worst case {worst}" if worst else "")
-
-
 def signed(value: float | None, decimals: int) -> str:
     """Return a change with its sign: `+6.2`, `−1.5`; a dash if there is none."""
     if value is None:
@@ -122,28 +116,31 @@ def verdict_sentence(
 def preference_sentence(
     names: tuple[str, str],
     scores: tuple[float | None, float | None],
-    change: tuple[float | None, float | None, float | None],
+    behind: tuple[float | None, float | None, float | None],
     n: str,
     highest: float,
     is_red: bool = False,
 ) -> str:
-    """Return the verdict on two candidates, the better one first.
+    """Return the verdict on two candidates, the better one first, in whichever order they are given.
 
     `flux scores higher than sdxl: 7.20 against 6.10, difference +1.10 [+0.40, +1.80].`
 
     Args:
-        change: paired difference, and the ends of its 95% interval; None: too few pairs.
+        behind: paired difference of the second from the first, and the ends of its 95% interval; None: too few pairs.
         n: number of pairs, with their unit.
         is_red: the judge's controls are red, so that its scores allow no verdict.
     """
-    (one, other), decimals, (value, low, high) = names, _decimals(highest), change
+    ahead, high, low = (None if each is None else -each for each in behind)
+    if ahead is not None and ahead < 0:
+        return preference_sentence(names[::-1], scores[::-1], (ahead, low, high), n, highest, is_red)
+    (one, other), decimals = names, _decimals(highest)
     said = f"No difference shown between {one} and {other} (at n = {n})"
-    if low is not None and low > 0:
-        said = f"{one} scores higher than {other}"
     if is_red:
         said = f"No verdict on {one} and {other}, since the judge is RED"
+    elif low is not None and low > 0:
+        said = f"{one} scores higher than {other}"
     means = " against ".join(number_words(score, decimals) for score in scores)
-    return f"{said}: {means}, difference {change_words(value, low, high, decimals)}."
+    return f"{said}: {means}, difference {change_words(ahead, low, high, decimals)}."
 
 
 def _decimals(highest: float) -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from tasks.errors import InputError
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import Scored, coverage_words, score_in_full
+from tasks.presentation.wording import Scored
 from tasks.records import OVERALL, Outcome
 from tasks.records.parameters import parameters_of
 from tasks.statistics.scores import GradeRow, ScoreRow
@@ -126,16 +126,6 @@ def threshold_of(flow: str, parameters: Mapping[str, Any]) -> float:
     if isinstance(found, bool) or not isinstance(found, int | float):
         raise InputError(f"run.json: parameters.threshold is {found!r}; a number is expected")
     return float(found)
-
-
-def scores_in_words(display: Display[Any], scores: Sequence[Scored]) -> list[tuple[str, str]]:
-    """Return each candidate, the best first, with its headline in words: every score, its interval and coverage."""
-    found: dict[str, list[str]] = {}
-    for _, row in display.headline(scores):
-        name = "" if row.dimension == OVERALL else f"{row.dimension} "
-        words = f"{name}{score_in_full(row)}, {coverage_words(row)} {display.counted} scored"
-        found.setdefault(row.candidate, []).append(words)
-    return [(candidate, ", ".join(words)) for candidate, words in found.items()]
 
 
 def labels_of(row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
