@@ -272,7 +272,7 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     no_verdict = "No verdict, since the judge is RED: alpha scores 0.0 (no interval below 8) of 100."
     assert sentence(found) == f"{no_verdict} {red} this judge's scores."
     assert f"**{red}" in markdown(found).partition("## ")[0]
-    assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
+    assert "neglect: ✗ RED" in markdown(found) and "RED" not in markdown(alone)
     assert all(len(line) <= 80 for line in status_lines(found.controls))
     assert "✗ RED, 8 of 8 [63%, 100%]" in status_lines(found.controls)[0]
 

@@ -14,12 +14,11 @@ from tasks.pages.run_summary import (
     verdict,
 )
 from tasks.pictures.thumbnails import made
-from tasks.presentation.charts import Chart
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_with_interval
 from tasks.protocols.display import Quoted
-from tasks.records import Outcome, PictureNote, RunEnd
-from tasks.text import bounded, duration
+from tasks.records import Outcome, PictureNote
+from tasks.text import bounded
 
 MOST_LINES = 20
 """Most candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -37,17 +36,11 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[st
         alarms: open alarms of a scheduled run, a sentence each.
     """
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
-    shown = _best_of(summary)
     parts = [
         *_heading(summary, alarms),
         *(part for each in sorted(summary.notable, key=_lowest_first) for part in _sample(summary, each)),
-        *(["## Scores", _chart("Scores", shown.display.chart(shown.scores))] if shown.scores else []),
-        *_facts(summary),
-        *_scores(shown),
-        *_section("Injected defects", defect_lines(summary)),
-        *_section("Controls", status_lines(summary.controls)),
-        *_section("Failures and warnings", trouble),
-        *_section("Calls", _call_lines(summary)),
+        *_scores(_best_of(summary), _facts(summary)),
+        *(["## Failures and warnings", bullets(trouble)] if trouble else []),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -70,10 +63,12 @@ def _facts(summary: Summary) -> list[str]:
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     words = [(each.name[:NAME], score_with_interval(each.score), coverage_words(each.score)) for each in found]
     scored = [f"{name}: {score}, {covered} {summary.display.counted} scored" for name, score, covered in words]
-    reused = [summary.unmeasured] if summary.unmeasured and not summary.stopped else []
+    limits = summary.end.limits.in_words() if summary.end and summary.end.limits else ""
+    beside = [*defect_lines(summary), *status_lines(summary.controls), *cost_lines(summary), limits]
+    reused = "" if summary.stopped else summary.unmeasured
     return [
         plain_markdown(f"{about}, {began}. Run {start.run_id}."),
-        bullets([*bounded(scored[:MOST_LINES], len(scored)), *reused]),
+        bullets(filter(None, [*bounded(scored[:MOST_LINES], len(scored)), reused, *beside])),
         NOT_COVERED,
     ]
 
@@ -88,15 +83,12 @@ def _page(page: Path) -> str:
     )
 
 
-def _scores(shown: Summary) -> list[str]:
+def _scores(shown: Summary, facts: Sequence[str]) -> Sequence[str]:
     if not shown.scores:
-        return []
-    notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # shown above
-    return [markdown_grid(shown.display.grid(shown.scores)), bullets(notes)]
-
-
-def _chart(title: str, chart: Chart) -> str:
-    return markdown_picture(title, "svg+xml", chart.as_file())
+        return facts
+    chart = markdown_picture("Scores", "svg+xml", shown.display.chart(shown.scores).as_file())
+    notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # among the facts
+    return ["## Scores", chart, *facts, markdown_grid(shown.display.grid(shown.scores)), bullets(notes)]
 
 
 def _best_of(summary: Summary) -> Summary:
@@ -105,25 +97,6 @@ def _best_of(summary: Summary) -> Summary:
     best = [*ranked][:MOST_LINES]
     scores = [row for row in summary.scores if row.candidate in best]
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
-
-
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"## {title}", bullets(lines)] if lines else []
-
-
-def _call_lines(summary: Summary) -> list[str]:
-    lines = cost_lines(summary)
-    return [*lines, *_limit_lines(summary.end), f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
-
-
-def _limit_lines(end: RunEnd) -> list[str]:
-    """Describe delays of the calls: limits of the judge, and times when it was away."""
-    if not end.limits:
-        return []
-    words, waits = end.limits.in_words(), end.limits.waits
-    limited = f"{words}: {waits:,} refusals, {duration(end.limits.waited_seconds)} waited in all calls together"
-    away = f"the judge was away for {duration(end.limits.away_seconds)}"
-    return [*([limited] if words else []), *([away] if end.limits.away_seconds else [])]
 
 
 def _lowest_first(sample: NotableSample) -> tuple[bool, float]:
