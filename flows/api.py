@@ -19,7 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.subprocess import Apart
+from flows.subprocess import Worker, worker
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
@@ -115,9 +115,17 @@ class Result(Record):
 
 
 def judge(
-    flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
+    flow: str,
+    samples: Sequence[Given] | None = None,
+    parameters: Parameters | None = None,
+    name: str = "given",
+    store: str | Path = "",
 ) -> Result:
     """Run a flow to its end, and return its result.
+
+    The run has a process and a Prefect server of its own. Both stay for the next call, and end with this process. A
+    call that comes meanwhile, from another thread, has others. So has one with another store, working folder or
+    environment (keys, `JURY_` variables): it starts them anew.
 
     Ctrl-C stops the run. All replies so far are in the ledger, and the same call continues from there.
 
@@ -126,27 +134,35 @@ def judge(
         samples: None: the samples of `parameters.dataset`.
         parameters: `PairwiseParameters` or `RubricParameters`, as the flow requires.
         name: name of the dataset of these samples, and of a candidate without a name.
+        store: store of the run; empty: that of the parameters.
 
     Raises:
         InputError: a mistake in the input, or the reason that stopped the run, in the words of `jury run`.
         RuntimeError: a fault of the program.
     """
-    return _Run(flow, samples, parameters, name).result()
+    asked = _checked(flow, samples, parameters, str(store))
+    with worker(local_cache(asked.store)) as at_work:
+        return _judged(at_work, flow, samples, asked, name)
 
 
 async def judge_async(
-    flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
+    flow: str,
+    samples: Sequence[Given] | None = None,
+    parameters: Parameters | None = None,
+    name: str = "given",
+    store: str | Path = "",
 ) -> Result:
     """Do the same as `judge` without blocking the event loop; when cancelled, stop the run and wait for its end."""
-    run = _Run(flow, samples, parameters, name)
-    work = asyncio.create_task(asyncio.to_thread(run.result))
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        run.stop()
-        with suppress(Exception):
-            await work
-        raise
+    asked = _checked(flow, samples, parameters, str(store))
+    with worker(local_cache(asked.store)) as at_work:
+        work = asyncio.create_task(asyncio.to_thread(_judged, at_work, flow, samples, asked, name))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            at_work.stop()
+            with suppress(Exception):
+                await work
+            raise
 
 
 def table(question: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "polars.DataFrame":
@@ -168,53 +184,13 @@ def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> 
 
     with tempfile.TemporaryDirectory() as folder:
         place = local_cache(default_store() if store == DEFAULT_STORE else store)
-        asked = {"store": str(place), "questions": questions, "seconds": seconds, "folder": folder}
-        Apart("tables", asked).result()
+        with worker(place) as at_work:
+            at_work.ask("tables", store=str(place), questions=questions, seconds=seconds, folder=folder)
         return {question: polars.read_ipc(Path(folder) / str(number)) for number, question in enumerate(questions)}
 
 
-class _Run:
-    """One run: its written samples, its process and its result."""
-
-    def __init__(self, flow: str, samples: Sequence[Given] | None, parameters: Parameters | None, name: str) -> None:
-        self._flow, self._samples, self._name = flow, samples, name
-        self._parameters = at_store(_checked(flow, samples, parameters))
-        self._store = local_cache(self._parameters.store)
-        self._apart: Apart | None = None
-        self._stopped = False
-
-    def result(self) -> Result:
-        folder = self._folder()
-        try:
-            asked = self._parameters
-            if folder and self._samples is not None:
-                manifest = write_samples(folder, self._flow, self._samples, self._name)
-                asked = asked.model_copy(update={"dataset": _as_parameter(manifest)})
-            self._apart = Apart(
-                "run", {"flow": self._flow, "parameters": asked.model_dump(mode="json")}, str(folder or "")
-            )
-            if self._stopped:
-                self._apart.stop()
-            told = self._apart.result()
-        finally:
-            if folder:
-                shutil.rmtree(folder, ignore_errors=True)
-        return _result(self._store, told)
-
-    def stop(self) -> None:
-        self._stopped = True
-        if self._apart:
-            self._apart.stop()
-
-    def _folder(self) -> Path | None:
-        if self._samples is None:
-            return None
-        private_folder(self._store)
-        return Path(tempfile.mkdtemp(prefix="given-", dir=self._store)).absolute()
-
-
-def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters | None) -> Parameters:
-    """Return the parameters if a program can wait for their result; else raise InputError."""
+def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters | None, store: str) -> Parameters:
+    """Return the parameters with their store if a program can wait for their result; else raise InputError."""
     if flow not in FLOWS:
         raise InputError(f"flow is {flow!r}, allowed are {', '.join(FLOWS)}")
     asked = parameters or parameters_of(flow)()
@@ -227,7 +203,23 @@ def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters 
     places = [each for each in named if getattr(asked, each) != defaults[each]]
     if samples is not None and places:
         raise InputError(f"samples are given, and {', '.join(places)} besides: give either")
-    return asked
+    return at_store(asked.model_copy(update={"store": store}) if store else asked)
+
+
+def _judged(at_work: Worker, flow: str, samples: Sequence[Given] | None, asked: Parameters, name: str) -> Result:
+    """Return the result of a run; the folder in which its samples are written is gone then."""
+    store, folder = local_cache(asked.store), ""
+    try:
+        if samples is not None:
+            private_folder(store)
+            folder = tempfile.mkdtemp(prefix="given-", dir=store.absolute())
+            manifest = write_samples(Path(folder), flow, samples, name)
+            asked = asked.model_copy(update={"dataset": _as_parameter(manifest)})
+        told = at_work.ask("run", flow=flow, parameters=asked.model_dump(mode="json"), folder=folder)
+    finally:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
+    return _result(store, told)
 
 
 def _as_parameter(path: Path) -> str:

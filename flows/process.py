@@ -26,7 +26,7 @@ SILENT = 2
 _ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run came to", default=None)
 
 T = TypeVar("T")
-_LEFT_BEHIND = Event()
+LEFT_BEHIND = Event()
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -70,9 +70,9 @@ def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 
 
 def _end(runner: asyncio.Runner) -> None:
-    if not _LEFT_BEHIND.is_set() and not _all_ended(runner.get_loop()):
+    if not LEFT_BEHIND.is_set() and not _all_ended(runner.get_loop()):
         leave_behind()
-    if not _LEFT_BEHIND.is_set():
+    if not LEFT_BEHIND.is_set():
         runner.close()
 
 
@@ -90,12 +90,12 @@ def _all_ended(loop: asyncio.AbstractEventLoop) -> bool:
 
 def leave_behind() -> None:
     """Note that some work in this process will not end within reason, so that the process ends without it."""
-    _LEFT_BEHIND.set()
+    LEFT_BEHIND.set()
 
 
 def end_without_the_rest(code: int) -> None:
     """End a process that has left work behind; return if it has not, since it then ends as any other."""
-    if _LEFT_BEHIND.is_set():
+    if LEFT_BEHIND.is_set():
         atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
         os._exit(code)

@@ -1,9 +1,10 @@
-"""Runs and queries in a subprocess, for programs that continue after them, such as a notebook."""
+"""Worker process for runs and queries, for programs that continue after them, such as a notebook."""
 
 import atexit
 import json
 import logging
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -11,140 +12,170 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
+from flows.server.server import running
 from tasks.errors import InputError
 
-GRACE_SECONDS = 20.0
-"""Longest wait for a stopped process to end by itself, as after Ctrl-C."""
+GRACE_SECONDS = 20
+"""Longest time that a stopped process has to end by itself, as after Ctrl-C."""
 LAST_WORDS = 20
 """Last lines of output that an error quotes if a process ended without an answer."""
 
 _log = logging.getLogger("flows")
 
 
-class Apart:
-    """A subprocess for one request; `result` waits for it, and `stop` ends it."""
+class Worker:
+    """A process that answers requests, one after the other, until it is stopped or its input ends."""
 
-    def __init__(self, what: str, asked: Mapping[str, Any], folder: str = "") -> None:
-        """Start the process.
-
-        Args:
-            what: `run` or `tables`.
-            asked: arguments of the function that does the work, as JSON has them.
-            folder: removed when a run has ended in any way; empty: none.
-        """
-        self._asked = json.dumps({"what": what, "asked": dict(asked), "folder": folder})
-        self._process = subprocess.Popen(
+    def __init__(self, place: tuple[object, ...]) -> None:
+        """Start the process; `place` is what it inherits, for comparison."""
+        self.place = place
+        self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
             errors="replace",
             start_new_session=True,  # Ctrl-C and signals to a group of processes reach it through this process
         )
-        self._said: deque[str] = deque(maxlen=LAST_WORDS)
 
-    def result(self) -> dict[str, Any]:
-        """Wait for the result; Ctrl-C ends the process first.
+    def ask(self, what: str, **asked: object) -> dict[str, Any]:
+        """Return the result of `run` or `tables`, and log the output meanwhile.
 
         Raises:
             InputError: a mistake in the request, or the reason that stopped a run.
             RuntimeError: a fault of the program, with its traceback or its last output.
         """
-        listening = threading.Thread(target=self._listen, daemon=True)
-        listening.start()
-        try:
-            self._send(self._asked + "\n")
-            assert self._process.stdout
-            answer = self._process.stdout.readline()
-            self._process.wait()
-        except BaseException:
-            self.stop()
-            self._process.wait()
-            raise
-        finally:
-            listening.join(1)  # processes that a run left behind may hold its standard error open
-            self._close()
-        return self._told(answer)
+        mark, said = secrets.token_hex(), deque[str](maxlen=LAST_WORDS)
+        self._send(json.dumps({"mark": mark, "what": what, "asked": asked}))
+        assert self.process.stdout
+        for line in self.process.stdout:
+            words, is_answer, answer = line.partition(mark)
+            if is_answer:
+                kind, told, is_last = json.loads(answer)
+                if is_last:
+                    self.process.wait()
+                if kind == "result":
+                    return told
+                raise (InputError if kind == "mistake" else RuntimeError)(told)
+            said.append(words.rstrip())
+            _log.info("%s", said[-1])
+        raise RuntimeError(f"the process that did it ended with code {self.process.wait()}:\n" + "\n".join(said))
 
     def stop(self) -> None:
         """End the process as Ctrl-C does, or by force if that takes too long; return at once."""
-        self._send("\n")
-        last = threading.Timer(GRACE_SECONDS, self._process.kill)
-        last.daemon = True
-        last.start()
+        self._send("")
 
-    def _send(self, text: str) -> None:
-        assert self._process.stdin
+    def end(self) -> None:
+        """Stop the process, and wait for its end."""
+        self.stop()
+        for line in self.process.communicate()[0].splitlines():
+            _log.info("%s", line)
+
+    def _send(self, line: str) -> None:
+        assert self.process.stdin
         with suppress(OSError, ValueError):  # it has ended
-            self._process.stdin.write(text)
-            self._process.stdin.flush()
+            self.process.stdin.write(f"{line}\n")
+            self.process.stdin.flush()
 
-    def _close(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            with suppress(OSError):  # the rest of the input could not be sent
-                assert pipe
-                pipe.close()
 
-    def _listen(self) -> None:
-        assert self._process.stderr
-        with self._process.stderr as lines:
-            for line in lines:
-                self._said.append(line.rstrip())
-                _log.info("%s", line.rstrip())
+_IDLE: list[Worker] = []
+"""The worker that waits for a request; at most one for long."""
+os.register_at_fork(after_in_child=_IDLE.clear)  # it is the parent's, and ends with that
 
-    def _told(self, answer: str) -> dict[str, Any]:
-        told: dict[str, Any] = json.loads(answer) if answer.endswith("\n") else {}
-        if "result" in told:
-            return told["result"]
-        if "mistake" in told:
-            raise InputError(told["mistake"])
-        words = told.get("fault") or "\n".join(self._said)
-        raise RuntimeError(f"the process that did it ended with code {self._process.returncode}:\n{words}")
+
+@contextmanager
+def worker(store: Path) -> Generator[Worker]:
+    """Yield the idle worker, or a new one; keep it, unless its request failed for another reason than a mistake.
+
+    The idle one ends if it has another environment, working folder, store or server of `jury up`.
+    """
+    place = {**os.environ}, Path.cwd(), store.absolute(), running(store)
+    found = None
+    with suppress(IndexError):  # there is none, or another thread has it
+        found = _IDLE.pop()
+    if found and (found.place != place or found.process.poll() is not None):
+        threading.Thread(target=found.end).start()
+        found = None
+    found = found or Worker(place)
+    try:
+        yield found
+    except InputError:
+        _keep(found)
+        raise
+    except BaseException:
+        found.end()
+        raise
+    _keep(found)
+
+
+def _keep(found: Worker) -> None:
+    _IDLE.append(found)
+    while len(_IDLE) > 1:
+        threading.Thread(target=_IDLE.pop(0).end).start()
+
+
+@atexit.register
+def _end_idle() -> None:
+    while _IDLE:
+        _IDLE.pop().end()
 
 
 def _main() -> int:
-    """Run the request in the first line of standard input, and print its result as the one line of standard output."""
-    from flows.process import hush
+    """Answer each line of standard input by a line of output with its mark; end at an empty line, or without input."""
+    from flows.process import LEFT_BEHIND
 
-    atexit.register(hush)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell script's background programs ignore it
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # printed output goes to standard error, apart from the answer
-        with open(0, "rb", buffering=0, closefd=False) as lines:
-            asked = json.loads(lines.readline())
-        threading.Thread(target=_stop_with_input, daemon=True).start()
-        try:
-            answer = _answer(_WHAT[asked["what"]], asked["asked"])
-        except KeyboardInterrupt:
-            return 130
-        finally:
-            if asked["folder"]:
-                shutil.rmtree(asked["folder"], ignore_errors=True)
-        print(json.dumps(answer), file=answers)
-    return 0
+    output = os.dup(1)  # children do not inherit it, so it ends with this process
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(1, 2)
+    sys.stdout = sys.stderr = os.fdopen(output, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+    lines = SimpleQueue[bytes]()
+    threading.Thread(target=_read, args=(lines,), daemon=True).start()
+    with suppress(KeyboardInterrupt):
+        while not LEFT_BEHIND.is_set():
+            asked = json.loads(lines.get())
+            answer = *_answer(asked["what"], asked["asked"]), LEFT_BEHIND.is_set()
+            sys.stdout.write(f"{asked['mark']}{json.dumps(answer)}\n")
+        return 0
+    return 130
 
 
-def _answer(work: Callable[..., dict[str, Any]], asked: Mapping[str, Any]) -> dict[str, Any]:
+def _read(lines: "SimpleQueue[bytes]") -> None:
+    with open(0, "rb", buffering=0, closefd=False) as opened:
+        while line := opened.readline().strip():
+            lines.put(line)
+    signal.alarm(GRACE_SECONDS)  # ends this process by force
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _answer(what: str, asked: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return a kind of answer and its content."""
     try:
-        return {"result": work(**asked)}
+        return "result", _run(**asked) if what == "run" else _tables(**asked)
     except (InputError, OSError) as error:
-        return {"mistake": str(error)}
+        return "mistake", str(error)
     except Exception:
-        return {"fault": traceback.format_exc()}
+        return "fault", traceback.format_exc()
 
 
-def _run(flow: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _run(flow: str, parameters: Mapping[str, Any], folder: str) -> dict[str, Any]:
+    """Run a flow, and remove the folder of its samples, if there is one."""
     from flows.commands.running import judged
     from tasks.records.parameters import parameters_of
 
-    return judged(flow, parameters_of(flow).model_validate(parameters))
+    try:
+        return judged(flow, parameters_of(flow).model_validate(parameters))
+    finally:
+        if folder:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _tables(store: str, questions: list[str], seconds: float, folder: str) -> dict[str, Any]:
@@ -152,14 +183,6 @@ def _tables(store: str, questions: list[str], seconds: float, folder: str) -> di
 
     write_frames(Path(store), questions, seconds, Path(folder))
     return {}
-
-
-_WHAT = {"run": _run, "tables": _tables}
-
-
-def _stop_with_input() -> None:
-    os.read(0, 1)
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 if __name__ == "__main__":

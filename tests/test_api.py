@@ -119,7 +119,6 @@ def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_serv
 def test_what_cannot_be_done_is_told_before_a_process_begins(
     flow: str, samples: Any, parameters: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api, "Apart", None)
     monkeypatch.setenv("JURY_STORE", str(tmp_path))
     with pytest.raises(InputError, match=re.escape(words)):
         api.judge(flow, samples, parameters)

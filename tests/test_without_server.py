@@ -160,9 +160,9 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return loops[-1]
 
     monkeypatch.setattr(asyncio.runners.events, "new_event_loop", new_loop)
-    monkeypatch.setattr(process, "_LEFT_BEHIND", threading.Event())
+    monkeypatch.setattr(process, "LEFT_BEHIND", threading.Event())
     monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
-    yield process._LEFT_BEHIND
+    yield process.LEFT_BEHIND
     for loop in loops:
         loop.set_exception_handler(lambda *_: None)  # a task that never ends is destroyed while it is pending
         loop.close()
