@@ -1,19 +1,13 @@
 """Python API of Image Jury: judge samples that are objects, and read tables of the history as Polars frames.
 
-A run does the same as `jury run`, in a subprocess, so that a notebook or a thread can start it. Its output goes to the
-logger `flows` at level INFO. Example:
-
-    from flows.api import FigureSample, judge, table
-
-    judged = judge("diagram", [FigureSample(id="1", context="…", caption="…", human_image="a.png", model_image=drawn)])
-    judged.score().score, judged.outcomes[0].overall
-    table("leaderboard")
+A run does the same as `jury run`, in a process that stays for the next one, so that a notebook or a thread can start
+it. Its output goes to the logger `flows` at level INFO. The README and the notebook `api.ipynb` have examples.
 """
 
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -23,13 +17,16 @@ from flows.subprocess import Worker, worker
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
+from tasks.judging.results import judge_status
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import local_cache
 from tasks.ledger.run_files import read_judgments, read_outcomes
-from tasks.pages.page_names import page_of, where
-from tasks.pages.run_summary import summarize
-from tasks.presentation.wording import Scored, coverage_words, score_with_interval
-from tasks.records import OVERALL, Judgment, Outcome, Record
+from tasks.pages.background import LARGE
+from tasks.pages.page_names import is_address, page_of, where
+from tasks.pages.run_summary import cost_lines, price_lines, sentence, summarize, with_price
+from tasks.presentation.wording import Scored, judge_words
+from tasks.protocols import display_of
+from tasks.records import Judgment, Outcome, Record
 from tasks.records.judge import Judge
 from tasks.records.parameters import (
     DEFAULT_STORE,
@@ -41,7 +38,7 @@ from tasks.records.parameters import (
     default_store,
     parameters_of,
 )
-from tasks.text import listed, one_line
+from tasks.text import one_line
 
 if TYPE_CHECKING:
     import polars
@@ -52,8 +49,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+Samples = Sequence[Given] | None
+LOWEST = 6
+"""Number of samples that a notebook shows of a result."""
+PICTURE_BYTES = 200_000
+"""Bytes of all pictures of these samples together: a notebook keeps them."""
+
+
 class Result(Record):
-    """Result of a run."""
+    """Result of a run. A notebook shows its scores and the samples with the lowest score."""
 
     run_id: str
     flow: str
@@ -77,17 +81,18 @@ class Result(Record):
     """Number of replies reused from earlier runs."""
     cost: float | None
     """Cost in the currency of the prices; None: some price is unknown."""
+    sentence: str
+    """Whether the judge can be trusted, scores with interval and coverage, and counts by status."""
+    facts: tuple[str, ...]
+    """Judge, worst status of its controls, calls and cost, in words."""
     warnings: tuple[str, ...]
     """Sentences for the reader."""
     page: str
-    """Address or file of the run's page; empty: none was made."""
+    """Address or file of the run's page; empty: none was made. That of many samples comes some seconds later."""
 
     def __repr__(self) -> str:
-        """Return one line: flow, each headline score with interval and number of samples, and the run's id."""
-        whole = [row for row in self.scores if (row.measure, row.grouping) == ("score", "all")]
-        first = [row for row in whole if row.dimension == OVERALL] or whole
-        named = [f"{row.candidate} {row.dimension} {score_with_interval(row)}, {coverage_words(row)}" for row in first]
-        return one_line(f"Result({self.flow}: {listed(named, 3)} samples scored, run {self.run_id})", 400)
+        """Return one line: flow, scores with interval and coverage, counts by status, and the run's id."""
+        return one_line(f"Result({self.flow}: {self.sentence} Run {self.run_id})", 400)
 
     __str__ = __repr__
 
@@ -109,17 +114,38 @@ class Result(Record):
             raise KeyError(f"{len(found)} scores of {wanted!r}, {candidate or 'any candidate'!r}; there are {there}")
         return found[0]
 
+    def _repr_html_(self) -> str:
+        """Return the result as HTML for a notebook: scores, facts, and the samples with the lowest score."""
+        from tasks.pages.page import embedded, rendered, thumbnails
+
+        scored = [row for row in self.outcomes if row.score is not None]
+        lowest = sorted(scored, key=lambda row: row.score or 0.0)[:LOWEST]
+        hashes = [note.source_sha256 for row in lowest for note in row.pictures.values()]
+        pictures = dict(embedded(thumbnails(self.store, hashes), PICTURE_BYTES))
+        shown = {"lowest": lowest, "display": display_of(self.flow), "pictures": pictures}
+        return rendered("result.html.j2", "", {"result": self, "is_linked": is_address(self.page), **shown}, ())
+
+    def frame(self) -> "polars.DataFrame":
+        """Return a row for each sample and candidate, with the verdict on each dimension, or each aspect's score.
+
+        `price` is the sum over the sample's calls; null: a part of it is unknown.
+        """
+        import polars
+
+        prices = dict[tuple[str, str], float | None]()
+        for call in self.judgments():
+            if not call.control:
+                place = call.sample_id, call.candidate
+                prices[place] = with_price(prices.get(place, 0.0), call)
+        return polars.DataFrame([_row(row, prices) for row in self.outcomes], infer_schema_length=None)
+
     def judgments(self) -> Iterator[Judgment]:
         """Return an iterator over all judgments of the run, read one at a time; they include controls and anchors."""
         return chain.from_iterable(map(read_judgments, read_evaluation(self.store, self.run_id).folders))
 
 
 def judge(
-    flow: str,
-    samples: Sequence[Given] | None = None,
-    parameters: Parameters | None = None,
-    name: str = "given",
-    store: str | Path = "",
+    flow: str, samples: Samples = None, parameters: Parameters | None = None, name: str = "given", store: str = ""
 ) -> Result:
     """Run a flow to its end, and return its result.
 
@@ -146,11 +172,7 @@ def judge(
 
 
 async def judge_async(
-    flow: str,
-    samples: Sequence[Given] | None = None,
-    parameters: Parameters | None = None,
-    name: str = "given",
-    store: str | Path = "",
+    flow: str, samples: Samples = None, parameters: Parameters | None = None, name: str = "given", store: str = ""
 ) -> Result:
     """Do the same as `judge` without blocking the event loop; when cancelled, stop the run and wait for its end."""
     asked = _checked(flow, samples, parameters, str(store))
@@ -213,8 +235,9 @@ def _judged(at_work: Worker, flow: str, samples: Sequence[Given] | None, asked: 
         if samples is not None:
             private_folder(store)
             folder = tempfile.mkdtemp(prefix="given-", dir=store.absolute())
-            manifest = write_samples(Path(folder), flow, samples, name)
-            asked = asked.model_copy(update={"dataset": _as_parameter(manifest)})
+            manifest = str(write_samples(Path(folder), flow, samples, name))
+            dataset = manifest.replace("{", "{{").replace("}", "}}")  # single braces mark a date
+            asked = asked.model_copy(update={"dataset": dataset})
         told = at_work.ask("run", flow=flow, parameters=asked.model_dump(mode="json"), folder=folder)
     finally:
         if folder:
@@ -222,15 +245,20 @@ def _judged(at_work: Worker, flow: str, samples: Sequence[Given] | None, asked: 
     return _result(store, told)
 
 
-def _as_parameter(path: Path) -> str:
-    """Return a path with doubled braces, because single braces in a parameter mark a date."""
-    return str(path).replace("{", "{{").replace("}", "}}")
+def _row(row: Outcome, prices: Mapping[tuple[str, str], float | None]) -> dict[str, object]:
+    own: dict[str, object] = {"id": row.sample_id, "candidate": row.candidate, "status": row.status}
+    own |= {"tag": row.tag} if row.tag else {"overall": row.overall}
+    own |= {"score": row.score, "price": prices.get((row.sample_id, row.candidate), 0.0)}
+    parts = {each.dimension: each.verdict for each in row.dimensions}
+    parts = {each.aspect: each.score for each in row.aspects} if row.tag else parts
+    return own | {f"{name}_2" if name in own else name: value for name, value in parts.items()}
 
 
 def _result(store: Path, told: dict[str, object]) -> Result:
     run_id = str(told["run_id"])
     summary, page = summarize(store, run_id), page_of(store, run_id)
     folders = read_evaluation(store, run_id).folders
+    judge = judge_words(summary.start.judge, summary.start.endpoint)
     return Result(
         run_id=run_id,
         flow=summary.start.flow,
@@ -243,6 +271,8 @@ def _result(store: Path, told: dict[str, object]) -> Result:
         calls=summary.judgments.calls,
         reused=summary.judgments.reused,
         cost=summary.judgments.price,
+        sentence=sentence(summary),
+        facts=(f"judged by {judge}", judge_status(summary.controls), cost_lines(summary)[0], *price_lines(summary)),
         warnings=tuple(map(str, told["warnings"])),  # pyright: ignore
-        page=where(page) if page.exists() else "",
+        page=where(page) if page.exists() or summary.start.samples > LARGE else "",
     )

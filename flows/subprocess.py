@@ -33,7 +33,7 @@ class Worker:
     """A process that answers requests, one after the other, until it is stopped or its input ends."""
 
     def __init__(self, place: tuple[object, ...]) -> None:
-        """Start the process; `place` is what it inherits, for comparison."""
+        """Start the process; `place` is what it inherits, for comparison, and empty once it was stopped."""
         self.place = place
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__],
@@ -55,8 +55,7 @@ class Worker:
         """
         mark, said = secrets.token_hex(), deque[str](maxlen=LAST_WORDS)
         self._send(json.dumps({"mark": mark, "what": what, "asked": asked}))
-        assert self.process.stdout
-        for line in self.process.stdout:
+        for line in self.process.stdout or ():
             words, is_answer, answer = line.partition(mark)
             if is_answer:
                 kind, told, is_last = json.loads(answer)
@@ -71,6 +70,7 @@ class Worker:
 
     def stop(self) -> None:
         """End the process as Ctrl-C does, or by force if that takes too long; return at once."""
+        self.place = ()
         self._send("")
 
     def end(self) -> None:
@@ -80,15 +80,14 @@ class Worker:
             _log.info("%s", line)
 
     def _send(self, line: str) -> None:
-        assert self.process.stdin
         with suppress(OSError, ValueError):  # it has ended
-            self.process.stdin.write(f"{line}\n")
-            self.process.stdin.flush()
+            print(line, file=self.process.stdin, flush=True)
 
 
-_IDLE: list[Worker] = []
-"""The worker that waits for a request; at most one for long."""
+_IDLE: dict[str, Worker] = {}
+"""The worker that waits for a request, if there is one. Threads share it: each access is one step."""
 os.register_at_fork(after_in_child=_IDLE.clear)  # it is the parent's, and ends with that
+atexit.register(lambda: [each.end() for each in _IDLE.values()])
 
 
 @contextmanager
@@ -98,34 +97,20 @@ def worker(store: Path) -> Generator[Worker]:
     The idle one ends if it has another environment, working folder, store or server of `jury up`.
     """
     place = {**os.environ}, Path.cwd(), store.absolute(), running(store)
-    found = None
-    with suppress(IndexError):  # there is none, or another thread has it
-        found = _IDLE.pop()
+    found = _IDLE.pop("", None)
     if found and (found.place != place or found.process.poll() is not None):
         threading.Thread(target=found.end).start()
         found = None
     found = found or Worker(place)
     try:
         yield found
-    except InputError:
-        _keep(found)
+    except BaseException as error:
+        if not isinstance(error, InputError):
+            found.end()
         raise
-    except BaseException:
-        found.end()
-        raise
-    _keep(found)
-
-
-def _keep(found: Worker) -> None:
-    _IDLE.append(found)
-    while len(_IDLE) > 1:
-        threading.Thread(target=_IDLE.pop(0).end).start()
-
-
-@atexit.register
-def _end_idle() -> None:
-    while _IDLE:
-        _IDLE.pop().end()
+    finally:
+        if found.place and _IDLE.setdefault("", found) is not found:
+            threading.Thread(target=found.end).start()
 
 
 def _main() -> int:

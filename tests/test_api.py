@@ -1,6 +1,7 @@
 """Image Jury from Python: runs and tables in processes of their own, for a program that goes on after them."""
 
 import asyncio
+import html
 import logging
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,12 @@ import pytest
 from factories import RUN
 from loopback_judge import HeldJudge, LoopbackJudge
 from PIL import Image
-from served import environment
+from served import environment, wait_for
 from written_datasets import encoded
 
 from flows import api
 from flows.api import FigureSample, ImageSample, InputError, Judge, PairwiseParameters, Result, RubricParameters
+from flows.subprocess import _IDLE, Worker
 from tasks.history.queries import query
 from tasks.ledger.run_files import read_end, run_folders
 from tasks.records import SCHEMA
@@ -84,8 +87,9 @@ def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, 
     assert {record.levelname for record in records} == {"INFO"}
     assert (result.exit_code, result.statuses) == (0, {"forfeit": 1, "complete": 1})
     assert (result.judgments_by_status, result.calls, result.reused, result.cost) == ({"ok": 4}, 4, 0, 0.0)
-    told = f"Result(diagram: mine overall 25.0 (no interval below 8), 2/2 samples scored, run {result.run_id})"
-    assert str(result) == repr(result) == told
+    told = "mine 25.0 (no interval below 8), 2/2 samples scored. Judgments: 4 ok. Outcomes: 1 complete, 1 forfeit."
+    assert str(result) == repr(result) == f"Result(diagram: {told} Run {result.run_id})"
+    assert result.sentence == told and result.facts[:2] == ("judged by pixel-baseline (embedded)", "no controls")
     overall = result.score()
     assert (overall.dimension, overall.candidate, overall.n, overall.ci_low) == ("overall", "mine", 2, None)
     assert {outcome.sample_id: outcome.status for outcome in result.outcomes} == {"0": "forfeit", "1": "complete"}
@@ -95,6 +99,27 @@ def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, 
     assert Path(result.page).is_file() and given_folders(result.store) == []
     with pytest.raises(KeyError, match="0 scores of 'colour'"):
         result.score("colour")
+
+
+def test_a_notebook_shows_a_result_and_nothing_in_it_is_markup(judged: tuple[Result, Any]) -> None:
+    result, _ = judged
+    strange = [row.model_copy(update={"sample_id": "<script>", "overall": "<b>"}) for row in result.outcomes]
+    for shown, count in ((result, 2), (result.model_copy(update={"outcomes": (*strange,) * 4}), 6)):
+        text = shown._repr_html_()
+        told = (result.sentence, *result.facts, *result.warnings, result.page, "missing output", "Model: no picture")
+        assert all(words in html.unescape(text) for words in told)
+        assert text.count("<figure") == count and "<script" not in text and "<b><" not in text
+    gone = result.model_copy(update={"store": result.store / "none"})
+    assert gone._repr_html_().count("picture not kept") == 3
+
+
+def test_a_frame_has_a_row_for_each_sample(judged: tuple[Result, Any]) -> None:
+    result, _ = judged
+    dimensions = ["faithfulness", "conciseness", "readability", "aesthetics"]
+    frame = result.frame().sort("id")
+    assert frame.columns == ["id", "candidate", "status", "overall", "score", "price", *dimensions]
+    assert frame.row(0) == ("0", "mine", "forfeit", None, 0.0, 0.0, None, None, None, None)
+    assert frame.row(1)[:6] == ("1", "mine", "complete", "Tie", 50.0, 0.0) and "Both are good" in frame.row(1)
 
 
 def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_server: str) -> None:
@@ -116,9 +141,10 @@ def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_serv
         ("counting", figures(), RubricParameters(), "is of type FigureSample, flow counting takes ImageSample"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_a_process_begins(
+def test_what_cannot_be_done_is_told_before_a_run_begins(
     flow: str, samples: Any, parameters: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Worker, "ask", None)
     monkeypatch.setenv("JURY_STORE", str(tmp_path))
     with pytest.raises(InputError, match=re.escape(words)):
         api.judge(flow, samples, parameters)
@@ -171,6 +197,57 @@ def test_a_run_ends_with_its_caller(slow: HeldJudge, tmp_path: Path, prefect_ser
         time.sleep(0.1)
     [run] = run_folders(tmp_path)
     assert read_end(run) is None and given_folders(tmp_path) == []
+
+
+TWICE = """
+import sys, time
+from pathlib import Path
+from flows.api import FigureSample, judge
+from flows.subprocess import _IDLE
+sample = FigureSample(id="1", context="m", caption="c", human_image=sys.argv[2], model_image=sys.argv[2])
+for _ in range(2):
+    judge("diagram", [sample], store=sys.argv[1])
+    [kept] = _IDLE.values()
+    children = Path(f"/proc/{kept.process.pid}/task/{kept.process.pid}/children")
+    print(kept.process.pid, children.read_text(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_second_call_has_the_process_and_the_server_of_the_first_which_end_with_a_killed_caller(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.png").write_bytes(picture(9))
+    command = [sys.executable, "-c", TWICE, str(tmp_path / "store"), str(tmp_path / "a.png")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as program:
+        assert program.stdout
+        first, second = program.stdout.readline(), program.stdout.readline()
+        program.kill()
+    assert first == second and len(first.split()) == 2
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in first.split()))
+
+
+def test_a_process_that_died_or_has_another_environment_is_started_anew(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asked(*_: object) -> int:
+        assert api.table("outcomes", store=store)["sample_id"].to_list() == ["s1"]
+        [kept] = _IDLE.values()
+        return kept.process.pid
+
+    pids = [asked()]
+    assert asked() == pids[0]
+    for change in (
+        lambda: monkeypatch.setenv("JURY_BUDGET_MONTH", "1"),
+        lambda: monkeypatch.chdir(tmp_path),
+        lambda: os.kill(pids[-1], signal.SIGKILL),
+    ):
+        change()
+        pids.append(asked())
+    assert len({*pids}) == 4
+    with ThreadPoolExecutor(3) as threads:
+        assert pids[-1] in threads.map(asked, range(3)) or _IDLE
+    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids[:3]))
 
 
 def test_the_program_of_the_readme_runs_and_nothing_is_imported_or_said(tmp_path: Path, prefect_server: str) -> None:

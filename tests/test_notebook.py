@@ -6,6 +6,7 @@ file that is named. What differs with each machine and version stays out: times,
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,10 @@ def executed(notebook: Path, folder: Path) -> Any:
     NotebookClient(nodes, timeout=SECONDS, record_timing=False, resources={"metadata": {"path": place}}).execute()
     for cell in nodes.cells:
         for answer in cell.get("outputs", ()):
+            if cell.id == "shown":
+                lowest = answer["data"]["text/html"]
+                assert lowest.count("<figure") == 6 and lowest.count("data:image/jpeg;base64,") == 11, lowest
+                answer["data"]["text/plain"] = re.sub(r"Run \S+", "Run …)", answer["data"]["text/plain"])
             for form in ("text/html", "image/jpeg"):
                 answer.get("data", {}).pop(form, None)
     nodes.metadata = {"kernelspec": nodes.metadata.kernelspec, "language_info": {"name": "python"}}
@@ -63,7 +68,7 @@ def test_the_notebook_runs_and_the_answers_in_it_are_current(tmp_path: Path, pre
 def test_the_notebook_tells_nothing_of_the_machine_that_ran_it() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert not any(word in text for word in ("/tmp", "/home", "/root", "Traceback", "stderr"))
-    assert all(answers(NOTEBOOK)[cell] for cell in ("judge", "score", "again", "table", "mistake"))
+    assert all(answers(NOTEBOOK)[cell] for cell in ("judge", "score", "shown", "frame", "again", "table", "mistake"))
 
 
 if __name__ == "__main__":

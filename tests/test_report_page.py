@@ -240,7 +240,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("name", STRANGE)
 def test_what_is_no_thumbnail_is_left_out_or_small(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.pages.page.picture_limit", lambda _sizes: LEAST_PICTURE)
+    monkeypatch.setattr("tasks.pages.page.picture_limit", lambda *_: LEAST_PICTURE)
     strange, small = "a" * 64, "b" * 64
     (tmp_path / "pictures").mkdir()
     for sha256, kept in ((strange, STRANGE[name]), (small, noise(20))):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -29,7 +30,9 @@ def renew_behind(store: str, run_id: str) -> None:
         store: store as its user names it.
     """
     command = [sys.executable, "-P", "-m", __name__, store, run_id]
-    atexit.register(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait)
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    atexit.register(process.wait)
+    threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
 
 
 def page_line(store: Path, run_id: str, samples: int) -> str:

@@ -80,7 +80,7 @@ class JudgmentTally:
         """Add a question that asked whether the judge is there."""
         self.calls += 1
         self._pay(row, 0.0)
-        self.first_questions = _with_price(self.first_questions, row)
+        self.first_questions = with_price(self.first_questions, row)
 
     def _pay(self, row: Judgment | OtherCall, saved_by_reuse: float | None) -> None:
         """Add the tokens and the cost of a call."""
@@ -89,7 +89,7 @@ class JudgmentTally:
         self.tokens_cached += row.tokens_cached
         self.tokens_written += row.tokens_written
         self.tokens_reasoning += row.tokens_reasoning
-        self.price = _with_price(self.price, row)
+        self.price = with_price(self.price, row)
         self.estimated = _sum(self.estimated, row.estimated)
         saved = saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache
         for what, amount in zip(SAVED_BY, saved, strict=True):
@@ -102,7 +102,8 @@ class JudgmentTally:
         return Counter({"ok": self.ok}) + Counter(failure.status for failure in self.not_ok.values())
 
 
-def _with_price(known: float | None, row: Judgment | OtherCall) -> float | None:
+def with_price(known: float | None, row: Judgment | OtherCall) -> float | None:
+    """Add the cost of a call to a known one; None: a part of it is unknown."""
     amount, is_unknown = known_cost(row.status, row.price)
     return None if known is None or is_unknown else known + amount
 

@@ -161,6 +161,7 @@ def _started(store: Path) -> list[subprocess.Popen[bytes]]:
     ]
     for process in processes:
         atexit.register(process.communicate)  # ends its input, too, where the context was never left
+        threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
     return processes
 
 
