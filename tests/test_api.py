@@ -230,23 +230,23 @@ def test_a_second_call_has_the_process_and_the_server_of_the_first_which_end_wit
 def test_a_process_that_died_or_has_another_environment_is_started_anew(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(*_: object) -> int:
-        assert api.table("outcomes", store=store)["sample_id"].to_list() == ["s1"]
-        [kept] = _IDLE.values()
-        return kept.process.pid
+    def asked(*_: object) -> str:
+        return api.table("outcomes", store=store)["sample_id"].item()
 
-    pids = [asked()]
-    assert asked() == pids[0]
-    for change in (
-        lambda: monkeypatch.setenv("JURY_BUDGET_MONTH", "1"),
-        lambda: monkeypatch.chdir(tmp_path),
-        lambda: os.kill(pids[-1], signal.SIGKILL),
-    ):
+    def die() -> None:
+        os.kill(pids[-1], signal.SIGKILL)
+        os.waitid(os.P_PID, pids[-1], os.WEXITED | os.WNOWAIT)
+
+    changes = lambda: None, lambda: monkeypatch.setenv("JURY_X", "1"), lambda: monkeypatch.chdir(tmp_path), die
+    pids = list[int]()
+    for change in (lambda: None, *changes):
         change()
-        pids.append(asked())
-    assert len({*pids}) == 4
+        assert asked() == "s1"
+        [kept] = _IDLE.values()
+        pids.append(kept.process.pid)
+    assert pids[0] == pids[1] and len({*pids}) == 4
     with ThreadPoolExecutor(3) as threads:
-        assert pids[-1] in threads.map(asked, range(3)) or _IDLE
+        assert [*threads.map(asked, range(3))] == ["s1"] * 3 and len(_IDLE) == 1
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids[:3]))
 
 
