@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
@@ -53,6 +53,26 @@ def private_folder(place: Path) -> None:
             raise
     else:
         keep_private(place)
+
+
+def new_folder(place: Path, files: Mapping[str, bytes]) -> None:
+    """Make a folder with these files for this user alone, across no link.
+
+    Raises:
+        InputError: there is something of its name.
+    """
+    try:
+        place.mkdir(mode=stat.S_IRWXU)
+    except FileExistsError:
+        raise InputError(f"{place} is there already: remove it, or choose another name") from None
+    opened = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for name, data in files.items():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(name, flags, 0o600, dir_fd=opened), "wb") as file:
+                file.write(data)
+    finally:
+        os.close(opened)
 
 
 def keep_private(place: Path) -> None:
@@ -211,7 +231,7 @@ _FILES = (
     rf"ledger/{_ID}/((run|end|removed)\.json|(judgments|outcomes|batches)\.jsonl|fetched\.txt)",
     rf"batches/{_ID}/{_ID}",
     rf"pictures/({_SHA256}\.jpg|waiting/{_SHA256})",
-    rf"pages/({_ID}\.html|\.served\.json)",
+    rf"pages/({_ID}\.html|\.served\.json|{_ID}\.files/[0-9a-f]{{16}}\.jpg)",
     rf"labels/{_ID}/(labels\.jsonl|label\.json)|labels-removed/{_ID}/{_SHA256}\.json",
     r"label-pages/[0-9a-f]{16}\.json",
     rf"anchors/{_ID}/{_ID}/(anchors\.jsonl|pictures/{_SHA256})",
@@ -221,7 +241,9 @@ _FILES = (
     r"jury\.log|forgetting\.json",
 )
 _FILE = re.compile("|".join(f"(?:{each})" for each in _FILES))
-_FOLDER = re.compile(rf"(?:ledger|batches|labels|bridges|calls|passports)/{_ID}|anchors/{_ID}/{_ID}(?:/pictures)?")
+_FOLDER = re.compile(
+    rf"(?:ledger|batches|labels|bridges|calls|passports)/{_ID}|anchors/{_ID}/{_ID}(?:/pictures)?|pages/{_ID}\.files"
+)
 _DRAFT = re.compile(rf"\.(?P<name>{_ID})\.[0-9a-f]{{32}}\.draft")
 _SHOWN = 80
 

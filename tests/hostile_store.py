@@ -4,18 +4,25 @@ Owns those texts and where they stand: names of candidates, datasets, models, sa
 reasons, notes and warnings.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 from answered_page import COUNTING
 from factories import end, start, write_run
+from PIL import Image
 from strangers import HOSTILE
+from written_datasets import encoded
 from written_history import EARLIER, LATER, LONG, SCRIPT, images, keep_thumbnails, pair, written
 
 from flows.cli import main
 from tasks.history.landing import land
+from tasks.history.queries import Evaluation
+from tasks.labels.inputs import Drawable, Inputs
 from tasks.pages.site import renew
 from tasks.records import Judgment, Outcome, RunEnd, RunStart
+from tasks.rubrics.rubric import Rubric
 
 CLOSING = "</script></style></title></textarea>--></code>"
 """Ends whatever a text may stand in."""
@@ -72,13 +79,23 @@ def write_hostile(store: Path) -> Path:
     return store
 
 
+def _read(_store: Path, _run: Evaluation, rubric: Rubric, drawn: Collection[Drawable], _: str) -> Any:
+    """Inputs as a dataset would have them that held such texts: `read_inputs` would refuse most of these ids."""
+    texts = {
+        name: TEXT for prompt in rubric.prompts for name in prompt.inputs if name in ("context", "caption", "prompt")
+    }
+    jpeg = encoded(Image.new("RGB", (3000, 1000), "green"), "JPEG")
+    return {each[:2]: Inputs(texts, dict.fromkeys(each.pictures.values(), jpeg)) for each in drawn}
+
+
 def write_pages(store: Path) -> dict[str, Path]:
     """A page of every kind; those of the store lie in it."""
     at = ["--store", str(store)]
     later, counting = renew(store, [LATER, COUNTING]).pages
     assert main(["compare", EARLIER, LATER, "--page", *at]) == 0
-    assert main(["labels", "page", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
-    assert main(["labels", "page", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
+    with patch("tasks.labels.labeling.read_inputs", _read):
+        assert main(["labels", "page", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
+        assert main(["labels", "page", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
     [comparison] = (store / "pages").glob("compare-*.html")
     return {
         "index": renew(store).place, "run": later, "run of images": counting,

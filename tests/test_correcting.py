@@ -1,5 +1,6 @@
 """What people's labels make of scores in the history, which of them count, and what is said of others."""
 
+import html
 import re
 import shutil
 from collections.abc import Callable
@@ -46,11 +47,12 @@ def brought(store: Path, say: Callable[..., str], name: str = "reader-1", *optio
 
 
 def later(store: Path, **changes: Any) -> None:
-    rows = [row for at in range(40) for row in pair(f"secret-{at:03}", "GGGG", "Tie")]
-    pictures = changes.pop("pictures", None)
-    if pictures:
-        rows = [row.model_copy(update={"pictures": pictures}) for row in rows]
-    keep(store, LATER, rows, samples=40, started_at="2026-11-21T12:00:00+00:00", **changes)
+    begun = {"started_at": "2026-11-21T12:00:00+00:00"}
+    if "pictures" not in changes:
+        figures_store(store, 40, LATER, **begun, **changes)
+        return
+    rows = [row.model_copy(update=changes) for at in range(40) for row in pair(f"secret-{at:03}", "GGGG", "Tie")]
+    keep(store, LATER, rows, samples=40, **begun)
 
 
 def test_a_score_is_corrected_by_15_labels_and_stands_beside_the_raw_one(store: Path, jury: Any) -> None:
@@ -72,10 +74,11 @@ def test_a_score_is_corrected_by_15_labels_and_stands_beside_the_raw_one(store: 
     jury("report", RUN, "-o", store.parent / "report.html")
     report = (store.parent / "report.html").read_text()
     words = f"{value:.1f} [{low:.1f}, {high:.1f}]"
-    assert f"corrected by people {words}" in report and "What people say" in report
-    assert re.search(rf"judge and people agree on {agreed:.0%} of 30, which can mean \d+-\d+%", report)
-    said = f"alpha, overall: {words} corrected by 30 labels of 1 person; the judge alone: 50.0"
-    assert said in people_lines_of(store, RUN) and said in report
+    assert f"corrected by people {words} (30 labels of 1 person, {agreed:.0%} as the judge)" in report
+    [said] = people_lines_of(store, RUN)
+    assert said in html.unescape(report) and "What people say" in report
+    assert said.startswith(f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and")
+    assert re.search(rf"; judge and people agree on {agreed:.0%} \[\d+, \d+\] of 30", said)
 
 
 def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> None:
@@ -94,20 +97,28 @@ def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> 
     assert told.agreed == 0.0 and told.agreed_low == 0.0 and told.agreed_high == high
     assert (told.corrected_low, told.corrected_high, told.bounds_low, told.bounds_high) == (None,) * 4
     assert told.corrected is None and "two people who share 30 samples agree no better than by chance" in told.why
-    lines = people_lines_of(store, RUN)
-    assert "people agree with each other on 0% of 30, which can mean 0-12%" in lines[1]
+    assert "people agree with each other on 0% [0, 12] of 30" in people_lines_of(store, RUN)[0]
+
+
+def test_people_who_share_20_items_are_checked_though_they_cannot_tell_some(store: Path) -> None:
+    brought(store, prefer("human"), "reader-1", "-n", "20")
+    unsure = read_page(store, next((store / LABEL_PAGES).glob("*.json")).stem).items[0].sample_id
+    say = prefer("model")
+    brought(store, lambda item, q: "cannot tell" if item.sample_id == unsure else say(item, q), "reader-2", "-n", "20")
+    [(shared, corrected, why)] = ask(store, "SELECT shared, corrected, why FROM corrected")
+    assert (shared, corrected) == (19, None) and "who share 20 samples agree no better than by chance" in why
 
 
 def test_several_people_with_a_page_each_share_some_items_and_count_together(store: Path, jury: Any) -> None:
-    asked = ["-n", 12, "--people", 3, "--overlap", 4]
+    asked = ["-n", 24, "--people", 3]
     code, out, _ = jury("labels", "page", RUN, *asked, "-o", store.parent / "label.html")
-    assert code == 0 and f"28 samples drawn from 40 of {RUN}, uniformly" in out
+    assert code == 0 and f"32 samples drawn from 40 of {RUN}, uniformly" in out
     assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
     for number, file in enumerate(sorted((store / LABEL_PAGES).glob("*.json"))):
         name = f"reader-{number}"
         answers = saved(read_page(store, file.stem), store.parent / f"{name}.json", prefer("human"), name)
         assert jury("labels", "import", answers)[0] == 0
-    assert ask(store, "SELECT labels, people, shared, people_agreed FROM corrected") == [(28, 3, 4, 1.0)]
+    assert ask(store, "SELECT labels, people, shared, people_agreed FROM corrected") == [(32, 3, 20, 1.0)]
 
 
 def test_kappa_stands_beside_agreement_and_has_its_interval_from_50_on(tmp_path: Path) -> None:
@@ -119,8 +130,7 @@ def test_kappa_stands_beside_agreement_and_has_its_interval_from_50_on(tmp_path:
     sql = "SELECT agreed, kappa, kappa_low < kappa AND kappa < kappa_high, people_kappa FROM corrected"
     [(agreed, kappa, inside, people_kappa)] = ask(store, sql)
     assert inside and people_kappa is None and kappa < agreed
-    [_, line] = people_lines_of(store, RUN)
-    assert re.search(rf"of 60, which can mean .*, kappa {kappa:.2f} \[−?-?\d", line)
+    assert f"of 60 (kappa {kappa:.2f})" in people_lines_of(store, RUN)[0]
     brought(store, now_and_then, "reader-2", "-n", "20")
     assert ask(store, "SELECT shared, people_kappa_low FROM corrected") == [(20, None)]
 
@@ -135,7 +145,7 @@ def test_what_people_cannot_tell_is_counted_and_shown_as_bounds(store: Path, ski
     sql = "SELECT labels, cannot_tell, corrected, corrected_low, corrected_high, bounds_low, bounds_high FROM corrected"
     [(labels, untold, value, low, high, lowest, best)] = ask(store, sql)
     assert (labels, untold) == (30 - skipped, skipped)
-    [line, _] = people_lines_of(store, RUN)
+    [line] = people_lines_of(store, RUN)
     bounds = f"between {lowest:.1f} and {best:.1f} whatever those {skipped} are"
     if skipped == 10:
         assert value is None and f"not corrected by people: people could not tell 10 of 30, and {bounds}" in line
@@ -173,7 +183,7 @@ def test_labels_of_something_else_do_not_count_and_that_is_said(store: Path, cha
     later(store, **changes)
     [(corrected, labels, told)] = ask(store, f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{LATER}'")
     assert (corrected, labels) == (None, 0)
-    assert people_lines_of(store, LATER) == [f"alpha, overall: not corrected by people: {told}"]
+    assert people_lines_of(store, LATER) == [f"alpha, overall: 50.0 by the judge; not corrected by people: {told}"]
     assert told == f"15 labels are needed, 0 count; reader-1 does not count: {why}"
 
 

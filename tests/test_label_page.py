@@ -1,27 +1,30 @@
 """Pages for people: which samples are drawn, that they are blind, and how their answers become labels."""
 
-import base64
 import html
 import io
 import json
 import re
 import shutil
+import stat
 from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
-from answered_page import COUNTING, blind_text, figures_store, images_store, made_page, prefer, saved
+from answered_page import COUNTING, figures_store, images_store, made_page, prefer, saved
 from factories import RUN
 from PIL import Image
-from written_history import ask, keep, noise, pair
+from written_history import ask
 
 from flows.cli import main
-from tasks.labels.labeling import Asked, Drawable, dealt, drawing
+from tasks.labels.inputs import Drawable, as_jpeg
+from tasks.labels.labeling import Asked, dealt, drawing
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import LABEL_PAGES, LabelPage, read_page
+from tasks.pictures.preparation import Policy, prepare
 
 pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
 
@@ -46,7 +49,7 @@ def own(store: Path, tmp_path: Path) -> Path:
 
 
 def sample(number: int, prompt: str = "") -> Drawable:
-    return Drawable("alpha", f"s{number}", "", prompt, "", {})
+    return Drawable("alpha", f"s{number}", "", prompt, {})
 
 
 # Drawing
@@ -71,20 +74,88 @@ def test_images_are_drawn_by_rounds_over_their_prompts() -> None:
         assert sorted(prompts) == [f"p{number}" for number in range(5)]
 
 
-def test_several_people_share_as_many_items_as_asked_and_no_others() -> None:
-    hands = list(dealt(drawing([sample(number) for number in range(40)], 1), Asked(12, people=3, overlap=4)))
-    assert [len(hand) for hand in hands] == [12, 12, 12]
+def test_several_people_share_20_items_and_no_others() -> None:
+    hands = list(dealt(drawing([sample(number) for number in range(40)], 1), Asked(24, people=3)))
+    assert [len(hand) for hand in hands] == [24, 24, 24]
     ids = [{each.sample_id for each in hand} for hand in hands]
-    assert [len(one & other) for one, other in combinations(ids, 2)] == [4, 4, 4]
-    assert len({each.sample_id for hand in hands for each in hand}) == 4 + 3 * 8
+    assert [len(one & other) for one, other in combinations(ids, 2)] == [20, 20, 20]
+    assert len({each.sample_id for hand in hands for each in hand}) == 20 + 3 * 4
+    assert [each for each, *_ in hands] != [hands[0][0]] * 3, "everybody has an order of their own"
 
 
-def test_what_cannot_be_shown_or_has_no_score_is_not_drawn(tmp_path: Path) -> None:
-    rows = [*pair("s1", "MMMM", "Model"), *pair("s2", "-MMM", None, status="incomplete"), *pair("s3", "MMMM", "Model")]
-    keep(tmp_path, RUN, rows, samples=3)
-    next((tmp_path / "pictures").glob(f"{b's3h'.hex()}*")).unlink()
-    page = made_page(tmp_path, tmp_path / "a.html")
-    assert [each.sample_id for each in page.items] == ["s1"] and page.among == 1
+# What is shown
+
+
+def data_of(page: Path) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
+    assert found
+    return json.loads(html.unescape(found[1]))
+
+
+def test_people_get_the_texts_and_pictures_that_the_judge_got(own: Path, tmp_path: Path) -> None:
+    asked = ("-n", "40", "--ask", "overall", "--ask", "readability")
+    page, data = made_page(own, tmp_path / "a page.html", *asked), data_of(tmp_path / "a page.html")
+    folder = tmp_path / "a page.files"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and len([*folder.iterdir()]) == 80
+    assert data["labels"] == {"context": "Method Section", "caption": "Diagram Caption"}
+    assert [each["texts"] for each in data["asked"][""]] == [["context", "caption"], ["caption"]]
+    for item, shown in zip(page.items, data["items"], strict=True):
+        number = int(item.sample_id[-3:])
+        assert shown["texts"] == {"context": f"Method no. {number}.", "caption": f"Overview no. {number}."}
+        for address, role in zip(
+            shown["pictures"], sorted(item.pictures, key=lambda each: each != item.left), strict=True
+        ):
+            assert re.fullmatch(r"a%20page\.files/[0-9a-f]{16}\.jpg", address)
+            pixel = Image.open(tmp_path / unquote(address)).getpixel((20, 20))
+            assert pixel == pytest.approx((number, 100 * (role == "model"), 200), abs=3)
+
+
+def test_a_large_picture_is_shown_with_2048_pixels_upright_and_bears_no_metadata(own: Path, tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "model_output_s1.png"
+    files = [tmp_path / "a.png", tmp_path / "b.jpg"]
+    Image.new("RGBA", (3000, 1500), (255, 0, 0, 0)).save(files[0])
+    Image.new("L", (1500, 3000), 40).save(files[1], quality=40, exif=exif, comment=b"candidate alpha")
+    policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+    images = [Image.open(io.BytesIO(as_jpeg(prepare(file.read_bytes(), policy)))) for file in files]
+    form = {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+    assert [(each.mode, each.size, each.info.keys() - form) for each in images] == [("RGB", (2048, 1024), set())] * 2
+    assert images[0].getpixel((9, 9)) == (255, 255, 255)
+    assert images[0].quantization == images[1].quantization  # type: ignore[attr-defined]
+
+
+def test_what_is_gone_or_another_is_drawn_and_counts_as_such(
+    store: Path, own: Path, tmp_path: Path, jury: Jury
+) -> None:
+    moved = tmp_path / "moved"
+    shutil.copytree(store.parent / "data", moved)
+    (moved / "0.png").unlink()
+    (moved / "out" / "1.png").write_bytes((moved / "out" / "2.png").read_bytes())
+    lines = (moved / "alpha.jsonl").read_text().replace("Method no. 3.", "Method no. 33.").splitlines(keepends=True)
+    (moved / "alpha.jsonl").unlink()
+    (moved / "renamed.jsonl").write_text("".join(lines[:-1]))
+    page = made_page(own, tmp_path / "label.html", "-n", "40", "--dataset", str(moved / "renamed.jsonl"))
+    lost = {item.sample_id: item.lost for item in page.items if item.lost}
+    assert "0.png" in lost.pop("secret-000") and lost == {
+        "secret-001": "its picture is another than the judge got",
+        "secret-003": "its texts are others than the judge got",
+        "secret-039": "the dataset has no such sample",
+    }
+    text = (tmp_path / "label.html").read_text()
+    assert "Left out, since they cannot be shown: 4." in text and len(data_of(tmp_path / "label.html")["items"]) == 36
+    file = saved(page, tmp_path / "labels-reader-1.json", lambda item, q: "" if item.lost else prefer("model")(item, q))
+    assert jury("labels", "import", file)[0] == 0
+    sql = "SELECT labels, cannot_tell, corrected, bounds_low < corrected_low FROM corrected"
+    [(labels, untold, corrected, wider)] = ask(own, sql)
+    assert (labels, untold, wider) == (36, 4, True) and corrected > 90
+    assert ask(own, "SELECT count(*) FROM labels WHERE unanswered = 'cannot be shown'") == [(4,)]
+    (moved / "renamed.jsonl").write_text("".join(lines[:-2]))
+    code, _, err = jury(
+        "labels", "page", RUN, "-n", "40", "-o", tmp_path / "b.html", "--dataset", moved / "renamed.jsonl"
+    )
+    assert code == 2 and "5 of the 40 drawn samples cannot be shown, more than 10%: " in err
+    assert "secret-003 (its texts are others than the judge got)" in err and "with --dataset" in err
+    assert not (tmp_path / "b.html").exists() and not (tmp_path / "b.files").exists()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +163,7 @@ def test_what_cannot_be_shown_or_has_no_score_is_not_drawn(tmp_path: Path) -> No
     [
         (("none",), "no run is called 'none'"),
         ((RUN, "-n", "0"), "a page holds 1 item or more"),
-        ((RUN, "--overlap", "31"), "--overlap 31: of the 30 items of a page 0 to 30 can be shared"),
+        ((RUN, "--dataset", "/nowhere"), "dataset /nowhere does not exist"),
         ((RUN, "--ask", "beauty"), "beauty: diagram figures have no such dimension, allowed are overall, faithfulness"),
         ((RUN, "--candidate", "beta"), "has no scored sample of a candidate 'beta'"),
         ((RUN, "-o", "/nowhere/a.html"), "is no place for a file"),
@@ -109,46 +180,19 @@ def test_why_no_page_is_made(store: Path, tmp_path: Path, jury: Jury, options: t
 def test_nothing_in_the_file_tells_whose_picture_is_whose_and_it_loads_nothing(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
     page = made_page(store, file)
-    text = blind_text(file)
+    text = file.read_text(encoding="utf-8")
     hashes = [sha256 for item in page.items for sha256 in item.pictures.values()]
     names = ("alpha", "mini", "secret-", "gpt-x", "Model", "Human", "model", "human", "verdict")
     secrets = [RUN, page.dataset_key, *names]
     assert [word for word in (*secrets, *hashes, *(each[:12] for each in hashes)) if word in text] == []
     text = html.unescape(text)
-    assert "default-src 'none'; img-src data:; style-src 'sha256-" in text and "://" not in text
-    assert "thumbnails of at most 640 pixels a side" in " ".join(text.split())
+    assert "default-src 'none'; img-src 'self'; style-src 'sha256-" in text and "://" not in text
+    assert "at most 2,048 pixels a side" in " ".join(text.split())
     assert {each.left for each in page.items} == {"human", "model"} and len({each.token for each in page.items}) == 30
     again = made_page(store, tmp_path / "again.html")
     assert {each.sample_id for each in again.items} == {each.sample_id for each in page.items}
     assert {each.token for each in again.items}.isdisjoint(each.token for each in page.items)
     assert [each.left for each in again.items] != [each.left for each in page.items]
-
-
-def test_a_picture_bears_no_metadata_and_no_two_sides_differ_in_form(tmp_path: Path) -> None:
-    keep(tmp_path, RUN, pair("s1", "MMMM", "Model"), samples=1)
-    exif = Image.Exif()
-    exif[0x010E] = "model_output_s1.png"
-    for file, quality in zip(sorted((tmp_path / "pictures").glob("*.jpg")), (95, 40), strict=True):
-        image = Image.open(file).convert("L" if quality == 40 else "RGB")
-        image.save(file, "JPEG", quality=quality, exif=exif, comment=b"candidate alpha")
-    made_page(tmp_path, tmp_path / "label.html")
-    found = re.findall(r'<script type="text/plain" id="p-\w+-\d">([^<]+)', (tmp_path / "label.html").read_text())
-    images = [Image.open(io.BytesIO(base64.b64decode(each))) for each in found]
-    form = {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
-    assert [(each.mode, each.info.keys() - form) for each in images] == [("RGB", set())] * 2
-    assert images[0].quantization == images[1].quantization  # type: ignore[attr-defined]
-
-
-def test_a_page_of_a_hundred_pairs_stays_below_20_mb_whatever_their_pictures_are(tmp_path: Path) -> None:
-    figures_store(tmp_path, 100)
-    buffer = io.BytesIO()
-    Image.open(io.BytesIO(noise(640))).crop((0, 0, 640, 240)).save(buffer, "JPEG", quality=95)
-    worst = buffer.getvalue()
-    assert len(worst) > 100_000  # of 200 pictures: 27 MB in base64
-    for file in (tmp_path / "pictures").glob("*.jpg"):
-        file.write_bytes(worst)
-    page = made_page(tmp_path, tmp_path / "label.html", "-n", "100")
-    assert len(page.items) == 100 and 8_000_000 < (tmp_path / "label.html").stat().st_size < 20_000_000
 
 
 # What comes back

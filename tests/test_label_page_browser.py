@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page
 from opened_page import Opened, chromium
+from PIL import Image
 from served import wait_for
 from written_history import ask
 
@@ -55,8 +56,8 @@ def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, p
     person.press(*"123c" * 3, "m")
     person.page.keyboard.type("1 small \u00e9 letters, cut <b>")
     person.press("Escape", "1", "2", "u")  # the last answer is taken back
-    person.press("ArrowLeft", "2", "z")  # another answer to the item before, and its pictures larger
-    assert person.page.locator("#large img").count() == 2
+    person.press("ArrowLeft", "2", "z")  # another answer to the item before, and pixels of the next
+    assert person.page.locator(".zoomed img").count() == 2
     person.close()
     person = Person(profile(), file)
     assert person.progress() == "13 of 30 answered" and person.page.input_value("#name") == name
@@ -99,11 +100,63 @@ def test_a_saved_file_goes_on_elsewhere_and_another_page_s_does_not(store: Path,
 def test_an_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> None:
     made_page(images_store(tmp_path / "store"), tmp_path / "label.html", run=COUNTING)
     person = Person(profile(), tmp_path / "label.html")
-    assert person.page.inner_text("#text") == "a photo of two clocks"
+    assert person.page.inner_text("#text") == "Generation Prompt\na photo of two clocks"
+    assert person.page.locator("#more").is_hidden()
     person.press("8", "t", "0")
     assert person.progress() == "0 of 2 answered"
     person.press("c", *"7777")
     assert person.progress().startswith("2 of 2 answered")
     rows = person.saved(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["8", "10", "0", "cannot tell", "7", "7", "7", "7"]
+    person.close()
+
+
+def test_a_folder_that_was_moved_shows_texts_and_pictures_and_one_without_pictures_says_so(
+    store: Path, profile: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "a").mkdir()
+    made_page(store, tmp_path / "a" / "label.html", "-n", "3", "--ask", "readability")
+    (tmp_path / "a").rename(tmp_path / "b c")
+    person = Person(profile(), tmp_path / "b c" / "label.html")
+    loaded = "[...document.querySelectorAll('.view img')].every((one) => one.naturalWidth === 48)"
+    person.page.wait_for_function(loaded)
+    assert "Method no." not in person.page.inner_text("#text")
+    person.press("t")
+    assert "Method Section\nMethod no." in person.page.inner_text("#text")
+    person.press("1")
+    person.page.wait_for_function(loaded)
+    assert "Method no." in person.page.inner_text("#text")  # it stays until the next t
+    person.close()
+    (tmp_path / "b c" / "label.files").rename(tmp_path / "elsewhere")
+    person = Person(profile(), tmp_path / "b c" / "label.html")
+    person.page.wait_for_selector("#notice.alarm:visible")
+    assert "The pictures of this page are missing" in person.page.inner_text("#notice")
+    person.trouble.clear()  # the browser's own words about a file that is not there
+    person.close()
+
+
+def test_small_letters_of_a_large_figure_are_read_at_100_percent_and_both_move_together(
+    store: Path, profile: Any, tmp_path: Path
+) -> None:
+    made_page(store, tmp_path / "label.html", "-n", "1")
+    for file in (tmp_path / "label.files").iterdir():
+        Image.effect_noise((2048, 1161), 90).convert("RGB").save(file)
+    person = Person(profile(), tmp_path / "label.html")
+    person.page.wait_for_function("[...document.images].every((one) => one.naturalWidth === 2048)")
+    [left, right] = person.page.locator(".view").all()
+    place = "one => [one.style.width, one.style.left, one.style.top]"
+    left.click(position={"x": 1, "y": 1})
+    assert right.locator("img").evaluate(place) == ["2048px", "0px", "0px"]
+    assert person.page.evaluate("document.images[0].getBoundingClientRect().width") == 2048
+    box = left.bounding_box()
+    person.page.mouse.move(box["x"] + 200, box["y"] + 100)
+    person.page.mouse.down()
+    person.page.mouse.move(box["x"] + 100, box["y"] + 60, steps=4)
+    person.page.mouse.up()
+    for view in (left, right):
+        assert view.locator("img").evaluate(place) == ["2048px", "-100px", "-40px"]
+    person.page.mouse.wheel(0, -400)
+    assert right.locator("img").evaluate("one => one.style.width") == "4096px"
+    left.click()
+    assert right.locator("img").evaluate(place) == ["", "", ""]
     person.close()

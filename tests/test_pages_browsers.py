@@ -138,18 +138,24 @@ def test_a_table_that_is_wider_than_the_screen_is_moved_by_keys(either: Any, pag
     visit.close()
 
 
-def test_pictures_are_looked_at_larger_and_left_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
+def test_pictures_are_looked_at_pixel_by_pixel_with_keys(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["labels"].as_uri())
     visit.until("#pictures button")
+    visit.wait("document.querySelectorAll('.view img')[1].naturalWidth")
     visit.press("Enter")
-    assert visit.count("#large img") == 2
-    visit.press("Tab", "Tab", "Tab")
-    assert visit.has_focus("#large, #large *, body")  # nothing behind it is gone to
+    assert visit.count(".zoomed") == 1
+    corner = (
+        "[...document.querySelectorAll('.view img')].map((one) => [one.style.width, one.style.left, one.style.top])"
+    )
+    before = visit.evaluate(corner)
+    assert [each[0] for each in before] == ["3000px"] * 2
+    visit.press("ArrowRight", "ArrowDown")
+    after = visit.evaluate(corner)
+    assert after[0] == after[1] and float(after[0][1][:-2]) < float(before[0][1][:-2])
     visit.press("Escape")
-    visit.wait("!document.querySelector('#large').open")
-    assert visit.has_focus("#pictures button")
+    assert visit.count(".zoomed") == 0 and visit.has_focus("#pictures button")
     visit.press("z", "1")
-    assert visit.count("#large") == 0 and visit.text("#progress") == "1 of 4 answered"
+    assert visit.count(".zoomed") == 0 and visit.text("#progress") == "1 of 4 answered"
     visit.press("m", *"why", "Escape", "u")
     assert visit.text("#progress") == "0 of 4 answered"
     visit.close()

@@ -141,9 +141,9 @@ def test_people_s_scores_stand_beside_the_raw_ones_with_how_far_all_agree(tmp_pa
     assert line.people and line.people["labels"] == 40
     text = html.unescape((store / "pages" / "index.html").read_text())
     assert re.search(r"corrected by 40 labels of 2 people: \d+\.\d \[\d+\.\d, \d+\.\d\]", text)
-    assert "people agree with each other on 100% of 40, which can mean 91-100%" in text
+    assert "people agree with each other on 100% [91, 100] of 40" in text
     [cells] = listed(store).values()
-    assert re.fullmatch(r"\d+\.\d \[.+\]", cells[6])
+    assert re.fullmatch(r"\d+\.\d \[.+\] \(40 labels of 2 people, 50% as the judge\)", cells[6])
 
 
 def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path) -> None:

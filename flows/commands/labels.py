@@ -9,7 +9,7 @@ from flows.commands.options import store_option
 from flows.commands.sharing import renew_pages, share_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.labels.labeling import Asked, Made, about_no_sample, import_labels, make_pages
+from tasks.labels.labeling import SHARED, Asked, Made, about_no_sample, import_labels, make_pages
 from tasks.ledger.labels import (
     LABEL_PAGES,
     UNIFORM,
@@ -20,8 +20,9 @@ from tasks.ledger.labels import (
     remove_labels,
 )
 from tasks.ledger.remote import local_cache, remote_of
+from tasks.pages.page_names import files_of
 from tasks.records.parameters import FLOWS
-from tasks.text import number_of
+from tasks.text import listed, number_of, one_line
 
 
 @click.command(cls=Command)
@@ -31,10 +32,9 @@ from tasks.text import number_of
     "-o", "--output", default="label.html", show_default=True, metavar="FILE", help="File to write.",
     type=click.Path(),
 )  # fmt: skip
-@click.option("--people", type=int, default=1, show_default=True, metavar="N", help="So many pages, a file each.")
 @click.option(
-    "--overlap", type=int, default=0, show_default=True, metavar="N",
-    help="Items that all of these pages share, so that people can be compared with each other.",
+    "--people", type=int, default=1, show_default=True, metavar="N",
+    help=f"So many pages, a file each; {SHARED} items are on all of them.",
 )  # fmt: skip
 @click.option(
     "--ask", multiple=True, metavar="QUESTION",
@@ -42,33 +42,38 @@ from tasks.text import number_of
 )  # fmt: skip
 @click.option("--candidate", default="", metavar="NAME", help="Samples of this candidate alone.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed draws other samples.")
+@click.option("--dataset", default="", metavar="PATH", help="Place of the run's dataset now (default: as it was).")
 @store_option
 def write_pages(
     run: str,
     number: int,
     output: str,
     people: int,
-    overlap: int,
     ask: tuple[str, ...],
     candidate: str,
     seed: int,
+    dataset: str,
     store: str,
 ) -> int:
     """Write the pages of one evaluation, and print their places and the command that imports the answers."""
     target = Path(output).expanduser()
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
+    places = _targets(target, people)
+    if taken := [each for place in places for each in (place, files_of(place)) if each.exists()]:
+        raise InputError(f"{listed(map(str, taken))}: there already; remove it, or name another file with -o")
     from tasks.pages.label_page import write_label_page  # Jinja, which the other commands do not need
 
     folder = local_cache(store)
-    asked = Asked(number, people, overlap, seed, ask, candidate)
+    asked = Asked(number, people, seed, ask, candidate, dataset)
     pages = make_pages(folder, run, asked)
+    for place, page in zip(places, pages, strict=False):
+        done = write_label_page(folder, page, place)
+        size = f"{done.bytes / 1e6:,.1f} MB with its pictures in {files_of(place).name}"
+        say(f"{done.file}: {number_of(done.items, 'item')}, {size}; it opens in any browser")
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
         if remote := remote_of(store):
             remote.send_folder(LABEL_PAGES)
-    for place, page in zip(_targets(target, people), pages, strict=False):
-        done = write_label_page(folder, page, place)
-        say(f"{done.file}: {number_of(done.items, 'item')}, {done.bytes / 1e6:,.1f} MB; it opens in any browser")
     _tell_of(pages, asked)
     return 0
 
@@ -87,7 +92,11 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
     say(f"{number} drawn from {first.among:,} of {first.of_run}, uniformly, seed {first.seed}")
     lacking = asked.people * asked.number - sum(len(page.page.items) for page in pages)
     if lacking > 0:
-        warn(f"{number_of(lacking, 'item')} fewer than asked for: there are no more samples with a score and pictures")
+        warn(f"{number_of(lacking, 'item')} fewer than asked for: there are no more samples with a score")
+    if lost := {f"{item.sample_id} ({item.lost})" for page in pages for item in page.page.items if item.lost}:
+        warn(
+            f"{number_of(len(lost), 'sample')} cannot be shown, and will count so: {one_line(listed(sorted(lost), 5))}"
+        )
     say(f"bring the answers in: {command_line('labels import labels-NAME.json')}")
 
 

@@ -1,6 +1,6 @@
 """Tables that landing computes from the history's rows: nights, corrected scores, comparisons with the best."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, groupby
@@ -265,7 +265,7 @@ class Correction(HistoryRecord):
     people: int
     """Persons who judged them."""
     cannot_tell: int
-    """Samples that were shown to people and got no answer. Above 20% of those shown there are bounds alone."""
+    """Samples drawn for people that got no answer, or could not be shown. Above 20% there are bounds alone."""
     agreed: float | None
     """Share of these samples on which judge and people agree (for images: at most 1 point apart)."""
     agreed_low: float | None
@@ -411,6 +411,8 @@ def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) 
     """Return the columns of a correction that can be computed."""
     rules = label_rules_of(flow)
     said: defaultdict[str, dict[str, Answered]] = defaultdict(dict)
+    asked = {(label.sample_id, label.annotator) for label in labels}
+    shared = sum(people > 1 for people in Counter(sample_id for sample_id, _ in asked).values())
     for label in labels:
         if (answer := _answer(label)) is not None:
             said[label.sample_id][label.annotator] = answer
@@ -440,8 +442,8 @@ def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) 
     found = units.corrected(labelled)
     if found is None:
         return {**told, "withheld": _too_few(told["labels"])}
-    if _by_chance(told):
-        people = f"two people who share {told['shared']} samples agree no better than by chance"
+    if shared >= FEWEST_SHARED and _by_chance(told):
+        people = f"two people who share {shared} samples agree no better than by chance"
         return {**told, "withheld": f"{people}: what they say corrects nothing"}
     bounds = units.bounds(found, labelled, unsaid) if unsaid else {}
     if len(unsaid) > MOST_SKIPPED * (len(unsaid) + len(labelled)):
@@ -451,9 +453,9 @@ def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) 
 
 
 def _by_chance(told: Mapping[str, Any]) -> bool:
-    """Return whether people who share enough samples agree no better than by chance; kappa is None of one answer."""
+    """Return whether people who share samples agree no better than by chance; kappa is None of one answer."""
     kappa = told["people_kappa"]
-    return told["shared"] >= FEWEST_SHARED and (told["people_agreed"] == 0 if kappa is None else kappa <= 0)
+    return told["people_agreed"] == 0 if kappa is None else kappa <= 0
 
 
 def _answer(each: _Judged | _Label) -> Answered | None:

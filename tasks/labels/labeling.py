@@ -18,7 +18,8 @@ from tasks.datasets.rows import Cells, Columns, find_rows
 from tasks.errors import InputError, Problems, first_fault
 from tasks.files import read_regular, real_place
 from tasks.history import queries as history
-from tasks.history.queries import find, query
+from tasks.history.queries import Evaluation, find, query
+from tasks.labels.inputs import Drawable, Inputs, read_inputs
 from tasks.labels.prompts import known_questions, prompts_of
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import (
@@ -30,74 +31,70 @@ from tasks.ledger.labels import (
     LabelSet,
     is_label_name,
     keep_labels,
-    keep_page,
     label_folder,
     label_folders,
     read_label_set,
     read_page,
 )
-from tasks.pictures.thumbnails import made
 from tasks.protocols import label_rules_of
 from tasks.protocols.labels import UNANSWERED, PeopleQuestion
 from tasks.records import Record
 from tasks.records.parameters import FLOWS
+from tasks.rubrics.rubric import Rubric
+from tasks.statistics.intervals import FEWEST_SHARED
 from tasks.text import listed, one_line, quoted
 
 _JUDGED = """
     SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,
-           coalesce(nullif(prompt, ''), caption) AS text,
            map_from_entries(list_transform(map_entries(pictures),
                lambda each: {'k': each.key, 'v': each.value.source_sha256})) AS pictures
     FROM outcomes JOIN shard_runs s USING (run_id)
     WHERE s.evaluation_id = $1 AND score IS NOT NULL AND status IN ('complete', 'incomplete')
     ORDER BY candidate, sample_id"""
-
-
-class Drawable(NamedTuple):
-    """A sample that people can be shown: it has a score, and the store has kept its pictures."""
-
-    candidate: str
-    sample_id: str
-    tag: str
-    prompt_id: str
-    """Empty for figures."""
-    text: str
-    pictures: Mapping[str, str]
-    """Role -> SHA-256 of the picture's file."""
-
-    @property
-    def unit(self) -> tuple[str, str]:
-        """Unit with one turn in a round of the drawing: a figure, or all images of a prompt."""
-        return self.candidate, self.prompt_id or self.sample_id
+SHARED = FEWEST_SHARED
+"""Items that all pages share which are made together: so many tell whether people agree better than by chance."""
+MOST_LOST = 0.1
+"""Share of the drawn samples that need not be shown: above it no page is made."""
 
 
 class Asked(NamedTuple):
-    """Pages asked for: `number` items a page, for so many `people`, who all get the first `overlap` items."""
+    """Pages asked for: `number` items a page, for so many `people`."""
 
     number: int
     people: int = 1
-    overlap: int = 0
     seed: int = 1
     questions: Sequence[str] = ()
     candidate: str = ""
+    dataset: str = ""
+    """Place of the dataset now; empty: the one that the run names."""
+
+    @property
+    def overlap(self) -> int:
+        """Number of items that all of several pages share."""
+        return min(self.number, SHARED) if self.people > 1 else 0
 
 
 class Made(NamedTuple):
-    """A page as it is kept in the store, and the further content of its file."""
+    """A page as the store is to keep it, and the further content of its file."""
 
     page: LabelPage
     questions: Mapping[str, tuple[PeopleQuestion, ...]]
-    texts: Mapping[str, str]
-    """Token -> caption or prompt."""
+    rubric: Rubric
+    inputs: Mapping[tuple[str, str], Inputs]
+    """Candidate and sample id -> inputs of the judge."""
 
 
 def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
-    """Draw the items of one evaluation's pages, one page for each person, and keep their identities in the store."""
-    _check(asked)
+    """Draw the items of one evaluation's pages, one page for each person, and read what they show."""
+    if asked.number < 1 or asked.people < 1:
+        raise InputError(f"a page holds 1 item or more, for 1 person or more, found {asked.number} for {asked.people}")
     evaluation = find(store, run)
-    questions = label_rules_of(evaluation.flow).people_questions(prompts_of(evaluation), asked.questions)
+    rubric = prompts_of(evaluation)
+    questions = label_rules_of(evaluation.flow).people_questions(rubric, asked.questions)
     found = _drawable(store, evaluation.run_id, asked, questions)
-    drawn = drawing(found, asked.seed)
+    hands = list(dealt(drawing(found, asked.seed), asked))
+    drawn = list({sample[:2]: sample for hand in hands for sample in hand}.values())
+    inputs = _inputs(store, evaluation, rubric, drawn, asked.dataset)
     prompts = history.query(store, "SELECT prompts FROM evaluations WHERE run_id = $1", values=[evaluation.run_id]).rows
     about = {
         "of_run": evaluation.run_id,
@@ -113,14 +110,29 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
             for tag, some in questions.items()
         },
     }
-    made_pages: list[Made] = []
-    for hand in dealt(drawn, asked):
-        items = tuple(map(_item, hand))
-        page = LabelPage.model_validate({**about, "page_id": secrets.token_hex(8), "items": items})
-        keep_page(store, page)
-        texts = {item.token: sample.text for item, sample in zip(items, hand, strict=True)}
-        made_pages.append(Made(page, questions, texts))
-    return made_pages
+    pages = [
+        LabelPage.model_validate(
+            {**about, "page_id": secrets.token_hex(8), "items": [_item(each, inputs[each[:2]].lost) for each in hand]}
+        )
+        for hand in hands
+    ]
+    return [Made(page, questions, rubric, inputs) for page in pages]
+
+
+def _inputs(
+    store: Path, evaluation: Evaluation, rubric: Rubric, drawn: Sequence[Drawable], dataset: str
+) -> dict[tuple[str, str], Inputs]:
+    """Return the inputs of all samples; InputError if more of them are lost than may be."""
+    advice = f"people are shown what the judge got: name the dataset of {evaluation.run_id} with --dataset"
+    try:
+        inputs = read_inputs(store, evaluation, rubric, drawn, dataset)
+    except InputError as error:
+        raise InputError(f"{error}\n{advice}") from error
+    lost = [f"{sample_id} ({each.lost})" for (_, sample_id), each in inputs.items() if each.lost]
+    if len(lost) > MOST_LOST * len(drawn):
+        share = f"{len(lost):,} of the {len(drawn):,} drawn samples cannot be shown, more than {MOST_LOST:.0%}"
+        raise InputError(f"{share}: {one_line(listed(lost, 5))}; {advice}")
+    return inputs
 
 
 def drawing(found: Sequence[Drawable], seed: int) -> list[Drawable]:
@@ -151,15 +163,6 @@ def dealt(drawn: Sequence[Drawable], asked: Asked) -> Iterator[list[Drawable]]:
             yield hand
 
 
-def _check(asked: Asked) -> None:
-    if asked.number < 1 or asked.people < 1:
-        raise InputError(f"a page holds 1 item or more, for 1 person or more, found {asked.number} for {asked.people}")
-    if not 0 <= asked.overlap <= asked.number:
-        raise InputError(
-            f"--overlap {asked.overlap}: of the {asked.number} items of a page 0 to {asked.number} can be shared"
-        )
-
-
 def _drawable(
     store: Path, run_id: str, asked: Asked, questions: Mapping[str, tuple[PeopleQuestion, ...]]
 ) -> list[Drawable]:
@@ -170,17 +173,10 @@ def _drawable(
         raise InputError(f"{run_id} has no scored sample of a candidate {asked.candidate!r}")
     if not named:
         raise InputError(f"{run_id} has no scored sample that people could be asked about")
-    kept = [found for row in named if _kept(store, found := Drawable(*row))]
-    if not kept:
-        raise InputError(f"{store} keeps the pictures of none of the {len(named):,} samples of {run_id}")
-    return kept
+    return [Drawable(*row) for row in named]
 
 
-def _kept(store: Path, sample: Drawable) -> bool:
-    return bool(sample.pictures) and all(made(store, sha256) for sha256 in sample.pictures.values())
-
-
-def _item(sample: Drawable) -> LabelItem:
+def _item(sample: Drawable, lost: str) -> LabelItem:
     roles = sorted(sample.pictures)
     return LabelItem(
         token=secrets.token_hex(6),
@@ -189,6 +185,7 @@ def _item(sample: Drawable) -> LabelItem:
         tag=sample.tag,
         pictures=dict(sample.pictures),
         left=secrets.choice(roles) if len(roles) > 1 else "",
+        lost=lost,
     )
 
 
@@ -200,6 +197,8 @@ def sides(item: LabelItem) -> list[str]:
 FORMAT = "image-jury labels 1"
 NO_ANSWER = "no answer"
 """Answer to a question that has only a comment."""
+NOT_SHOWN = "cannot be shown"
+"""Answer to all questions about an item whose picture or text is gone."""
 _RUN = re.compile(r"\d{8}T\d{6}")
 _OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
 LARGEST = 256_000_000
@@ -383,7 +382,7 @@ def saved_file(data: bytes) -> Saved | None:
 def labels_of(saved: Saved, page: LabelPage, source: str) -> list[LabelRow]:
     """Return the labels in a saved file, bound to the samples of its page; raises InputError with all wrong rows."""
     problems = Problems()
-    items = {item.token: item for item in page.items}
+    items = {item.token: item for item in page.items if not item.lost}
     labels: list[LabelRow] = []
     first: dict[tuple[str, str], str] = {}
     for where, row in _answers(saved, source, problems):
@@ -392,7 +391,11 @@ def labels_of(saved: Saved, page: LabelPage, source: str) -> list[LabelRow]:
         elif (known := first.setdefault((row.item, row.question), where)) != where:
             problems.add(where, f"answers again what {known} answers")
         else:
-            labels.append(_label(row, saved, page, items[row.item]))
+            labels.append(_label(row, saved.name, page.flow, items[row.item]))
+    for item in page.items:
+        for question in page.questions[item.tag] if item.lost else ():
+            answer = Answer(item=item.token, question=question, answer=NOT_SHOWN, comment="")
+            labels.append(_label(answer, saved.name, page.flow, item))
     if not saved.rows:
         problems.add(source, "holds no answer")
     problems.stop(f"labels {source}")
@@ -422,8 +425,9 @@ def _wrong(row: Answer, page: LabelPage, items: Mapping[str, LabelItem]) -> str:
     return ""
 
 
-def _label(row: Answer, saved: Saved, page: LabelPage, item: LabelItem) -> LabelRow:
-    label = label_rules_of(page.flow).people_label(item, row.question, row.answer or NO_ANSWER)
-    unanswered = row.answer if row.answer in UNANSWERED else "" if row.answer else NO_ANSWER
-    given = {"annotator": saved.name, "comment": row.comment, "unanswered": unanswered, "pictures": item.pictures}
+def _label(row: Answer, name: str, flow: str, item: LabelItem) -> LabelRow:
+    answer = row.answer or NO_ANSWER
+    label = label_rules_of(flow).people_label(item, row.question, answer)
+    unanswered = answer if answer in (*UNANSWERED, NO_ANSWER, NOT_SHOWN) else ""
+    given = {"annotator": name, "comment": row.comment, "unanswered": unanswered, "pictures": item.pictures}
     return label.model_copy(update=given)

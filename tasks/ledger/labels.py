@@ -44,6 +44,8 @@ class LabelItem(Record):
     """Role (human, model; image) -> SHA-256 of the picture's file."""
     left: str
     """Role of the picture on the left; empty: there is only one picture."""
+    lost: str = ""
+    """Reason why it is not on the page, and counts as answered `cannot be shown`; empty: it is."""
 
 
 class LabelPage(Record):
@@ -67,6 +69,8 @@ class LabelPage(Record):
     questions: dict[str, dict[str, tuple[str, ...]]]
     """Tag (empty for figures) -> question -> allowed answers."""
     items: tuple[LabelItem, ...]
+    file: str = ""
+    """Place where the page was written, on the machine that made it."""
 
 
 def keep_page(store: Path, page: LabelPage) -> Path:
@@ -131,7 +135,8 @@ class LabelRow(HistoryRecord):
     order: str = ""
     """Figure that this person was shown first: human_first or model_first; empty: not given."""
     unanswered: str = ""
-    """Reason for a missing verdict and score: cannot tell, does not apply, no answer; empty: none is missing."""
+    """Reason for a missing verdict and score: cannot tell, does not apply, no answer, cannot be shown; empty: none is
+    missing."""
     comment: str = ""
     """Text that the person wrote beside the answer."""
     pictures: dict[str, str] = Field(default_factory=dict)

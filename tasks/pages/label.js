@@ -6,9 +6,14 @@ const FORMAT = "image-jury labels 1";
 const KEPT = `${FORMAT} ${data.page}`;
 const SIDES = ["Left", "Right"];
 const by = (id) => document.getElementById(id);
+const LONG = 600; // letters from which on the text has a column of its own
 const tokens = new Set(data.items.map((item) => item.item));
 // name; answers: item -> question -> answer; comments: item -> text; done: changes that undo takes back; at: place on the page
 let state = { name: pseudonym(), answers: {}, comments: {}, done: [], at: 0 };
+let scale = 0;
+let middle = [0.5, 0.5];
+let moved = false; // by dragging: the click that ends it is none
+let more = false; // texts that no question is about
 
 function pseudonym() {
   const bytes = crypto.getRandomValues(new Uint8Array(3));
@@ -117,15 +122,17 @@ function tell(words, alarm = false) {
   by("notice").classList.toggle("alarm", alarm);
 }
 
-const sources = (item) => Array.from({ length: item.pictures }, (_, place) => {
-  return `data:image/jpeg;base64,${by(`p-${item.item}-${place}`).textContent}`;
-});
-
 function figure(source, place, count) {
   const name = count > 1 ? SIDES[place] : "Image";
-  const button = make("button", { type: "button", title: "Larger" }, make("img", { alt: `${name} picture`, src: source }));
-  button.addEventListener("click", () => zoom(true));
-  return make("figure", {}, make("figcaption", {}, name), button);
+  const picture = make("img", { alt: `${name} picture`, src: source, draggable: false });
+  picture.addEventListener("load", arrange);
+  picture.addEventListener("error", () => tell("The pictures of this page are missing: the folder named below belongs beside it.", true));
+  const view = make("button", { type: "button", className: "view", title: "100%, or all of it" }, picture);
+  view.addEventListener("click", (event) => moved || zoom(scale ? 0 : 1, view, event));
+  view.addEventListener("pointerdown", () => { moved = false; });
+  view.addEventListener("pointermove", (event) => event.buttons && scale && drag(view, event));
+  view.addEventListener("wheel", (event) => scale && (event.preventDefault(), zoom(scale * 2 ** (-event.deltaY / 400))));
+  return make("figure", {}, make("figcaption", {}, name), view);
 }
 
 function choice(one, question, current) {
@@ -151,7 +158,6 @@ function show() {
   by("place").textContent = `Item ${state.at + 1} of ${count}`;
   by("progress").textContent = `${answered()} of ${count} answered${answered() === count ? ": save the file" : ""}`;
   Object.assign(by("bar"), { max: count, value: answered() });
-  by("text").textContent = item.text;
   by("name").value = state.name;
   by("comment").value = state.comments[item.item] ?? "";
   by("questions").replaceChildren(...asked(item).map((each) => questionSet(each, each === current(item))));
@@ -160,58 +166,126 @@ function show() {
   by("next").disabled = state.at === count - 1;
 }
 
+// Texts that a question is about are always there, others of the judge when asked for.
+function showTexts() {
+  const item = now();
+  const needed = new Set(asked(item).flatMap((each) => each.texts));
+  const names = Object.keys(item.texts).sort((one, other) => item.texts[one].length - item.texts[other].length);
+  const shown = names.filter((name) => more || needed.has(name));
+  by("more").hidden = names.every((name) => needed.has(name));
+  by("more").setAttribute("aria-pressed", String(more));
+  by("text").replaceChildren(...shown.map((name) => make("p", {}, make("b", {}, data.labels[name]), `\n${item.texts[name] || "(empty)"}`)));
+  by("item").classList.toggle("long", by("text").textContent.length > LONG);
+  by("text").scrollTop = 0;
+  reach(by("item"));
+}
+
 function showPictures() {
   const item = now();
-  by("pictures").replaceChildren(...sources(item).map((source, place) => figure(source, place, item.pictures)));
+  by("pictures").replaceChildren(...item.pictures.map((source, place) => figure(source, place, item.pictures.length)));
+  zoom(0);
+  for (const source of data.items[state.at + 1]?.pictures ?? []) new Image().src = source;
 }
+
+// Zoom: all pictures of an item at one scale (CSS pixels a pixel; 0: all of each is seen), with one place in their middles
+
+const between = (low, value, high) => Math.max(low, Math.min(value, high));
+const views = () => [...document.querySelectorAll(".view")];
+const box = (view) => [view.clientWidth, view.clientHeight];
+const size = (view) => [view.firstChild.naturalWidth, view.firstChild.naturalHeight];
+const fitting = (view) => Math.min(...size(view).map((pixels, axis) => box(view)[axis] / pixels));
+
+function zoom(to, view, event) {
+  if (to && event?.detail) { // a click, not a key: the place under the pointer
+    const { left, top } = view.getBoundingClientRect();
+    const apart = [event.clientX - left, event.clientY - top].map((at, axis) => at - box(view)[axis] / 2);
+    middle = apart.map((pixels, axis) => 0.5 + pixels / (size(view)[axis] * fitting(view)));
+  }
+  scale = to && between(0.1, to, 8);
+  by("zoom").setAttribute("aria-pressed", String(scale > 0));
+  by("zoom").firstChild.data = `${Math.round(100 * (scale || 1))}% `;
+  by("pictures").classList.toggle("zoomed", scale > 0);
+  arrange();
+}
+
+function arrange() {
+  const there = views().filter((view) => view.firstChild.naturalWidth);
+  middle = middle.map((at, axis) => {
+    const edge = Math.min(0.5, ...there.map((view) => box(view)[axis] / size(view)[axis] / scale / 2));
+    return between(edge, at, 1 - edge);
+  });
+  for (const view of there) {
+    const pixels = size(view).map((each) => each * scale);
+    const [left, top] = box(view).map((room, axis) => {
+      return pixels[axis] < room ? (room - pixels[axis]) / 2 : between(room - pixels[axis], room / 2 - middle[axis] * pixels[axis], 0);
+    });
+    const found = { width: pixels[0], height: pixels[1], left, top };
+    for (const [name, value] of Object.entries(found)) view.firstChild.style[name] = scale ? `${value}px` : "";
+  }
+}
+
+function pan(view, pixels) {
+  middle = middle.map((at, axis) => at + pixels[axis] / (size(view)[axis] * scale));
+  arrange();
+}
+
+function drag(view, event) {
+  moved = true;
+  view.setPointerCapture(event.pointerId);
+  pan(view, [-event.movementX, -event.movementY]);
+}
+
+const arrow = (across, down) => pan(views()[0], box(views()[0]).map((room, axis) => [across, down][axis] * room / 4));
 
 function move(at) {
   tell("");
   state.at = Math.max(0, Math.min(at, data.items.length - 1));
   keep();
+  middle = [0.5, 0.5];
   show();
+  showTexts();
   showPictures();
 }
 
-// The browser keeps the focus within the dialog, and returns it to the element that had it.
-function zoom(large) {
-  if (!large) return by("large").close();
-  by("larger").replaceChildren(...sources(now()).map((source, place) => make("img", { alt: `${SIDES[place]}, larger`, src: source })));
-  by("large").showModal();
-}
-
 const MOVES = {
-  ArrowLeft: () => move(state.at - 1),
-  ArrowRight: () => move(state.at + 1),
+  ArrowLeft: () => (scale ? arrow(-1, 0) : move(state.at - 1)),
+  ArrowRight: () => (scale ? arrow(1, 0) : move(state.at + 1)),
+  ArrowUp: () => arrow(0, -1),
+  ArrowDown: () => arrow(0, 1),
   u: undo,
   o: () => move(nextOpen()),
-  z: () => zoom(!by("large").open),
+  z: () => zoom(scale ? 0 : 1),
+  "+": () => zoom((scale || 0.75) * 4 / 3),
+  "-": () => zoom((scale || 1) * 3 / 4),
+  t: () => { more = !more; showTexts(); },
   m: () => by("comment").focus(),
   s: save,
 };
 
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") return by("large").open || document.activeElement.blur();
+  if (event.key === "Escape") return document.activeElement.matches("textarea, input") ? document.activeElement.blur() : zoom(0);
   if (event.target.matches("textarea, input:not([type=file])")) return;
   const question = current(now());
   const chosen = question.choices.find((one) => one.key === event.key);
   const act = chosen ? () => give(question.question, chosen.value) : MOVES[event.key];
-  if (!act) return;
+  if (!act || (!scale && ["ArrowUp", "ArrowDown"].includes(event.key))) return;
   event.preventDefault();
-  if (act !== MOVES.z) zoom(false);
   act();
 }
 
 addEventListener("keydown", pressed);
-by("large").addEventListener("click", () => zoom(false));
+addEventListener("resize", arrange);
 by("comment").addEventListener("input", () => { state.comments[now().item] = by("comment").value; keep(); });
 by("name").addEventListener("input", () => { state.name = whole(by("name").value) || state.name; keep(); });
 by("save").addEventListener("click", save);
 by("load").addEventListener("change", (event) => { if (event.target.files[0]) load(event.target.files[0]); event.target.value = ""; });
-for (const [id, act] of [["previous", MOVES.ArrowLeft], ["next", MOVES.ArrowRight], ["undo", undo], ["open", MOVES.o]]) by(id).addEventListener("click", act);
+const BUTTONS = {
+  previous: () => move(state.at - 1), next: () => move(state.at + 1), undo, open: MOVES.o, zoom: MOVES.z, smaller: MOVES["-"],
+  larger: MOVES["+"], more: MOVES.t,
+};
+for (const [id, act] of Object.entries(BUTTONS)) by(id).addEventListener("click", act);
 
 inBrowser(restore);
 for (const token of Object.keys(state.answers)) if (!tokens.has(token)) delete state.answers[token];
-show();
-showPictures();
+move(state.at);

@@ -1,25 +1,24 @@
-"""Page on which people judge blind items: one file that opens anywhere, with no server and no network.
+"""Page on which people judge blind items with the judge's inputs: a file, and its pictures in a folder beside it.
 
-It reveals no owner of a picture: no candidate, id, file name, hash or verdict.
+It opens anywhere, with no server and no network, and reveals no owner of a picture: no candidate, id, file name, hash
+or verdict.
 """
 
-import base64
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+import secrets
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
-from tasks.errors import InputError
-from tasks.files import read_regular, write_whole
+from tasks.files import new_folder, write_whole
+from tasks.labels.inputs import LONGEST_SIDE
 from tasks.labels.labeling import Made, sides
-from tasks.pages.page import bounded, rendered
-from tasks.pictures.decoding import decode
-from tasks.pictures.thumbnails import LARGEST, SIDES, made
+from tasks.ledger.labels import keep_page
+from tasks.pages.page import BESIDE, rendered
+from tasks.pages.page_names import files_of
 from tasks.protocols.labels import PeopleQuestion
-
-PICTURES = 13_000_000
-"""Bytes of all pictures of a page together: 17.3 MB in base64, so that 100 pairs stay below 20 MB."""
-QUALITY = 80
+from tasks.rubrics.prompts import Prompt
+from tasks.rubrics.rubric import Rubric
 
 
 class Written(NamedTuple):
@@ -28,45 +27,44 @@ class Written(NamedTuple):
     file: Path
     items: int
     bytes: int
+    """Bytes of the page and its pictures."""
 
 
-def write_label_page(store: Path, page: Made, target: Path) -> Written:
-    """Write the page of these items.
+def write_label_page(store: Path, made: Made, target: Path) -> Written:
+    """Write the pictures of a page, its record in the store, and then the page.
 
     Raises:
-        InputError: a thumbnail can no longer be read.
-        OSError: the file cannot be written.
+        InputError: the folder of its pictures is there already.
+        OSError: a file cannot be written.
     """
-    items = page.page.items
-    shown = {item.token: sides(item) for item in items}
-    limit = PICTURES // max(1, sum(map(len, shown.values())))
-    places = [(f"{token}-{at}", sha256) for token, hashes in shown.items() for at, sha256 in enumerate(hashes)]
-    with ThreadPoolExecutor() as threads:
-        found = threads.map(partial(_picture, store, limit=limit), [sha256 for _, sha256 in places])
-        pictures = {name: picture for (name, _), picture in zip(places, found, strict=True)}
-    told = [
-        {"item": item.token, "tag": item.tag, "text": page.texts[item.token], "pictures": len(shown[item.token])}
-        for item in items
-    ]
-    asked = {tag: [_question(each) for each in some] for tag, some in page.questions.items()}
-    data = {"page": page.page.page_id, "asked": asked, "items": told}
-    values = {"data": data, "pictures": pictures, "side": SIDES[1]}
-    text = rendered("label.html.j2", "label.js", values, ["label.css"])
-    whole = text.encode("utf-8", "replace")
+    folder, pictures, items = files_of(target), dict[str, bytes](), list[dict[str, object]]()
+    for item in made.page.items:
+        found = made.inputs[item.candidate, item.sample_id]
+        named = {f"{secrets.token_hex(8)}.jpg": found.pictures[each] for each in sides(item)} if not item.lost else {}
+        pictures |= named
+        addresses = [quote(f"{folder.name}/{name}") for name in named]
+        if not item.lost:
+            items.append({"item": item.token, "tag": item.tag, "texts": found.texts, "pictures": addresses})
+    names = {name for each in made.inputs.values() for name in each.texts}
+    asked = {tag: [_question(each, tag, made.rubric, names) for each in some] for tag, some in made.questions.items()}
+    lost = len(made.page.items) - len(items)
+    labels = _labels(made.rubric.prompts, names)
+    data = {"page": made.page.page_id, "asked": asked, "labels": labels, "items": items}
+    values = {"data": data, "lost": lost, "side": LONGEST_SIDE, "folder": folder.name}
+    whole = rendered("label.html.j2", "label.js", values, ["label.css"], BESIDE).encode("utf-8", "replace")
+    new_folder(folder, dict(sorted(pictures.items())))
+    keep_page(store, made.page.model_copy(update={"file": str(target.absolute())}))
     write_whole(target, whole)
-    return Written(target, len(items), len(whole))
+    return Written(target, len(items), len(whole) + sum(map(len, pictures.values())))
 
 
-def _question(asked: PeopleQuestion) -> dict[str, object]:
+def _question(asked: PeopleQuestion, tag: str, rubric: Rubric, names: Collection[str]) -> dict[str, object]:
+    """Return a question with the texts that the judge gets for it: those of one prompt, or for the whole of all."""
+    prompts = [prompt for prompt in rubric.prompts if prompt.dimension in (tag, asked.question)] or rubric.prompts
     choices = [choice._asdict() for choice in asked.choices]
-    return {"question": asked.question, "words": asked.words, "hint": asked.hint, "choices": choices}
+    return {**asked._asdict(), "choices": choices, "texts": list(_labels(prompts, names))}
 
 
-def _picture(store: Path, sha256: str, limit: int) -> str:
-    """Return a thumbnail as a new JPEG in base64, all made alike: neither form nor metadata reveals its source."""
-    place = made(store, sha256)
-    if place is None:
-        raise InputError(f"{store}: the picture {sha256} is no longer kept: make the page again")
-    image = decode(read_regular(place, LARGEST), SIDES[1]).image.convert("RGB")
-    image.info.clear()
-    return base64.b64encode(bounded(image, limit, QUALITY)).decode("ascii")
+def _labels(prompts: Iterable[Prompt], names: Collection[str]) -> dict[str, str]:
+    """Return the label of each of these inputs that the prompts have; those of pictures would tell whose they are."""
+    return {str(name): label for prompt in prompts for name, label in prompt.inputs.items() if name in names}

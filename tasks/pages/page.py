@@ -29,28 +29,36 @@ _HERE = Path(__file__).parent
 _JSON: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 _META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _HASH = "'sha256-[A-Za-z0-9+/]{43}='"
+WITHIN, BESIDE = "data:", "'self'"
+"""Sources of a page's pictures: the page itself; or files beside it, also where both lie on a disk."""
 _POLICY = re.compile(
-    f"default-src 'none'; img-src data:; style-src {_HASH}; script-src {_HASH}; base-uri 'none'; form-action 'none'"
+    f"default-src 'none'; img-src ({WITHIN}|{BESIDE}); style-src {_HASH}; script-src {_HASH}; base-uri 'none'; "
+    "form-action 'none'"
 )
 
 
-def rendered(template: str, script: str, values: Mapping[str, object], styles: Sequence[str]) -> str:
+def rendered(
+    template: str, script: str, values: Mapping[str, object], styles: Sequence[str], pictures: str = WITHIN
+) -> str:
     """Render a page as HTML."""
-    return "".join(pieces(template, script, values, styles))
+    return "".join(pieces(template, script, values, styles, pictures))
 
 
-def pieces(template: str, script: str, values: Mapping[str, object], styles: Sequence[str]) -> Iterator[str]:
+def pieces(
+    template: str, script: str, values: Mapping[str, object], styles: Sequence[str], pictures: str = WITHIN
+) -> Iterator[str]:
     """Yield a page as HTML, piece after piece: the pictures of a large run need more memory than they should.
 
     Args:
         template: file of this folder; it gets `css`, `js`, `policy` and `values`.
         script: file of the page's own script, which follows the common one; empty: it has none.
         styles: files of the page's style, which follow the one of all pages.
+        pictures: sources of its pictures, for its policy.
     """
     css = _joined("base.css", *styles)
     js = _joined("common.js", script)
     # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
-    return _template(template).generate(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
+    return _template(template).generate(css=Markup(css), js=Markup(js), policy=_policy(css, js, pictures), **values)
 
 
 def as_json(value: object) -> Markup:
@@ -67,10 +75,10 @@ def stamp() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _policy(css: str, js: str) -> str:
-    """Return a Content-Security-Policy: pictures within the page, this style and this script, and nothing else."""
+def _policy(css: str, js: str, pictures: str) -> str:
+    """Return a Content-Security-Policy: pictures of these sources, this style and this script, and nothing else."""
     style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
-    allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    allowed = f"img-src {pictures}; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 

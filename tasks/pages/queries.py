@@ -11,7 +11,6 @@ from tasks.comparing.trend import Point
 from tasks.errors import InputError
 from tasks.history import queries as history
 from tasks.protocols import protocol_of
-from tasks.statistics.concordance import FEWEST
 
 _BEGIN = re.compile(r"^-- (\w+): (.+)$", re.MULTILINE)
 
@@ -80,24 +79,37 @@ def people_lines_of(store: Path, run_id: str) -> list[str]:
 
 
 def people_lines(rows: Iterable[Row]) -> list[str]:
-    """Return a sentence for each score that people's labels are about, and one more on the agreement."""
-    return [line for row in rows if _is_about(row) for line in _lines(row)]
+    """Return a sentence for each score that people's labels are about: first what the judge says, then people."""
+    return [f"{_judge_words(row)}; {words}" for row in rows if (words := people_in_brief(row))]
 
 
 def people_in_brief(row: Row) -> str:
-    """Return the same in few words, for a place beside the raw score; empty if no labels are about it."""
-    if not _is_about(row):
+    """Return what people say of a score, to follow what the judge says of it; empty if no labels are about it."""
+    if not row["labels"] and "does not count" not in row["why"]:
         return ""
-    if not (words := corrected_words(row)):
-        return f"not corrected by people: {row['why']}{_bounds(row)}"
-    told = f"corrected by {row['labels']} labels of {_people(row['people'])}: {words}{_bounds(row)}"
-    return "; ".join([told, *agreement_words(row), *filter(None, [row["why"]])])
+    if row["corrected"] is None:
+        told = f"not corrected by people: {row['why']}{_bounds(row)}"
+    else:
+        by = f"corrected by {row['labels']} labels of {_people(row['people'])}"
+        told = "; ".join(filter(None, [f"{by}: {_interval(row)}{_bounds(row)}", row["why"]]))
+    judge = _share("judge and people agree on", row, ("agreed", "kappa"), row["labels"])
+    people = _share("people agree with each other on", row, ("people_agreed", "people_kappa"), row["shared"])
+    return "; ".join(filter(None, [told, judge, people]))
 
 
 def corrected_words(row: Row) -> str:
-    """Return the corrected score and its interval; empty if there is none."""
+    """Return the corrected score with its interval, labels, people and agreement; empty if there is none."""
     if row["corrected"] is None:
         return ""
+    return f"{_interval(row)} ({row['labels']} labels of {_people(row['people'])}, {row['agreed']:.0%} as the judge)"
+
+
+def _judge_words(row: Row) -> str:
+    score = "no score" if row["score"] is None else f"{row['score']:.{protocol_of(row['flow']).decimals}f}"
+    return f"{row['candidate']}, {row['dimension']}: {score} by the judge"
+
+
+def _interval(row: Row) -> str:
     decimals = protocol_of(row["flow"]).decimals
     value, low, high = (f"{row[name]:.{decimals}f}" for name in ("corrected", "corrected_low", "corrected_high"))
     return f"{value} [{low}, {high}]"
@@ -112,47 +124,14 @@ def _bounds(row: Row) -> str:
     return f"{supposed}, and between {low} and {high} whatever those {row['cannot_tell']} are"
 
 
-def _is_about(row: Row) -> bool:
-    """Return whether people's labels are about this score, even if they do not count."""
-    return bool(row["labels"]) or "does not count" in row["why"]
-
-
-def _lines(row: Row) -> Iterable[str]:
-    whose = f"{row['candidate']}, {row['dimension']}"
-    if words := corrected_words(row):
-        decimals = protocol_of(row["flow"]).decimals
-        by = f"corrected by {row['labels']} labels of {_people(row['people'])}{_bounds(row)}"
-        alone = f"the judge alone: {row['score']:.{decimals}f}"
-        yield f"{whose}: {words} {by}; {alone}" + (f". {row['why']}" if row["why"] else "")
-    else:
-        yield f"{whose}: not corrected by people: {row['why']}{_bounds(row)}"
-    if told := agreement_words(row):
-        yield f"  {'; '.join(told)} (95% intervals; kappa has none below {FEWEST} samples)"
-
-
-def agreement_words(row: Row) -> list[str]:
-    """Describe the agreement of judge and people, and of people with each other, each with its interval."""
-    told = (
-        _share("judge and people agree on", row, ("agreed", "kappa"), row["labels"]),
-        _share("people agree with each other on", row, ("people_agreed", "people_kappa"), row["shared"]),
-    )
-    return [*filter(None, told)]
-
-
 def _share(words: str, row: Row, names: tuple[str, str], n: int) -> str:
+    """Return a share with its 95% interval, and the agreement beyond chance, as far as they are defined."""
     name, kappa = names
     if row[name] is None:
         return ""
     low, high = 100 * row[f"{name}_low"], 100 * row[f"{name}_high"]
-    return f"{words} {row[name]:.0%} of {n}, which can mean {low:.0f}-{high:.0f}%{_kappa(row, kappa)}"
-
-
-def _kappa(row: Row, name: str) -> str:
-    """Return the agreement beyond chance; empty if undefined, as for a rater with one answer for everything."""
-    if row[name] is None:
-        return ""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f", kappa {row[name]:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else "")
+    beyond = "" if row[kappa] is None else f" (kappa {row[kappa]:.2f})"
+    return f"{words} {row[name]:.0%} [{low:.0f}, {high:.0f}] of {n}{beyond}"
 
 
 def _people(number: int) -> str:

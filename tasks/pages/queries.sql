@@ -24,10 +24,7 @@ SELECT candidate, score, ci_low, ci_high, good, satisfied, tags, missing, runs, 
 FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
 
 -- people: What people say of the scores (jury labels page)
-SELECT flow, candidate, dimension, score, ci_low, ci_high, corrected, corrected_low, corrected_high, bounds_low,
-       bounds_high, labels, people, cannot_tell, agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared, people_agreed,
-       people_agreed_low, people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why
-FROM corrected WHERE run_id = $run;
+SELECT * FROM corrected WHERE run_id = $run;
 
 -- rates: Order and votes
 SELECT candidate, dimension, measure, n, value, ci_low, ci_high, "method"
@@ -128,11 +125,7 @@ SELECT run_id, sum(calls)::BIGINT AS calls, CASE WHEN count(price) = count(*) TH
 FROM cost WHERE started_at >= $since GROUP BY run_id;
 
 -- index_people: Their scores as corrected by people
-SELECT run_id, flow, candidate, dimension, score, corrected, corrected_low, corrected_high, bounds_low,
-       bounds_high, labels, people, cannot_tell,
-       agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared, people_agreed, people_agreed_low,
-       people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why
-FROM corrected WHERE started_at >= $since;
+SELECT * FROM corrected WHERE started_at >= $since;
 
 -- index_trend: The scores that they begin with, over time
 SELECT * FROM trend WHERE started_at >= $since

@@ -1,0 +1,143 @@
+"""The judge's inputs of drawn samples, read again from the dataset of their run, for people to see the same."""
+
+from base64 import b64decode
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+from pydantic import ValidationError
+
+from tasks.datasets.dataset import FILTERS
+from tasks.datasets.entries import read_picture
+from tasks.errors import InputError, first_fault
+from tasks.history import queries as history
+from tasks.history.queries import Evaluation
+from tasks.judging.case import Case, sample_texts
+from tasks.judging.protocol import picture_policy
+from tasks.pictures.preparation import Picture, Policy, as_shown, prepare
+from tasks.pictures.thumbnails import scaled
+from tasks.protocols import protocol_of
+from tasks.protocols.loading import load_dataset
+from tasks.records import Sample
+from tasks.records.parameters import parameters_of
+from tasks.rubrics.rubric import Rubric
+
+LONGEST_SIDE = 2048
+"""Most pixels on the longest side of a picture for people."""
+QUALITY = 92
+AT_ONCE = 2
+"""Pictures that are decoded at the same time; one may take 200 MB."""
+_ASKED = "SELECT parameters FROM evaluations WHERE run_id = $1"
+_JUDGED = """
+    SELECT candidate, sample_id, list(DISTINCT dimension || ' ' || text_sha256)
+    FROM judgments JOIN shard_runs s USING (run_id)
+    WHERE s.evaluation_id = $1 AND coalesce(control, '') = '' GROUP BY ALL"""
+
+
+class Drawable(NamedTuple):
+    """A sample that people can be asked about: it has a score."""
+
+    candidate: str
+    sample_id: str
+    tag: str
+    prompt_id: str
+    """Empty for figures."""
+    pictures: Mapping[str, str]
+    """Role -> SHA-256 of the picture's file."""
+
+    @property
+    def unit(self) -> tuple[str, str]:
+        """Unit with one turn in a round of the drawing: a figure, or all images of a prompt."""
+        return self.candidate, self.prompt_id or self.sample_id
+
+
+class Inputs(NamedTuple):
+    """What the judge was sent with a sample."""
+
+    texts: Mapping[str, str] = {}
+    """Input of the prompts -> its text."""
+    pictures: Mapping[str, bytes] = {}
+    """SHA-256 of the picture's file -> the picture as a JPEG."""
+    lost: str = ""
+    """Reason why the sample cannot be shown; empty: it can."""
+
+
+def read_inputs(
+    store: Path, evaluation: Evaluation, rubric: Rubric, drawn: Collection[Drawable], dataset: str = ""
+) -> dict[tuple[str, str], Inputs]:
+    """Return (candidate, sample id) -> its inputs, for samples of an evaluation.
+
+    Args:
+        dataset: place of the dataset now; empty: the one that the run names.
+
+    Raises:
+        InputError: the dataset cannot be read.
+    """
+    try:
+        [[kept]] = history.query(store, _ASKED, values=[evaluation.run_id]).rows
+        asked = parameters_of(evaluation.flow).model_validate(kept)
+        place = {"dataset": dataset or asked.dataset, "store": str(store), "shard": 0, "limit": 0}
+        whole = asked.model_copy(update={**{name: list[str]() for name in FILTERS}, **place})
+        samples = load_dataset(evaluation.flow, whole).samples
+    except ValidationError as error:
+        raise InputError(f"{evaluation.run_id}: its parameters cannot be read: {first_fault(error)}") from error
+    by_id: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in samples:
+        by_id[sample.sample_id].append(sample)
+    judged = {
+        (name, one): {*keys} for name, one, keys in history.query(store, _JUDGED, values=[evaluation.run_id]).rows
+    }
+    read = partial(_inputs, by_id, judged, rubric, picture_policy(asked))
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return {each[:2]: found for each, found in zip(drawn, threads.map(read, drawn), strict=True)}
+
+
+def _inputs(
+    by_id: Mapping[str, Sequence[Sample]],
+    judged: Mapping[tuple[str, str], Collection[str]],
+    rubric: Rubric,
+    policy: Policy,
+    drawn: Drawable,
+) -> Inputs:
+    lost = "the dataset has no such sample"
+    # A file that was renamed may have given the candidate another name: its pictures are what counts.
+    for sample in sorted(by_id.get(drawn.sample_id, ()), key=lambda each: each.candidate != drawn.candidate):
+        try:
+            return Inputs(
+                _texts(sample, rubric, judged.get(drawn[:2], ())), dict(_pictures(sample, drawn.pictures, policy))
+            )
+        except InputError as error:
+            lost = lost if lost.startswith("its") else str(error)
+    return Inputs(lost=lost)
+
+
+def _texts(sample: Sample, rubric: Rubric, judged: Collection[str]) -> dict[str, str]:
+    """Return the texts of the prompts; InputError if their hashes are others than those in the history."""
+    case, prompts = Case(sample, sample_texts(sample, protocol_of(rubric.flow)), {}), rubric.prompts_for(sample)
+    if not {*judged} <= {f"{prompt.dimension} {case.text_sha256(prompt)}" for prompt in prompts}:
+        raise InputError("its texts are others than the judge got")
+    return {name: text for name, text in case.texts.items() if any(name in prompt.inputs for prompt in prompts)}
+
+
+def _pictures(sample: Sample, wanted: Mapping[str, str], policy: Policy) -> Iterator[tuple[str, bytes]]:
+    """Yield the SHA-256 of each picture's file, and the picture as sent; InputError if it is another one."""
+    for role, source_sha256 in wanted.items():
+        data = read_picture(sample.pictures[role])
+        if sha256(data).hexdigest() != source_sha256:
+            raise InputError("its picture is another than the judge got")
+        yield source_sha256, as_jpeg(prepare(data, policy))
+
+
+def as_jpeg(picture: Picture) -> bytes:
+    """Return a picture as it was sent, within the longest side; all are made alike, and have no metadata."""
+    image = as_shown(b64decode(picture.encoded))
+    buffer = BytesIO()
+    shown = scaled(image, LONGEST_SIDE / max(image.size), Image.Resampling.LANCZOS)
+    shown.save(buffer, "JPEG", quality=QUALITY, subsampling=0)
+    return buffer.getvalue()
