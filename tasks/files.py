@@ -253,6 +253,11 @@ def is_store_name(name: str) -> bool:
     return _FILE.fullmatch(name) is not None and fits(name)
 
 
+def is_store_folder(name: str) -> bool:
+    """Return whether a store makes a folder of this name that is removed with its files."""
+    return _FOLDER.fullmatch(name) is not None and fits(name)
+
+
 def is_sha256(text: str) -> bool:
     """Return whether a text, possibly a stranger's, has the form of a file's hash, the name of a picture."""
     return re.fullmatch(_SHA256, text) is not None

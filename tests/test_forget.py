@@ -88,7 +88,10 @@ def write_beside(store: Path) -> None:
         for at, name in enumerate((SECRET, "s1"))
     ]
     asked = {"page_id": page, "among": 10, "seed": 1, "made_at": moment, "questions": {"": {"overall": ("Model",)}}}
-    keep_page(store, LabelPage.model_validate({**of, **asked, "items": items}))
+    keep_page(store, LabelPage.model_validate({**of, **asked, "items": items, "file": "/elsewhere/label.html"}))
+    (store / "pages" / "label.files").mkdir(parents=True)
+    for name in ("label.html", "label.files/0123456789abcdef.jpg"):
+        (store / "pages" / name).write_text(f"the input of {SECRET}")
 
 
 def spent(store: Path) -> float:
@@ -140,6 +143,8 @@ def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any)
     assert (code, err) == (0, "")
     assert f"run {FIRST}: rows of judgments 8, outcomes 2; the others stay" in out and "2 pictures that nothing" in out
     assert places(store, SECRET, *hashes(f"{SECRET}h", f"{SECRET}m")) == []
+    assert not (store / "pages" / "label.files").exists()
+    assert "Remove this page for people, and its pictures in label.files: /elsewhere/label.html" in out
     assert len([*(store / "pictures").glob("*.jpg")]) == 22
     found = query(store, "SELECT run_id, candidate, n, scored, revision FROM coverage ORDER BY ALL").rows
     assert found[:2] == [(FIRST, "alpha", 9, 9, 1), (SECOND, "alpha", 9, 9, 1)]

@@ -26,6 +26,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("index", EARLIER, LATER, "compare-0123456789abcdef"):
         (store / "pages").mkdir(exist_ok=True)
         (store / "pages" / f"{name}.html").write_text("a page")
+    (store / "pages" / f"{EARLIER}.files").mkdir()
+    (store / "pages" / f"{EARLIER}.files" / "0123456789abcdef.jpg").write_text("a picture")
     return store
 
 
@@ -73,6 +75,7 @@ def test_a_page_is_as_old_as_its_evaluation_and_is_not_made_again(store: Path, m
     now = datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30)
     remove_old(store, now=now)
     assert {EARLIER} & names(store) == set() and LATER in names(store)
+    assert not (store / "pages" / f"{EARLIER}.files").exists(), "pictures beside a page go with it"
     monkeypatch.setattr(site, "oldest_kept", lambda: now - timedelta(days=30))
     assert site.due(store) == [] and site.due(store, [LATER, EARLIER]) == [LATER]
 

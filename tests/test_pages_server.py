@@ -18,6 +18,7 @@ from tasks.pages.site import renew
 
 INDEX = b"<!doctype html>the index" + bytes(600_000)
 SIGNED = "jury:not-a-secret"
+PICTURE = "0123456789abcdef.jpg"
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (store / "pages" / name).write_bytes(data)
     (store / "pages" / "link.html").symlink_to(store / "history.html")
     (store / "pages" / "folder.html").mkdir()
+    for folder in (store / "pages" / "run.files", store / "elsewhere"):
+        folder.mkdir()
+        (folder / PICTURE).write_bytes(b"a picture")
+    (store / "pages" / "link.files").symlink_to(store / "elsewhere")
     return store
 
 
@@ -58,6 +63,8 @@ def test_pages_are_read_whole_and_nothing_is_done_to_them(address: str) -> None:
     assert (status, body) == (200, INDEX) and asked(address, "/index.html")[1] == INDEX
     assert headers["content-type"] == "text/html; charset=utf-8" and headers["x-content-type-options"] == "nosniff"
     assert asked(address, "/run.html?a=b")[:2] == (200, b"a run")
+    status, body, headers = asked(address, f"/run.files/{PICTURE}")
+    assert (status, body, headers["content-type"]) == (200, b"a picture", "image/jpeg")
     status, body, headers = asked(address, "/", "HEAD")
     assert (status, body, headers["content-length"]) == (200, b"", str(len(INDEX)))
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):

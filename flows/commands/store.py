@@ -26,9 +26,11 @@ from tasks.history.forgetting import (
 )
 from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
+from tasks.ledger.labels import LABEL_PAGES, read_page
 from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of
-from tasks.ledger.removals import drop_run, keep_days, remove_old, returned
+from tasks.ledger.removals import PAGES, drop_run, keep_days, remove_old, returned
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders, start_of
+from tasks.pages.page_names import files_of
 from tasks.pictures.thumbnails import make_waiting
 from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of
@@ -139,7 +141,7 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if dry_run or not (yes or _is_meant()):
         print("nothing was changed")
         return 0
-    elsewhere = [*_in_prefect(folder, plan), *_elsewhere(store)]
+    elsewhere = [*_in_prefect(folder, plan), *_for_people(folder, plan), *_elsewhere(store)]
     keep_plan(folder, plan)
     finish_forgetting(folder, remote)
     print("forgotten; the ledgers keep what the removed calls cost, by month")
@@ -212,6 +214,14 @@ def _in_prefect(folder: Path, plan: Plan) -> list[str]:
         "`prefect artifact ls --all --output json` lists with these ids as `flow_run_id`:",
         *(f"  prefect flow-run delete {flow_run}" for flow_run in ids),
     ]
+
+
+def _for_people(folder: Path, plan: Plan) -> list[str]:
+    """Return the places of label pages that show forgotten samples, as far as they lie outside the store's pages."""
+    names = [name for name, _ in changes(folder, plan) if name.startswith(LABEL_PAGES)]
+    files = [Path(read_page(folder, Path(name).stem).file) for name in names]
+    outside = [file for file in files if file.name and file.parent != folder.absolute() / PAGES]
+    return [f"Remove this page for people, and its pictures in {files_of(file).name}: {file}" for file in outside]
 
 
 def _elsewhere(store: str) -> list[str]:

@@ -16,11 +16,12 @@ from flows.server import server
 from flows.server.server import HOST, listening
 from flows.server.server_process import LOOPBACK, App, Receive, Scope, Send, further_hosts, guarded
 from tasks.errors import InputError
-from tasks.files import open_regular, private_folder, remove_file, write_file
+from tasks.files import open_regular, private_folder, real_place, remove_file, write_file
 from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of
 
-_NAME = re.compile(r"/[\w][\w.-]*\.html", re.ASCII)
+_NAME = re.compile(r"/[\w][\w.-]*(\.html|\.files/[0-9a-f]{16}\.jpg)", re.ASCII)
+"""A page, or a picture beside it."""
 _HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
@@ -85,7 +86,8 @@ def _response(folder: Path, wanted: str, request: Request) -> Response:
     if page is None:
         return PlainTextResponse("there is no such page; the index at / has those that there are\n", 404)
     policy = f"{policy_of(page[:HEAD_BYTES])}; frame-ancestors 'none'"
-    return Response(page, headers={**_HEADERS, "content-security-policy": policy})
+    kind = {"content-type": "image/jpeg"} if request.scope["path"].endswith(".jpg") else {}
+    return Response(page, headers={**_HEADERS, **kind, "content-security-policy": policy})
 
 
 def _read(folder: Path, path: str) -> bytes | None:
@@ -94,7 +96,8 @@ def _read(folder: Path, path: str) -> bytes | None:
     if not _NAME.fullmatch(name) or folder.is_symlink():
         return None
     try:
-        with open_regular(folder / name[1:]) as file:
+        place = folder / name[1:]
+        with open_regular(place, within=() if place.parent == folder else (real_place(folder),)) as file:
             return file.read()
     except (OSError, InputError):
         return None

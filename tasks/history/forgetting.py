@@ -16,11 +16,13 @@ from tasks.errors import InputError
 from tasks.files import (
     MOST_BYTES,
     is_sha256,
+    is_store_folder,
     is_store_name,
     names_in,
     read_regular,
     remove_drafts,
     remove_file,
+    remove_folder,
     rewrite_file,
     write_file,
 )
@@ -427,9 +429,11 @@ def carry_out(store: Path, remote: Remote | None) -> None:
         exchange_beside(remote)
     _remove_pictures(store, remote, plan)
     remove_drafts(store)
-    pages = [f"{PAGES}/{name}" for name in names_in(store, PAGES) if is_store_name(f"{PAGES}/{name}")]
-    for name in pages:
-        remove_file(store, name)
+    for name in names_in(store, PAGES):
+        if is_store_name(f"{PAGES}/{name}"):
+            remove_file(store, f"{PAGES}/{name}")
+        elif is_store_folder(f"{PAGES}/{name}"):
+            remove_folder(store, f"{PAGES}/{name}")
     if remote and plan.kind:
         remote.bucket.remove([*remote.bucket.sizes(PAGES)])
     make_anew(store)

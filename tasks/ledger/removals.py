@@ -179,6 +179,8 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
         bucket.remove([name for name in old if name in there])
     for name in old:
         remove_file(store, name)
+        if name.endswith(".html"):
+            remove_folder(store, name.replace(".html", ".files"))
     return len(old)
 
 
