@@ -52,8 +52,8 @@ __all__ = [
 Samples = Sequence[Given] | None
 LOWEST = 6
 """Number of samples that a notebook shows of a result."""
-PICTURE_BYTES = 200_000
-"""Bytes of all pictures of these samples together: a notebook keeps them."""
+PICTURE_BYTES = 16_000
+"""Most bytes of each picture of these samples: a notebook keeps them."""
 
 
 class Result(Record):

@@ -11,7 +11,7 @@ from opened_page import Opened
 from strangers import HOSTILE
 
 from tasks.comparing.trend import Point
-from tasks.pages.index_data import Change, Index, Line, Place
+from tasks.pages.index_data import Card, Index, Line, Place, Worst
 from tasks.pages.index_page import FIRST, index_page
 from tasks.pages.page_names import page_name
 from tasks.statistics.intervals import difference
@@ -32,24 +32,26 @@ def line(number: int) -> Line:
     return Line(
         run_id=f"{began:%Y%m%dT%H%M%S000}-{flow}-{number:06x}", started_at=began, flow=flow, dataset="paperbanana",
         candidate=name, name=name, dimension="overall", score=row, judge="gpt-x at judge.example",
-        status=("✓ GREEN", "✗ RED")[number % 4 == 3], price=number / 100, measured=True, stopped=False,
-        series=(flow, "paperbanana", "gpt-x", "default"), keys=("d", "p" if number < 40 else "q"),
+        status=("✓ GREEN", "✗ RED")[number % 4 == 3], price=number / 100, cost=f"{number / 100:.4f} USD", measured=True,
+        stopped=False, series=(flow, "paperbanana", "gpt-x", "default"), keys=("d", "p" if number < 40 else "q"),
     )  # fmt: skip
 
 
-def place(newest: Line, lines: Sequence[Line], alarms: list[str]) -> Place:
+def place(newest: Line, lines: Sequence[Line]) -> Place:
     """A trend that breaks once, and a change that is none."""
     points = [Point(one.candidate, "overall", one.started_at, one.run_id, one.value, None, None, None) for one in lines]
     points[20] = points[20]._replace(break_reason="prompt aesthetics, temperature (0.5 → 1.0)")
     found = difference([50.0] * 12, [100.0, 0.0, 0.0, 100.0, 100.0, 100.0] + [50.0] * 6)
-    return Place(newest, points, Change(lines[-2], found), "", alarms)
+    return Place(newest, points, lines[-2].started_at, found)
 
 
 def thousand() -> str:
     """The index of them all."""
     lines = [line(number) for number in range(RUNS)]
-    places = [place(lines[at], lines[at : at + 120 : 4][::-1], [ALARM] if not at else []) for at in range(4)]
-    return index_page(Index(places, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
+    places = [place(lines[at], lines[at : at + 120 : 4][::-1]) for at in range(4)]
+    worst = [Worst(NAMES[0], name, "Human", "Conclusion: the arrows are missing", None) for name in ("s1", HOSTILE[1])]
+    cards = [Card(lines[0], places[:3], [HOSTILE[0]], [ALARM], worst), Card(lines[3], places[3:], [], [], [])]
+    return index_page(Index(cards, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
 
 
 @pytest.fixture(scope="module")
@@ -77,20 +79,18 @@ def cells(opened: Opened, column: int) -> list[str]:
 def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
     page = opened.page
     assert page.inner_text("output") == "1000 of 1000"
-    page.select_option("[name=flow]", "plot")
+    page.fill("[name=search]", "plot")
     assert set(cells(opened, 2)) == {"plot"} and page.inner_text("output") == "125 of 1000"
-    page.fill("[name=search]", "2026-11-2")
+    page.fill("[name=search]", "plot 2026-11-2")
     assert cells(opened, 1) == ["2026-11-21 08:00"]
-    page.fill("[name=search]", "")
-    page.select_option("[name=flow]", "")
-    page.select_option("[name=status]", "RED")
-    assert set(cells(opened, 9)) == {"✗ RED"}
-    page.click("th >> text=price")
-    prices = [float(price) for price in cells(opened, 10)]
-    assert prices == sorted(prices, reverse=True) and page.get_attribute("th >> nth=10", "aria-sort") == "descending"
-    page.focus("th >> nth=10 >> button")
+    page.fill("[name=search]", "red")
+    assert set(cells(opened, 8)) == {"✗ RED"}
+    page.click("th >> text=cost")
+    prices = [float(price.split()[0]) for price in cells(opened, 9)]
+    assert prices == sorted(prices, reverse=True) and page.get_attribute("th >> nth=9", "aria-sort") == "descending"
+    page.focus("th >> nth=9 >> button")
     page.keyboard.press("Enter")
-    assert [float(price) for price in cells(opened, 10)] == prices[::-1]
+    assert [float(price.split()[0]) for price in cells(opened, 9)] == prices[::-1]
     page.click("th >> text=begun")
     assert cells(opened, 1)[0] > cells(opened, 1)[-1]
 
@@ -126,9 +126,14 @@ def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_
 
 def test_a_date_leads_to_the_page_of_its_evaluation_and_colours_are_changed_and_remembered(opened: Opened) -> None:
     assert opened.page.get_attribute("#evaluations tbody a", "href") == page_name(line(0).run_id)
-    assert opened.page.inner_text(".tile >> nth=0").startswith("diagram: painter")
-    assert ALARM in opened.page.inner_text(".tile .red >> nth=0")
-    assert HOSTILE[0] in opened.page.inner_text(".tile h3 >> nth=2")
+    newest, red = (opened.page.inner_text(f".flow >> nth={at}") for at in range(2))
+    for said in (ALARM, HOSTILE[0], "GREEN, passed its controls", "Cost 0.0000 USD", "1 open alarm", "1 gap"):
+        assert said in newest
+    assert "Do not trust these scores" in red and "Do not trust" not in newest
+    leads = f"{page_name(line(0).run_id)}#sample="
+    assert opened.page.get_attribute(".worst a >> nth=0", "href") == f"{leads}s1&candidate=painter"
+    assert "Human wins: Conclusion: the arrows are missing" in newest
+    assert opened.page.evaluate("document.querySelector('.wide').scrollWidth") <= opened.page.evaluate("innerWidth")
     ground = "getComputedStyle(document.body).backgroundColor"
     assert opened.page.evaluate(ground) == "rgb(255, 255, 255)"
     opened.page.click("#theme")

@@ -81,26 +81,87 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     lines = listed(store)
     assert [*lines] == [LATER, EARLIER, COUNTING]
     assert lines[LATER][1:] == [
-        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "", "11/12 incomplete"),
-        *("gpt-x at judge.example", "no controls", "12.0000"),
+        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "11/12"),
+        *("gpt-x at judge.example", "no controls", "12.0000 USD"),
     ]
     assert lines[COUNTING][3:5] == ["alpha, counting", "5.25"]
     text = (store / "pages" / "index.html").read_text()
-    assert re.findall(r"<h3>(.*?)</h3>", text) == ["counting: alpha, counting", "diagram: alpha"]
+    assert re.findall(r'<h2><a href="([^"]*)">', text) == [f"{LATER}.html", f"{COUNTING}.html"]
+    assert verdicts(text) == [
+        "No difference shown between alpha and the Human figures (at n = 11)",
+        "alpha scores 5.25 of 10",
+    ]
+    chips = re.findall(r'<li class="chip [^"]*">(.*?)</li>', text)
+    judge, cost = "Judge gpt-x at judge.example: not checked", "Cost 12.0000 USD"
+    assert chips == [judge, "11 of 12 scored", cost, judge, "Cost 0.5000 USD"]
+    assert "2 evaluations: 50.00 on 2026-11-19 to 54.55 on 2026-11-20" in text and "1 gap" not in text
     change = "since 2026-11-19 12:00: +4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples)"
-    assert '<p class="big">54.5 <small>of 100; Human is 50</small></p>' in text
-    assert '<p class="big">5.25 <small>of 10</small></p>' in text
-    assert " · no controls · " in text and "controls: no controls" not in text and "1 evaluations" not in text
-    assert change in text and "<p>no earlier evaluation compares</p>" in text
-    assert addresses(text) == {"#now", "#all", *(f"{run}.html" for run in lines)}
+    assert change in text and "corrected" not in text
+    lowest = [f"{LATER}.html#sample={name}" for name in ("s10", "s4", "s5")]
+    leads = {*lowest, f"{COUNTING}.html#sample=00000%2F0001", f"{COUNTING}.html#sample=00000%2F0000"}
+    leads |= {"#now", "#all", *(f"{run}.html" for run in lines)}
+    assert {each for each in addresses(text) if not each.startswith("data:image/jpeg;base64,")} == leads
+    assert text.count("data:image/jpeg") == 5 and text.index(lowest[0]) < text.index(lowest[1])
+
+
+def test_pictures_that_a_page_leaves_out_are_not_on_the_index(tmp_path: Path, jury: Jury) -> None:
+    store = write_evaluations(tmp_path / "store")
+    index = store / "pages" / "index.html"
+    assert jury("store", "pages", "--no-pictures")[0] == 0 and "data:image/jpeg" not in index.read_text()
+    assert jury("store", "sync")[0] == 0 and "data:image/jpeg" not in index.read_text()
+    assert jury("store", "pages", COUNTING)[0] == 0 and index.read_text().count("data:image/jpeg") == 2
+
+
+def verdicts(text: str) -> list[str]:
+    return [html.unescape(words) for words in re.findall(r'<p class="verdict">(.*?)</p>', text)]
+
+
+def judged_as(store: Path, *won: int) -> list[str]:
+    """Sentences on candidates of which so many of 20 figures win, and the others lose."""
+    names = tuple("abc"[: len(won)])
+    rows = [
+        outcome(f"s{number}", *(WINS if number < wins else LOSES), candidate=name)
+        for name, wins in zip(names, won, strict=True)
+        for number in range(20)
+    ]
+    write_run(store, start(samples=len(rows), candidates=names), rows, end())
+    land(store)
+    return verdicts(index_page(gather_index(store), ()))
+
+
+@pytest.mark.parametrize(
+    ("won", "said"),
+    [
+        ((17,), r"a scores above the Human figures: 85\.0 \[.*\], where Human is 50"),
+        ((2,), r"a scores below the Human figures: 10\.0 \[.*\], where Human is 50"),
+        ((4, 16), r"b scores higher than a: \+60\.0 \[\+\d+\.\d, \+\d+\.\d\]"),
+        ((8, 10), r"No difference shown between b and a \(at n = 20\)"),
+        ((20, 19, 4), r"a scores higher than c: \+80\.0 \[.*\]; no difference shown between a and b \(at n = 20\) "
+                      r"\(adjusted for choosing among 3\)"),
+    ],
+)  # fmt: skip
+def test_a_card_says_which_candidate_is_better(tmp_path: Path, won: tuple[int, ...], said: str) -> None:
+    [words] = judged_as(tmp_path, *won)
+    assert re.fullmatch(said, words), words
+
+
+def test_candidates_of_different_evaluations_are_compared_and_those_judged_otherwise_are_not(tmp_path: Path) -> None:
+    for at, (name, wins, key) in enumerate((("old", 20, "e"), ("rival", 4, "d"), ("painter", 16, "d"))):
+        rows = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < wins else LOSES))]
+        rows = [row.model_copy(update={"candidate": name}) for row in rows]
+        keep(tmp_path, f"2026112{at}T120000-diagram-0000aa", rows, candidates=(name,), dataset_key=key * 64,
+             started_at=f"2026-11-2{at}T12:00:00+00:00", samples=20)  # fmt: skip
+    text = index_page(gather_index(tmp_path), ())
+    assert verdicts(text)[0].startswith("painter scores higher than rival: +60.0 [")
+    assert "Judged otherwise, so not compared: old" in text
 
 
 def test_a_change_has_its_interval_sample_by_sample(tmp_path: Path) -> None:
     lost = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < 8 else LOSES))]
     keep(tmp_path, EARLIER, [row for number in range(20) for row in pair(f"s{number}", *WINS)], started_at=NIGHT)
     keep(tmp_path, LATER, lost)
-    [place] = gather_index(tmp_path).places
-    found = place.change and place.change.found
+    [card] = gather_index(tmp_path).cards
+    found = card.places[0].change
     assert found and (found.n, found.change, found.decision) == (20, -60.0, "worse")
     ends = f"[−{abs(found.ci_low or 0):.1f}, −{abs(found.ci_high or 0):.1f}]"
     said = f"since 2026-11-19 12:00: −60.0 {ends}, worse at n = 20 samples"
@@ -115,11 +176,9 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
     ended = {"protocol_key": "f" * 64, "protocol": changed}
     keep(store, LATER, figures(later=True), samples=12, dataset_key="e" * 64, ended=ended)
     text = html.unescape(index_page(gather_index(store), ()))
-    assert "2 evaluations: 50.0 on 2026-11-19 to 54.5 on 2026-11-20, broken 1 time" in text
-    differs = "dataset, model answered, prompt aesthetics"
-    assert f"gap before 2026-11-20: {differs}" in text
-    assert f"no earlier evaluation compares; the last one differs in {differs}" in text
-    assert text.count('class="break"') == 1
+    gap = "1 gap, the newest before 2026-11-20 (dataset, model answered, prompt aesthetics)"
+    assert f"2 evaluations: 50.00 on 2026-11-19 to 54.55 on 2026-11-20; {gap}" in text and "since 2026" not in text
+    assert len(re.findall('<path class="line" d="M[^L]*M[^L]*"/>', text)) == 1
     assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
 
 
@@ -127,11 +186,11 @@ def test_another_judge_has_a_trend_of_its_own(tmp_path: Path) -> None:
     for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
         judged = {"judge": model, "started_at": moment, "samples": 12}
         keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
-    [place] = gather_index(tmp_path).places
-    assert place.trend == [] and place.otherwise == "judge", "another judge's scores are no part of it"
+    [card] = gather_index(tmp_path).cards
+    assert card.places[0].trend == [], "another judge's scores are no part of it"
 
 
-def test_people_s_scores_stand_beside_the_raw_ones_with_how_far_all_agree(tmp_path: Path) -> None:
+def test_people_s_scores_stand_beside_the_raw_ones(tmp_path: Path) -> None:
     store = figures_store(tmp_path / "store")
     page = made_page(store, tmp_path / "label.html", "-n", "40")
     for name in ("reader-1", "reader-2"):
@@ -143,7 +202,7 @@ def test_people_s_scores_stand_beside_the_raw_ones_with_how_far_all_agree(tmp_pa
     assert re.search(r"corrected by 40 labels of 2 people: \d+\.\d \[\d+\.\d, \d+\.\d\]", text)
     assert "people agree with each other on 100% [91, 100] of 40" in text
     [cells] = listed(store).values()
-    assert re.fullmatch(r"\d+\.\d \[.+\] \(40 labels of 2 people, 50% as the judge\)", cells[6])
+    assert re.fullmatch(r"\d+\.\d \[.+\] \(40 labels of 2 people, 50% as the judge\)", cells[10])
 
 
 def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path) -> None:
@@ -151,7 +210,7 @@ def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path
     write_run(tmp_path, start(), [outcome()], end(stopped=stop))
     land(tmp_path)
     [line] = gather_index(tmp_path).lines
-    assert line.stopped and not line.measured and "stopped at the budget" in index_page(gather_index(tmp_path), ())
+    assert line.stopped and not line.measured and "Stopped at the budget" in index_page(gather_index(tmp_path), ())
 
 
 def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: Path) -> None:

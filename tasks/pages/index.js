@@ -9,19 +9,15 @@ let rows = [...body.rows].map((node) => ({ node, words: node.textContent.toLower
 let most = FIRST;
 const told = document.getElementById("compare");
 const HOW = told.textContent;
-const FLOW = 2;
-const STATUS = 9;
 const PLAIN = /^[\w@%+=:,./-]+$/;
 
 // Choosing
 
 function apply() {
-  const wanted = Object.fromEntries(new FormData(form));
-  const search = wanted.search.trim().toLowerCase();
+  const search = form.elements.search.value.toLowerCase().split(/\s+/);
   let found = 0;
   for (const { node, words } of rows) {
-    const fits = (!wanted.flow || node.cells[FLOW].textContent === wanted.flow)
-      && node.cells[STATUS].textContent.includes(wanted.status) && words.includes(search);
+    const fits = search.every((word) => words.includes(word));
     found += fits;
     node.hidden = !fits || found > most;
   }

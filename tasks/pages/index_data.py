@@ -1,4 +1,4 @@
-"""Data of a store's index: every flow and candidate as it is now, and every evaluation in a line.
+"""Data of a store's index: a card for every flow as it is now, and every evaluation in a line.
 
 The history answers a few queries for all of it, however many evaluations there are.
 """
@@ -6,12 +6,12 @@ The history answers a few queries for all of it, however many evaluations there 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.comparing.alarms import Alarm, MovedJudge, alarms, moved_judges
+from tasks.comparing.alarms import alarms, moved_judges
 from tasks.comparing.comparison import series_of
 from tasks.comparing.trend import MOST_RUNS, Point
 from tasks.comparing.trend import series_of as scored_series
@@ -21,13 +21,13 @@ from tasks.pages.queries import ask, points
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Headline
+from tasks.records.judge import EMBEDDED
 from tasks.statistics.intervals import Difference
 from tasks.statistics.series import Series, paired
+from tasks.text import money
 
-MOST_PLACES = 200
-"""Most flows and candidates shown as they are now; the table has the others."""
-KEPT_SERIES = 8
-"""Number of sides of comparisons kept in memory: all tags of one evaluation have the same side."""
+MOST_PLACES = 12
+"""Most candidates (and tags) shown on a card, the best first; the table has the others."""
 
 Row = Mapping[str, Any]
 Rows = list[dict[str, Any]]
@@ -52,7 +52,9 @@ class Line(NamedTuple):
     status: str
     """Status of the judge by its controls, in a word."""
     price: float | None
-    """Price in the currency of the prices given; None: unknown."""
+    """None: unknown."""
+    cost: str
+    """Price with its currency, in words."""
     measured: bool
     stopped: bool
     """True if it stopped at its budget: it judged a part of its samples."""
@@ -69,32 +71,50 @@ class Line(NamedTuple):
         return self.score.score if self.score else None
 
 
-class Change(NamedTuple):
-    """The newest evaluation of a flow and candidate against the last before it that compares."""
-
-    since: Line
-    found: Difference
-    """Difference, sample by sample (prompt by prompt)."""
-
-
 class Place(NamedTuple):
-    """State of a flow and a candidate (and tag) in its newest evaluation."""
+    """State of a candidate (and tag) in the newest evaluation that measured it."""
 
-    newest: Line
+    line: Line
     trend: list[Point]
     """Scored evaluations of its series that measured anything, oldest first."""
-    change: Change | None
-    """None: no evaluation before it compares with it, or it measured nothing itself."""
-    otherwise: str
-    """Differences from the last evaluation before it, where none compares; empty: there is none, or one compares."""
+    since: datetime | None
+    """Start of the last evaluation before it that compares; None: there is none, or it measured nothing itself."""
+    change: Difference | None
+    """Difference since then, sample by sample (prompt by prompt)."""
+
+
+class Worst(NamedTuple):
+    """One of the samples with the lowest scores of an evaluation."""
+
+    candidate: str
+    sample_id: str
+    overall: str | None
+    """Winner among figures; None for an image."""
+    words: str
+    """The judge's reply, or the path to the outcome."""
+    picture: str | None
+    """SHA-256 of the candidate's picture."""
+
+
+class Card(NamedTuple):
+    """State of a flow."""
+
+    newest: Line
+    """First line of its newest evaluation."""
+    places: list[Place]
+    """Candidates that were judged like the newest evaluation, by tag, the best first."""
+    others: list[str]
+    """Names of those that were judged otherwise, so that they do not compare."""
     alarms: list[str]
     """Open alarms, in sentences."""
+    worst: list[Worst]
 
 
 class Index(NamedTuple):
     """Data of the whole index."""
 
-    places: list[Place]
+    cards: list[Card]
+    """Flows, the one with the newest evaluation first."""
     lines: list[Line]
     """Lines of the evaluations, the newest first."""
     shown: int
@@ -114,29 +134,41 @@ def gather_index(store: Path) -> Index:
         if not found:
             return Index([], [], 0, 0)
         lines = lines_of(store, found)
-        return Index(_places(store, lines, found[-1]["started_at"]), lines, len(found), found[0]["total"])
+        return Index(_cards(store, lines, found[-1]["started_at"]), lines, len(found), found[0]["total"])
 
 
-def _places(store: Path, lines: Sequence[Line], since: str) -> list[Place]:
-    """Return the newest line of every flow, candidate and tag, by flow, the best first."""
-    newest: dict[tuple[str, str], Line] = {}
-    scored: defaultdict[tuple[str, str], list[Line]] = defaultdict(list)
+def _cards(store: Path, lines: Sequence[Line], since: str) -> list[Card]:
+    flows: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
-        newest.setdefault((line.flow, line.name), line)
-        if line.measured and line.value is not None:
-            scored[line.flow, line.name].append(line)
-    shown = [*newest.values()][:MOST_PLACES]
-    trends = _trends(store, shown, since)
-    outcomes = lru_cache(maxsize=KEPT_SERIES)(partial(series_of, store))
+        flows[line.flow].append(line)
+    shown = {flow: _shown(its) for flow, its in flows.items()}
+    trends = _trends(store, [line for its in shown.values() for line in its], since)
+    outcomes = cache(partial(series_of, store))
     open_ones = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
-    places: list[Place] = []
-    for line in shown:
-        trend = trends.get((line.flow, line.candidate, line.dimension), [])
-        before = [each for each in scored[line.flow, line.name] if _is_before(each, line)]
-        change = _change(before, line, outcomes)
-        otherwise = "" if change or not before else _otherwise(before[0], line, trend)
-        places.append(Place(line, trend, change, otherwise, _said(line, open_ones)))
-    return sorted(places, key=lambda place: (place.newest.flow, -(place.newest.value or 0), place.newest.name))
+    return [
+        Card(
+            newest=its[0],
+            places=[
+                Place(line, trends.get((flow, line.candidate, line.dimension), []), *_change(line, its, outcomes))
+                for line in shown[flow]
+            ],
+            others=sorted({line.name for line in its} - {line.name for line in its if line.keys == its[0].keys}),
+            alarms=[each.short for each in open_ones if each.flow == flow],
+            worst=[Worst(**row) for row in ask(store, "index_worst", run=its[0].run_id).rows],
+        )
+        for flow, its in flows.items()
+    ]
+
+
+def _shown(lines: Sequence[Line]) -> list[Line]:
+    """Return the newest measured line of each candidate and tag, of those judged like the newest, the best first."""
+    alike = [line for line in lines if line.keys == lines[0].keys]
+    newest: dict[str, Line] = {}
+    for line in sorted(alike, key=lambda line: not line.measured):
+        newest.setdefault(line.name, line)
+    best = sorted(newest.values(), key=lambda line: (-(line.value or 0), line.name))[:MOST_PLACES]
+    tags = [line.dimension for line in alike]
+    return sorted(best, key=lambda line: tags.index(line.dimension))
 
 
 def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, str, str], list[Point]]:
@@ -150,31 +182,18 @@ def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, s
     return {(flow, each[0].candidate, each[0].dimension): each[-MOST_RUNS:] for flow, each in series}
 
 
-def _change(before: Sequence[Line], newest: Line, outcomes: Callable[[str, str, str], Series]) -> Change | None:
-    """Compare a measured line with the last one before it with the same keys."""
-    since = next((each for each in before if each.keys == newest.keys), None)
-    if since is None or not newest.measured or newest.value is None:
-        return None
-    one, other = (outcomes(each.run_id, each.flow, each.candidate) for each in (since, newest))
+def _change(
+    line: Line, lines: Sequence[Line], outcomes: Callable[[str, str, str], Series]
+) -> tuple[datetime, Difference] | tuple[None, None]:
+    """Compare a measured line with the last measured one before it with the same keys."""
+    before = [each for each in lines[lines.index(line) + 1 :] if (each.name, each.keys) == (line.name, line.keys)]
+    earlier = next((each for each in before if each.measured and each.value is not None), None)
+    if earlier is None or not line.measured or line.value is None:
+        return None, None
+    one, other = (outcomes(each.run_id, each.flow, each.candidate) for each in (earlier, line))
     both = [each for each in one.values if each in other.values]
-    measure = next((each for each in both if (each.dimension, each.measure) == (newest.dimension, "score")), None)
-    return Change(since, paired(one, other, measure)) if measure else None
-
-
-def _otherwise(last: Line, newest: Line, trend: Sequence[Point]) -> str:
-    """Name the differences between the newest evaluation and the last one of its name."""
-    items = zip(("dataset", "judge", "prompt set"), last.series[1:], newest.series[1:], strict=True)
-    names = [name for name, one, other in items if one != other]
-    broken = trend[-1].break_reason if trend and trend[-1].run_id == newest.run_id else None
-    return ", ".join(names) or broken or ""
-
-
-def _is_before(one: Line, other: Line) -> bool:
-    return (one.started_at, one.run_id) < (other.started_at, other.run_id)
-
-
-def _said(newest: Line, open_ones: Sequence[Alarm | MovedJudge]) -> list[str]:
-    return [each.short for each in open_ones if each.flow == newest.flow and each.candidate in ("", newest.candidate)]
+    measure = next((each for each in both if (each.dimension, each.measure) == (line.dimension, "score")), None)
+    return (earlier.started_at, paired(one, other, measure)) if measure else (None, None)
 
 
 def lines_of(store: Path, found: Sequence[Row]) -> list[Line]:
@@ -190,6 +209,9 @@ def lines_of(store: Path, found: Sequence[Row]) -> list[Line]:
     scores, costs, controls, labels = (
         ask(store, f"index_{name}", since=since).rows for name in ("scores", "cost", "controls", "people")
     )
+    best = {(row["run_id"], row["candidate"], row["dimension"]): row for row in ask(store, "index_best").rows}
+    for row in scores:
+        row.update(best.get((row["run_id"], row["candidate"], row["dimension"]), {}))
     headlines, statuses = _headlines(scores), _statuses(controls)
     prices = {row["run_id"]: row["price"] for row in costs}
     people = {(row["run_id"], row["candidate"], row["dimension"]): row for row in labels}
@@ -231,12 +253,22 @@ def _line(
         judge=judge_words(row["judge"], row["endpoint"]),
         status=status,
         price=price,
+        cost=_cost(price, row),
         measured=row["measured"],
         stopped=row["stopped"] is not None,
         series=(row["flow"], row["dataset"], row["judge"], row["prompt_set"]),
         keys=(row["dataset_key"], row["protocol_key"]),
         people=people.get(place),
     )
+
+
+def _cost(price: float | None, row: Row) -> str:
+    """Return a price with its currency: tables and files are in US dollars, a judge's own prices in any currency."""
+    if row["endpoint"] == EMBEDDED:
+        return "free"
+    if not price:
+        return "unknown" if price is None else "nothing"
+    return f"{money(price)} {'(prices given)' if row['own_prices'] else 'USD'}"
 
 
 def _statuses(rows: Rows) -> dict[str, str]:

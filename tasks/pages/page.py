@@ -131,9 +131,9 @@ def fair_share(sizes: Sequence[int], budget: int) -> int:
     return ordered[-1] if ordered else budget
 
 
-def picture_limit(sizes: Sequence[int], budget: int = PICTURES) -> int:
+def picture_limit(sizes: Sequence[int]) -> int:
     """Return the bytes that each of these pictures may have."""
-    return max(LEAST_PICTURE, fair_share(sizes, budget))
+    return max(LEAST_PICTURE, fair_share(sizes, PICTURES))
 
 
 def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, Path]:
@@ -144,9 +144,13 @@ def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, Path]:
         return {sha256: path for sha256, path in found if path}
 
 
-def embedded(kept: Mapping[str, Path], budget: int = PICTURES) -> Iterator[tuple[str, str]]:
-    """Yield SHA-256 of each picture and its thumbnail, a JPEG in base64, without those not whole."""
-    limit = picture_limit([path.stat().st_size for path in kept.values()], budget)
+def embedded(kept: Mapping[str, Path], limit: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield SHA-256 of each picture and its thumbnail, a JPEG in base64, without those not whole.
+
+    Args:
+        limit: bytes that each may have; 0: its share of a page.
+    """
+    limit = limit or picture_limit([path.stat().st_size for path in kept.values()])
     hashes = list(kept)
     with ThreadPoolExecutor() as threads:
         for start in range(0, len(hashes), AT_ONCE):

@@ -105,17 +105,33 @@ ORDER BY candidate, sample_id, dimension_position(evaluation_id, dimension), dim
 
 -- index_evaluations: All evaluations, the newest first
 SELECT run_id, flow, started_at, dataset, candidates, judge, endpoint, prompt_set, dataset_key, protocol_key, measured,
-       stopped, count(*) OVER () AS total
+       stopped, coalesce(try_cast(parameters->'judge'->>'price_in' AS DOUBLE)
+           + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices, count(*) OVER () AS total
 FROM evaluations ORDER BY started_at DESC, run_id DESC LIMIT 2000;
 
 -- index_scores: Their scores over all samples
-SELECT run_id, flow, candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
-       worst_high, coverage, shift, shift_low, shift_high,
-       vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of,
-       vs_best_worst_low, vs_best_worst_high, vs_best_p, vs_best_among
+SELECT * EXCLUDE (started_at, judge, prompt_set, dataset, dataset_key, protocol_key)
 FROM by_group WHERE "grouping" = 'all' AND started_at >= $since
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(run_id, dimension), dimension;
+
+-- index_best: Scores beside the best, where the newest evaluations of the candidates are different ones
+SELECT runs[1] AS run_id, candidate, dimension, change AS vs_best, ci_low AS vs_best_low, ci_high AS vs_best_high,
+       n AS vs_best_n, "of" AS vs_best_of, among AS vs_best_among
+FROM versus_best WHERE flow <> '';
+
+-- index_worst: Lowest scores of an evaluation, with the reply that led to the outcome
+WITH lowest AS (
+    SELECT run_id, candidate, sample_id, overall, tier_path, coalesce(aspect_mean, dimension_mean(dimensions)) AS mean,
+           coalesce(pictures['model'], pictures['image']).source_sha256 AS picture
+    FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run AND outcomes.status = 'complete'
+    ORDER BY mean, length(sample_id), sample_id, candidate LIMIT 3
+)
+SELECT candidate, sample_id, overall, picture,
+       coalesce(arg_min(reasoning, (dimension_position($run, dimension), "order", vote))
+           FILTER (verdict = overall AND last_attempt AND coalesce(control, '') = ''), tier_path) AS words
+FROM lowest LEFT JOIN judgments USING (run_id, candidate, sample_id)
+GROUP BY candidate, sample_id, overall, picture, tier_path, mean
+ORDER BY mean, length(sample_id), sample_id, candidate;
 
 -- index_controls: Results of their control samples
 SELECT run_id, measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE started_at >= $since;

@@ -1,6 +1,7 @@
 """Website of a store: `<store>/pages/` with an index and a page for every evaluation, also in its bucket."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,11 +14,12 @@ from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import UNFINISHED, oldest_kept
 from tasks.ledger.side_records import ALARMS
-from tasks.pages.index_data import gather_index
+from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
+from tasks.pages.page import LEAST_PICTURE, embedded, thumbnails
 from tasks.pages.page_names import FOLDER, INDEX, folder_of, page_name, page_of
 from tasks.pages.report_data import gather
-from tasks.pages.report_page import write_page
+from tasks.pages.report_page import LEFT_OUT, write_page
 
 LOCK_SECONDS = 60.0
 """Longest wait for other processes that make the index, in seconds."""
@@ -51,7 +53,7 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
     made = [_write(store, run_id, with_pictures) for run_id in known]
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
-        data = index_page(index, _names(store)).encode("utf-8", "replace")
+        data = index_page(index, _names(store), _pictures(store, index)).encode("utf-8", "replace")
         write_file(store, f"{FOLDER}/{INDEX}", data)
     return Renewed(folder_of(store) / INDEX, made, index.evaluations)
 
@@ -103,6 +105,19 @@ def _write(store: Path, run_id: str, with_pictures: bool) -> Path:
     target = page_of(store, run_id)
     write_page(store, gather(store, run_id), target, in_site=True, with_pictures=with_pictures)
     return target
+
+
+def _pictures(store: Path, index: Index) -> dict[str, str]:
+    """Return the pictures of the cards by SHA-256, as far as the evaluation has a page that may show them, too."""
+    shown = [card for card in index.cards if _has_pictures(store, card.newest.run_id)]
+    hashes = [one.picture for card in shown for one in card.worst if one.picture]
+    return dict(embedded(thumbnails(store, hashes), LEAST_PICTURE))
+
+
+def _has_pictures(store: Path, run_id: str) -> bool:
+    with suppress(InputError, OSError):
+        return LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(run_id)}")
+    return False
 
 
 def _names(store: Path) -> set[str]:
