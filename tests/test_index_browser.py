@@ -10,8 +10,7 @@ from factories import outcome, score_rows
 from opened_page import Opened
 from strangers import HOSTILE
 
-from tasks.comparing.trend import Point
-from tasks.pages.index_data import Card, Index, Line, Place, Worst
+from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.index_page import FIRST, index_page
 from tasks.pages.page_names import page_name
 from tasks.statistics.intervals import difference
@@ -39,17 +38,16 @@ def line(number: int) -> Line:
 
 def place(newest: Line, lines: Sequence[Line]) -> Place:
     """A trend that breaks once, and a change that is none."""
-    points = [Point(one.candidate, "overall", one.started_at, one.run_id, one.value, None, None, None) for one in lines]
-    points[20] = points[20]._replace(break_reason="prompt aesthetics, temperature (0.5 → 1.0)")
     found = difference([50.0] * 12, [100.0, 0.0, 0.0, 100.0, 100.0, 100.0] + [50.0] * 6)
-    return Place(newest, points, lines[-2].started_at, found)
+    return Place(newest, [*lines], lines[-2].started_at, found)
 
 
 def thousand() -> str:
     """The index of them all."""
     lines = [line(number) for number in range(RUNS)]
     places = [place(lines[at], lines[at : at + 120 : 4][::-1]) for at in range(4)]
-    worst = [Worst(NAMES[0], name, "Human", "Conclusion: the arrows are missing", None) for name in ("s1", HOSTILE[1])]
+    reply = {"candidate": NAMES[0], "overall": "Human", "words": "Conclusion: the arrows are missing", "picture": None}
+    worst = [{**reply, "sample_id": name} for name in ("s1", HOSTILE[1])]
     cards = [Card(lines[0], places[:3], [HOSTILE[0]], [ALARM], worst), Card(lines[3], places[3:], [], [], [])]
     return index_page(Index(cards, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
 

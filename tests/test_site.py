@@ -136,8 +136,8 @@ def judged_as(store: Path, *won: int) -> list[str]:
         ((2,), r"a scores below the Human figures: 10\.0 \[.*\], where Human is 50"),
         ((4, 16), r"b scores higher than a: \+60\.0 \[\+\d+\.\d, \+\d+\.\d\]"),
         ((8, 10), r"No difference shown between b and a \(at n = 20\)"),
-        ((20, 19, 4), r"a scores higher than c: \+80\.0 \[.*\]; no difference shown between a and b \(at n = 20\) "
-                      r"\(adjusted for choosing among 3\)"),
+        ((20, 19, 4), r"a scores higher than c: \+80\.0 \[.*\]; no difference shown between a and b \(at n = 20\)"
+                      r", adjusted for choosing among 3"),
     ],
 )  # fmt: skip
 def test_a_card_says_which_candidate_is_better(tmp_path: Path, won: tuple[int, ...], said: str) -> None:
@@ -176,7 +176,7 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
     ended = {"protocol_key": "f" * 64, "protocol": changed}
     keep(store, LATER, figures(later=True), samples=12, dataset_key="e" * 64, ended=ended)
     text = html.unescape(index_page(gather_index(store), ()))
-    gap = "1 gap, the newest before 2026-11-20 (dataset, model answered, prompt aesthetics)"
+    gap = "1 gap, the newest before 2026-11-20: another dataset"
     assert f"2 evaluations: 50.00 on 2026-11-19 to 54.55 on 2026-11-20; {gap}" in text and "since 2026" not in text
     assert len(re.findall('<path class="line" d="M[^L]*M[^L]*"/>', text)) == 1
     assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
@@ -187,7 +187,7 @@ def test_another_judge_has_a_trend_of_its_own(tmp_path: Path) -> None:
         judged = {"judge": model, "started_at": moment, "samples": 12}
         keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
     [card] = gather_index(tmp_path).cards
-    assert card.places[0].trend == [], "another judge's scores are no part of it"
+    assert len(card.places[0].trend) == 1, "another judge's scores are no part of it"
 
 
 def test_people_s_scores_stand_beside_the_raw_ones(tmp_path: Path) -> None:

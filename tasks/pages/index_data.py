@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 from tasks.comparing.alarms import alarms, moved_judges
 from tasks.comparing.comparison import series_of
-from tasks.comparing.trend import MOST_RUNS, Point
-from tasks.comparing.trend import series_of as scored_series
+from tasks.comparing.trend import MOST_RUNS
 from tasks.history.queries import held_together
 from tasks.judging.results import ControlRate, control_rate, judge_status
-from tasks.pages.queries import ask, points
+from tasks.pages.queries import ask
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Headline
@@ -75,25 +74,12 @@ class Place(NamedTuple):
     """State of a candidate (and tag) in the newest evaluation that measured it."""
 
     line: Line
-    trend: list[Point]
+    trend: list[Line]
     """Scored evaluations of its series that measured anything, oldest first."""
     since: datetime | None
     """Start of the last evaluation before it that compares; None: there is none, or it measured nothing itself."""
     change: Difference | None
     """Difference since then, sample by sample (prompt by prompt)."""
-
-
-class Worst(NamedTuple):
-    """One of the samples with the lowest scores of an evaluation."""
-
-    candidate: str
-    sample_id: str
-    overall: str | None
-    """Winner among figures; None for an image."""
-    words: str
-    """The judge's reply, or the path to the outcome."""
-    picture: str | None
-    """SHA-256 of the candidate's picture."""
 
 
 class Card(NamedTuple):
@@ -107,7 +93,8 @@ class Card(NamedTuple):
     """Names of those that were judged otherwise, so that they do not compare."""
     alarms: list[str]
     """Open alarms, in sentences."""
-    worst: list[Worst]
+    worst: Rows
+    """Its samples with the lowest scores: rows of the query `index_worst`."""
 
 
 class Index(NamedTuple):
@@ -133,28 +120,23 @@ def gather_index(store: Path) -> Index:
         found = ask(store, "index_evaluations").rows
         if not found:
             return Index([], [], 0, 0)
-        lines = lines_of(store, found)
-        return Index(_cards(store, lines, found[-1]["started_at"]), lines, len(found), found[0]["total"])
+        lines = _lines(store, found)
+        return Index(_cards(store, lines), lines, len(found), found[0]["total"])
 
 
-def _cards(store: Path, lines: Sequence[Line], since: str) -> list[Card]:
+def _cards(store: Path, lines: Sequence[Line]) -> list[Card]:
     flows: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
         flows[line.flow].append(line)
-    shown = {flow: _shown(its) for flow, its in flows.items()}
-    trends = _trends(store, [line for its in shown.values() for line in its], since)
     outcomes = cache(partial(series_of, store))
     open_ones = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
     return [
         Card(
             newest=its[0],
-            places=[
-                Place(line, trends.get((flow, line.candidate, line.dimension), []), *_change(line, its, outcomes))
-                for line in shown[flow]
-            ],
+            places=[_place(line, its, outcomes) for line in _shown(its)],
             others=sorted({line.name for line in its} - {line.name for line in its if line.keys == its[0].keys}),
             alarms=[each.short for each in open_ones if each.flow == flow],
-            worst=[Worst(**row) for row in ask(store, "index_worst", run=its[0].run_id).rows],
+            worst=ask(store, "index_worst", run=its[0].run_id).rows,
         )
         for flow, its in flows.items()
     ]
@@ -171,40 +153,21 @@ def _shown(lines: Sequence[Line]) -> list[Line]:
     return sorted(best, key=lambda line: tags.index(line.dimension))
 
 
-def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, str, str], list[Point]]:
-    """Return (flow, candidate, dimension or tag) -> scored points of the series."""
-    wanted = {(*line.series, line.candidate, line.dimension) for line in shown}
-    found: defaultdict[str, Rows] = defaultdict(list)
-    for row in ask(store, "index_trend", since=since).rows:
-        if tuple(row[name] for name in ("flow", "dataset", "judge", "prompt_set", "candidate", "dimension")) in wanted:
-            found[row["flow"]].append(row)
-    series = ((flow, each) for flow, rows in found.items() for each in scored_series(points(rows)))
-    return {(flow, each[0].candidate, each[0].dimension): each[-MOST_RUNS:] for flow, each in series}
-
-
-def _change(
-    line: Line, lines: Sequence[Line], outcomes: Callable[[str, str, str], Series]
-) -> tuple[datetime, Difference] | tuple[None, None]:
-    """Compare a measured line with the last measured one before it with the same keys."""
-    before = [each for each in lines[lines.index(line) + 1 :] if (each.name, each.keys) == (line.name, line.keys)]
-    earlier = next((each for each in before if each.measured and each.value is not None), None)
-    if earlier is None or not line.measured or line.value is None:
-        return None, None
-    one, other = (outcomes(each.run_id, each.flow, each.candidate) for each in (earlier, line))
+def _place(line: Line, lines: Sequence[Line], outcomes: Callable[[str, str, str], Series]) -> Place:
+    """Compare a line with the last measured one before it with the same keys."""
+    measured = [each for each in lines if each.measured and each.value is not None]
+    trend = [each for each in measured if (each.name, each.series) == (line.name, line.series)][:MOST_RUNS][::-1]
+    before = [each for each in trend[:-1] if each.keys == line.keys] if line in trend else []
+    if not before:
+        return Place(line, trend, None, None)
+    one, other = (outcomes(each.run_id, each.flow, each.candidate) for each in (before[-1], line))
     both = [each for each in one.values if each in other.values]
     measure = next((each for each in both if (each.dimension, each.measure) == (line.dimension, "score")), None)
-    return (earlier.started_at, paired(one, other, measure)) if measure else (None, None)
+    return Place(line, trend, before[-1].started_at, paired(one, other, measure) if measure else None)
 
 
-def lines_of(store: Path, found: Sequence[Row]) -> list[Line]:
-    """Return the lines of these evaluations.
-
-    Args:
-        found: rows of the query `index_evaluations`, at least one.
-
-    Raises:
-        InputError: the history cannot be queried.
-    """
+def _lines(store: Path, found: Sequence[Row]) -> list[Line]:
+    """Return the lines of these evaluations, at least one: rows of the query `index_evaluations`."""
     since = found[-1]["started_at"]
     scores, costs, controls, labels = (
         ask(store, f"index_{name}", since=since).rows for name in ("scores", "cost", "controls", "people")

@@ -1,25 +1,23 @@
 """The index of a store as one HTML page: a card for every flow as it is now, and a table of all evaluations."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby
+from functools import partial
+from itertools import groupby, pairwise
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from tasks.comparing.trend import Point, breaks
-from tasks.comparing.wording import in_brief
+from tasks.comparing.wording import in_brief, verdict
 from tasks.pages.cards import split
-from tasks.pages.index_data import Card, Index, Line, Place, Worst
+from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.page import SITE_STYLE, rendered, stamp
 from tasks.pages.page_names import page_name
 from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.presentation import wording
-from tasks.presentation.wording import Scored, coverage_words, interval_words, score_words
+from tasks.presentation.wording import coverage_words, interval_words, score_words
 from tasks.protocols import display_of
-from tasks.statistics.intervals import FEWEST
-from tasks.statistics.scores import HIGHEST, HIGHEST_GRADE, ScoreRow
-from tasks.text import bounded, enumerated, number_of, number_words, one_line
+from tasks.text import listed, number_of, number_words, one_line
 
 LONGEST_NAME = 60
 """Longest name shown, in characters; the evaluation's page has a longer one whole."""
@@ -27,8 +25,6 @@ LONGEST_ALARM = 400
 FIRST = 300
 """Number of evaluations that the table lays out at once; a button shows the others, and search finds them."""
 LONGEST_REASON = 120
-MOST_NAMED = 3
-"""Most candidates named in a sentence."""
 WIDTH, HEIGHT, EDGE = 120, 24, 4
 """Size of a trend in units of its SVG, and distance of the outermost points from its edges."""
 COLUMNS = ("begun (UTC)", "flow", "candidate", "score", "95% interval", "scored", "judge", "judge status", "cost")
@@ -50,6 +46,8 @@ def index_page(index: Index, pages: Collection[str], pictures: Mapping[str, str]
         "index.js",
         {
             "shows": stamp(),
+            "words": wording,
+            "name": partial(one_line, longest=LONGEST_NAME),
             "cards": [_card(card, pages, pictures or {}) for card in index.cards],
             "lines": [_cells(line, pages, corrects) for line in index.lines],
             "columns": [*COLUMNS, *[CORRECTED] * corrects],
@@ -100,72 +98,27 @@ def _card(card: Card, pages: Collection[str], pictures: Mapping[str, str]) -> di
     groups = groups if len(groups) > 1 else [("", card.places)]
     several = len({each.line.candidate for each in card.places}) > 1
     names = [one_line(name, LONGEST_NAME) for name in card.others]
-    judged = sum(each.line.score.n for each in card.places if each.line.score)
+    scores = [each.line.score for each in card.places if each.line.run_id == newest.run_id]
+    judged = sum(score.n for score in scores if score)
     return {
         "flow": newest.flow,
         "page": page,
         "when": f"{newest.started_at:%Y-%m-%d %H:%M} UTC",
         "about": f"{one_line(newest.dataset, LONGEST_NAME)}, {judged:,} {display.counted}",
         "is_red": "RED" in newest.status,
-        "verdicts": [tag + _verdict([place.line for place in its]) for tag, its in groups],
+        "verdicts": [
+            tag + verdict([place.line.score for place in its if place.line.score], newest.flow) for tag, its in groups
+        ],
         "facts": [*_facts(card)],
         "alarms": [one_line(words, LONGEST_ALARM) for words in card.alarms],
         "level": display.level,
         "scale": display.scale.partition(";")[0],
-        "groups": [(tag, [_row(each, newest) for each in its]) for tag, its in groups],
+        "groups": [(tag, [place.line for place in its]) for tag, its in groups],
+        "newest": newest,
         "notes": [*_notes(card.places)],
-        "others": ", ".join(bounded(names[:MOST_NAMED], len(names))),
+        "others": listed(names, 3) if names else "",
         "worst": [_worst(each, page, several, pictures) for each in card.worst],
     }
-
-
-def _verdict(lines: Sequence[Line]) -> str:
-    """Return a sentence: which candidate scores higher, or how the only one does."""
-    rows = [line.score for line in lines if line.score and line.score.score is not None]
-    if len(rows) < 2:
-        return _alone(rows[0], lines[0].flow) if rows else "Nothing is scored"
-    best = [row for row in rows if row.vs_best is None]
-    if len(best) > 1:
-        return f"{_named(rows)} are not compared: `jury compare` says why"
-    lower = [row for row in rows if row.vs_best_high is not None and row.vs_best_high < 0]
-    higher = [row for row in rows if row.vs_best_low is not None and row.vs_best_low > 0]
-    rest = [row for row in rows if row not in (*best, *lower, *higher)]
-    found = [f"{_named(best)} scores higher than {_named(lower)}: {_differences(lower, -1)}"] * bool(lower)
-    found += [f"{_named([row])} scores higher than {_named(best)}: {_differences([row], 1)}" for row in higher]
-    if rest:
-        n, of = min((row.vs_best_n or 0, row.vs_best_of) for row in rest)
-        few = ", too few to tell" if n < FEWEST else ""
-        words = f"o difference shown between {_named([*best, *rest])} (at n = {wording.pairs_words(n, of)}{few})"
-        found.append(("n" if found else "N") + words)
-    return "; ".join(found) + f" (adjusted for choosing among {rows[-1].vs_best_among})" * (len(rows) > 2)
-
-
-def _named(rows: Sequence[Scored]) -> str:
-    names = [one_line(row.candidate, LONGEST_NAME) for row in rows[:MOST_NAMED]]
-    return enumerated([*names, *[f"{len(rows) - MOST_NAMED} more"] * (len(rows) > MOST_NAMED)])
-
-
-def _differences(rows: Sequence[Scored], sign: int) -> str:
-    """Return the differences from the best, or with the sign -1 of the best from these, each with its interval."""
-    found: list[str] = []
-    for row in rows[:MOST_NAMED]:
-        ends = (row.vs_best_low or 0.0, row.vs_best_high or 0.0)
-        low, high = sorted(sign * end for end in ends)
-        found.append(wording.change_words(sign * (row.vs_best or 0.0), low, high, row.decimals))
-    return enumerated(found)
-
-
-def _alone(row: Scored, flow: str) -> str:
-    """Describe the only candidate: against the reference score, if its kind of judging has one."""
-    name, level = one_line(row.candidate, LONGEST_NAME), display_of(flow).level
-    if not level:
-        return f"{name} scores {score_words(row)} {display_of(flow).scale}"
-    if row.ci_low is None or row.ci_high is None:
-        return f"Too few samples to tell {name} from the {level.name} figures (at n = {row.scored})"
-    if row.ci_low <= level.score <= row.ci_high:
-        return f"No difference shown between {name} and the {level.name} figures (at n = {row.scored})"
-    side, score = "above" if row.ci_low > level.score else "below", wording.score_in_full(row)
-    return f"{name} scores {side} the {level.name} figures: {score}, where {level.name} is {level.score:g}"
 
 
 def _facts(card: Card) -> Iterator[tuple[str, str]]:
@@ -184,20 +137,6 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
         yield "RED", number_of(len(card.alarms), "open alarm")
 
 
-def _row(place: Place, newest: Line) -> dict[str, Any]:
-    """Return a candidate for the template, with its score and interval in percent of the axis."""
-    line, row = place.line, place.line.score
-    top = HIGHEST if isinstance(row, ScoreRow) else HIGHEST_GRADE
-    ends = (row.score, row.ci_low, row.ci_high) if row else (None,) * 3
-    return {
-        "name": one_line(line.candidate, LONGEST_NAME),
-        "since": f"{line.started_at:%Y-%m-%d}" if line.run_id != newest.run_id else "",
-        "score": score_words(row) if row else "nothing scored",
-        "interval": interval_words(row) if row else "",
-        "places": [None if end is None else round(100 * end / top, 1) for end in ends],
-    }
-
-
 def _notes(places: Sequence[Place]) -> Iterator[dict[str, Any]]:
     """Yield the trend of each candidate, its change, and its score as corrected by people, as far as there are any."""
     for line, trend, since, change in places:
@@ -210,46 +149,40 @@ def _notes(places: Sequence[Place]) -> Iterator[dict[str, Any]]:
             yield {"name": one_line(line.name, LONGEST_NAME), "drawing": sparkline(trend), "said": said}
 
 
-def _worst(one: Worst, page: str, several: bool, pictures: Mapping[str, str]) -> dict[str, str]:
+def _worst(row: Mapping[str, Any], page: str, several: bool, pictures: Mapping[str, str]) -> dict[str, str]:
     """Return a sample for the template, with the judge's conclusion."""
-    of = f"&candidate={quote(one.candidate, safe='')}" if several and len(one.candidate) <= LONGEST_NAME else ""
-    wins = f"{one.overall} wins: " if one.overall in ("Model", "Human") else ""
+    candidate, sample_id = row["candidate"], row["sample_id"]
+    of = f"&candidate={quote(candidate, safe='')}" if several and len(candidate) <= LONGEST_NAME else ""
+    wins = f"{row['overall']} wins: " if row["overall"] in ("Model", "Human") else ""
     return {
-        "name": one_line(one.sample_id, LONGEST_NAME),
-        "of": f" of {one_line(one.candidate, LONGEST_NAME)}" if several else "",
-        "words": one_line(wins + split(one.words)[-1][1], LONGEST_REASON),
-        "href": f"{page}#sample={quote(one.sample_id[:LONGEST_REASON], safe='')}{of}" if page else "",
-        "picture": pictures.get(one.picture or "", ""),
+        "name": sample_id + f" of {candidate}" * several,
+        "words": one_line(wins + split(row["words"])[-1][1], LONGEST_REASON),
+        "href": f"{page}#sample={quote(sample_id[:LONGEST_REASON], safe='')}{of}" if page else "",
+        "picture": pictures.get(row["picture"], ""),
     }
 
 
-def sparkline(points: Sequence[Point]) -> Markup:
-    """Draw a trend as a small line of SVG without axes; empty if it has fewer than two points.
-
-    Args:
-        points: scored ones, oldest first. The line has a gap where evaluations do not compare.
-    """
-    if len(points) < 2:
+def sparkline(lines: Sequence[Line]) -> Markup:
+    """Draw a trend as a small line of SVG with a gap where evaluations do not compare; empty for fewer than two."""
+    if len(lines) < 2:
         return Markup("")
-    scores = [point.score or 0.0 for point in points]
+    scores = [line.value or 0.0 for line in lines]
     low, reach = min(scores), (max(scores) - min(scores)) or 1.0
-    step = (WIDTH - 2 * EDGE) / (len(points) - 1)
-    places = [
-        (round(EDGE + at * step, 1), round(HEIGHT - EDGE - (score - low) / reach * (HEIGHT - 2 * EDGE), 1))
-        for at, score in enumerate(scores)
-    ]
-    begins = [not at or point.break_reason is not None for at, point in enumerate(points)]
-    line = " ".join(f"{'M' if begin else 'L'}{x} {y}" for begin, (x, y) in zip(begins, places, strict=True))
-    x, y = places[-1]
+    step = (WIDTH - 2 * EDGE) / (len(lines) - 1)
+    path, last = "", ""
+    for at, (line, score) in enumerate(zip(lines, scores, strict=True)):
+        last = f"{EDGE + at * step:.1f} {HEIGHT - EDGE - (score - low) / reach * (HEIGHT - 2 * EDGE):.1f}"
+        path += f"{'L' if at and line.keys == lines[at - 1].keys else 'M'}{last}"
     shape = f'class="sparkline" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" aria-hidden="true"'
-    return Markup(f'<svg {shape}><path class="line" d="{line}"/><path class="dot" d="M{x} {y}h0"/></svg>')
+    return Markup(f'<svg {shape}><path class="line" d="{path}"/><path class="dot" d="M{last}h0"/></svg>')
 
 
-def _trend_words(points: Sequence[Point]) -> str:
+def _trend_words(lines: Sequence[Line]) -> str:
     """Describe the line: its first and last score, and its newest gap."""
-    ends = " to ".join(f"{number_words(each.score)} on {each.started_at:%Y-%m-%d}" for each in (points[0], points[-1]))
-    gap = ""
-    if gaps := breaks(points):
-        why = one_line(gaps[-1].break_reason or "", LONGEST_REASON)
-        gap = f"; {number_of(len(gaps), 'gap')}, the newest before {gaps[-1].started_at:%Y-%m-%d} ({why})"
-    return f"{len(points)} evaluations: {ends}{gap}"
+    first, *_, last = (f"{number_words(line.value)} on {line.started_at:%Y-%m-%d}" for line in lines)
+    gaps = [(one, other) for one, other in pairwise(lines) if one.keys != other.keys]
+    words = f"{len(lines)} evaluations: {first} to {last}"
+    for one, other in gaps[-1:]:
+        differs = "dataset" if one.keys[0] != other.keys[0] else "protocol"
+        words += f"; {number_of(len(gaps), 'gap')}, the newest before {other.started_at:%Y-%m-%d}: another {differs}"
+    return words

@@ -147,8 +147,7 @@ def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, Path]:
 def embedded(kept: Mapping[str, Path], limit: int = 0) -> Iterator[tuple[str, str]]:
     """Yield SHA-256 of each picture and its thumbnail, a JPEG in base64, without those not whole.
 
-    Args:
-        limit: bytes that each may have; 0: its share of a page.
+    `limit` is the most bytes of each; 0: its share of a page.
     """
     limit = limit or picture_limit([path.stat().st_size for path in kept.values()])
     hashes = list(kept)

@@ -142,8 +142,3 @@ FROM cost WHERE started_at >= $since GROUP BY run_id;
 
 -- index_people: Their scores as corrected by people
 SELECT * FROM corrected WHERE started_at >= $since;
-
--- index_trend: The scores that they begin with, over time
-SELECT * FROM trend WHERE started_at >= $since
-QUALIFY dimension = 'overall' OR count(*) FILTER (dimension = 'overall') OVER (PARTITION BY run_id, candidate) = 0
-ORDER BY flow, dataset, candidate, judge, prompt_set, dimension, started_at, run_id;

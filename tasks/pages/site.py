@@ -109,15 +109,12 @@ def _write(store: Path, run_id: str, with_pictures: bool) -> Path:
 
 def _pictures(store: Path, index: Index) -> dict[str, str]:
     """Return the pictures of the cards by SHA-256, as far as the evaluation has a page that may show them, too."""
-    shown = [card for card in index.cards if _has_pictures(store, card.newest.run_id)]
-    hashes = [one.picture for card in shown for one in card.worst if one.picture]
+    hashes: set[str] = set()
+    for card in index.cards:
+        with suppress(InputError, OSError):
+            if LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(card.newest.run_id)}"):
+                hashes |= {row["picture"] for row in card.worst if row["picture"]}
     return dict(embedded(thumbnails(store, hashes), LEAST_PICTURE))
-
-
-def _has_pictures(store: Path, run_id: str) -> bool:
-    with suppress(InputError, OSError):
-        return LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(run_id)}")
-    return False
 
 
 def _names(store: Path) -> set[str]:
