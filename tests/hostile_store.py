@@ -92,7 +92,7 @@ def write_pages(store: Path) -> dict[str, Path]:
     """A page of every kind; those of the store lie in it."""
     at = ["--store", str(store)]
     later, counting = renew(store, [LATER, COUNTING]).pages
-    assert main(["compare", EARLIER, LATER, "--page", *at]) == 0
+    assert main(["compare", EARLIER, LATER, *at]) == 0
     with patch("tasks.labels.labeling.read_inputs", _read):
         assert main(["labels", "page", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
         assert main(["labels", "page", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0

@@ -57,7 +57,7 @@ def prepare(store: Path, place: Path) -> None:
         named = ("--orders", "both", "--candidate-name", "painter")
         command("run", "diagram", "--dataset", place / "drawn", *named, *judged)
     command("run", "counting", "--dataset", place / "drawn" / GENERATED, *judged)
-    command("compare", "--flow", "diagram", "--last", 2, "--page", "--store", store)
+    command("compare", "--flow", "diagram", "--last", 2, "--store", store)
     command("store", "pages", "--store", store)
     command("report", "--flow", "diagram", "-o", place / "report.html", "--store", store)
     newest = max((store / "ledger").glob("*-diagram-*")).name

@@ -4,21 +4,26 @@ import html
 import json
 import re
 import shlex
+from base64 import b64decode
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
 from factories import DIMENSIONS, LOST, TIED, WON, figures, finished, image, judgment, outcome, start, write_run
+from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
-from written_history import SCRIPT
+from written_history import SCRIPT, keep_thumbnails, pair
 
 from tasks.comparing.comparison import Change, Comparison, compare, since_last
 from tasks.history.landing import land
 from tasks.history.queries import last_runs, query, shared_replies
+from tasks.ledger.removals import remove_old
 from tasks.pages import site
 from tasks.pages.artifact import markdown
+from tasks.pages.comparison_page import comparison_page, write_comparison
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.pages.run_summary import sentence, summarize
@@ -220,7 +225,6 @@ def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_th
     words = "better at n = 29 of 30 samples: +31.0 [+"
     assert words in out and "51.7 → 82.8" in out and "sign test p = 0.004" in out
     assert "] (the interval excludes 0)" in out and "or more are found 4 times in 5" in out
-    assert "s20  0.0 → 100.0  (faithfulness +100.0" in out
     assert "Not paired: 1 incomplete in the second, 1 only in the first, 2 only in the second." in out
     code, out, _ = jury("compare", AFTER, BEFORE, "--store", store)
     assert "worse at n = 29 of 30 samples: −31.0 [−" in out
@@ -232,14 +236,14 @@ def test_no_difference_says_what_would_have_shown(tmp_path: Path, jury: Any) -> 
     # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
     assert code == 0 and "no difference shown (at n = 40 samples): 0.0 [" in out
     assert "a difference of 46.0 would have shown" in out
-    assert "(the interval includes 0)" in out and "no sample changed" not in out
+    assert "(the interval includes 0)" in out
 
 
 def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) -> None:
     same = figures(*[WON, LOST] * 5)
     two(tmp_path, same, same)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
-    assert code == 0 and "no sample changed" in out
+    assert code == 0
     assert "no difference shown (at n = 10 samples): 0 changed (no interval below 5), 50.0 → 50.0" in out
     assert "none: 0 changed" in out
 
@@ -259,17 +263,69 @@ def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: 
 
 def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury: Any) -> None:
     site.renew(store, [AFTER])
-    code, out, err = jury("compare", BEFORE, AFTER, "--page", "--store", store)
+    code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     place = Path(err.removeprefix("page ").strip())
     assert code == 0 and "better at n = 29 of 30 samples" in out
     assert place.parent == store / "pages" and place.name.startswith("compare-")
     assert place.stat().st_mode & 0o777 == 0o600
     text = html.unescape(place.read_text())
-    assert "better at n = 29 of 30 samples" in text and "alpha by" not in text
-    assert f'<a href="{AFTER}.html">{AFTER}</a>' in text and f'<a href="{BEFORE}.html">' not in text
-    assert f'<a href="{AFTER}.html#sample=s20">after</a>' in text
-    assert f"jury compare {BEFORE} {AFTER} --candidate alpha --page" in text
-    assert set(re.findall(r'<\w[^>]*\s(?:src|href)="([^"#]*)', text)) == {"index.html", f"{AFTER}.html"}
+    assert (
+        "alpha scores higher than in its run of 2026-11-19 12:00 (at n = 29 of 30 samples): 82.8 against 51.7" in text
+    )
+    assert "faithfulness +31.0 [" in text and "no other dimension" not in text, "all four passed"
+    assert "better 9</button>" in text and "unchanged 20</span>" in text and ">worse 0" not in text
+    assert f'<a href="{AFTER}.html">2026-11-20 12:00</a>' in text and f'<a href="{BEFORE}.html">' not in text
+    assert f'<a href="{AFTER}.html#sample=s20">in its report</a>' in text
+    assert f"jury compare {BEFORE} {AFTER} --candidate alpha<" in text
+    assert {each for each in re.findall(r'<\w[^>]*\s(?:src|href)="([^"#]*)', text)} == {"index.html", f"{AFTER}.html"}
+    place.unlink()
+    place.parent.rename(store / "other")
+    place.parent.symlink_to(store / "other")
+    code, _, err = jury("compare", BEFORE, AFTER, "--store", store)
+    assert code == 0 and "the comparison is no page" in err and not (store / "other" / place.name).exists()
+
+
+def test_a_changed_sample_has_both_pictures_and_reasons_or_the_cause_of_a_lack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(tmp_path, BEFORE, [*pair("a", "HHHH", "Human"), *pair("b", *WON), *pair("c", *WON)])
+    later = [
+        *pair("a", "MHHH", "Tie"),
+        outcome("b", "----", None, status="forfeit", pictures={}),
+        *pair("c", "MMMH", "Model"),
+    ]
+    keep(tmp_path, AFTER, later)
+    keep_thumbnails(tmp_path, [row for row in later if isinstance(row, Outcome)], (640, 400))
+    land(tmp_path)
+    found = compare(tmp_path, BEFORE, AFTER)
+    text = html.unescape(comparison_page(tmp_path, found))
+    assert re.findall(r'<h3>(\w) <span class="chip [^"]*">(.*?)</span> score (.*?)</h3>', text) == [
+        ("b", "worse −100.0", "100.0 → 0.0"),
+        ("a", "better +50.0", "0.0 → 50.0"),
+        ("c", "same score, other answers", "100.0 → 100.0"),
+    ]
+    assert "faithfulness Human → Model" in text and "<strong>faithfulness Model:</strong> Model." in text
+    assert "no picture was delivered" in text and ">missing output</span>" in text
+    assert "2 with the same picture and other answers of the judge, 1 with a missing output" in text
+    sizes = {Image.open(BytesIO(b64decode(data))).size for data in re.findall('base64,([^"]+)', text)}
+    assert sizes == {(320, 200)}
+    for file in (tmp_path / "pictures").iterdir():
+        file.unlink()
+    assert "picture not in this store" in comparison_page(tmp_path, found)
+    monkeypatch.setenv("JURY_KEEP_DAYS", "1")
+    assert "picture removed by retention (JURY_KEEP_DAYS)" in comparison_page(tmp_path, found)
+    assert write_comparison(tmp_path, found).exists() and remove_old(tmp_path) == 1, "it is as old as the older run"
+
+
+def test_of_a_prompt_the_image_that_changed_most_is_shown(tmp_path: Path) -> None:
+    scores = {"0/0": (4.0, 5.0), "0/1": (4.0, 9.0), "1/0": (4.0, 4.0)}
+    rows = [image(name, both[at], candidate="ab"[at]) for name, both in scores.items() for at in range(2)]
+    keep(tmp_path, BEFORE, rows, flow="counting", candidates=("a", "b"), parameters={"threshold": 7.0})
+    keep_thumbnails(tmp_path, rows)
+    land(tmp_path)
+    text = comparison_page(tmp_path, compare(tmp_path, BEFORE, BEFORE, ("a", "b")))
+    assert re.findall(' alt="(.*?)"', text) == ["a: picture of 0/1"], "b has the same picture"
+    assert "the same picture as a" in text and "score 4.00 → 7.00</h3>" in text
 
 
 def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: Path, jury: Any) -> None:
@@ -277,7 +333,7 @@ def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: 
     rows = [*figures(*[LOST] * 9, candidate=names[0]), *figures(*[WON] * 9, candidate=names[1])]
     keep(tmp_path, BEFORE, rows, candidates=names, dataset=SCRIPT)
     land(tmp_path)
-    code, _, err = jury("compare", "2026", *(f"--candidate={name}" for name in names), "--page", "--store", tmp_path)
+    code, _, err = jury("compare", "2026", *(f"--candidate={name}" for name in names), "--store", tmp_path)
     text = Path(err.removeprefix("page ").strip()).read_text()
     assert code == 0 and "<img" not in text and len(re.findall("<script", text)) == 1
     assert shlex.quote(names[1]) in html.unescape(text)

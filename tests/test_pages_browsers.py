@@ -77,6 +77,20 @@ def test_a_page_of_another_address_gets_nothing_of_them(either: Any, pages: dict
         visit.wait("document.title === 'Image Jury: all evaluations'")
 
 
+def test_two_evaluations_that_are_ticked_in_the_served_index_are_compared(either: Any, pages: dict[str, Path]) -> None:
+    with serving_pages(pages["index"].parents[1], free_port(), "") as address:
+        visit = Visit(either, address)
+        for run in (LATER, EARLIER):
+            visit.evaluate(f"""document.querySelector("[data-run='{run}'] input").click()""")
+        visit.until("#compare form button", "Shift+Tab")
+        visit.press("Enter")
+        visit.wait(f"location.pathname === '/{pages['comparison'].name}'")
+        assert visit.count("img") and visit.count(".changed") == 6
+        visit.until("[data-shows='better']")
+        visit.press("Enter")
+        assert visit.count(".changed") == 0, "all are worse"
+
+
 # By keyboard alone
 
 
@@ -163,7 +177,7 @@ def test_pictures_are_looked_at_pixel_by_pixel_with_keys(either: Any, pages: dic
 
 def test_a_comparison_leads_to_its_samples_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["comparison"].as_uri())
-    visit.until(".changes a")
+    visit.until("figure ~ figure a")
     visit.press("Enter")
     visit.wait(f"location.pathname.endsWith('/{LATER}.html') && document.activeElement.matches('.card')")
     visit.close()

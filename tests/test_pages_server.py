@@ -61,6 +61,7 @@ def asked(address: str, path: str, method: str = "GET", **headers: str) -> tuple
 def test_pages_are_read_whole_and_nothing_is_done_to_them(address: str) -> None:
     status, body, headers = asked(address, "/")
     assert (status, body) == (200, INDEX) and asked(address, "/index.html")[1] == INDEX
+    assert headers["referrer-policy"] == "same-origin", "with none, a browser sends the form without its origin"
     assert headers["content-type"] == "text/html; charset=utf-8" and headers["x-content-type-options"] == "nosniff"
     assert asked(address, "/run.html?a=b")[:2] == (200, b"a run")
     status, body, headers = asked(address, f"/run.files/{PICTURE}")
@@ -93,6 +94,45 @@ def test_who_asks_by_another_name_or_from_another_page_gets_nothing(address: str
     assert asked(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "a link in an artifact"
 
 
+def sent(address: str, form: str, **headers: str) -> tuple[int, str]:
+    """What is answered to a form of the index: the status, and the address it leads to, or the words."""
+    named = {"Content-Type": "application/x-www-form-urlencoded", **headers}
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+    connection.request("POST", "/compare", form, named)
+    reply = connection.getresponse()
+    words = reply.read().decode()
+    connection.close()
+    return reply.status, reply.getheader("location") or words
+
+
+@pytest.mark.usefixtures("laid_out")
+def test_a_form_makes_the_page_of_a_comparison_and_no_other_page_may_send_it(tmp_path: Path) -> None:
+    later = RUN.replace("20", "21", 1)
+    for run_id, moment in ((RUN, "2026-11-20T12:00:00+00:00"), (later, "2026-11-21T12:00:00+00:00")):
+        write_run(tmp_path, start(run_id, started_at=moment), [outcome()], end(run_id))
+    with serving_pages(tmp_path, free_port(), SIGNED) as address:
+        signed = sign_in_header(SIGNED)
+        form = f"before={RUN}&after={later}&before_candidate=&after_candidate=alpha"
+        status, words = sent(address, form, **signed)
+        assert status == 400 and "holds no history yet" in words
+        land(tmp_path)
+        status, place = sent(address, form, **signed, Origin=address)
+        assert status == 303 and b"changed 0" in asked(address, place, **signed)[1]
+        for other in ("http://evil.example", "http://127.0.0.1:4200", "null"):
+            assert sent(address, form, **signed, Origin=other)[0] == 403
+        assert sent(address, form, **signed, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+        assert sent(address, form)[0] == 401
+        for wrong, said in (
+            ("", "several"), (f"before={RUN}&after={RUN}", "would be compared with itself"),
+            (f"before=x&after={later}", "no run is called 'x'"), ("a" * 5000, "longer than 4,096 bytes"),
+            ("a=1&a=1&a=1&a=1&a=1", "the form is damaged"), ("a=%ff", "the form is damaged"),
+            (f"before=../..&after={later}", "no run is called '../..'"),
+        ):  # fmt: skip
+            status, words = sent(address, wrong, **signed)
+            assert (status, said in words) == (400, True), words
+    assert [file.name for file in (tmp_path / "pages").iterdir()] == [place[1:]]
+
+
 def test_a_folder_that_is_a_link_is_not_followed(store: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "pages").symlink_to(store / "pages")
@@ -112,6 +152,7 @@ META = '<!doctype html><meta http-equiv="Content-Security-Policy" content="{}">'
     ("page", "policy"),
     [
         (META.format(OWN), f"{OWN}; frame-ancestors 'none'"),
+        (META.format(OWN.replace("form-action 'none'", "form-action *")), NOTHING),
         (META.format(html.escape(OWN)), f"{OWN}; frame-ancestors 'none'"),
         (META.format("default-src *"), NOTHING),
         (META.format(OWN.replace("img-src data:", "img-src *")), NOTHING),
@@ -131,8 +172,9 @@ def test_a_page_has_its_own_policy_and_a_stranger_s_nothing(store: Path, address
 def test_pages_that_we_make_have_a_policy_that_is_served(tmp_path: Path) -> None:
     write_run(tmp_path, start(RUN), [outcome()], end())
     land(tmp_path)
-    for page in (renew(tmp_path, [RUN]).place, page_of(tmp_path, RUN)):
-        assert "script-src 'sha256-" in policy_of(page.read_bytes()[:HEAD_BYTES])
+    for page, forms in ((renew(tmp_path, [RUN]).place, "self"), (page_of(tmp_path, RUN), "none")):
+        policy = policy_of(page.read_bytes()[:HEAD_BYTES])
+        assert "script-src 'sha256-" in policy and policy.endswith(f"form-action '{forms}'")
 
 
 def test_others_of_the_machine_are_kept_out_by_the_text_that_signs_in(tmp_path: Path) -> None:

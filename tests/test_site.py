@@ -30,7 +30,7 @@ from tasks.pages import index_data, site
 from tasks.pages.background import renew_behind
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
-from tasks.pages.page_names import is_address, page_name, page_of, where
+from tasks.pages.page_names import is_address, page_name, page_of, since_name, where
 from tasks.pages.report_page import LEFT_OUT
 from tasks.pages.site import HTML, send_pages
 from tasks.records import BudgetStop
@@ -218,7 +218,7 @@ def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: P
     text = page.read_text()
     assert 'href="index.html"' in text and re.search(r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC from the history", text)
     shown = re.sub(r"<script.*?</script>", "", text, flags=re.S)
-    assert {one for one in addresses(shown) if one[0] != "#"} == {"index.html"}
+    assert {one for one in addresses(shown) if one[0] != "#"} == {"index.html", since_name(LATER, "alpha")}
     assert {stat.S_IMODE(each.stat().st_mode) for each in (page, page.with_name("index.html"))} == {0o600}
     assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
 
@@ -323,8 +323,29 @@ def test_the_report_step_makes_the_page_of_its_run_and_the_index(tmp_path: Path)
     first, second = small(store, 1), small(store, 2)
     land(store)
     assert renewed(str(store), second) == []
-    assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html"]
+    since = since_name(second, "alpha")
+    assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html", since]
     assert [*listed(store)] == [second, first]
+    page = (store / "pages" / f"{second}.html").read_text()
+    assert f'<a href="{since}">Compared with the run before' in page
+    assert f'<a href="{second}.html">' in (store / "pages" / since).read_text()
+
+
+def test_comparisons_with_the_run_before_are_kept_for_the_newest_evaluations(
+    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "KEPT", 2)
+    runs = [small(tmp_path, number) for number in range(4)]
+    land(tmp_path)
+    assert jury("compare", *runs[:2], "--store", tmp_path)[0] == 0
+    [asked] = (tmp_path / "pages").glob("compare-*")
+    for made in (runs[:3], runs[3:], runs[:1]):
+        site.renew(tmp_path, made)
+    assert {file.name for file in (tmp_path / "pages").glob("*-*-*-*")} == {
+        since_name(run, "alpha") for run in runs[2:]
+    }
+    assert asked.exists()
+    assert jury("store", "forget", "--run", runs[0], "--yes", "--store", tmp_path)[0] == 0 and not asked.exists()
 
 
 def test_sync_makes_what_is_new_or_missing(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,9 +468,9 @@ def test_a_page_that_cannot_be_sent_goes_with_the_next_index(machine: Machine, s
         send_pages(one)
     assert runs_in(index_in(url)) == [first]
     server.requests.clear()
-    assert send_pages(one) == (1, 2)
+    assert send_pages(one) == (2, 2), "the page, and its comparison with the run before"
     puts = [request.rpartition("/")[2] for request in server.requests if request.startswith("PUT")]
-    assert puts == [f"{second}.html", "index.html"], "the index is the last"
+    assert puts == [f"{second}.html", since_name(second, "alpha"), "index.html"], "the index is the last"
     assert runs_in(index_in(url)) == [second, first]
 
 

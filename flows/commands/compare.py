@@ -1,25 +1,23 @@
 """`jury compare` and `jury gate`: changes between two runs or candidates, and whether a candidate may pass."""
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from flows.commands.console import Command, printable_json
+from flows.commands.console import Command, printable_json, warn
 from flows.commands.options import json_option, store_option
-from flows.commands.sharing import share_pages
 from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
-from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words, side_words
+from tasks.comparing.wording import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
 from tasks.history.queries import last_runs
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
 from tasks.presentation.tables import console, grid_table
 from tasks.records.parameters import FLOWS
-from tasks.text import one_line, printable
+from tasks.text import printable
 
 TWO = 2
 
@@ -40,7 +38,6 @@ TWO = 2
 @click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
 @click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
 @click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant.")
-@click.option("--page", is_flag=True, help="Write it as a page beside the store's other pages, too.")
 @json_option("Print everything as JSON.")
 @store_option
 def compare_runs(
@@ -49,7 +46,6 @@ def compare_runs(
     candidate: Sequence[str],
     last: int | None,
     flow: str | None,
-    page: bool,
     as_json: bool,
     store: str,
 ) -> int:
@@ -62,21 +58,18 @@ def compare_runs(
         print(printable_json(found.model_dump(mode="json")))
     else:
         _print(found)
-    if page:
-        share_pages(store, [_write_page(folder, found, across)])
+    _write_page(folder, found)
     return 0
 
 
-def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> Path:
+def _write_page(store: Path, found: Comparison) -> None:
+    """Write the comparison as a page, and print its place; a failure costs a warning."""
     from tasks.pages.comparison_page import write_comparison  # Jinja, which the table does not need
 
-    sides = (found.before, found.after)
-    given = [*dict.fromkeys(side.run_id for side in sides)]
-    given += [part for name in dict.fromkeys(side.candidate for side in sides) for part in ("--candidate", name)]
-    given += [part for name in across for part in ("--across", name)]
-    target = write_comparison(store, found, f"jury compare {shlex.join(map(one_line, given))} --page")
-    print(f"page {printable(where(target))}", file=sys.stderr)
-    return target
+    try:
+        print(f"page {printable(where(write_comparison(store, found)))}", file=sys.stderr)
+    except (InputError, OSError) as error:
+        warn(f"{error}; the comparison is no page beside the store's others")
 
 
 def _both(candidates: Sequence[str]) -> tuple[str, str]:
@@ -107,7 +100,7 @@ def _print(found: Comparison) -> None:
         out.print(printable(f"{name}  {side_words(side)}"), soft_wrap=True)
     out.print(printable(f"\n{outcome_words(found)}\n"), soft_wrap=True)
     out.print(grid_table(difference_grid(found.rows, found.before.flow), []))
-    for line in [*notes(found), *changed_lines(found)]:
+    for line in notes(found):
         out.print(printable(line), soft_wrap=True)
 
 

@@ -1,16 +1,18 @@
-"""Read-only server of `jury up` for the pages of a store, on a port of its own beside Prefect's."""
+"""Server of `jury up` for the pages of a store, on a port of its own beside Prefect's; it also makes comparisons."""
 
+import asyncio
 import hmac
 import json
 import os
 import re
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from flows.server import server
 from flows.server.server import HOST, listening
@@ -22,11 +24,16 @@ from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of
 
 _NAME = re.compile(r"/[\w][\w.-]*(\.html|\.files/[0-9a-f]{16}\.jpg)", re.ASCII)
 """A page, or a picture beside it."""
+_COMPARE = "/compare"
+_FIELDS = ("before", "after", "before_candidate", "after_candidate")
+_MOST_BYTES = 4096
+"""Maximum size of a form."""
+_ONE_AT_A_TIME = threading.Lock()
 _HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without a referrer, the form of the index would send no origin
     "cross-origin-resource-policy": "same-origin",
 }
 
@@ -70,24 +77,62 @@ def pages_app(folder: Path, auth: str) -> App:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await _response(folder, wanted, Request(scope))(scope, receive, send)
+            response = await _response(folder, wanted, Request(scope, receive))
+            await response(scope, receive, send)
 
     return app
 
 
-def _response(folder: Path, wanted: str, request: Request) -> Response:
+async def _response(folder: Path, wanted: str, request: Request) -> Response:
     given = request.headers.get("authorization", "")
     if wanted and not hmac.compare_digest(given.encode(), wanted.encode()):
         asking = {"www-authenticate": 'Basic realm="jury"'}
         return PlainTextResponse("sign in with the text of `jury up --auth`\n", 401, asking)
+    if (request.method, request.scope["path"]) == ("POST", _COMPARE):
+        return await _compared(folder.parent, request)
     if request.method not in ("GET", "HEAD"):
         return PlainTextResponse("pages are read, and nothing else\n", 405, {"allow": "GET, HEAD"})
-    page = _read(folder, request.scope["path"])
+    path = request.scope["path"]
+    page = _read(folder, path)
     if page is None:
         return PlainTextResponse("there is no such page; the index at / has those that there are\n", 404)
     policy = f"{policy_of(page[:HEAD_BYTES])}; frame-ancestors 'none'"
-    kind = {"content-type": "image/jpeg"} if request.scope["path"].endswith(".jpg") else {}
+    if path in ("/", f"/{INDEX}"):
+        page = page.replace(b"<body>", b"<body data-served>", 1)
+    kind = {"content-type": "image/jpeg"} if path.endswith(".jpg") else {}
     return Response(page, headers={**_HEADERS, **kind, "content-security-policy": policy})
+
+
+async def _compared(store: Path, request: Request) -> Response:
+    """Make the page of a comparison that a form asks for, and lead to it."""
+    try:
+        fields = await _form(request)
+        name = await asyncio.to_thread(_make_comparison, store, fields)
+    except (InputError, OSError) as error:
+        return PlainTextResponse(f"{error}\n", 400)
+    return RedirectResponse(f"/{name}", 303)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return the fields of a form. Raises InputError: it is none of ours."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _MOST_BYTES:
+            raise InputError(f"the form is longer than {_MOST_BYTES:,} bytes")
+    try:
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=len(_FIELDS)))
+    except ValueError:
+        raise InputError(f"the form is damaged; its fields are {', '.join(_FIELDS)}") from None
+
+
+def _make_comparison(store: Path, fields: Mapping[str, str]) -> str:
+    from tasks.comparing.comparison import compare  # DuckDB, which the server does without until then
+    from tasks.pages.comparison_page import write_comparison
+
+    before, after, *candidates = (fields.get(name, "") for name in _FIELDS)
+    with _ONE_AT_A_TIME:
+        return write_comparison(store, compare(store, before, after, (candidates[0], candidates[1]))).name
 
 
 def _read(folder: Path, path: str) -> bytes | None:

@@ -15,8 +15,8 @@ from tasks.statistics.intervals import Difference, holm
 from tasks.statistics.series import ALL_PROMPTS, Measure, Series, paired, series
 from tasks.text import listed, natural, one_line
 
-MOST_CHANGED = 10
-"""Most changed samples listed."""
+MOST_CHANGED = 200
+"""Most changed samples that a comparison holds."""
 DATASET = "dataset"
 SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
@@ -77,6 +77,8 @@ class Comparison(Record):
     """Reason why samples (prompts) are in no pair -> their number."""
     changed: tuple[Change, ...]
     """The samples (prompts) that changed most."""
+    differing: int
+    """Number of all that changed."""
     unmeasured: tuple[str, ...]
     """A sentence for each of two runs that measured nothing."""
     partial: tuple[str, ...]
@@ -115,13 +117,15 @@ def compare(
     found = rows(one, other)
     if not found:
         raise NotAlike(f"{first.run_id} and {second.run_id} have no tag in common")
+    changed = most_changed(one, other)
     return Comparison(
         before=_side(first, names[0]),
         after=_side(second, names[1]),
         across=tuple(differing),
         rows=tuple(found),
         not_paired=dict(not_paired(one, other)),
-        changed=tuple(most_changed(one, other, MOST_CHANGED)),
+        changed=tuple(changed[:MOST_CHANGED]),
+        differing=len(changed),
         partial=tuple(dict.fromkeys(run.partial for run in (first, second) if run.partial)),
         unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
         shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
@@ -255,11 +259,11 @@ def not_paired(before: Series, after: Series) -> Counter[str]:
     return reasons
 
 
-def most_changed(before: Series, after: Series, most: int) -> list[Change]:
+def most_changed(before: Series, after: Series) -> list[Change]:
     """Return units whose result changed, sorted by the change of the headline, then by all other changes."""
     changed = [_change(before, after, unit) for unit in before.headline.keys() & after.headline.keys()]
     differing = [each for each in changed if each.before != each.after or each.moved]
-    return sorted(differing, key=_by_size)[:most]
+    return sorted(differing, key=_by_size)
 
 
 def _change(before: Series, after: Series, unit: str) -> Change:

@@ -16,11 +16,11 @@ from tasks.presentation.wording import (
     worst_change_words,
 )  # fmt: skip
 from tasks.protocols import display_of, protocol_of
-from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
+from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, TAIL, Difference
 from tasks.text import enumerated, number_words, one_line
 
 if TYPE_CHECKING:
-    from tasks.comparing.comparison import Change, Comparison, Row, Side
+    from tasks.comparing.comparison import Comparison, Row, Side
 
 
 def layout_lines(protocol: Mapping[str, str], run_id: str) -> list[str]:
@@ -30,7 +30,6 @@ def layout_lines(protocol: Mapping[str, str], run_id: str) -> list[str]:
 
 
 LONGEST_NAME = 40
-LONGEST_ID = 24
 
 
 def outcome_words(comparison: "Comparison") -> str:
@@ -38,6 +37,49 @@ def outcome_words(comparison: "Comparison") -> str:
     first = comparison.rows[0].difference
     found = " ".join(comparison.unmeasured) or headline(first, comparison.before.flow)
     return " ".join([*comparison.partial, found])
+
+
+def verdict_words(comparison: "Comparison") -> str:
+    """Return the decision in one sentence for the top of a page, with both means, the difference and its interval."""
+    found, before, after = comparison.rows[0].difference, comparison.before, comparison.after
+    decimals, units = protocol_of(after.flow).decimals, protocol_of(after.flow).unit
+    if found.change is None:
+        return f"Nothing to compare: no {units} with a score on both sides"
+    name, n = one_line(after.candidate, LONGEST_NAME), f"n = {pairs_words(found.n, found.of)} {units}"
+    same = before.candidate == after.candidate
+    other = f"its run of {before.started_at:%Y-%m-%d %H:%M}" if same else one_line(before.candidate, LONGEST_NAME)
+    both = f"{name} since {other}" if same else f"{name} and {other}"
+    told = {
+        "better": f"{name} scores higher than {'in ' * same}{other}",
+        "worse": f"{name} scores lower than {'in ' * same}{other}",
+        "too few": f"Too few {units} to tell {name} from {other}",
+    }
+    means = f"{number_words(found.after, decimals)} against {number_words(found.before, decimals)}"
+    worst = worst_change_words(found.worst_low, found.worst_high, decimals)
+    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)}{worst}"
+    decided = told.get(found.decision, f"No difference shown {'for' if same else 'between'} {both}")
+    return f"{decided} (at {n}): {means}, difference {change}"
+
+
+def where_words(comparison: "Comparison") -> str:
+    """Name the dimensions or measures with a difference (p adjusted by Holm), or the one that moved most."""
+    decimals, others = protocol_of(comparison.before.flow).decimals, comparison.rows[1:]
+    moved = sorted((row for row in others if row.difference.change), key=lambda row: -abs(row.difference.change or 0))
+    shown = [row for row in moved if row.p_holm is not None and row.p_holm < 2 * TAIL]
+    words = [
+        f"{_measure(row)} {signed(row.difference.change, decimals)} {change_interval(row.difference, decimals)}"
+        f", adjusted p {_p_sign(row.p_holm)}"
+        for row in shown or moved[:1]
+    ]
+    if not moved:
+        return "nothing moved in any dimension"
+    if not shown:
+        return f"most in {words[0]}; no dimension passes p < {2 * TAIL:g}"
+    return "; ".join([*words, *[f"no other dimension passes p < {2 * TAIL:g}"] * (len(shown) < len(others))])
+
+
+def _measure(row: "Row") -> str:
+    return row.dimension if row.measure == "score" else f"{row.dimension} {row.measure.replace('_', ' ')}"
 
 
 def headline(found: Difference, flow: str) -> str:
@@ -150,21 +192,6 @@ def sizes_words(sizes: tuple[float, float]) -> list[str]:
 def side_words(side: "Side") -> str:
     """Name candidate, judge and run of a side; the run's id begins with its time."""
     return f"{one_line(side.candidate, LONGEST_NAME)} by {one_line(side.judge, LONGEST_NAME)}, run {side.run_id}"
-
-
-def changed_lines(comparison: "Comparison") -> list[str]:
-    """List the samples (prompts) that changed most, a line each, or state that none did; empty if none is paired."""
-    protocol = protocol_of(comparison.before.flow)
-    lines = [f"  {_changed(each, protocol.decimals)}" for each in comparison.changed]
-    if lines:
-        return [f"{protocol.unit} that changed most:", *lines]
-    return [f"no {protocol.unit.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
-
-
-def _changed(change: "Change", decimals: int) -> str:
-    moved = ", ".join(f"{name} {signed(value, decimals)}" for name, value in change.moved.items())
-    scores = f"{change.before:.{decimals}f} → {change.after:.{decimals}f}"
-    return f"{one_line(change.sample_id, LONGEST_ID)}  {scores}" + (f"  ({moved})" if moved else "")
 
 
 # Candidates beside each other

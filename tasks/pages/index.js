@@ -75,6 +75,17 @@ function command([earlier, later]) {
   return `jury compare ${runs}${of}`;
 }
 
+// `jury up` marks the index that it serves: there, a form makes the page of the comparison
+
+function asking([before, after]) {
+  const fields = {
+    before: before.dataset.run, after: after.dataset.run,
+    before_candidate: before.dataset.candidate, after_candidate: after.dataset.candidate,
+  };
+  const inputs = Object.entries(fields).map(([name, value = ""]) => make("input", { type: "hidden", name, value }));
+  return make("form", { method: "post", action: "compare" }, ...inputs, make("button", {}, "Compare"));
+}
+
 function tell() {
   const chosen = [...body.querySelectorAll("input:checked")].map((box) => box.closest("tr"));
   for (const box of body.querySelectorAll("input")) box.disabled = chosen.length > 1 && !box.checked;
@@ -85,7 +96,8 @@ function tell() {
   chosen.sort((one, other) => order(value(one, 1), value(other, 1)));
   const button = make("button", { type: "button" }, "Copy ", make("kbd", {}, "Enter"));
   button.addEventListener("click", () => copy(button));
-  told.replaceChildren(make("code", {}, command(chosen)), " ", button);
+  const form = "served" in document.body.dataset ? asking(chosen) : "";
+  told.replaceChildren(form, make("code", {}, command(chosen)), " ", button);
 }
 
 body.addEventListener("change", tell);

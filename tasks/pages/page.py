@@ -25,6 +25,8 @@ HEAD_BYTES = 2000
 """Number of first bytes of a page, which hold its policy."""
 SITE_STYLE = "page.css"
 """Style that the pages of a store share."""
+FORMS = "index.html.j2"
+"""The template whose form asks the server of its page for a comparison."""
 _HERE = Path(__file__).parent
 _JSON: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 _META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
@@ -33,7 +35,7 @@ WITHIN, BESIDE = "data:", "'self'"
 """Sources of a page's pictures: the page itself; or files beside it, also where both lie on a disk."""
 _POLICY = re.compile(
     f"default-src 'none'; img-src ({WITHIN}|{BESIDE}); style-src {_HASH}; script-src {_HASH}; base-uri 'none'; "
-    "form-action 'none'"
+    "form-action '(none|self)'"
 )
 
 
@@ -58,7 +60,8 @@ def pieces(
     css = _joined("base.css", *styles)
     js = _joined("common.js", script)
     # The template inserts them verbatim, so that the hashes in the policy match the text that the browser reads.
-    return _template(template).generate(css=Markup(css), js=Markup(js), policy=_policy(css, js, pictures), **values)
+    policy = _policy(css, js, pictures, "self" if template == FORMS else "none")
+    return _template(template).generate(css=Markup(css), js=Markup(js), policy=policy, **values)
 
 
 def as_json(value: object) -> Markup:
@@ -75,11 +78,15 @@ def stamp() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def _policy(css: str, js: str, pictures: str) -> str:
-    """Return a Content-Security-Policy: pictures of these sources, this style and this script, and nothing else."""
+def _policy(css: str, js: str, pictures: str, forms: str) -> str:
+    """Return a Content-Security-Policy: pictures of these sources, this style and this script, and nothing else.
+
+    Args:
+        forms: where its forms may lead: none, or the server itself.
+    """
     style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
     allowed = f"img-src {pictures}; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
-    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action '{forms}'"
 
 
 def policy_of(head: bytes) -> str:
@@ -144,25 +151,29 @@ def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, Path]:
         return {sha256: path for sha256, path in found if path}
 
 
-def embedded(kept: Mapping[str, Path], limit: int = 0) -> Iterator[tuple[str, str]]:
+def embedded(kept: Mapping[str, Path], limit: int = 0, side: int = SIDES[1]) -> Iterator[tuple[str, str]]:
     """Yield SHA-256 of each picture and its thumbnail, a JPEG in base64, without those not whole.
 
-    `limit` is the most bytes of each; 0: its share of a page.
+    Args:
+        limit: most bytes of each; 0: its share of a page.
+        side: most pixels of the longer side.
     """
     limit = limit or picture_limit([path.stat().st_size for path in kept.values()])
     hashes = list(kept)
     with ThreadPoolExecutor() as threads:
         for start in range(0, len(hashes), AT_ONCE):
             part = hashes[start : start + AT_ONCE]
-            pictures = threads.map(partial(_embedded, limit=limit), (kept[sha256] for sha256 in part))
+            pictures = threads.map(partial(_embedded, limit=limit, side=side), (kept[sha256] for sha256 in part))
             yield from ((sha256, picture) for sha256, picture in zip(part, pictures, strict=True) if picture)
 
 
-def _embedded(path: Path, limit: int) -> str:
+def _embedded(path: Path, limit: int, side: int) -> str:
     try:
         data = path.read_bytes()
-        if len(data) > limit:
-            data = bounded(decode(data, SIDES[1]).image.convert("RGB"), limit, quality=70)
+        if len(data) > limit or side < SIDES[1]:
+            picture = decode(data, SIDES[1]).image.convert("RGB")
+            small = scaled(picture, side / max(picture.size), Image.Resampling.LANCZOS)
+            data = bounded(small, limit, quality=70)
         return base64.b64encode(data).decode("ascii")
     except (BadPicture, OSError):  # begins like a JPEG and is none, or has more pixels than a thumbnail
         return ""

@@ -14,6 +14,8 @@ from tasks.files import read_regular
 FOLDER = "pages"
 """Folder of the pages within a store."""
 INDEX = "index.html"
+COMPARE, SINCE = "compare-", "since-"
+"""Beginnings of the names of comparisons: of those that a person asked for, and with the last comparable evaluation."""
 VARIABLE = "JURY_PAGES"
 """Environment variable: the address under which somebody serves the pages of the store."""
 NOTE = ".served.json"
@@ -29,6 +31,25 @@ def page_name(run_id: str) -> str:
     """
     name = run_id if _PLAIN.fullmatch(run_id) else hashlib.sha256(run_id.encode("utf-8", "replace")).hexdigest()
     return f"{name}.html"
+
+
+def comparison_name(*sides: str) -> str:
+    """Return the file name of a comparison that a person asked for, from runs and candidates."""
+    return f"{COMPARE}{_digest(*sides)}.html"
+
+
+def since_name(run_id: str, candidate: str = "") -> str:
+    """Return the file name of the comparison with the last comparable evaluation; no candidate: its beginning."""
+    return f"{SINCE}{page_name(run_id).removesuffix('.html')}-" + (f"{_digest(candidate)}.html" if candidate else "")
+
+
+def is_comparison(name: str) -> bool:
+    """Return whether a page of this name compares two evaluations."""
+    return name.startswith((COMPARE, SINCE))
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256("\n".join(names).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def folder_of(store: Path) -> Path:

@@ -11,7 +11,7 @@ from tasks.files import drafted, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import why_missing
 from tasks.pages.page import SITE_STYLE, embedded, pieces, stamp, thumbnails
-from tasks.pages.page_names import FOLDER
+from tasks.pages.page_names import FOLDER, since_name
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.run_summary import rate_grid, rate_notes
 from tasks.passport.lines import MATCHED
@@ -113,6 +113,7 @@ _HELPERS: dict[str, object] = {
     "words": wording,
     "compared": comparison_words,
     "breaks": breaks,
+    "since_name": since_name,
     "matched": MATCHED,
     "status_lines": status_lines,
     "rate_grid": rate_grid,

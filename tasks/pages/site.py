@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import alone, private_folder, read_file, write_file
+from tasks.files import alone, private_folder, read_file, remove_file, write_file
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.bucket import RemoteUnavailable
@@ -14,10 +14,11 @@ from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import UNFINISHED, oldest_kept
 from tasks.ledger.side_records import ALARMS
+from tasks.pages.comparison_page import write_comparison
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page import LEAST_PICTURE, embedded, thumbnails
-from tasks.pages.page_names import FOLDER, INDEX, folder_of, page_name, page_of
+from tasks.pages.page_names import FOLDER, INDEX, SINCE, folder_of, is_comparison, page_name, page_of, since_name
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import LEFT_OUT, write_page
 
@@ -48,9 +49,10 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
         OSError: a page cannot be written.
         TimeoutError: other processes made the index all the time.
     """
-    known = _known(store, run_ids)
+    known, newest = _known(store, run_ids), _newest(store)
     private_folder(folder_of(store))
-    made = [_write(store, run_id, with_pictures) for run_id in known]
+    made = [_write(store, run_id, with_pictures, run_id in newest) for run_id in known]
+    _remove_comparisons(store, newest)
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
         data = index_page(index, _names(store), _pictures(store, index)).encode("utf-8", "replace")
@@ -101,9 +103,19 @@ def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
     return [run_id for run_id in asked if run_id in known]
 
 
-def _write(store: Path, run_id: str, with_pictures: bool) -> Path:
-    target = page_of(store, run_id)
-    write_page(store, gather(store, run_id), target, in_site=True, with_pictures=with_pictures)
+def _newest(store: Path) -> set[str]:
+    """Return the newest evaluations of each flow, by id."""
+    sql = f"""SELECT run_id FROM evaluations
+        QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, run_id DESC) <= {KEPT}"""
+    return {run_id for (run_id,) in query(store, sql).rows}
+
+
+def _write(store: Path, run_id: str, with_pictures: bool, is_new: bool) -> Path:
+    """Write the page of an evaluation; if it is new, also its comparison with the last comparable one."""
+    evaluation, target = gather(store, run_id), page_of(store, run_id)
+    write_page(store, evaluation, target, in_site=True, with_pictures=with_pictures)
+    for found in evaluation.comparisons if is_new else ():
+        write_comparison(store, found, since_name(run_id, found.after.candidate), with_pictures)
     return target
 
 
@@ -115,6 +127,14 @@ def _pictures(store: Path, index: Index) -> dict[str, str]:
             if LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(card.newest.run_id)}"):
                 hashes |= {row["picture"] for row in card.worst if row["picture"]}
     return dict(embedded(thumbnails(store, hashes), LEAST_PICTURE))
+
+
+def _remove_comparisons(store: Path, newest: Iterable[str]) -> None:
+    """Remove the comparisons with the last comparable evaluation, except those of these evaluations."""
+    kept = tuple(since_name(run_id) for run_id in newest)
+    for name in _names(store):
+        if name.startswith(SINCE) and not name.startswith(kept):
+            remove_file(store, f"{FOLDER}/{name}")
 
 
 def _names(store: Path) -> set[str]:
@@ -167,10 +187,11 @@ def _there(remote: Remote) -> set[str]:
 
 
 def _lacking(store: Path, there: set[str]) -> list[Path]:
-    """Return pages of evaluations that this machine made but could not send then."""
+    """Return pages of evaluations and comparisons that this machine made and has not sent yet."""
     kept = query(store, "SELECT run_id FROM evaluations WHERE started_at >= $1", values=(kept_since(),)).rows
-    known = {page_name(run_id) for (run_id,) in kept} - there
-    return [page for page in sorted(folder_of(store).glob("*.html")) if page.name in known and not page.is_symlink()]
+    known = {page_name(run_id) for (run_id,) in kept}
+    made = [page for page in sorted(folder_of(store).glob("*.html")) if not page.is_symlink()]
+    return [page for page in made if (page.name in known or is_comparison(page.name)) and page.name not in there]
 
 
 def _send_index(remote: Remote) -> int:
