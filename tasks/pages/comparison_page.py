@@ -51,6 +51,10 @@ class Half(NamedTuple):
     """Address of its evaluation's page; empty: there is none."""
     lacks: str
     """Reason why a picture of it is missing."""
+    status: str
+    """Worst status of its control samples."""
+    red: str
+    """Reason not to trust its scores; empty: there is none."""
 
 
 class Changed(NamedTuple):
@@ -129,11 +133,12 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
     halves, shown = _halves(store, found, with_pictures), _changed(store, found)
     hashes = {sha256 for each in shown for card in (each.before, each.after) for sha256 in card.pictures.values()}
     pictures = dict(embedded(thumbnails(store, hashes if with_pictures else ()), SIDE))
+    names = dict.fromkeys(one_line(half.side.candidate, LONGEST_NAME) for half in halves[::-1])
     return rendered(
         "comparison.html.j2",
         "comparison.js",
         {
-            "title": f"{flow}: {_candidates(found)}",
+            "title": f"{flow}: {' against '.join(names)}",
             "shows": stamp(),
             "command": _command(found),
             "unit": protocol_of(flow).unit,
@@ -141,7 +146,7 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
             "verdict": verdict_words(found),
             "where": where_words(found),
             "causes": _causes(shown),
-            "sides": [_facts(store, half) for half in halves],
+            "line": partial(one_line, longest=LONGEST_NAME),
             "counts": {"better": first.higher, "worse": first.lower, OTHER_ANSWERS: found.differing - first.differing},
             "changed": found.differing,
             "unchanged": first.n - found.differing,
@@ -159,11 +164,6 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
         },
         [SITE_STYLE, "comparison.css"],
     )
-
-
-def _candidates(found: Comparison) -> str:
-    names = dict.fromkeys((found.before.candidate, found.after.candidate))
-    return " against ".join(one_line(name, LONGEST_NAME) for name in [*names][::-1])
 
 
 def _command(found: Comparison) -> str:
@@ -185,18 +185,10 @@ def _halves(store: Path, found: Comparison, with_pictures: bool) -> list[Half]:
         removed = why_missing(side.started_at.replace(tzinfo=UTC))
         lacks = "removed by retention (JURY_KEEP_DAYS)" if removed else "not in this store"
         lacks = lacks if with_pictures else "left out (--no-pictures)"
-        halves.append(Half(label, side, quote(page) if page in made else "", f"picture {lacks}"))
+        rates = [control_rate(**row) for row in ask(store, "controls", run=side.run_id).rows]
+        place = quote(page) if page in made else ""
+        halves.append(Half(label, side, place, f"picture {lacks}", judge_status(rates), red_words(rates)))
     return halves
-
-
-def _facts(store: Path, half: Half) -> dict[str, str]:
-    """Return the facts of a side for the template."""
-    names = ("candidate", "judge", "prompt_set", "dataset", "run_id")
-    words = {key: one_line(str(getattr(half.side, key)), LONGEST_NAME) for key in names}
-    rates = [control_rate(**row) for row in ask(store, "controls", run=half.side.run_id).rows]
-    status, when = judge_status(rates), f"{half.side.started_at:%Y-%m-%d %H:%M}"
-    facts = {"name": half.name, "page": half.page, "when": when, "status": status, "red": red_words(rates)}
-    return {**facts, **words, "color": status.rpartition(" ")[2]}
 
 
 def _changed(store: Path, found: Comparison) -> list[Changed]:
