@@ -231,7 +231,7 @@ _FILES = (
     rf"ledger/{_ID}/((run|end|removed)\.json|(judgments|outcomes|batches)\.jsonl|fetched\.txt)",
     rf"batches/{_ID}/{_ID}",
     rf"pictures/({_SHA256}\.jpg|waiting/{_SHA256})",
-    rf"pages/({_ID}\.html|\.served\.json|{_ID}\.files/[0-9a-f]{{16}}\.jpg)",
+    rf"pages/({_ID}\.html|\.served\.json|{_ID}\.files/([0-9a-f]{{16}}|{_SHA256})\.jpg)",
     rf"labels/{_ID}/(labels\.jsonl|label\.json)|labels-removed/{_ID}/{_SHA256}\.json",
     r"label-pages/[0-9a-f]{16}\.json",
     rf"anchors/{_ID}/{_ID}/(anchors\.jsonl|pictures/{_SHA256})",

@@ -52,8 +52,8 @@ class Opened:
             self.trouble.append(f"request {url}")
 
     def shown(self) -> list[str]:
-        """Ids of the cards that the filters leave, in order."""
-        return self.page.eval_on_selector_all(".card h3", "all => all.map(one => one.firstChild.textContent)")
+        """Ids of the samples that the filters leave, in order."""
+        return self.page.eval_on_selector_all(".thumb b", "all => all.map(one => one.textContent)")
 
     def close(self) -> None:
         assert self.trouble == []

@@ -80,6 +80,7 @@ def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:
     marks, tag = {OVERALL: "bad picture", "readability": "missing"}, {"counting": "7.00"}
     assert labels_of(row, {"readability": "missing"}, 0.0) == ("bad picture", marks, "why")
     assert labels_of(row, tag, 7.0) == ("bad picture", {"counting": "missing"}, "why")
+    row["status"] = "complete"
     assert labels_of({**row, "score": 7.0}, tag, 7.0) == ("7.00", {"counting": "7 or more"}, "")
     assert labels_of({**row, "score": 6.9}, tag, 7.0) == ("6.90", {"counting": "below 7"}, "")
 

@@ -26,10 +26,11 @@ GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
 UNFOLDED = """async () => {
     for (const one of document.querySelectorAll("details")) one.open = true;
     dispatchEvent(new Event("beforeprint"));
-    for (const one of document.querySelectorAll(".card")) one.style.contentVisibility = "visible";
+    for (const one of document.querySelectorAll(".thumb")) one.style.contentVisibility = "visible";
+    document.querySelector(".thumb")?.click();
     await new Promise((done) => setTimeout(done, 300));
 }"""
-"""All that can be folded out is; cards are filled as they are for print, and none is left out for being far away."""
+"""All that can be folded out is; thumbnails are filled as they are for print, and a sample is opened."""
 SEEN = """async () => {
     for (let turn = 0; turn < 2; turn++) await new Promise(requestAnimationFrame);
     const { scrollWidth, clientWidth } = document.documentElement;
@@ -131,19 +132,20 @@ def test_a_run_and_a_sample_in_it_are_read_by_keyboard(either: Any, pages: dict[
     visit.press("j")
     assert visit.evaluate(f"{focused} !== {SAMPLE!r} && document.activeElement.matches('.card')")
     visit.press("Escape", "/", *"s2")
-    assert visit.text("output") == "1 of 12 samples"
+    assert visit.text("output") == "1 of 12 samples, lowest first"
     visit.press("Escape")
-    assert visit.text("output") == "12 of 12 samples"
+    assert visit.text("output") == "12 of 12 samples, lowest first"
     visit.press("/")
     visit.until("form select")
     visit.until("nav a", "Shift+Tab", 200)
     visit.press("Enter")
-    visit.wait("/index.html$|#list$|#scores$/.test(location.href)")
+    visit.wait("/index.html$|#list$|#numbers$/.test(location.href)")
     visit.close()
 
 
 def test_a_table_that_is_wider_than_the_screen_is_moved_by_keys(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["run"].as_uri(), width=390)
+    visit.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     wide = "document.querySelector('.wide[tabindex=\"0\"]')"
     visit.wait(wide)
     visit.evaluate(f"{wide}.focus()")

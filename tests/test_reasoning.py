@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tasks.history.queries import Table
-from tasks.pages.cards import Context, cards, reasons_by_question, split
+from tasks.pages.cards import Context, cards, reasons_by_question, split, text_limit
 from tasks.protocols import display_of
 
 
@@ -35,23 +35,27 @@ def test_no_text_takes_long_to_split(text: str) -> None:
 
 
 def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
-    row = {"candidate": "a", "sample_id": "s", "order": "human_first", "verdict": "Model", "status": "ok", "seen": None}
+    row = {"candidate": "a", "sample_id": "s", "order": "human_first", "verdict": "Model", "status": "ok", "error": ""}
+    row |= dict.fromkeys(["seen", "score"])
     long = f"Ink of Human: {'é' * 50_000}; Ink of Model: fine; Conclusion: Model."
-    words = [row | {"dimension": f"d{n}", "vote": 1, "reasoning": long, "error": ""} for n in range(100)]
+    words = [row | {"dimension": f"d{n}", "vote": 1, "reasoning": long} for n in range(100)]
     sample = {
         "candidate": "a", "sample_id": "s", "category": "", "difficulty": "", "tag": "", "prompt": "", "caption": "",
         "status": "complete", "overall": "Tie", "score": 50.0, "tier": "", "tier_path": "", "aspects": None,
-        "human": None, "model": None, "image": None, "p_model": None, "pivotal": None, "published": None,
-        "satisfied": None, "aspect_mean": None, "injected": "", "caught": None, "problem": "", "notes": [],
+        "human": None, "model": None, "image": None, **dict.fromkeys(["p_model", "p_tie", "p_human"]), "pivotal": None,
+        "published": None, "satisfied": None, "mean": 50.0, "injected": "", "caught": None, "problem": "",
+        "notes": [],
         "dimensions": [
             {"dimension": f"d{n}", "verdict": "Model", "score": 100.0, "order_flip": None, "reversal": None}
             for n in range(100)
         ],
     }  # fmt: skip
-    context = Context(reasons_by_question(words, 1_000_000), {}, 0.0, display_of("diagram"))
-    [card] = cards(Table(tuple(sample), [tuple(sample.values())]), context)
+    table = Table(tuple(sample), [tuple(sample.values())])
+    limit = text_limit(words, table, 1_000_000)
+    context = Context(reasons_by_question(words, limit), {}, 0.0, display_of("diagram"), limit)
+    [card] = cards(table, context)
     assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
     for each in card.questions:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)
-        assert human.endswith("(cut; the history holds all 50,000 characters)")
+        assert human.endswith("… (cut)")
         assert (model, conclusion) == ("fine", "Model.")

@@ -28,9 +28,8 @@ from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
 from tasks.ledger.labels import LABEL_PAGES, read_page
 from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of
-from tasks.ledger.removals import PAGES, drop_run, keep_days, remove_old, returned
+from tasks.ledger.removals import PAGES, beside, drop_run, keep_days, remove_old, returned
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders, start_of
-from tasks.pages.page_names import files_of
 from tasks.pictures.thumbnails import make_waiting
 from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of
@@ -221,7 +220,7 @@ def _for_people(folder: Path, plan: Plan) -> list[str]:
     names = [name for name, _ in changes(folder, plan) if name.startswith(LABEL_PAGES)]
     files = [Path(read_page(folder, Path(name).stem).file) for name in names]
     outside = [file for file in files if file.name and file.parent != folder.absolute() / PAGES]
-    return [f"Remove this page for people, and its pictures in {files_of(file).name}: {file}" for file in outside]
+    return [f"Remove this page for people, and its pictures in {beside(file.name)}: {file}" for file in outside]
 
 
 def _elsewhere(store: str) -> list[str]:

@@ -22,7 +22,7 @@ from tasks.files import open_regular, private_folder, real_place, remove_file, w
 from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of
 
-_NAME = re.compile(r"/[\w][\w.-]*(\.html|\.files/[0-9a-f]{16}\.jpg)", re.ASCII)
+_NAME = re.compile(r"/[\w][\w.-]*(\.html|\.files/([0-9a-f]{16}|[0-9a-f]{64})\.jpg)", re.ASCII)
 """A page, or a picture beside it."""
 _COMPARE = "/compare"
 _FIELDS = ("before", "after", "before_candidate", "after_candidate")
@@ -136,12 +136,12 @@ def _make_comparison(store: Path, fields: Mapping[str, str]) -> str:
 
 
 def _read(folder: Path, path: str) -> bytes | None:
-    """Return a page of the folder; None if the path names no page, or a link, which may lead anywhere."""
+    """Return a page of the folder, or a picture beside it; None for any other path, or a link, which leads anywhere."""
     name = f"/{INDEX}" if path == "/" else path
+    place = folder / name[1:]
     if not _NAME.fullmatch(name) or folder.is_symlink():
         return None
     try:
-        place = folder / name[1:]
         with open_regular(place, within=() if place.parent == folder else (real_place(folder),)) as file:
             return file.read()
     except (OSError, InputError):

@@ -175,13 +175,21 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
     if not before or not old:
         return 0
     if bucket:
-        there = bucket.sizes("")
-        bucket.remove([name for name in old if name in there])
+        bucket.remove([name for name in bucket.sizes("") if name in old or _page_of(name) in old])
     for name in old:
         remove_file(store, name)
-        if name.endswith(".html"):
-            remove_folder(store, name.replace(".html", ".files"))
+        if name.startswith(f"{PAGES}/"):
+            remove_folder(store, beside(name))
     return len(old)
+
+
+def beside(page: str) -> str:
+    """Return the folder beside a page with its pictures, if there is one."""
+    return f"{page.removesuffix('.html')}.files"
+
+
+def _page_of(picture: str) -> str:
+    return f"{picture.partition('.files/')[0]}.html"
 
 
 def _old(store: Path, before: datetime) -> Iterator[str]:

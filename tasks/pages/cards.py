@@ -9,16 +9,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from markupsafe import Markup
+from pydantic import Field
 
 from tasks.history.queries import Table, as_json_rows
-from tasks.pages.page import REASONS, as_json, fair_share
+from tasks.pages.page import as_json, fair_share
 from tasks.protocols.display import Display, labels_of
 from tasks.records import Record
 from tasks.text import natural, number_words
 
 LONGEST_TEXT = 2_000
 """Longest caption, prompt or note, in bytes."""
+CONCLUSION_ALONE = 300
+"""Bytes of a reply below which only its conclusion is shown."""
 MISSING = "missing"
+DIFFER = "replies differ"
 
 Rows = Sequence[Mapping[str, Any]]
 """Rows of the history."""
@@ -45,9 +49,12 @@ class Question(Record):
     """Verdict on the dimension, or score of the tag."""
     orders: str = ""
     """Verdicts of both orders where they differ."""
-    flip: bool = False
-    reversal: bool = False
     reasons: tuple[Reason, ...] = ()
+
+    @property
+    def contested(self) -> bool:
+        """True if the replies, in other orders or votes, have different verdicts."""
+        return bool(self.orders) or len({reason.verdict for reason in self.reasons}) > 1
 
 
 class Aspect(Record):
@@ -56,6 +63,7 @@ class Aspect(Record):
     name: str
     score: str
     explanation: str
+    points: float | None = Field(default=None, exclude=True)
 
 
 class Card(Record):
@@ -71,26 +79,46 @@ class Card(Record):
     status: str
     overall: str
     """Outcome, or score of a generated image."""
-    score: float | None
+    mean: float | None
+    """Mean of the dimensions or aspects, by which the samples are ordered; None: there is no outcome."""
     marks: dict[str, str]
     """Dimension or tag, `overall` among them -> value by which a reader filters the samples."""
     pictures: dict[str, str]
     """Side -> SHA-256; empty: there is none."""
-    tier: str = ""
     path: str = ""
+    fragile: str = ""
+    """Reason why the outcome may be another one next time; empty: there is none."""
     notes: tuple[str, ...] = ()
     """Further facts, a few words each."""
-    columns: tuple[str, str]
-    """Heads of the columns with the questions' names and verdicts."""
     questions: tuple[Question, ...] = ()
     aspects: tuple[Aspect, ...] = ()
-    change: float | None = None
-    """Change since the evaluation before, in points of the overall score; None: no such evaluation, or no change."""
     changed: tuple[str, ...] = ()
+    """Differences from the evaluation before."""
+    tier: str = Field(default="", exclude=True)
+    margin: float = Field(default=1.0, exclude=True)
+    """Chance of the outcome by all votes, less that of the next one; 1 where everything was asked once."""
 
     def as_json(self) -> Markup:
         """Return the card as JSON for the page, without the fields that have their defaults."""
         return as_json(self.model_dump(exclude_defaults=True))
+
+    def fragility(self) -> tuple[float, bool, list[tuple[int, str]]]:
+        """Return the key by which fragile samples are ordered: the least margin, replies that differ, and the id."""
+        return self.margin, not self.fragile.startswith(DIFFER), natural(self.id)
+
+    def conclusion(self) -> str:
+        """Return the judge's sentence on the lowest aspect or the deciding dimension; empty: there is none."""
+        known = [each for each in self.aspects if each.explanation and each.points is not None]
+        if known:
+            lowest = min(known, key=lambda each: each.points or 0.0)
+            return f"{lowest.name} {lowest.score}: {lowest.explanation}"
+        asked = [each for each in self.questions if each.reasons]
+        if not asked:
+            return "; ".join(filter(None, [self.path, *self.notes]))
+        winner = self.overall.partition(" ")[0]
+        rule = self.path.partition(f"{self.tier}: ")[2].partition(";")[0] if self.tier else ""
+        found = max(asked, key=lambda each: (each.name in rule, each.verdict == winner))
+        return f"{found.name}: {found.reasons[0].parts[-1][1]}"
 
 
 class Context(NamedTuple):
@@ -104,15 +132,22 @@ class Context(NamedTuple):
     """Score from which a sample counts as good; 0 where there is no threshold."""
     display: Display[Any]
     """Display of this kind of judging."""
+    limit: int
+    """Bytes that a caption or an explanation may have."""
 
 
 def cards(samples: Table, context: Context) -> Iterator[Card]:
-    """Yield one card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`.
+    """Yield one card a row of `samples`: the lowest mean first, those without one last.
 
-    The rows are taken out of the table: those of a large run take much memory.
+    Equal ones are in the natural order of their ids: `test_2` comes before `test_10`. The rows are taken out of the
+    table: those of a large run take much memory.
     """
-    sample_id, candidate = samples.columns.index("sample_id"), samples.columns.index("candidate")
-    rows = sorted(samples.rows, key=lambda row: (natural(row[sample_id]), row[candidate]), reverse=True)
+    sample_id, candidate, mean = (samples.columns.index(name) for name in ("sample_id", "candidate", "mean"))
+
+    def place(row: Sequence[Any]) -> tuple[object, ...]:
+        return row[mean] is None, row[mean] or 0.0, natural(row[sample_id]), row[candidate]
+
+    rows = sorted(samples.rows, key=place, reverse=True)
     samples.rows.clear()
     while rows:
         [row] = as_json_rows(Table(samples.columns, [rows.pop()]))
@@ -128,60 +163,62 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
     ]
     answers = {each.name: each.verdict for each in questions}
     labels = labels_of(row, answers, context.good_from)
+    chances = sorted(row[name] for name in ("p_model", "p_tie", "p_human") if row[name] is not None)
     return Card(
         id=row["sample_id"],
         candidate=row["candidate"],
         category=row["category"],
         difficulty=row["difficulty"],
         tag=row["tag"] or "",
-        text=cut(row["prompt"] or row["caption"], LONGEST_TEXT),
+        text=cut(row["prompt"] or row["caption"], context.limit),
         status=row["status"],
         overall=labels.overall,
-        score=row["score"],
+        mean=row["mean"],
         marks=labels.marks,
         tier=row["tier"],
         path=cut(labels.path, LONGEST_TEXT),
+        fragile="" if row["mean"] is None else _fragile(row["pivotal"] or (), questions),
+        margin=chances[-1] - chances[-2] if chances else 1.0,
         notes=tuple(_notes(row)),
-        columns=context.display.columns,
         questions=tuple(questions),
-        aspects=tuple(map(_aspect, row["aspects"] or ())),
+        aspects=tuple(_aspect(each, context.limit) for each in row["aspects"] or ()),
         pictures={side: row[side.lower()] or "" for side in context.display.sides},
-        change=changed.get("change"),
         changed=tuple(changed.get("what", ())),
     )
 
 
+def _fragile(pivotal: Sequence[str], questions: Sequence[Question]) -> str:
+    contested = [each.name for each in questions if each.contested]
+    differ = f"{DIFFER} on {', '.join(contested)}" if contested else ""
+    names = "every verdict" if 1 < len(pivotal) == len(questions) else " or ".join(pivotal)
+    alone = f"depends on {names} alone" if pivotal else ""
+    return "; ".join(filter(None, [differ, alone]))
+
+
 def _question(row: Mapping[str, Any], status: str, reasons: tuple[Reason, ...]) -> Question:
-    flip = bool(row["order_flip"])
     # A tag has a score and no verdict, a forfeit scores without one.
     other = MISSING if row["score"] is None else status if status == "forfeit" else number_words(row["score"])
     return Question(
         name=row["dimension"],
         verdict=row["verdict"] or other,
-        orders=f"Human first: {row['human_first']}; Model first: {row['model_first']}" if flip else "",
-        flip=flip,
-        reversal=bool(row["reversal"]),
+        orders=f"Human first: {row['human_first']}; Model first: {row['model_first']}" if row["order_flip"] else "",
         reasons=reasons,
     )
 
 
-def _aspect(row: Mapping[str, Any]) -> Aspect:
+def _aspect(row: Mapping[str, Any], limit: int) -> Aspect:
     score = "does not apply" if row["score"] is None else number_words(row["score"])
-    return Aspect(name=row["aspect"], score=score, explanation=cut(row["explanation"], LONGEST_TEXT))
+    return Aspect(name=row["aspect"], score=score, explanation=cut(row["explanation"], limit), points=row["score"])
 
 
 def _notes(row: Mapping[str, Any]) -> Iterable[str]:
     """Yield further facts about a sample, a few words each."""
     if row["p_model"] is not None and max(row["p_model"], row["p_tie"], row["p_human"]) < 1:
         yield f"Model {row['p_model']:.0%}, Tie {row['p_tie']:.0%}, Human {row['p_human']:.0%} by its votes"
-    if row["pivotal"]:
-        yield f"another verdict on {' or '.join(row['pivotal'])} alone would have changed the outcome"
     if row["published"] and row["published"] != row["overall"]:
         yield f"by the published protocol (Human first, first vote): {row['published']}"
     if row["satisfied"] is not None:
         yield "what was asked for is there" if row["satisfied"] else "what was asked for is not there"
-    if row["aspect_mean"] is not None:
-        yield f"mean of the aspects {number_words(row['aspect_mean'])}"
     if row["injected"]:
         found = {True: ", judged rightly", False: ", judged wrongly", None: ""}[row["caught"]]
         yield f"drawn as: {row['injected'].replace('_', ' ')}{found}"
@@ -197,9 +234,19 @@ _HEADS = re.compile(
 _WANTED = ["Human", "Model", "Conclusion"]
 
 
-def reasons_by_question(rows: Rows, budget: int = REASONS) -> dict[tuple[str, str, str], tuple[Reason, ...]]:
+def text_limit(reasons: Rows, samples: Table, budget: int) -> int:
+    """Return the bytes that each reply, caption and explanation may have: all of them stay within the budget."""
+    texts = [_words(row) for row in reasons]
+    captions = [samples.columns.index(name) for name in ("prompt", "caption")]
+    aspects = samples.columns.index("aspects")
+    for row in samples.rows:
+        texts += [row[place] or "" for place in captions]
+        texts += [each["explanation"] for each in row[aspects] or ()]
+    return fair_share([len(text.encode("utf-8", "replace")) for text in texts], budget)
+
+
+def reasons_by_question(rows: Rows, limit: int) -> dict[tuple[str, str, str], tuple[Reason, ...]]:
     """Return (candidate, sample, dimension) -> replies of the judge, from the rows of the query `reasons`."""
-    limit = fair_share([len(_words(row).encode("utf-8", "replace")) for row in rows], budget)
     found: defaultdict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         found[row["candidate"], row["sample_id"], row["dimension"]].append(row)
@@ -214,15 +261,21 @@ def _reason(row: Mapping[str, Any], limit: int, several: bool) -> Reason:
     order = {"human_first": "Human first, ", "model_first": "Model first, "}.get(row["order"], "")
     return Reason(
         call=f"{order}vote {row['vote']}" if several else "",
-        verdict=(row["verdict"] or "") if row["status"] == "ok" else row["status"],
+        verdict=_verdict(row),
         parts=_parts(_words(row), limit),
         seen=_seen(row["seen"]),
     )
 
 
+def _verdict(row: Mapping[str, Any]) -> str:
+    if row["status"] != "ok":
+        return row["status"]
+    return row["verdict"] or ("" if row["score"] is None else number_words(row["score"]))
+
+
 def _parts(words: str, limit: int) -> tuple[tuple[str, str], ...]:
     """Return the parts of a reasoning, together within the limit: a long part must not cost the conclusion."""
-    parts = split(words)
+    parts = split(words)[-1 if limit < CONCLUSION_ALONE else 0 :]
     share = fair_share([len(text.encode("utf-8", "replace")) for _, text in parts], limit)
     return tuple((heading, cut(text, share)) for heading, text in parts)
 
@@ -253,8 +306,8 @@ def split(text: str) -> list[tuple[str, str]]:
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the text if it has at most `limit` bytes of UTF-8, else its beginning and a note on the rest."""
+    """Return the text if it has at most `limit` bytes of UTF-8, else its beginning; the page names the rest."""
     data = text.encode("utf-8", "replace")
     if len(data) <= limit:
         return text
-    return f"{data[:limit].decode('utf-8', 'ignore')}… (cut; the history holds all {len(text):,} characters)"
+    return f"{data[:limit].decode('utf-8', 'ignore')}… (cut)"

@@ -14,8 +14,8 @@ from tasks.files import new_folder, write_whole
 from tasks.labels.inputs import LONGEST_SIDE
 from tasks.labels.labeling import Made, sides
 from tasks.ledger.labels import keep_page
+from tasks.ledger.removals import beside
 from tasks.pages.page import BESIDE, rendered
-from tasks.pages.page_names import files_of
 from tasks.protocols.labels import PeopleQuestion
 from tasks.rubrics.prompts import Prompt
 from tasks.rubrics.rubric import Rubric
@@ -37,7 +37,7 @@ def write_label_page(store: Path, made: Made, target: Path) -> Written:
         InputError: the folder of its pictures is there already.
         OSError: a file cannot be written.
     """
-    folder, pictures, items = files_of(target), dict[str, bytes](), list[dict[str, object]]()
+    folder, pictures, items = target.with_name(beside(target.name)), dict[str, bytes](), list[dict[str, object]]()
     for item in made.page.items:
         found = made.inputs[item.candidate, item.sample_id]
         named = {f"{secrets.token_hex(8)}.jpg": found.pictures[each] for each in sides(item)} if not item.lost else {}

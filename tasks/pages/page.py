@@ -31,7 +31,7 @@ _HERE = Path(__file__).parent
 _JSON: dict[str, Any] = {"ensure_ascii": False, "separators": (",", ":")}
 _META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 _HASH = "'sha256-[A-Za-z0-9+/]{43}='"
-WITHIN, BESIDE = "data:", "'self'"
+WITHIN, BESIDE = "data:", "data: 'self'"
 """Sources of a page's pictures: the page itself; or files beside it, also where both lie on a disk."""
 _POLICY = re.compile(
     f"default-src 'none'; img-src ({WITHIN}|{BESIDE}); style-src {_HASH}; script-src {_HASH}; base-uri 'none'; "
@@ -115,8 +115,8 @@ In base64 they are 21.4 MB, so a page of 292 samples with two pictures each stay
 """
 LEAST_PICTURE = 8_000
 """Bytes allowed to each picture, however many there are: about 300 pixels of a figure."""
-REASONS = 6_000_000
-"""Bytes of all the judge's words together."""
+LARGEST_BESIDE = 60_000
+"""Bytes allowed to each picture that lies beside its page."""
 AT_ONCE = 500
 """Pictures of a page that are in memory at the same time."""
 ROUNDS = 6
@@ -159,24 +159,28 @@ def embedded(kept: Mapping[str, Path], limit: int = 0, side: int = SIDES[1]) -> 
         side: most pixels of the longer side.
     """
     limit = limit or picture_limit([path.stat().st_size for path in kept.values()])
+    return ((sha256, base64.b64encode(data).decode("ascii")) for sha256, data in fitted(kept, limit, side))
+
+
+def fitted(kept: Mapping[str, Path], limit: int = LARGEST_BESIDE, side: int = SIDES[1]) -> Iterator[tuple[str, bytes]]:
+    """Yield SHA-256 of each picture and its thumbnail, a JPEG of at most `limit` bytes, without those not whole."""
     hashes = list(kept)
     with ThreadPoolExecutor() as threads:
         for start in range(0, len(hashes), AT_ONCE):
             part = hashes[start : start + AT_ONCE]
-            pictures = threads.map(partial(_embedded, limit=limit, side=side), (kept[sha256] for sha256 in part))
+            pictures = threads.map(partial(_fitted, limit=limit, side=side), (kept[sha256] for sha256 in part))
             yield from ((sha256, picture) for sha256, picture in zip(part, pictures, strict=True) if picture)
 
 
-def _embedded(path: Path, limit: int, side: int) -> str:
+def _fitted(path: Path, limit: int, side: int) -> bytes:
     try:
         data = path.read_bytes()
         if len(data) > limit or side < SIDES[1]:
             picture = decode(data, SIDES[1]).image.convert("RGB")
-            small = scaled(picture, side / max(picture.size), Image.Resampling.LANCZOS)
-            data = bounded(small, limit, quality=70)
-        return base64.b64encode(data).decode("ascii")
+            data = bounded(scaled(picture, side / max(picture.size), Image.Resampling.LANCZOS), limit, quality=70)
+        return data
     except (BadPicture, OSError):  # begins like a JPEG and is none, or has more pixels than a thumbnail
-        return ""
+        return b""
 
 
 def bounded(picture: Image.Image, limit: int, quality: int) -> bytes:

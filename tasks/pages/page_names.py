@@ -62,11 +62,6 @@ def page_of(store: Path, run_id: str) -> Path:
     return folder_of(store) / page_name(run_id)
 
 
-def files_of(page: Path) -> Path:
-    """Return the folder of a page's pictures, beside it."""
-    return page.with_suffix(".files")
-
-
 def where(page: Path) -> str:
     """Return the address at which people open a page: the served one, else its path on the disk."""
     named = os.environ.get(VARIABLE, "")

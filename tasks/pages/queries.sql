@@ -55,8 +55,10 @@ SELECT candidate, side, n, formats, sent_formats, megapixels,
 FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
 
 -- cost: Calls, tokens and price
-SELECT judge, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds FROM cost
-WHERE run_id = $run;
+SELECT judge, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds,
+       (SELECT list(DISTINCT price_source) FROM judgments JOIN shard_runs USING (run_id)
+        WHERE evaluation_id = $run AND price IS NOT NULL) AS sources
+FROM cost WHERE run_id = $run;
 
 -- statuses: Statuses of calls and samples
 SELECT 'judgments' AS kind, status, count(*) AS n
@@ -91,14 +93,17 @@ GROUP BY ALL HAVING len(what) > 0
 ORDER BY abs(change) DESC NULLS LAST, len(what) DESC, candidate, sample_id;
 
 -- samples: The samples
-SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, aspect_mean, satisfied,
+SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, satisfied,
+       CASE WHEN score IS NOT NULL
+            THEN coalesce(aspect_mean, list_avg(list_transform(dimensions, lambda each: each.score)), score) END AS mean,
        published, p_model, p_tie, p_human, pivotal, tier, tier_path, dimensions, caption, problem, notes, injected, caught,
        pictures['human'].source_sha256 AS human, pictures['model'].source_sha256 AS model,
        pictures['image'].source_sha256 AS image
 FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run;
 
 -- reasons: What the judge said
-SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, reasoning, error
+SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, reasoning, error,
+       list_filter(scores, lambda each: each.aspect = 'overall_score')[1].score AS score
 FROM judgments JOIN shard_runs USING (run_id)
 WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = ''
 ORDER BY candidate, sample_id, dimension_position(evaluation_id, dimension), dimension, "order", vote;

@@ -1,46 +1,108 @@
-// Tools for the samples: choose, search, move on. A card is filled when it comes near the screen, so that
-// thousands of them open at once.
+// The samples of a run: a grid to choose from, and the chosen one beside it. A place in the grid is filled when it
+// comes near the screen, so that thousands of them open at once.
 
-const samples = JSON.parse(document.getElementById("samples").textContent);
+const held = document.getElementById("samples");
+const samples = JSON.parse(held.textContent);
+const { beside, columns } = held.dataset;
 const form = document.getElementById("filters");
-const list = document.getElementById("cards");
+const grid = document.getElementById("grid");
+const panel = document.getElementById("opened");
 const missing = document.getElementById("missing");
 const candidates = [...new Set(samples.map((card) => card.candidate))];
+const shownFirst = new Map([...document.querySelectorAll("img[data-sha]")].map((image) => [image.dataset.sha, image.src]));
 const PRINTED = 40;
 const ANY = "any";
-const ONLY = {
-  "any": () => true,
-  "orders disagree": (card) => card.questions?.some((each) => each.flip),
-  "orders name different winners": (card) => card.questions?.some((each) => each.reversal),
-  "changed since the run before": (card) => card.changed?.length > 0,
-};
-const ORDERS = {
-  "by id": () => 0,
-  "most changed first": (a, b) => Math.abs(b.change ?? 0) - Math.abs(a.change ?? 0) || (b.changed ?? []).length - (a.changed ?? []).length,
-  "lowest score first": (a, b) => (a.score ?? Infinity) - (b.score ?? Infinity),
-  "highest score first": (a, b) => (b.score ?? -Infinity) - (a.score ?? -Infinity),
-};
-let shown = [];
-let at = -1;
+let shown = samples;
+let current = null;
 
-// Cards
+// Pictures
+
+function place(sha256, image) {
+  const held = shownFirst.get(sha256) ?? (beside ? `${beside}/${sha256}.jpg` : document.getElementById(`p-${sha256}`)?.textContent);
+  if (held) image.src = held;
+  else if (document.readyState !== "loading") return image.replaceWith(absent(sha256));
+  // The pictures are at the end of the page: the first places are filled before they are there.
+  else addEventListener("DOMContentLoaded", () => place(sha256, image), { once: true });
+  image.addEventListener("error", () => image.replaceWith(absent(sha256)), { once: true });
+}
+
+function absent(sha256) {
+  const kept = document.getElementById("lacks") ? "not on this page" : "picture not kept";
+  return make("p", { className: "absent" }, sha256 ? kept : "no picture");
+}
 
 function picture(side, sha256) {
-  const caption = make("figcaption", { className: "quiet" }, side);
-  if (!sha256) return make("figure", {}, caption, make("p", { className: "absent" }, "no picture"));
-  const image = make("img", { alt: `${side} picture` });
-  const button = make("button", { type: "button", title: "Larger or smaller" }, image);
-  button.addEventListener("click", () => button.closest(".pictures").classList.toggle("large"));
-  const show = () => {
-    const data = document.getElementById(`p-${sha256}`);
-    if (data) image.src = `data:image/jpeg;base64,${data.textContent}`;
-    else button.replaceWith(make("p", { className: "absent" }, document.getElementById("lacks") ? "not on this page" : "picture not kept"));
-  };
-  // The pictures are at the end of the page: the first cards are drawn before they are there.
-  if (document.readyState === "loading") addEventListener("DOMContentLoaded", show, { once: true });
-  else show();
-  return make("figure", {}, caption, button);
+  if (!sha256) return absent("");
+  const image = make("img", { alt: `${side} picture`, decoding: "async" });
+  queueMicrotask(() => place(sha256, image));
+  return image;
 }
+
+function chip(words) {
+  return make("span", { className: `chip ${words.split(" ")[0]}` }, words);
+}
+
+// The grid
+
+const near = new IntersectionObserver((entries) => {
+  for (const entry of entries) if (entry.isIntersecting) fill(byNode.get(entry.target));
+}, { rootMargin: "600px" });
+const byNode = new Map();
+
+function outline(card) {
+  card.node = make("a", { className: "thumb", href: address(card) }, make("b", {}, card.id));
+  const states = [card.status, card.fragile && "fragile", card.changed && "changed since the run before"];
+  card.states = states.filter(Boolean).map((state) => state.replaceAll("_", " "));
+  card.marks = Object.entries(card.marks).map(([name, verdict]) => `${name}: ${verdict}`);
+  card.words = [card.id, card.text, card.candidate, card.category, card.difficulty, card.tag].join("\n").toLowerCase();
+  byNode.set(card.node, card);
+  near.observe(card.node);
+}
+
+function fill(card) {
+  near.unobserve(card.node);
+  if (card.node.childElementCount > 1) return;
+  const sides = Object.entries(card.pictures).map(([side, sha256]) => picture(side, sha256));
+  card.node.prepend(make("span", { className: "sides" }, ...sides));
+  const told = card.aspects ? card.aspects.map((one) => `${one.name} ${one.score}`) : byVerdict(card);
+  const where = candidates.length > 1 ? card.candidate : "";
+  card.node.append(" ", chip(card.overall), make("small", {}, [where, ...told].filter(Boolean).join(" · ")));
+}
+
+function byVerdict({ status, questions = [] }) {
+  if (status === "forfeit") return [];
+  const names = (verdict) => questions.filter((one) => one.verdict === verdict).map((one) => one.name).join(", ");
+  return [...new Set(questions.map((one) => one.verdict))].map((verdict) => `${verdict}: ${names(verdict)}`);
+}
+
+// Choosing
+
+function options(name, values) {
+  const select = form.elements[name];
+  select.replaceChildren(...[ANY, ...values].map((value) => make("option", { value }, value)));
+  select.parentElement.hidden = values.length < 2;
+}
+
+function isWanted(card, wanted) {
+  return [ANY, card.candidate].includes(wanted.candidate)
+    && (wanted.status === ANY || card.states.includes(wanted.status))
+    && (wanted.verdict === ANY || card.marks.includes(wanted.verdict))
+    && card.words.includes(wanted.search.trim().toLowerCase());
+}
+
+function apply() {
+  const wanted = Object.fromEntries(new FormData(form));
+  shown = samples.filter((card) => isWanted(card, wanted));
+  grid.replaceChildren(...shown.map((card) => card.node));
+  form.querySelector("output").textContent = `${shown.length} of ${samples.length} samples, lowest first`;
+}
+
+function showAll() {
+  form.reset();
+  apply();
+}
+
+// The chosen sample
 
 function reason(one) {
   const lines = one.parts.map(([heading, text]) => make("p", {}, heading && make("b", {}, `${heading}: `), text));
@@ -49,18 +111,13 @@ function reason(one) {
   return make("div", { className: "reason" }, call || "", ...lines, seen || "");
 }
 
-function chip(words) {
-  return make("span", { className: `chip ${["Model", "Human"].includes(words) ? words : ""}` }, words);
+function row(name, verdict, ...told) {
+  return make("tr", {}, make("td", {}, name), make("td", {}, ...verdict), make("td", {}, ...told));
 }
 
 function questionRow(one) {
   const orders = one.orders && make("p", { className: "quiet" }, one.orders);
-  const verdict = make("td", {}, chip(one.verdict), orders || "");
-  return make("tr", {}, make("td", {}, one.name), verdict, make("td", {}, ...(one.reasons ?? []).map(reason)));
-}
-
-function aspectRow(one) {
-  return make("tr", {}, make("td", {}, one.name), make("td", {}, one.score), make("td", {}, one.explanation));
+  return row(one.name, [chip(one.verdict), orders || ""], ...(one.reasons ?? []).map(reason));
 }
 
 function table(header, rows) {
@@ -69,91 +126,51 @@ function table(header, rows) {
   return make("div", { className: "wide questions" }, make("table", {}, head, make("tbody", {}, ...rows)));
 }
 
-function fill(card) {
-  if (card.filled) return;
-  card.filled = true;
-  const pictures = Object.entries(card.pictures).map(([side, sha256]) => picture(side, sha256));
-  const tier = card.tier && !card.path.includes(card.tier) && `Decided by ${card.tier}`;
-  const outcome = [tier, card.path].filter(Boolean).join(". ");
-  const changed = card.changed?.length && `Since the run before: ${card.changed.join("; ")}`;
-  const notes = [outcome, ...(card.notes ?? []), changed].filter(Boolean);
-  card.node.append(
-    make("p", { className: "text" }, card.text),
-    make("div", { className: pictures.length > 1 ? "pictures" : "pictures single" }, ...pictures),
-    make("ul", { className: "quiet" }, ...notes.map((words) => make("li", {}, words))),
-  );
-  if (card.aspects) card.node.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map(aspectRow)));
-  if (card.questions) card.node.append(table([...card.columns, "the judge's reasons"], card.questions.map(questionRow)));
-  reach(card.node);
+function button(words, title, act) {
+  const made = make("button", { type: "button", title }, words);
+  made.addEventListener("click", act);
+  return made;
 }
 
-function outline(card) {
+function figure([side, sha256]) {
+  const image = picture(side, sha256);
+  const larger = () => panel.querySelector(".pictures").classList.toggle("large");
+  const shownAs = sha256 ? button(image, "Larger or smaller", larger) : image;
+  return make("figure", {}, make("figcaption", { className: "quiet" }, side), shownAs);
+}
+
+function open(card) {
+  current?.node.removeAttribute("aria-current");
+  current = card;
+  card.node.setAttribute("aria-current", "true");
   const where = [card.candidate, card.category, card.difficulty, card.tag].filter(Boolean).join(" · ");
   const name = make("a", { className: "address", href: address(card), title: "The address of this sample" }, card.id);
-  const heading = make("h3", {}, name, chip(card.overall), make("span", { className: "quiet" }, where));
-  card.node = make("article", { className: "card", tabIndex: -1 }, heading);
-  card.words = [card.id, card.text, card.candidate].join("\n").toLowerCase();
-  near.observe(card.node);
-  byNode.set(card.node, card);
+  const moves = make("span", { className: "moves" }, button("‹", "Previous (k)", () => move(-1)), button("›", "Next (j)", () => move(1)), button("×", "Close (Esc)", close));
+  const pictures = Object.entries(card.pictures).map(figure);
+  const changed = card.changed && `Since the run before: ${card.changed.join("; ")}`;
+  const notes = [card.path, card.fragile && `Fragile: ${card.fragile}`, ...(card.notes ?? []), changed].filter(Boolean);
+  const article = make("article", { className: "card", tabIndex: -1 },
+    make("h3", {}, name, chip(card.overall), make("span", { className: "quiet" }, where), moves),
+    make("div", { className: pictures.length > 1 ? "pictures" : "pictures single" }, ...pictures),
+    make("p", { className: "text" }, card.text));
+  if (card.aspects) article.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map((one) => row(one.name, [one.score], one.explanation))));
+  if (card.questions) article.append(table([...columns.split("\n"), "the judge's reasons"], card.questions.map(questionRow)));
+  article.append(make("ul", { className: "quiet" }, ...notes.map((words) => make("li", {}, words))));
+  panel.replaceChildren(article);
+  panel.hidden = false;
+  reach(panel);
+  card.node.scrollIntoView({ behavior: "instant", block: "nearest" });
+  if (panel.getBoundingClientRect().top > 40) panel.scrollIntoView({ behavior: "instant", block: "start" });
+  article.focus({ preventScroll: true });
 }
 
-const byNode = new Map();
-const near = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) fill(byNode.get(entry.target));
-}, { rootMargin: "1200px" });
-
-// Choosing
-
-function options(name, values) {
-  const select = form.elements[name];
-  const chosen = select.value;
-  select.replaceChildren(...values.map((value) => make("option", { value }, value)));
-  select.value = values.includes(chosen) ? chosen : values[0];
-  select.parentElement.hidden = values.length < 2;
-}
-
-function values(of) {
-  return [...new Set(samples.map(of).filter((value) => value !== undefined && value !== ""))];
-}
-
-function choice(name, of) {
-  const found = values(of);
-  options(name, found.length > 1 ? [ANY, ...found] : [ANY]);
-}
-
-function offerVerdicts() {
-  const dimension = form.elements.dimension.value;
-  options("verdict", [ANY, ...values((card) => card.marks[dimension]).sort()]);
-}
-
-function isWanted(card, wanted) {
-  const named = ["candidate", "category", "difficulty", "status"];
-  return named.every((name) => wanted[name] === ANY || card[name] === wanted[name])
-    && (wanted.verdict === ANY || card.marks[wanted.dimension] === wanted.verdict)
-    && ONLY[wanted.only](card)
-    && card.words.includes(wanted.search.trim().toLowerCase());
-}
-
-function apply() {
-  const wanted = Object.fromEntries(new FormData(form));
-  shown = samples.filter((card) => isWanted(card, wanted)).sort(ORDERS[wanted.order]);
-  at = -1;
-  list.replaceChildren(...shown.map((card) => card.node));
-  form.querySelector("output").textContent = `${shown.length} of ${samples.length} samples`;
-}
-
-function showAll() {
-  form.reset();
-  offerVerdicts();
-  apply();
-}
-
-function find(id) {
-  showAll();
-  form.elements.search.value = id;
-  apply();
-  at = shown.findIndex((card) => card.id === id);
-  move(0);
+function close() {
+  current?.node.removeAttribute("aria-current");
+  current?.node.focus();
+  current = null;
+  panel.hidden = true;
+  panel.replaceChildren();
+  history.replaceState(null, "", location.pathname + location.search);
 }
 
 // Addresses: #sample=ID, and which one where the page has several of that id
@@ -177,9 +194,9 @@ function follow() {
   const { sample, candidate } = asked();
   missing.hidden = true;
   if (sample === undefined) return;
-  showAll();
-  at = shown.findIndex((card) => card.id === sample && [undefined, card.candidate].includes(candidate));
-  if (at >= 0) return move(0);
+  const found = samples.find((card) => card.id === sample && [undefined, card.candidate].includes(candidate));
+  if (found && !shown.includes(found)) showAll();
+  if (found) return open(found);
   const named = [`"${sample}"`, candidate && `of ${candidate}`].filter(Boolean).join(" ");
   missing.textContent = `This page holds no sample ${named}. Its samples follow.`;
   missing.hidden = false;
@@ -187,15 +204,20 @@ function follow() {
 }
 
 addEventListener("hashchange", follow);
+grid.addEventListener("click", (event) => {
+  // A second click on the address of the opened sample changes no address.
+  const node = event.target.closest(".thumb");
+  if (node?.hash === location.hash && !current) open(byNode.get(node));
+});
 
 // Moving on
 
 function move(step) {
   if (!shown.length) return;
-  at = Math.min(Math.max(at + step, 0), shown.length - 1);
-  fill(shown[at]);
-  shown[at].node.focus({ preventScroll: true });
-  shown[at].node.scrollIntoView({ behavior: "instant", block: "start" });
+  const at = shown.indexOf(current);
+  const next = shown[Math.min(Math.max(at + step, 0), shown.length - 1)];
+  history.replaceState(null, "", address(next));
+  open(next);
 }
 
 const KEYS = {
@@ -207,8 +229,9 @@ const KEYS = {
 };
 
 function leave() {
-  const large = [...list.querySelectorAll(".pictures.large")];
-  if (large.length) return large.forEach((pictures) => pictures.classList.remove("large"));
+  const large = panel.querySelector(".pictures.large");
+  if (large) return large.classList.remove("large");
+  if (current) return close();
   document.activeElement.blur();
   if (shown.length < samples.length) showAll();
 }
@@ -222,34 +245,40 @@ addEventListener("keydown", (event) => {
   }
 });
 
-list.addEventListener("focusin", (event) => {
-  at = shown.indexOf(byNode.get(event.target.closest(".card")));
-});
-
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   move(1);
 });
-form.addEventListener("input", (event) => {
-  if (event.target.name === "dimension") offerVerdicts();
-  apply();
-});
+form.addEventListener("input", apply);
 
-document.addEventListener("click", async (event) => {
-  if (event.target.dataset.find) find(event.target.dataset.find);
-  if ("copy" in event.target.dataset) await copy(event.target);
-});
+// Tables as Markdown
+
+function markdown(one) {
+  const cell = (each) => each.textContent.trim().replace(/\s+/g, " ").replace(/[\\|`*<]|\](?=\()/g, "\\$&");
+  const lines = [...one.rows].map((line) => `| ${[...line.cells].map(cell).join(" | ")} |`);
+  lines.splice(1, 0, `|${" --- |".repeat(one.rows[0].cells.length)}`);
+  return lines.join("\n");
+}
+
+for (const box of document.querySelectorAll("#numbers .wide")) {
+  const copied = make("div", {}, button("Copy as Markdown", "", async (event) => {
+    const code = make("code", {}, markdown(box.firstChild));
+    copied.append(code);
+    await copy(event.target);
+    code.hidden = event.target.textContent === "Copied";
+  }));
+  box.after(copied);
+}
 
 addEventListener("beforeprint", () => {
-  shown.forEach((card, place) => card.node.classList.toggle("unprinted", place >= PRINTED));
+  shown.forEach((card, at) => card.node.classList.toggle("unprinted", at >= PRINTED));
   shown.slice(0, PRINTED).forEach(fill);
+  for (const one of document.querySelectorAll("details:not(.sql)")) one.open = true;
 });
 
 samples.forEach(outline);
-options("dimension", [...new Set(samples.flatMap((card) => Object.keys(card.marks)))]);
-for (const name of ["candidate", "category", "difficulty", "status"]) choice(name, (card) => card[name]);
-options("only", Object.keys(ONLY).filter((name) => name === ANY || samples.some(ONLY[name])));
-options("order", Object.keys(ORDERS));
-offerVerdicts();
+options("candidate", candidates);
+options("status", [...new Set(samples.flatMap((card) => card.states))]);
+options("verdict", [...new Set(samples.flatMap((card) => card.marks))]);
 apply();
 follow();

@@ -17,12 +17,12 @@ from tasks.history import queries as history
 from tasks.history.queries import stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
-from tasks.pages.cards import Context, cards, reasons_by_question
+from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
 from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
-from tasks.protocols.display import Display, Headline, Terms, threshold_of
+from tasks.protocols.display import Display, Terms, threshold_of
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
 
@@ -32,6 +32,12 @@ MOST_CHANGES = 20
 """Most changed samples that are listed; the cards show all."""
 MOST_TRENDS = 30
 """Most trends drawn: those of six candidates on all dimensions."""
+EMBEDDED = 1_000
+"""Most samples of a page that holds its pictures; those of a larger one lie beside it."""
+TEXTS, TEXTS_OF_LARGE = 6_000_000, 3_000_000
+"""Bytes of all captions, explanations and replies together, and of those of a page whose pictures lie beside it."""
+LOOKED_AT = 3
+"""Number of the lowest samples, and of the most fragile ones, that the page shows first."""
 _QUESTIONS = (
     "scores",
     "groups",
@@ -58,7 +64,11 @@ class Evaluation:
     answers: Mapping[str, Answer]
     """Name of a query -> answer; `changes` is missing where there is nothing to compare with."""
     samples: list[Markup]
-    """Cards of all samples as JSON. As objects they would take ten times the memory."""
+    """Cards of all samples as JSON, the lowest first. As objects they would take ten times the memory."""
+    lowest: list[Card]
+    """Cards of the lowest samples; a missing output has nothing to look at."""
+    fragile: list[Card]
+    """Cards of the samples whose outcome depends most on one reply, without the lowest."""
     pictures: set[str]
     """SHA-256 of all pictures of the samples."""
     comparisons: list[Comparison]
@@ -86,9 +96,9 @@ class Evaluation:
         return judge_words(self.about["judge"], self.about["endpoint"])
 
     @property
-    def red(self) -> str:
-        """Reason not to trust the scores, shown above them; empty: there is none."""
-        return red_words(self.control_rates())
+    def red(self) -> bool:
+        """Whether the controls show that the scores are not to be trusted."""
+        return bool(red_words(self.control_rates()))
 
     @property
     def unmeasured(self) -> str:
@@ -99,10 +109,26 @@ class Evaluation:
         return "" if about["measured"] else unmeasured_words(about["replies"], about["anew"], calls=about["calls"])
 
     @property
+    def notices(self) -> list[str]:
+        """Sentences that come before the verdict: alarms, and a stop or a lack of measurements."""
+        alone = f"{self.unmeasured} It is compared with nothing and stands in no trend." if self.unmeasured else ""
+        return [*self.alarms, *filter(None, [alone])]
+
+    @property
     def alarms(self) -> list[str]:
         """Sentences on each drop and moved judge that this evaluation raised or found open, and that is still open."""
         began = datetime.fromisoformat(self.about["started_at"])
         return [alarm.words for alarm in self.watched.open if alarm.raised_at <= began]
+
+    @property
+    def beside(self) -> bool:
+        """Whether the pictures lie beside the page."""
+        return len(self.samples) > EMBEDDED
+
+    @property
+    def first_pictures(self) -> set[str]:
+        """SHA-256 of the pictures that the page shows first."""
+        return {sha256 for card in (*self.lowest, *self.fragile) for sha256 in card.pictures.values() if sha256}
 
     @property
     def standings(self) -> list[str]:
@@ -155,15 +181,11 @@ class Evaluation:
         """Sentences on people's labels for the scores; empty without labels."""
         return people_lines(self.answers["people"].rows)
 
-    def corrected(self, row: Scored) -> str:
-        """Return a score as corrected by people, with its interval; empty if there are too few labels."""
-        place = row.candidate, row.dimension
-        found = [each for each in self.answers["people"].rows if (each["candidate"], each["dimension"]) == place]
-        return corrected_words(found[0]) if found else ""
-
-    def headline(self) -> list[Headline]:
-        """Return the scores that the page begins with."""
-        return self.display.headline(self.scores)
+    def corrected(self) -> list[str]:
+        """Return each first score as corrected by people, with its interval, where there are enough labels."""
+        places = [(row.candidate, row.dimension) for _, row in self.display.headline(self.scores)]
+        its = (row for row in self.answers["people"].rows if (row["candidate"], row["dimension"]) in places)
+        return [f"{row['candidate']} {words}" for row in its if (words := corrected_words(row))]
 
     def _rows(self, kind: type[Any], name: str) -> list[Any]:
         return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name].rows]
@@ -183,17 +205,35 @@ def gather(store: Path, run_id: str) -> Evaluation:
             answers["changes"] = ask(store, "changes", run=run_id, previous=comparisons[0].before.run_id)
         display = display_of(about["flow"])
         changes = answers["changes"].rows if comparisons else []
+        reasons, rows = ask(store, "reasons", run=run_id).rows, history.query(store, question("samples", run=run_id))
+        limit = text_limit(reasons, rows, TEXTS if len(rows.rows) <= EMBEDDED else TEXTS_OF_LARGE)
         context = Context(
-            reasons=reasons_by_question(ask(store, "reasons", run=run_id).rows),
+            reasons=reasons_by_question(reasons, limit),
             changes={(row["candidate"], row["sample_id"]): row for row in changes},
             good_from=threshold_of(about["flow"], about["parameters"]),
             display=display,
+            limit=min(limit, LONGEST_TEXT),
         )
         moved = [each.line for each in attributions(store, run_id)]
         line = points(answers["trend"].rows)
         samples, pictures = list[Markup](), set[str]()
-        for card in cards(history.query(store, question("samples", run=run_id)), context):
+        lowest, fragile = list[Card](), list[Card]()
+        for card in cards(rows, context):
             samples.append(card.as_json())
             pictures.update(sha256 for sha256 in card.pictures.values() if sha256)
-        watch = watched(store, run_id)
-        return Evaluation(about, answers, samples, pictures, comparisons, moved, line, watch)
+            if len(lowest) < LOOKED_AT and card.status != "forfeit":
+                lowest.append(card)
+            elif card.fragile:
+                fragile = sorted([*fragile, card], key=Card.fragility)[:LOOKED_AT]
+        return Evaluation(
+            about=about,
+            answers=answers,
+            samples=samples,
+            lowest=lowest,
+            fragile=fragile,
+            pictures=pictures,
+            comparisons=comparisons,
+            moved=moved,
+            points=line,
+            watched=watched(store, run_id),
+        )

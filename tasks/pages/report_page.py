@@ -1,21 +1,27 @@
 """Page of an evaluation: one HTML file that opens anywhere, with no server and no network."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import cast
+from urllib.parse import quote
 
 from tasks.comparing import wording as comparison_words
 from tasks.comparing.trend import breaks, shared_scales, trend_chart
-from tasks.files import drafted, rewrite_file
+from tasks.errors import InputError
+from tasks.files import drafted, remove_folder, rewrite_file, write_file, write_whole
 from tasks.judging.results import status_lines
-from tasks.ledger.removals import why_missing
-from tasks.pages.page import SITE_STYLE, embedded, pieces, stamp, thumbnails
+from tasks.ledger.removals import beside, why_missing
+from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, since_name
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.run_summary import rate_grid, rate_notes
+from tasks.pages.verdict import chips, dimension_words, group_words, rate_facts, status_words, verdict
 from tasks.passport.lines import MATCHED
 from tasks.presentation import wording
+from tasks.text import number_words
 
 LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
 
@@ -23,7 +29,7 @@ LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
 def write_page(
     store: Path, evaluation: Evaluation, target: Path, in_site: bool = False, with_pictures: bool = True
 ) -> int:
-    """Write the page of an evaluation, with the pictures that the store keeps.
+    """Write the page of an evaluation, with the pictures that the store keeps; those of a large one lie beside it.
 
     Args:
         in_site: whether it is the store's, beside its other pages and as private as they are.
@@ -33,7 +39,7 @@ def write_page(
         Size of the file in bytes.
 
     Raises:
-        InputError: the page is the store's, and the folder of pages is a link.
+        InputError: the page is the store's, and the folder of pages is a link; or the folder of pictures is one.
         OSError: the file cannot be written.
     """
     hashes = evaluation.pictures if with_pictures else set[str]()
@@ -41,7 +47,18 @@ def write_page(
     lacks = "" if with_pictures else LEFT_OUT
     if len(kept) < len(hashes):
         lacks = why_missing(datetime.fromisoformat(evaluation.about["started_at"]).replace(tzinfo=UTC))
-    data = (piece.encode("utf-8", "replace") for piece in page(evaluation, embedded(kept), in_site, lacks))
+    folder = beside(target.name) if evaluation.beside and kept else ""
+    if in_site:
+        remove_folder(store, f"{FOLDER}/{beside(target.name)}")
+    if folder:
+        _write_beside(store, target.with_name(folder), kept, in_site)
+    first = evaluation.first_pictures
+    kept = dict(sorted(kept.items(), key=lambda each: each[0] not in first))
+    if folder:
+        pictures = ((sha256, f"{quote(folder)}/{sha256}.jpg") for sha256 in kept)
+    else:
+        pictures = ((sha256, f"data:image/jpeg;base64,{data}") for sha256, data in embedded(kept))
+    data = (piece.encode("utf-8", "replace") for piece in page(evaluation, pictures, in_site, lacks, folder))
     if in_site:
         rewrite_file(store, f"{FOLDER}/{target.name}", data)
         return target.stat().st_size
@@ -50,44 +67,61 @@ def write_page(
     return target.stat().st_size
 
 
+def _write_beside(store: Path, folder: Path, kept: Mapping[str, Path], in_site: bool) -> None:
+    if folder.is_symlink():
+        raise InputError(f"{folder}: refused: it is a link; nothing behind it is changed")
+    if not in_site:
+        folder.mkdir(exist_ok=True)
+    for sha256, data in fitted(kept):
+        if in_site:
+            write_file(store, f"{FOLDER}/{folder.name}/{sha256}.jpg", data)
+        else:
+            write_whole(folder / f"{sha256}.jpg", data)
+
+
 def page(
-    evaluation: Evaluation, pictures: Iterable[tuple[str, str]] = (), in_site: bool = False, lacks: str = ""
+    evaluation: Evaluation,
+    pictures: Iterable[tuple[str, str]] = (),
+    in_site: bool = False,
+    lacks: str = "",
+    folder: str = "",
 ) -> Iterator[str]:
     """Yield the page as HTML, piece after piece.
 
     Args:
-        pictures: SHA-256 and a JPEG in base64, each.
+        pictures: SHA-256 and address of each; those that the page shows first come first.
         in_site: whether it lies beside the store's other pages, and may link to them.
         lacks: sentence on content that the page lacks; empty: it lacks nothing.
+        folder: name of the folder beside the page with its pictures; empty: the page holds them.
     """
+    one, rest = evaluation, iter(pictures)
+    first = dict(islice(rest, len(one.first_pictures)))
+    series = one.trends()
+    # The page puts trends beside each other as far as there is room, so all have the same scales.
+    scales = shared_scales(series, one.display.level) if series else None
     return pieces(
         "report.html.j2",
         "report.js",
         {
-            "title": f"{evaluation.flow}: {' + '.join(evaluation.about['candidates'])}",
+            "title": f"{one.flow}: {' + '.join(one.about['candidates'])}",
             "shows": stamp(),
             "in_site": in_site,
             "lacks": lacks,
-            "one": evaluation,
-            "drawings": _draw(evaluation),
-            "samples": evaluation.samples,
-            "pictures": pictures,
+            "beside": quote(folder),
+            "one": one,
+            "notices": one.notices,
+            "groupings": one.groupings(),
+            "verdict": verdict(one.display, one.scores, one.red),
+            "chips": chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"].rows),
+            "first": first,
+            "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],
+            "samples": one.samples,
+            "pictures": () if folder else rest,
             **_HELPERS,
         },
         [SITE_STYLE, "report.css"],
+        pictures=BESIDE if folder else WITHIN,
     )
-
-
-def _draw(one: Evaluation) -> dict[str, object]:
-    """Draw all charts of the page: `scores` by grouping, `trends` in the order of the evaluation's."""
-    series = one.trends()
-    groupings = ("all", *one.groupings()) if one.scores else ()
-    # The page puts trends beside each other as far as there is room, so all have the same scales.
-    scales = shared_scales(series, one.display.level) if series else None
-    return {
-        "scores": {each: one.display.chart(one.scores, each).on_page() for each in groupings},
-        "trends": [trend_chart([each], scales=scales).on_page() for each in series],
-    }
 
 
 def _when(moment: str) -> str:
@@ -112,6 +146,12 @@ def _cell(value: object, decimals: int = 2) -> str:
 _HELPERS: dict[str, object] = {
     "words": wording,
     "compared": comparison_words,
+    "dimension_words": dimension_words,
+    "group_words": group_words,
+    "number_words": number_words,
+    "rate_facts": rate_facts,
+    "status_words": status_words,
+    "quote": partial(quote, safe=""),
     "breaks": breaks,
     "since_name": since_name,
     "matched": MATCHED,

@@ -1,18 +1,18 @@
 """Website of a store: `<store>/pages/` with an index and a page for every evaluation, also in its bucket."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import alone, private_folder, read_file, remove_file, write_file
+from tasks.files import alone, is_store_name, names_in, private_folder, read_file, remove_file, write_file
 from tasks.history.landing import land
 from tasks.history.queries import query
-from tasks.ledger.bucket import RemoteUnavailable
+from tasks.ledger.bucket import RemoteUnavailable, slices
 from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
-from tasks.ledger.removals import UNFINISHED, oldest_kept
+from tasks.ledger.removals import UNFINISHED, beside, oldest_kept
 from tasks.ledger.side_records import ALARMS
 from tasks.pages.comparison_page import write_comparison
 from tasks.pages.index_data import Index, gather_index
@@ -164,11 +164,21 @@ def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
     """
     _check_forgotten(remote)
     remote.send_all()  # the machine that makes the next index must find the runs of this one
-    there = _there(remote)
-    due = {page.name for page in (*_lacking(remote.folder, there), *made)}
+    there = remote.bucket.sizes(FOLDER)
+    due = {page.name for page in (*_lacking(remote.folder, _there(remote)), *made)}
     for name in sorted(due):
+        _send_beside(remote, beside(f"{FOLDER}/{name}"), there)
         remote.bucket.put({f"{FOLDER}/{name}": read_file(remote.folder, f"{FOLDER}/{name}")}, HTML)
     return Sent(len(due), _send_index(remote))
+
+
+def _send_beside(remote: Remote, folder: str, there: Mapping[str, int]) -> None:
+    """Send the pictures in a folder beside a page, as far as they differ, and remove those that it lacks."""
+    pictures = {f"{folder}/{name}": remote.folder / folder / name for name in names_in(remote.folder, folder)}
+    here = {name: path.stat().st_size for name, path in pictures.items() if is_store_name(name)}
+    remote.bucket.remove([name for name in there if name.startswith(f"{folder}/") and name not in here])
+    for names in slices([name for name, size in here.items() if there.get(name) != size]):
+        remote.bucket.put({name: read_file(remote.folder, name) for name in names}, "image/jpeg")
 
 
 def _check_forgotten(remote: Remote) -> None:

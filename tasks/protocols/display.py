@@ -61,6 +61,10 @@ class Shown(NamedTuple):
     below: Sequence[Quoted]
 
 
+OUTCOMES = {"Model": "Model wins", "Human": "Human wins", "forfeit": "missing output"}
+"""Outcome or status -> its name on a page, where that is another one."""
+
+
 class Labels(NamedTuple):
     """Labels of a sample on a page."""
 
@@ -137,8 +141,8 @@ def labels_of(row: Mapping[str, Any], answers: Mapping[str, str], good_from: flo
         good_from: see `threshold_of`; scores are filtered by it, because few samples have equal ones.
     """
     score = row["score"]
-    status = row["status"].replace("_", " ")
-    overall = row["overall"] or (status if score is None else number_words(score))
+    words = row["overall"] or row["status"].replace("_", " ")
+    overall = number_words(score) if words == "complete" else OUTCOMES.get(words, words)
     if not good_from:
         return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
     if score is None:
