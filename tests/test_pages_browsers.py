@@ -26,7 +26,6 @@ GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
 UNFOLDED = """async () => {
     for (const one of document.querySelectorAll("details")) one.open = true;
     dispatchEvent(new Event("beforeprint"));
-    for (const one of document.querySelectorAll(".thumb")) one.style.contentVisibility = "visible";
     document.querySelector(".thumb")?.click();
     await new Promise((done) => setTimeout(done, 300));
 }"""

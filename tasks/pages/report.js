@@ -1,5 +1,5 @@
-// The samples of a run: a grid to choose from, and the chosen one beside it. A place in the grid is filled when it
-// comes near the screen, so that thousands of them open at once.
+// The samples of a run: a grid to choose from, and the chosen one beside it. A part of the grid is filled when it comes
+// near the screen, so that thousands of samples open at once.
 
 const held = document.getElementById("samples");
 const samples = JSON.parse(held.textContent);
@@ -10,7 +10,7 @@ const panel = document.getElementById("opened");
 const missing = document.getElementById("missing");
 const candidates = [...new Set(samples.map((card) => card.candidate))];
 const shownFirst = new Map([...document.querySelectorAll("img[data-sha]")].map((image) => [image.dataset.sha, image.src]));
-const PRINTED = 40;
+const PART = 60; // any number of columns up to six divides it
 const ANY = "any";
 let shown = samples;
 let current = null;
@@ -45,7 +45,7 @@ function chip(words) {
 // The grid
 
 const near = new IntersectionObserver((entries) => {
-  for (const entry of entries) if (entry.isIntersecting) fill(byNode.get(entry.target));
+  for (const { isIntersecting, target } of entries) if (isIntersecting) fillPart(target);
 }, { rootMargin: "600px" });
 const byNode = new Map();
 
@@ -56,11 +56,14 @@ function outline(card) {
   card.marks = Object.entries(card.marks).map(([name, verdict]) => `${name}: ${verdict}`);
   card.words = [card.id, card.text, card.candidate, card.category, card.difficulty, card.tag].join("\n").toLowerCase();
   byNode.set(card.node, card);
-  near.observe(card.node);
+}
+
+function fillPart(part) {
+  near.unobserve(part);
+  for (const node of part.children) fill(byNode.get(node));
 }
 
 function fill(card) {
-  near.unobserve(card.node);
   if (card.node.childElementCount > 1) return;
   const sides = Object.entries(card.pictures).map(([side, sha256]) => picture(side, sha256));
   card.node.prepend(make("span", { className: "sides" }, ...sides));
@@ -93,7 +96,12 @@ function isWanted(card, wanted) {
 function apply() {
   const wanted = Object.fromEntries(new FormData(form));
   shown = samples.filter((card) => isWanted(card, wanted));
-  grid.replaceChildren(...shown.map((card) => card.node));
+  near.disconnect();
+  grid.replaceChildren();
+  for (let at = 0; at < shown.length; at += PART) {
+    grid.append(make("div", { className: "part" }, ...shown.slice(at, at + PART).map((card) => card.node)));
+    near.observe(grid.lastChild);
+  }
   form.querySelector("output").textContent = `${shown.length} of ${samples.length} samples, lowest first`;
 }
 
@@ -271,8 +279,7 @@ for (const box of document.querySelectorAll("#numbers .wide")) {
 }
 
 addEventListener("beforeprint", () => {
-  shown.forEach((card, at) => card.node.classList.toggle("unprinted", at >= PRINTED));
-  shown.slice(0, PRINTED).forEach(fill);
+  if (grid.firstChild) fillPart(grid.firstChild);
   for (const one of document.querySelectorAll("details:not(.sql)")) one.open = true;
 });
 
