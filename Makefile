@@ -47,6 +47,11 @@ bench-faults: $(READY)
 bench-index: $(READY)
 	$(BIN)/python tests/bench_index.py
 
+# The page of a run of 5,000 figures: its size, and how soon it opens and scrolls in Chromium: two minutes.
+.PHONY: bench-page
+bench-page: $(READY)
+	$(BIN)/python tests/bench_page.py
+
 # Every kind of page in Firefox; `make test` has Chromium.
 .PHONY: bench-firefox
 bench-firefox: $(READY)

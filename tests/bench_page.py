@@ -43,7 +43,10 @@ def make(place: Path) -> Path:
         row
         for number in range(SAMPLES)
         for row in pair(
-            f"s{number}", *verdicts[number % 3], reasoning=REASON.format(WORDS, verdicts[number % 3][1]), caption=CAPTION
+            f"s{number}",
+            *verdicts[number % 3],
+            reasoning=REASON.format(WORDS, verdicts[number % 3][1]),
+            caption=CAPTION,
         )
     ]
     write_run(place / "store", start(RUN, samples=SAMPLES), rows, end(RUN))
@@ -58,7 +61,9 @@ def make(place: Path) -> Path:
 def measured(page: Path) -> dict[str, float]:
     """The three figures."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
+        )
         began = time.perf_counter()
         visit: Any = Visit(browser, page.as_uri(), width=1400)
         visit.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")

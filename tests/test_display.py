@@ -14,7 +14,7 @@ from tasks.presentation.charts import WIDTH, Chart
 from tasks.presentation.tables import grid_table
 from tasks.protocols import display_of, protocol_of
 from tasks.protocols.display import Quoted, Terms, labels_of
-from tasks.protocols.figures.display import MOST_GROUPS, PARTS, score_notes
+from tasks.protocols.figures.display import PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
 
@@ -202,13 +202,6 @@ def test_who_cannot_see_a_chart_is_told_its_numbers() -> None:
     assert "alpha, overall: not scored 1; nothing scored." in words
     words = IMAGES.chart(grade_rows(images("alpha", 9), 7)).words
     assert "alpha, color_attr: 9.00 [" in words and "alpha, color_attr, material_consistency: n/a." in words
-
-
-def test_the_outcomes_of_each_group_have_a_bar_and_of_too_many_groups_the_first() -> None:
-    rows = score_rows(outcome(f"s{number}", category=f"c{number}", difficulty="hard") for number in range(40))
-    chart = FIGURES.chart(rows, "category")
-    assert "alpha, c0: Model 1" in chart.words and "faithfulness" not in chart.words
-    assert [label for label in texts(chart) if label.startswith("c")] == [f"c{number}" for number in range(MOST_GROUPS)]
 
 
 def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> None:

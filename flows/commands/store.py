@@ -193,8 +193,8 @@ def _list(folder: Path, plan: Plan) -> None:
         rows.update(change.rows)
         told = f"judgments {change.rows[JUDGMENTS]:,}, outcomes {change.rows[OUTCOMES]:,}"
         say(f"  run {run_id}: {f'rows of {told}; the others stay' if change.revision else f'all of it ({told})'}")
-    beside = [name for name, _ in changes(folder, plan)]
-    for name in beside:
+    anew = [name for name, _ in changes(folder, plan)]
+    for name in anew:
         say(f"  {name}")
     say(f"  in all {rows[JUDGMENTS]:,} replies and {number_of(rows[OUTCOMES], 'outcome')}")
     say(f"  {number_of(len(plan.pictures), 'picture')} that nothing else shows")

@@ -106,7 +106,7 @@ class Display(ABC, Generic[Row]):
         """Return the notes that readers of these scores need."""
 
     @abstractmethod
-    def chart(self, scores: Sequence[Row], grouping: str = "all") -> Chart:
+    def chart(self, scores: Sequence[Row]) -> Chart:
         """Return the scores, at least one, as a chart."""
 
     @abstractmethod

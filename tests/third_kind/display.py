@@ -33,7 +33,7 @@ class PresenceDisplay(Display[ScoreRow]):
     def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
         return ["A statement that is true scores 100, any other 0."]
 
-    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Chart:
+    def chart(self, scores: Sequence[ScoreRow]) -> Chart:
         rows = [(row.candidate, bar(0, 3, row.score or 0, 20, "green")) for row in ranking(scores)]
         return stacked("Scores", [panel("", rows)], label_room(name for name, _ in rows), 100, "")
 

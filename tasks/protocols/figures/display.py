@@ -60,7 +60,9 @@ class FigureDisplay(Display[ScoreRow]):
         for best in ranking(rows):
             lines.append([best.candidate])
             its = (row for row in shown if row.candidate == best.candidate)
-            lines += [[_label(row), *_cells(row, counts), *[vs_best_words(row)] * compared] for row in its]
+            lines += [
+                [row.group_name or row.dimension, *_cells(row, counts), *[vs_best_words(row)] * compared] for row in its
+            ]
         header = ["", "score", "95% interval", *(column.header for column in counts), "scored"]
         return Grid([*header, *[VS_BEST] * compared], lines, VS_BEST)
 
@@ -69,22 +71,23 @@ class FigureDisplay(Display[ScoreRow]):
         rows = _scores(scores)
         return [*worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
-    def chart(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Chart:
+    def chart(self, scores: Sequence[ScoreRow]) -> Chart:
         """Draw a panel for each of the best candidates: the Model's wins, draws and losses, and the mean score."""
         rows = _scores(scores)
         best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
-        found = [row for row in rows if row.grouping == grouping and row.candidate in best]
-        labels = list(dict.fromkeys(map(_label, found)))[:MOST_GROUPS]
-        drawn = [row for row in found if _label(row) in labels and (grouping == "all" or row.dimension == OVERALL)]
+        drawn = [row for row in rows if row.grouping == "all" and row.candidate in best]
         parts = [part for part in PARTS if any(map(part.count, drawn))]
         panels = [
-            charts.rows(candidate, [(_label(row), _bar(row, parts)) for row in drawn if row.candidate == candidate])
+            charts.rows(candidate, [(row.dimension, _bar(row, parts)) for row in drawn if row.candidate == candidate])
             for candidate in best
         ]
-        left, right = charts.label_room(labels), charts.text_room(map(score_with_interval, drawn))
+        left, right = (
+            charts.label_room(row.dimension for row in drawn),
+            charts.text_room(map(score_with_interval, drawn)),
+        )
         key = [(part.name, part.colour) for part in parts]
-        words = f"{TITLES[grouping]}. {' '.join(map(_in_words, drawn))}"
-        return charts.stacked(TITLES[grouping], panels, left, WORDS_START + right, words, key)
+        words = f"{TITLE}. {' '.join(map(_in_words, drawn))}"
+        return charts.stacked(TITLE, panels, left, WORDS_START + right, words, key)
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the verdict on each dimension with its reason, and the figures' caption."""
@@ -167,19 +170,12 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
 
 # The chart
 
-MOST_GROUPS = 24
-"""Most categories in a chart; the tables have all."""
 NARROWEST_LABELLED = 16
 """Pixels of the narrowest part of a bar with room for its number."""
 SCALE_START, SCALE_WIDTH, WORDS_START = WIDTH + 14, 90, WIDTH + 116
 """Pixels: start of the score scale, at 0, its length up to 100, and the start of the score in words."""
 
-TITLES = {
-    "all": "Samples by verdict, and the mean score with its 95% interval",
-    "category": "Outcomes by category, and the mean score with its 95% interval",
-    "difficulty": "Outcomes by difficulty, and the mean score with its 95% interval",
-}
-"""Grouping of the score rows -> title."""
+TITLE = "Samples by verdict, and the mean score with its 95% interval"
 
 
 @dataclass(frozen=True)
@@ -206,13 +202,9 @@ PARTS = (
 )
 
 
-def _label(row: ScoreRow) -> str:
-    return row.group_name or row.dimension
-
-
 def _in_words(row: ScoreRow) -> str:
     counts = ", ".join(f"{part.name} {part.count(row)}" for part in PARTS if part.count(row))
-    return f"{one_line(row.candidate)}, {one_line(_label(row))}: {counts}; {score_with_interval(row)}."
+    return f"{one_line(row.candidate)}, {one_line(row.dimension)}: {counts}; {score_with_interval(row)}."
 
 
 def _bar(row: ScoreRow, parts: Sequence[Part]) -> Markup:

@@ -80,7 +80,7 @@ class ImageDisplay(Display[GradeRow]):
         missing = worst_case_notes(scores)
         return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
 
-    def chart(self, scores: Sequence[GradeRow], grouping: str = "all") -> Chart:
+    def chart(self, scores: Sequence[GradeRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
         best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
         drawn = [row for grades in by_tag(scores) for row in (grades.score, *grades.aspects) if row.candidate in best]
