@@ -1,7 +1,5 @@
 """Phrases: strangers' texts on one line, counts, scores with intervals, judges without secrets, errors told whole."""
 
-from typing import Any
-
 import pytest
 from factories import grade_rows, image, outcome, score_rows, scored
 
@@ -9,9 +7,7 @@ from tasks.errors import SHOWN, Habitual, Problems
 from tasks.presentation.wording import (
     coverage_words,
     judge_words,
-    preference_sentence,
     score_with_interval,
-    verdict_sentence,
     worst_case_notes,
     worst_case_words,
 )
@@ -125,37 +121,3 @@ def test_no_problem_stops_nothing():
 @pytest.mark.parametrize(("values", "words"), [([], "none"), (["a"], "a"), (["a", "b", "c"], "a, b and 1 more")])
 def test_a_list_is_cut_after_so_many_values(values: list[str], words: str):
     assert listed(values, 2) == words
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ((39.2, (30.0, 49.4), "24 samples", 100, 50), "39.2 [30.0, 49.4] of 100, below the Human figures (50)."),
-        ((71.0, (60.0, 80.0), "24 samples", 100, 50), "71.0 [60.0, 80.0] of 100, above the Human figures (50)."),
-        ((48.0, (40.0, 56.0), "24 samples", 100, 50),
-         "48.0 [40.0, 56.0] of 100, no difference shown from the Human figures (50) at n = 24 samples."),
-        ((48.0, (None, None), "3 samples", 100, 50), "48.0 (no interval below 8) of 100."),
-        ((7.2, (6.5, 7.9), "24 prompts", 10), "7.20 [6.50, 7.90] of 10."),
-    ],
-)  # fmt: skip
-def test_a_verdict_names_the_side_of_the_human_figures_only_where_it_is_shown(given: Any, words: str) -> None:
-    assert verdict_sentence("painter", *given) == f"painter scores {words}"
-
-
-def test_a_verdict_on_two_names_the_better_one_only_where_it_is_shown_and_a_red_judge_has_none() -> None:
-    pair, scores, n = ("flux", "sdxl"), (7.2, 6.1), "24 prompts"
-    means = "7.20 against 6.10, difference"
-    assert preference_sentence(pair, scores, (-1.1, -1.8, -0.4), n, 10) == (
-        f"flux scores higher than sdxl: {means} +1.10 [+0.40, +1.80]."
-    )
-    assert preference_sentence(pair[::-1], scores[::-1], (1.1, 0.4, 1.8), n, 10).startswith("flux scores higher than")
-    assert preference_sentence(pair, scores, (-1.1, -2.6, 0.4), n, 10) == (
-        f"No difference shown between flux and sdxl (at n = 24 prompts): {means} +1.10 [−0.40, +2.60]."
-    )
-    assert preference_sentence(pair, scores, (-1.1, -1.8, -0.4), n, 10, is_red=True) == (
-        f"No verdict on flux and sdxl, since the judge is RED: {means} +1.10 [+0.40, +1.80]."
-    )
-    assert verdict_sentence("flux", 39.2, (30.0, 49.4), n, 100, 50, is_red=True) == (
-        "No verdict, since the judge is RED: flux scores 39.2 [30.0, 49.4] of 100."
-    )
-    assert verdict_sentence("flux", None, (None, None), n, 100) == "flux has no score."

@@ -1,23 +1,19 @@
 """Comparisons in words and tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
-    Scored,
-    change_words,
     p_words,
     pairs_words,
-    score_in_full,
-    score_words,
     signed,
     worst_change_words,
 )  # fmt: skip
-from tasks.protocols import display_of, protocol_of
+from tasks.protocols import protocol_of
 from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, TAIL, Difference
-from tasks.text import enumerated, number_words, one_line
+from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
     from tasks.comparing.comparison import Comparison, Row, Side
@@ -192,62 +188,3 @@ def sizes_words(sizes: tuple[float, float]) -> list[str]:
 def side_words(side: "Side") -> str:
     """Name candidate, judge and run of a side; the run's id begins with its time."""
     return f"{one_line(side.candidate, LONGEST_NAME)} by {one_line(side.judge, LONGEST_NAME)}, run {side.run_id}"
-
-
-# Candidates beside each other
-
-MOST_NAMED = 3
-"""Most candidates named in a sentence."""
-
-
-def verdict(scores: Sequence[Scored], flow: str) -> str:
-    """Return a sentence: which candidate scores higher, or how the only one does.
-
-    Args:
-        scores: one of each candidate, the best first, with its difference from the best.
-    """
-    rows = [row for row in scores if row.score is not None]
-    if len(rows) < 2:
-        return _alone(rows[0], flow) if rows else "Nothing is scored"
-    best = [row for row in rows if row.vs_best is None]
-    if len(best) != 1:
-        return f"{_named(rows)} are not compared: `jury compare` says why"
-    lower = [row for row in rows if row.vs_best_high is not None and row.vs_best_high < 0]
-    higher = [row for row in rows if row.vs_best_low is not None and row.vs_best_low > 0]
-    rest = [row for row in rows if row not in (*best, *lower, *higher)]
-    found = [f"{_named(best)} scores higher than {_named(lower)}: {_differences(lower, -1)}"] * bool(lower)
-    found += [f"{_named([row])} scores higher than {_named(best)}: {_differences([row], 1)}" for row in higher]
-    if rest:
-        n, of = min(((row.vs_best_n or 0, row.vs_best_of) for row in rest), key=lambda each: each[0])
-        few = ", too few to tell" if n < FEWEST else ""
-        shown = NO_DIFFERENCE if found else NO_DIFFERENCE.capitalize()
-        found.append(f"{shown} between {_named([*best, *rest])} (at n = {pairs_words(n, of)}{few})")
-    return "; ".join(found) + f", adjusted for choosing among {rows[-1].vs_best_among}" * (len(rows) > 2)
-
-
-def _named(rows: Sequence[Scored]) -> str:
-    names = [one_line(row.candidate, LONGEST_NAME) for row in rows[:MOST_NAMED]]
-    return enumerated([*names, *[f"{len(rows) - MOST_NAMED} more"] * (len(rows) > MOST_NAMED)])
-
-
-def _differences(rows: Sequence[Scored], sign: int) -> str:
-    """Return the differences from the best, or with the sign -1 of the best from these, each with its interval."""
-    found: list[str] = []
-    for row in rows[:MOST_NAMED]:
-        ends = (row.vs_best_low or 0.0, row.vs_best_high or 0.0)
-        low, high = sorted(sign * end for end in ends)
-        found.append(change_words(sign * (row.vs_best or 0.0), low, high, row.decimals))
-    return enumerated(found)
-
-
-def _alone(row: Scored, flow: str) -> str:
-    """Describe the only candidate: against the reference score, if its kind of judging has one."""
-    name, level = one_line(row.candidate, LONGEST_NAME), display_of(flow).level
-    if not level:
-        return f"{name} scores {score_words(row)} {display_of(flow).scale}"
-    if row.ci_low is None or row.ci_high is None:
-        return f"Too few samples to tell {name} from the {level.name} figures (at n = {row.scored})"
-    if row.ci_low <= level.score <= row.ci_high:
-        return f"{NO_DIFFERENCE.capitalize()} between {name} and the {level.name} figures (at n = {row.scored})"
-    side, score = "above" if row.ci_low > level.score else "below", score_in_full(row)
-    return f"{name} scores {side} the {level.name} figures: {score}, where {level.name} is {level.score:g}"

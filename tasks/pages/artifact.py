@@ -11,7 +11,7 @@ from tasks.pages.run_summary import (
     cost_lines,
     defect_lines,
     failure_lines,
-    verdict,
+    verdict_of,
 )
 from tasks.pictures.thumbnails import made
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
@@ -51,7 +51,7 @@ def _heading(summary: Summary, alarms: Sequence[str]) -> list[str]:
     warned = filter(None, [red_words(summary.controls), stopped, *alarms[:MOST_LINES]])
     return [
         f"# {start.flow}: {plain_markdown(' + '.join(start.candidates), NAME)}",
-        f"**{plain_markdown(verdict(summary))}**",
+        f"**{plain_markdown(verdict_of(summary))}**",
         *(f"**{plain_markdown(words, LONGEST)}**" for words in warned),
         _page(page_of(summary.store, start.run_id)),
     ]

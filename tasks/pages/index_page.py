@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from tasks.comparing.wording import in_brief, verdict
+from tasks.comparing.verdict import rank_candidates
+from tasks.comparing.wording import in_brief
 from tasks.pages.cards import split
 from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.page import SITE_STYLE, rendered, stamp
@@ -107,7 +108,8 @@ def _card(card: Card, pages: Collection[str], pictures: Mapping[str, str]) -> di
         "about": f"{one_line(newest.dataset, LONGEST_NAME)}, {judged:,} {display.counted}",
         "is_red": "RED" in newest.status,
         "verdicts": [
-            tag + verdict([place.line.score for place in its if place.line.score], newest.flow) for tag, its in groups
+            tag + rank_candidates(display, [place.line.score for place in its if place.line.score])
+            for tag, its in groups
         ],
         "facts": [*_facts(card)],
         "alarms": [one_line(words, LONGEST_ALARM) for words in card.alarms],

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from tasks.comparing import wording as comparison_words
 from tasks.comparing.trend import breaks, shared_scales, trend_chart
+from tasks.comparing.verdict import verdict
 from tasks.errors import InputError
 from tasks.files import drafted, remove_folder, rewrite_file, write_file, write_whole
 from tasks.judging.results import status_lines
@@ -17,8 +18,8 @@ from tasks.ledger.removals import beside, why_missing
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, since_name
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
+from tasks.pages.report_facts import chips, dimension_words, group_words, rate_facts, status_words
 from tasks.pages.run_summary import rate_grid, rate_notes
-from tasks.pages.verdict import chips, dimension_words, group_words, rate_facts, status_words, verdict
 from tasks.passport.lines import MATCHED
 from tasks.presentation import wording
 from tasks.text import number_words
@@ -111,7 +112,7 @@ def page(
             "one": one,
             "notices": one.notices,
             "groupings": one.groupings(),
-            "verdict": verdict(one.display, one.scores, one.red),
+            "verdict": verdict(one.display, one.scores, bool(one.red)),
             "chips": chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"].rows),
             "first": first,
             "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],

@@ -1,6 +1,6 @@
 """Summary of a run, gathered from its ledger, as data, tables and sentences."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tasks.comparing.verdict import verdict
 from tasks.comparing.wording import layout_lines
 from tasks.errors import InputError
 from tasks.judging.results import (
@@ -23,8 +24,8 @@ from tasks.judging.results import (
 from tasks.ledger.evaluations import read_evaluation, unmeasured_words
 from tasks.ledger.side_records import OtherCall
 from tasks.presentation.tables import LONGEST_NAME, Grid
-from tasks.presentation.wording import Scored, change_words, preference_sentence, score_words, verdict_sentence
-from tasks.protocols import display_of, protocol_of
+from tasks.presentation.wording import Scored, change_words, score_words
+from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
 from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok, known_cost
 from tasks.spending.prices import in_currency, place
@@ -197,38 +198,16 @@ def _unmeasured(store: Path, end: RunEnd) -> str:
     return ""
 
 
-def verdict(summary: Summary) -> str:
-    """Return the verdict on the candidates, a sentence for each score at the top of the report."""
-    red, found = bool(red_words(summary.controls)), defaultdict[str, list[Scored]](list)
-    for each in summary.display.headline(summary.scores):
-        found[each.score.dimension].append(each.score)
-    words = [f"{name}: " * (len(found) > 1) + _verdict(summary.start.flow, rows, red) for name, rows in found.items()]
-    return " ".join(words) or "Nothing is scored."
-
-
-def _verdict(flow: str, rows: Sequence[Scored], is_red: bool) -> str:
-    """Return the verdict on one candidate, or on the best two of several; missing scores widen the interval."""
-    protocol, level = protocol_of(flow), display_of(flow).level
-    best, *others = sorted(rows, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)
-    name = one_line(best.candidate, LONGEST_NAME)
-    if not others:
-        ends = (best.ci_low, best.ci_high) if best.worst_low is None else (best.worst_low, best.worst_high)
-        n, reference = f"{best.scored} {protocol.unit}", level.score if level else None
-        return verdict_sentence(name, best.score, ends, n, protocol.highest, reference, is_red)
-    other = others[0]
-    ends = other.vs_best_low, other.vs_best_high
-    if other.vs_best_worst_low is not None:
-        ends = other.vs_best_worst_low, other.vs_best_worst_high
-    names, scores = (name, one_line(other.candidate, LONGEST_NAME)), (best.score, other.score)
-    n = f"{other.vs_best_n or 0} {protocol.unit}"
-    return preference_sentence(names, scores, (other.vs_best, *ends), n, protocol.highest, is_red)
+def verdict_of(summary: Summary) -> str:
+    """Return the verdict on the candidates of a run."""
+    return verdict(summary.display, summary.scores, bool(red_words(summary.controls)))
 
 
 def sentence(summary: Summary) -> str:
     """Describe the run in few words: the verdict, warnings that it is no result, and counts if not all was judged."""
     judgments, outcomes = counted(summary.judgments.statuses()), counted(summary.outcomes.statuses)
     counts = "" if summary.all_ok else f"Judgments: {judgments}. Outcomes: {outcomes}."
-    return " ".join(filter(None, [verdict(summary), red_words(summary.controls), summary.unmeasured, counts]))
+    return " ".join(filter(None, [f"{verdict_of(summary)}.", red_words(summary.controls), summary.unmeasured, counts]))
 
 
 def cost_lines(summary: Summary) -> list[str]:
