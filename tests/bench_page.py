@@ -39,16 +39,8 @@ SCROLLED = """async () => {
 def make(place: Path) -> Path:
     """The page of a run with distinct pictures."""
     verdicts = (("MHGM", "Model"), ("HHGM", "Human"), ("GGGG", "Tie"))
-    rows = [
-        row
-        for number in range(SAMPLES)
-        for row in pair(
-            f"s{number}",
-            *verdicts[number % 3],
-            reasoning=REASON.format(WORDS, verdicts[number % 3][1]),
-            caption=CAPTION,
-        )
-    ]
+    texts = {"reasoning": REASON.format(WORDS, "Model"), "caption": CAPTION}
+    rows = [row for number in range(SAMPLES) for row in pair(f"s{number}", *verdicts[number % 3], **texts)]
     write_run(place / "store", start(RUN, samples=SAMPLES), rows, end(RUN))
     (place / "store" / "pictures").mkdir()
     picture = noise(160)
@@ -61,9 +53,7 @@ def make(place: Path) -> Path:
 def measured(page: Path) -> dict[str, float]:
     """The three figures."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-        )
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         began = time.perf_counter()
         visit: Any = Visit(browser, page.as_uri(), width=1400)
         visit.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
