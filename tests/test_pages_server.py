@@ -145,6 +145,7 @@ OWN = (
     f"default-src 'none'; img-src data:; style-src 'sha256-{'a' * 43}='; script-src 'sha256-{'b' * 43}='; "
     "base-uri 'none'; form-action 'none'"
 )
+BESIDE = OWN.replace("img-src data:", "img-src 'self'")
 META = '<!doctype html><meta http-equiv="Content-Security-Policy" content="{}">'
 
 
@@ -154,6 +155,7 @@ META = '<!doctype html><meta http-equiv="Content-Security-Policy" content="{}">'
         (META.format(OWN), f"{OWN}; frame-ancestors 'none'"),
         (META.format(OWN.replace("form-action 'none'", "form-action *")), NOTHING),
         (META.format(html.escape(OWN)), f"{OWN}; frame-ancestors 'none'"),
+        (META.format(BESIDE), f"{BESIDE}; frame-ancestors 'none'"),
         (META.format("default-src *"), NOTHING),
         (META.format(OWN.replace("img-src data:", "img-src *")), NOTHING),
         (META.format(f"{OWN}; script-src 'unsafe-inline'"), NOTHING),

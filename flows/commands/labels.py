@@ -9,7 +9,7 @@ from flows.commands.options import store_option
 from flows.commands.sharing import renew_pages, share_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.labels.labeling import SHARED, Asked, Made, about_no_sample, import_labels, make_pages
+from tasks.labels.labeling import LONGEST, SHARED, Asked, Made, about_no_sample, import_labels, make_pages
 from tasks.ledger.labels import (
     LABEL_PAGES,
     UNIFORM,
@@ -68,9 +68,9 @@ def write_pages(
     asked = Asked(number, people, seed, ask, candidate, dataset)
     pages = make_pages(folder, run, asked)
     for place, page in zip(places, pages, strict=False):
-        done = write_label_page(folder, page, place)
-        size = f"{done.bytes / 1e6:,.1f} MB with its pictures in {files_of(place).name}"
-        say(f"{done.file}: {number_of(done.items, 'item')}, {size}; it opens in any browser")
+        size = write_label_page(folder, page, place) / 1e6
+        items = number_of(sum(not item.lost for item in page.page.items), "item")
+        say(f"{place}: {items}, {size:,.1f} MB with its pictures in {files_of(place).name}; it opens in any browser")
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
         if remote := remote_of(store):
             remote.send_folder(LABEL_PAGES)
@@ -93,10 +93,9 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
     lacking = asked.people * asked.number - sum(len(page.page.items) for page in pages)
     if lacking > 0:
         warn(f"{number_of(lacking, 'item')} fewer than asked for: there are no more samples with a score")
-    if lost := {f"{item.sample_id} ({item.lost})" for page in pages for item in page.page.items if item.lost}:
-        warn(
-            f"{number_of(len(lost), 'sample')} cannot be shown, and will count so: {one_line(listed(sorted(lost), 5))}"
-        )
+    if lost := sorted({f"{item.sample_id} ({item.lost})" for page in pages for item in page.page.items if item.lost}):
+        shown = one_line(listed(lost, 5), LONGEST)
+        warn(f"{number_of(len(lost), 'sample')} cannot be shown, and will count so: {shown}")
     say(f"bring the answers in: {command_line('labels import labels-NAME.json')}")
 
 

@@ -90,9 +90,8 @@ def read_inputs(
     by_id: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in samples:
         by_id[sample.sample_id].append(sample)
-    judged = {
-        (name, one): {*keys} for name, one, keys in history.query(store, _JUDGED, values=[evaluation.run_id]).rows
-    }
+    rows = history.query(store, _JUDGED, values=[evaluation.run_id]).rows
+    judged = {(candidate, sample_id): {*texts} for candidate, sample_id, texts in rows}
     read = partial(_inputs, by_id, judged, rubric, picture_policy(asked))
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return {each[:2]: found for each, found in zip(drawn, threads.map(read, drawn), strict=True)}
@@ -109,9 +108,8 @@ def _inputs(
     # A file that was renamed may have given the candidate another name: its pictures are what counts.
     for sample in sorted(by_id.get(drawn.sample_id, ()), key=lambda each: each.candidate != drawn.candidate):
         try:
-            return Inputs(
-                _texts(sample, rubric, judged.get(drawn[:2], ())), dict(_pictures(sample, drawn.pictures, policy))
-            )
+            texts = _texts(sample, rubric, judged.get(drawn[:2], ()))
+            return Inputs(texts, dict(_pictures(sample, drawn.pictures, policy)))
         except InputError as error:
             lost = lost if lost.startswith("its") else str(error)
     return Inputs(lost=lost)
@@ -120,7 +118,7 @@ def _inputs(
 def _texts(sample: Sample, rubric: Rubric, judged: Collection[str]) -> dict[str, str]:
     """Return the texts of the prompts; InputError if their hashes are others than those in the history."""
     case, prompts = Case(sample, sample_texts(sample, protocol_of(rubric.flow)), {}), rubric.prompts_for(sample)
-    if not {*judged} <= {f"{prompt.dimension} {case.text_sha256(prompt)}" for prompt in prompts}:
+    if not judged or not {*judged} <= {f"{prompt.dimension} {case.text_sha256(prompt)}" for prompt in prompts}:
         raise InputError("its texts are others than the judge got")
     return {name: text for name, text in case.texts.items() if any(name in prompt.inputs for prompt in prompts)}
 

@@ -55,6 +55,8 @@ SHARED = FEWEST_SHARED
 """Items that all pages share which are made together: so many tell whether people agree better than by chance."""
 MOST_LOST = 0.1
 """Share of the drawn samples that need not be shown: above it no page is made."""
+LONGEST = 1000
+"""Characters of a list of samples that cannot be shown, each with its reason."""
 
 
 class Asked(NamedTuple):
@@ -131,7 +133,7 @@ def _inputs(
     lost = [f"{sample_id} ({each.lost})" for (_, sample_id), each in inputs.items() if each.lost]
     if len(lost) > MOST_LOST * len(drawn):
         share = f"{len(lost):,} of the {len(drawn):,} drawn samples cannot be shown, more than {MOST_LOST:.0%}"
-        raise InputError(f"{share}: {one_line(listed(lost, 5))}; {advice}")
+        raise InputError(f"{share}: {one_line(listed(lost, 5), LONGEST)}; {advice}")
     return inputs
 
 

@@ -7,7 +7,6 @@ or verdict.
 import secrets
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from tasks.files import new_folder, write_whole
@@ -15,23 +14,14 @@ from tasks.labels.inputs import LONGEST_SIDE
 from tasks.labels.labeling import Made, sides
 from tasks.ledger.labels import keep_page
 from tasks.ledger.removals import beside
-from tasks.pages.page import BESIDE, rendered
+from tasks.pages.page import BESIDE, pieces
 from tasks.protocols.labels import PeopleQuestion
 from tasks.rubrics.prompts import Prompt
 from tasks.rubrics.rubric import Rubric
 
 
-class Written(NamedTuple):
-    """A page that was written."""
-
-    file: Path
-    items: int
-    bytes: int
-    """Bytes of the page and its pictures."""
-
-
-def write_label_page(store: Path, made: Made, target: Path) -> Written:
-    """Write the pictures of a page, its record in the store, and then the page.
+def write_label_page(store: Path, made: Made, target: Path) -> int:
+    """Write the pictures of a page, its record in the store, and then the page; return the bytes of all.
 
     Raises:
         InputError: the folder of its pictures is there already.
@@ -39,23 +29,25 @@ def write_label_page(store: Path, made: Made, target: Path) -> Written:
     """
     folder, pictures, items = target.with_name(beside(target.name)), dict[str, bytes](), list[dict[str, object]]()
     for item in made.page.items:
+        if item.lost:
+            continue
         found = made.inputs[item.candidate, item.sample_id]
-        named = {f"{secrets.token_hex(8)}.jpg": found.pictures[each] for each in sides(item)} if not item.lost else {}
+        named = {f"{secrets.token_hex(8)}.jpg": found.pictures[each] for each in sides(item)}
         pictures |= named
         addresses = [quote(f"{folder.name}/{name}") for name in named]
-        if not item.lost:
-            items.append({"item": item.token, "tag": item.tag, "texts": found.texts, "pictures": addresses})
+        items.append({"item": item.token, "tag": item.tag, "texts": found.texts, "pictures": addresses})
     names = {name for each in made.inputs.values() for name in each.texts}
     asked = {tag: [_question(each, tag, made.rubric, names) for each in some] for tag, some in made.questions.items()}
     lost = len(made.page.items) - len(items)
     labels = _labels(made.rubric.prompts, names)
     data = {"page": made.page.page_id, "asked": asked, "labels": labels, "items": items}
     values = {"data": data, "lost": lost, "side": LONGEST_SIDE, "folder": folder.name}
-    whole = rendered("label.html.j2", "label.js", values, ["label.css"], BESIDE).encode("utf-8", "replace")
+    text = "".join(pieces("label.html.j2", "label.js", values, ["label.css"], BESIDE))
+    whole = text.encode("utf-8", "replace")
     new_folder(folder, dict(sorted(pictures.items())))
     keep_page(store, made.page.model_copy(update={"file": str(target.absolute())}))
     write_whole(target, whole)
-    return Written(target, len(items), len(whole) + sum(map(len, pictures.values())))
+    return len(whole) + sum(map(len, pictures.values()))
 
 
 def _question(asked: PeopleQuestion, tag: str, rubric: Rubric, names: Collection[str]) -> dict[str, object]:

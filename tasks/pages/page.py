@@ -39,11 +39,9 @@ _POLICY = re.compile(
 )
 
 
-def rendered(
-    template: str, script: str, values: Mapping[str, object], styles: Sequence[str], pictures: str = WITHIN
-) -> str:
+def rendered(template: str, script: str, values: Mapping[str, object], styles: Sequence[str]) -> str:
     """Render a page as HTML."""
-    return "".join(pieces(template, script, values, styles, pictures))
+    return "".join(pieces(template, script, values, styles))
 
 
 def pieces(
