@@ -123,11 +123,16 @@ def load_case(
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
     kept = None if sample.control else thumbnails  # controls have no thumbnails
-    case = Case(sample, {**read_texts(sample), **protocol_of(rubric.flow).texts_of(sample)}, {})
+    case = Case(sample, sample_texts(sample, rubric.flow), {})
     case.problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, kept, shown))}
     if not case.problems:
         case.calls = plan(case, rubric, parameters, layout)
     return case
+
+
+def sample_texts(sample: Sample, flow: str) -> dict[str, str]:
+    """Return the texts of the sample's record, with those that its protocol adds."""
+    return {**read_texts(sample), **protocol_of(flow).texts_of(sample)}
 
 
 def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, shown: Shown) -> str:

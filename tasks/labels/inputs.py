@@ -22,7 +22,6 @@ from tasks.judging.case import Case, sample_texts
 from tasks.judging.protocol import picture_policy
 from tasks.pictures.preparation import Picture, Policy, as_shown, prepare
 from tasks.pictures.thumbnails import scaled
-from tasks.protocols import protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import Sample
 from tasks.records.parameters import parameters_of
@@ -117,7 +116,7 @@ def _inputs(
 
 def _texts(sample: Sample, rubric: Rubric, judged: Collection[str]) -> dict[str, str]:
     """Return the texts of the prompts; InputError if their hashes are others than those in the history."""
-    case, prompts = Case(sample, sample_texts(sample, protocol_of(rubric.flow)), {}), rubric.prompts_for(sample)
+    case, prompts = Case(sample, sample_texts(sample, rubric.flow), {}), rubric.prompts_for(sample)
     if not judged or not {*judged} <= {f"{prompt.dimension} {case.text_sha256(prompt)}" for prompt in prompts}:
         raise InputError("its texts are others than the judge got")
     return {name: text for name, text in case.texts.items() if any(name in prompt.inputs for prompt in prompts)}

@@ -15,7 +15,7 @@ from tasks.files import write_file
 from tasks.history.queries import as_json_rows, one_opening, query
 from tasks.judging.results import control_rate, judge_status, red_words
 from tasks.ledger.removals import why_missing
-from tasks.pages.cards import Card, Context, cards, cut, reasons_by_question
+from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, cut, reasons_by_question
 from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, comparison_name, folder_of, page_name
 from tasks.pages.queries import ask, question
@@ -213,7 +213,9 @@ def _cards(store: Path, side: Side, ids: list[str]) -> dict[str, Card]:
         )
         for name in ("samples", "reasons")
     )
-    context = Context(reasons_by_question(as_json_rows(replies)), {}, 0.0, display_of(side.flow))
+    context = Context(
+        reasons_by_question(as_json_rows(replies), LONGEST_TEXT), {}, 0.0, display_of(side.flow), LONGEST_TEXT
+    )
     return {card.id: card for card in cards(samples, context)}
 
 

@@ -141,7 +141,7 @@ def labels_of(row: Mapping[str, Any], answers: Mapping[str, str], good_from: flo
         good_from: see `threshold_of`; scores are filtered by it, because few samples have equal ones.
     """
     score = row["score"]
-    words = row["overall"] or row["status"].replace("_", " ")
+    words: str = row["overall"] or row["status"].replace("_", " ")
     overall = number_words(score) if words == "complete" else OUTCOMES.get(words, words)
     if not good_from:
         return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
