@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from tasks.ledger.passports import PassportReply
-from tasks.passport import lines, questions
+from tasks.passport import items, lines
 from tasks.passport.items import Answer, Item, card_lines, items_of, marks, smallest_words, state_of
 from tasks.passport.lines import GOOD, LINE, LINES, at_least, card_grid, needed
 from tasks.records.judge import Judge
@@ -113,14 +113,14 @@ def one(line: str) -> Item:
     ],
 )
 def test_an_answer_is_read_out_of_its_wrapping_and_never_guessed(line: str, said: str, answer: Answer | None) -> None:
-    read, problem = questions.read_reply(said, one(line))
+    read, problem = items.read_reply(said, one(line))
     assert read == answer and bool(problem) == (answer is None)
 
 
 def test_a_question_has_the_layout_of_the_flows_questions() -> None:
     item = one(lines.FIRST)
-    pictures = questions.prepared(item)
-    asked = questions.question_of(item, pictures)
+    pictures = items.prepared(item)
+    asked = items.question_of(item, pictures)
     texts = [part for part in asked.content if isinstance(part, str)]
     assert asked.name == "passport_which_is_first" and asked.pictures == 2
     assert texts[1:3] == ["First picture:", "Second picture:"] and "JSON" in texts[-1]
@@ -131,13 +131,13 @@ def test_a_question_has_the_layout_of_the_flows_questions() -> None:
 
 def test_the_key_changes_with_the_judge_and_not_with_time_outs() -> None:
     item = one(lines.COUNTING)
-    pictures = questions.prepared(item)
-    asked = questions.question_of(item, pictures)
+    pictures = items.prepared(item)
+    asked = items.question_of(item, pictures)
     judge = Judge(model="m", base_url="http://127.0.0.1:9/v1")
-    found = questions.question_key(asked, pictures, judge)
+    found = items.question_key(asked, pictures, judge)
     patient = judge.model_copy(update={"timeout_seconds": 9.0, "concurrency": 2})
-    assert questions.question_key(asked, pictures, patient) == found
-    assert questions.question_key(asked, pictures, judge.model_copy(update={"seed": 3})) != found
+    assert items.question_key(asked, pictures, patient) == found
+    assert items.question_key(asked, pictures, judge.model_copy(update={"seed": 3})) != found
 
 
 # The card

@@ -15,8 +15,16 @@ from tasks.errors import InputError, first_of
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
 from tasks.ledger.run_files import moment_of
 from tasks.passport import lines
-from tasks.passport.items import Item, card_lines, items_of
-from tasks.passport.questions import prepared, question_key, question_of, read_reply, settings_of
+from tasks.passport.items import (
+    Item,
+    card_lines,
+    items_of,
+    prepared,
+    question_key,
+    question_of,
+    read_reply,
+    settings_of,
+)
 from tasks.records import new_id
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.bill import OtherCalls, billed
