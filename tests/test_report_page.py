@@ -70,7 +70,7 @@ def test_the_newest_evaluation_is_shown_with_all_its_samples_the_lowest_first(re
 def test_the_page_begins_with_verdict_facts_and_what_to_look_at(store: Path, report: Path, tmp_path: Path) -> None:
     first = words(report).partition(" Numbers ")[0]
     assert first.startswith(
-        "alpha scores 54.5 [38.6, 70.4] of 100: no difference from the Human figures shown (at n = 11) Judge "
+        "alpha scores 54.5 [38.6, 70.4] of 100: no difference from the Human figures (50) shown (at n = 11) Judge "
         "unchecked: no controls asked 11 of 12 samples scored alpha worst case [34.1, 74.3] Cost 12.0000 in "
     )
     lowest, _, fragile = first.partition("Look at these")[2].partition("Most fragile")
