@@ -328,15 +328,15 @@ def test_the_sentence_is_the_verdict_and_tells_what_is_not_ok(tmp_path: Path) ->
     )
 
 
-def test_the_verdict_on_several_candidates_names_the_best_two_and_one_on_several_tags_each_tag(tmp_path: Path) -> None:
+def test_the_verdict_on_several_candidates_names_the_better_one_and_on_several_tags_each_tag(tmp_path: Path) -> None:
     rows = [outcome(f"s{n}", "MMMM", candidate="alpha") for n in range(9)]
     rows += [outcome(f"s{n}", "HHHH", "Human", candidate="beta") for n in range(9)]
     found = summary(tmp_path / "two", *rows, candidates=("alpha", "beta"))
-    assert sentence(found).startswith("alpha scores higher than beta: 100.0 against 0.0, difference +100.0 [")
+    assert sentence(found).startswith("alpha scores higher than beta: 100.0 against 0.0 of 100, difference +100.0 [")
     asked = {"flow": "object", "dimensions": ("single_object", "two_object"), "parameters": {"threshold": 7.0}}
     images = [image(score=9.0, tag="single_object"), image("s2", score=5.0, tag="two_object")]
     assert sentence(summary(tmp_path / "tags", *images, **asked)) == (
-        "single_object: alpha scores 9.00 (no interval below 8) of 10. "
+        "single_object: alpha scores 9.00 (no interval below 8) of 10; "
         "two_object: alpha scores 5.00 (no interval below 8) of 10."
     )
 

@@ -94,7 +94,7 @@ def test_several_candidates_are_compared_in_a_sentence(tmp_path: Path) -> None:
 def test_a_run_without_any_score_says_so_first(tmp_path: Path) -> None:
     keep(tmp_path / "store", LATER, pair("s1", "-HGM", None, status="incomplete"), samples=1)
     page = written(tmp_path / "store", tmp_path / "page.html")
-    assert words(page).startswith("No score: none of 1 samples could be scored Judge unchecked")
+    assert words(page).startswith("Nothing is scored: 0 of 1 samples Judge unchecked")
     assert [card["id"] for card in data(page)] == ["s1"]
 
 

@@ -20,7 +20,7 @@ from tasks.ledger.labels import (
     remove_labels,
 )
 from tasks.ledger.remote import local_cache, remote_of
-from tasks.pages.page_names import files_of
+from tasks.ledger.removals import beside
 from tasks.records.parameters import FLOWS
 from tasks.text import listed, number_of, one_line
 
@@ -60,7 +60,7 @@ def write_pages(
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
     places = _targets(target, people)
-    if taken := [each for place in places for each in (place, files_of(place)) if each.exists()]:
+    if taken := [each for place in places for each in (place, place.with_name(beside(place.name))) if each.exists()]:
         raise InputError(f"{listed(map(str, taken))}: there already; remove it, or name another file with -o")
     from tasks.pages.label_page import write_label_page  # Jinja, which the other commands do not need
 
@@ -70,7 +70,7 @@ def write_pages(
     for place, page in zip(places, pages, strict=False):
         size = write_label_page(folder, page, place) / 1e6
         items = number_of(sum(not item.lost for item in page.page.items), "item")
-        say(f"{place}: {items}, {size:,.1f} MB with its pictures in {files_of(place).name}; it opens in any browser")
+        say(f"{place}: {items}, {size:,.1f} MB with its pictures in {beside(place.name)}; it opens in any browser")
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
         if remote := remote_of(store):
             remote.send_folder(LABEL_PAGES)

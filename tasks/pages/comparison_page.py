@@ -132,7 +132,7 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
     flow, first = found.before.flow, found.rows[0].difference
     halves, shown = _halves(store, found, with_pictures), _changed(store, found)
     hashes = {sha256 for each in shown for card in (each.before, each.after) for sha256 in card.pictures.values()}
-    pictures = dict(embedded(thumbnails(store, hashes if with_pictures else ()), SIDE))
+    pictures = dict(embedded(thumbnails(store, hashes if with_pictures else ()), side=SIDE))
     names = dict.fromkeys(one_line(half.side.candidate, LONGEST_NAME) for half in halves[::-1])
     return rendered(
         "comparison.html.j2",
