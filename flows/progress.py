@@ -60,7 +60,7 @@ class Progress:
         self._held_up, self._cost = held_up, cost
         self._began = time.monotonic()
         self._line_at = -LINE_SECONDS
-        self._in_line = -1, -1, False
+        self._in_line: tuple[int, float, bool] = -1, -1, False
         """Time and state of the last line."""
         self._bar = _bar(self._stream, title) if self._stream.isatty() else None
         self._over = asyncio.Event()

@@ -107,12 +107,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 PICTURES = 16_000_000
-"""Bytes of all pictures together, unless they are so many that each gets only its least.
-
-In base64 they are 21.4 MB, so a page of 292 samples with two pictures each stays under 30 MB.
-"""
-LEAST_PICTURE = 8_000
-"""Bytes allowed to each picture, however many there are: about 300 pixels of a figure."""
+"""Bytes of all pictures together: in base64 they are 21.4 MB, so that such a page stays under 30 MB."""
 LARGEST_BESIDE = 60_000
 """Bytes allowed to each picture that lies beside its page."""
 AT_ONCE = 500
@@ -136,11 +131,6 @@ def fair_share(sizes: Sequence[int], budget: int) -> int:
     return ordered[-1] if ordered else budget
 
 
-def picture_limit(sizes: Sequence[int]) -> int:
-    """Return the bytes that each of these pictures may have."""
-    return max(LEAST_PICTURE, fair_share(sizes, PICTURES))
-
-
 def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, Path]:
     """Return SHA-256 of a picture -> the file of its thumbnail, without those not kept."""
     wanted = sorted(set(hashes))
@@ -156,7 +146,7 @@ def embedded(kept: Mapping[str, Path], limit: int = 0, side: int = SIDES[1]) -> 
         limit: most bytes of each; 0: its share of a page.
         side: most pixels of the longer side.
     """
-    limit = limit or picture_limit([path.stat().st_size for path in kept.values()])
+    limit = limit or fair_share([path.stat().st_size for path in kept.values()], PICTURES)
     return ((sha256, base64.b64encode(data).decode("ascii")) for sha256, data in fitted(kept, limit, side))
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from markupsafe import Markup
 
-from tasks.comparing.alarms import Watched, attributions, watched
+from tasks.comparing.alarms import Watched, watched
 from tasks.comparing.comparison import Comparison, since_last
 from tasks.comparing.trend import Point, series_of
 from tasks.comparing.wording import layout_lines
@@ -73,8 +73,6 @@ class Evaluation:
     """SHA-256 of all pictures of the samples."""
     comparisons: list[Comparison]
     """Comparisons with the last comparable evaluation, a candidate each; empty if there is none."""
-    moved: list[str]
-    """Causes of open alarms by its anchors, a sentence each."""
     points: list[Point]
     """Points of its trends."""
     watched: Watched
@@ -185,7 +183,7 @@ class Evaluation:
         """Return each first score as corrected by people, with its interval, where there are enough labels."""
         places = [(row.candidate, row.dimension) for _, row in self.display.headline(self.scores)]
         its = (row for row in self.answers["people"].rows if (row["candidate"], row["dimension"]) in places)
-        return [f"{row['candidate']} {words}" for row in its if (words := corrected_words(row))]
+        return [f"{row['candidate']} corrected by people {words}" for row in its if (words := corrected_words(row))]
 
     def _rows(self, kind: type[Any], name: str) -> list[Any]:
         return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name].rows]
@@ -214,7 +212,6 @@ def gather(store: Path, run_id: str) -> Evaluation:
             display=display,
             limit=min(limit, LONGEST_TEXT),
         )
-        moved = [each.line for each in attributions(store, run_id)]
         line = points(answers["trend"].rows)
         samples, pictures = list[Markup](), set[str]()
         lowest, fragile = list[Card](), list[Card]()
@@ -233,7 +230,6 @@ def gather(store: Path, run_id: str) -> Evaluation:
             fragile=fragile,
             pictures=pictures,
             comparisons=comparisons,
-            moved=moved,
             points=line,
             watched=watched(store, run_id),
         )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import cast
 from urllib.parse import quote
@@ -96,7 +96,9 @@ def page(
         folder: name of the folder beside the page with its pictures; empty: the page holds them.
     """
     one, rest = evaluation, iter(pictures)
-    first = dict(islice(rest, len(one.first_pictures)))
+    taken = dict(islice(rest, len(one.first_pictures)))
+    first = {sha256: address for sha256, address in taken.items() if sha256 in one.first_pictures}
+    others = chain(((sha256, address) for sha256, address in taken.items() if sha256 not in first), rest)
     series = one.trends()
     # The page puts trends beside each other as far as there is room, so all have the same scales.
     scales = shared_scales(series, one.display.level) if series else None
@@ -117,7 +119,7 @@ def page(
             "first": first,
             "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],
             "samples": one.samples,
-            "pictures": () if folder else rest,
+            "pictures": () if folder else others,
             **_HELPERS,
         },
         [SITE_STYLE, "report.css"],

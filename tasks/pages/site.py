@@ -17,13 +17,15 @@ from tasks.ledger.side_records import ALARMS
 from tasks.pages.comparison_page import write_comparison
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
-from tasks.pages.page import LEAST_PICTURE, embedded, thumbnails
+from tasks.pages.page import embedded, thumbnails
 from tasks.pages.page_names import FOLDER, INDEX, SINCE, folder_of, is_comparison, page_name, page_of, since_name
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import LEFT_OUT, write_page
 
 LOCK_SECONDS = 60.0
 """Longest wait for other processes that make the index, in seconds."""
+CARD_PICTURE = 8_000
+"""Most bytes of each picture on the index: about 300 pixels of a figure."""
 KEPT = 14
 """Number of newest evaluations of each flow whose pages are kept in step with the history."""
 
@@ -126,7 +128,7 @@ def _pictures(store: Path, index: Index) -> dict[str, str]:
         with suppress(InputError, OSError):
             if LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(card.newest.run_id)}"):
                 hashes |= {row["picture"] for row in card.worst if row["picture"]}
-    return dict(embedded(thumbnails(store, hashes), LEAST_PICTURE))
+    return dict(embedded(thumbnails(store, hashes), CARD_PICTURE))
 
 
 def _remove_comparisons(store: Path, newest: Iterable[str]) -> None:
