@@ -5,6 +5,7 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from tasks.errors import InputError
 from tasks.files import alone
 from tasks.history.landing import land
 from tasks.ledger.bucket import RemoteUnavailable
-from tasks.ledger.remote import Remote, local_cache
+from tasks.ledger.remote import Remote, local_cache, remote_of
+from tasks.ledger.removals import remove_old
 from tasks.pages import index_data, site
 from tasks.pages.background import renew_behind
 from tasks.pages.index_data import Index, gather_index
@@ -218,7 +220,8 @@ def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: P
     text = page.read_text()
     assert 'href="index.html"' in text and re.search(r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC from the history", text)
     shown = re.sub(r"<script.*?</script>", "", text, flags=re.S)
-    assert {one for one in addresses(shown) if one[0] != "#"} == {"index.html", since_name(LATER, "alpha")}
+    other = {one for one in addresses(shown) if not one.startswith(("#", "data:image/"))}
+    assert other == {"index.html", since_name(LATER, "alpha")}
     assert {stat.S_IMODE(each.stat().st_mode) for each in (page, page.with_name("index.html"))} == {0o600}
     assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
 
@@ -569,3 +572,19 @@ def test_push_sends_what_the_bucket_lacks(
     assert jury("store", "push", "--store", url)[1] == f"0 pages and the index of 1 evaluation sent to {url}/pages\n"
     code, _, err = jury("store", "push", "--store", tmp_path)
     assert code == 2 and f"{tmp_path} is a folder: pages are sent to a remote store" in err
+
+
+def test_pictures_beside_a_page_are_sent_and_removed_with_it(
+    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
+    shared, beside = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.files"
+    folder = write_evaluations(local_cache(shared))
+    for arguments, sent in (((), 24), (("--no-pictures",), 0), ((), 24)):
+        assert jury("store", "pages", LATER, *arguments, "--store", shared)[0] == 0
+        assert len([*beside.glob("*.jpg")]) == sent
+    remote = remote_of(shared)
+    monkeypatch.setenv("JURY_KEEP_DAYS", "1")
+    assert remote and remove_old(folder, remote.bucket, datetime(2027, 1, 1, tzinfo=UTC))
+    assert not [*beside.glob("*.jpg")] and not (folder / "pages" / beside.name).exists()
