@@ -9,6 +9,7 @@ import click
 from flows.commands.console import Command, Group, Option, printable_json, warn
 from flows.commands.options import by_options, model_options, parse_options
 from flows.commands.running import judged
+from tasks.comparing.wording import layout_lines
 from tasks.errors import InputError
 from tasks.judging.results import red_words, status_lines
 from tasks.ledger.remote import local_cache
@@ -16,7 +17,6 @@ from tasks.pages.background import page_line, thumbnails_line
 from tasks.pages.queries import people_lines_of
 from tasks.pages.run_summary import (
     Summary,
-    beside_layout,
     defect_lines,
     failure_lines,
     price_lines,
@@ -127,8 +127,8 @@ def _print_summary(summary: Summary) -> None:
     console.print(tables.grid_table(display.grid(scores), notes, console.width))
     controls = status_lines(summary.controls)
     people = people_lines_of(summary.store, summary.start.evaluation_id)
-    beside = [*people, *beside_layout(summary)]
-    for line in [*beside, *defect_lines(summary), *controls, *failure_lines(summary)]:
+    layout = layout_lines(summary.end.protocol, summary.end.run_id) if summary.end else []
+    for line in [*people, *layout, *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(printable(line), soft_wrap=True)
     asked = summary.judgments
     if summary.unmeasured:

@@ -1,8 +1,10 @@
 """The index of a store as one HTML page: a card for every flow as it is now, and a table of all evaluations."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby, pairwise
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -10,11 +12,14 @@ from markupsafe import Markup
 
 from tasks.comparing.verdict import rank_candidates
 from tasks.comparing.wording import in_brief
+from tasks.errors import InputError
+from tasks.files import read_file
 from tasks.pages.cards import split
 from tasks.pages.index_data import Card, Index, Line, Place
-from tasks.pages.page import SITE_STYLE, rendered, stamp
-from tasks.pages.page_names import page_name
+from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
+from tasks.pages.page_names import FOLDER, page_name
 from tasks.pages.queries import corrected_words, people_in_brief
+from tasks.pages.report_page import LEFT_OUT
 from tasks.presentation import wording
 from tasks.presentation.wording import coverage_words, interval_words, score_words
 from tasks.protocols import display_of
@@ -26,12 +31,24 @@ LONGEST_ALARM = 400
 FIRST = 300
 """Number of evaluations that the table lays out at once; a button shows the others, and search finds them."""
 LONGEST_REASON = 120
+CARD_PICTURE = 8_000
+"""Most bytes of each picture on the index: about 300 pixels of a figure."""
 WIDTH, HEIGHT, EDGE = 120, 24, 4
 """Size of a trend in units of its SVG, and distance of the outermost points from its edges."""
 COLUMNS = ("begun (UTC)", "flow", "candidate", "score", "95% interval", "scored", "judge", "judge status", "cost")
 CORRECTED = "corrected by people"
 """Last column, where people have corrected any score."""
 TRUST = {"GREEN": "passed its controls", "AMBER": "its controls leave doubts", "RED": "failed its controls"}
+
+
+def card_pictures(store: Path, index: Index) -> dict[str, str]:
+    """Return the pictures of the cards by SHA-256, as far as the evaluation has a page that may show them, too."""
+    hashes: set[str] = set()
+    for card in index.cards:
+        with suppress(InputError, OSError):
+            if LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(card.newest.run_id)}"):
+                hashes |= {row["picture"] for row in card.worst if row["picture"]}
+    return dict(embedded(thumbnails(store, hashes), CARD_PICTURE))
 
 
 def index_page(index: Index, pages: Collection[str], pictures: Mapping[str, str] | None = None) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.comparing.verdict import verdict
-from tasks.comparing.wording import layout_lines
 from tasks.errors import InputError
 from tasks.judging.results import (
     SHOWN,
@@ -236,11 +235,6 @@ def price_lines(summary: Summary) -> list[str]:
         )
     saved = [f"{money(amount)} by {what}" for what, amount in asked.saved.items() if round(amount, 4)]
     return [*lines, f"saved: {', '.join(saved)}"] if saved else lines
-
-
-def beside_layout(summary: Summary) -> list[str]:
-    """Return the line on another layout than the published one; empty for other runs."""
-    return layout_lines(summary.end.protocol, summary.end.run_id) if summary.end else []
 
 
 def defect_lines(summary: Summary) -> list[str]:

@@ -1,7 +1,6 @@
 """Website of a store: `<store>/pages/` with an index and a page for every evaluation, also in its bucket."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,17 +14,14 @@ from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import UNFINISHED, beside, oldest_kept
 from tasks.ledger.side_records import ALARMS
 from tasks.pages.comparison_page import write_comparison
-from tasks.pages.index_data import Index, gather_index
-from tasks.pages.index_page import index_page
-from tasks.pages.page import embedded, thumbnails
+from tasks.pages.index_data import gather_index
+from tasks.pages.index_page import card_pictures, index_page
 from tasks.pages.page_names import FOLDER, INDEX, SINCE, folder_of, is_comparison, page_name, page_of, since_name
 from tasks.pages.report_data import gather
-from tasks.pages.report_page import LEFT_OUT, write_page
+from tasks.pages.report_page import write_page
 
 LOCK_SECONDS = 60.0
 """Longest wait for other processes that make the index, in seconds."""
-CARD_PICTURE = 8_000
-"""Most bytes of each picture on the index: about 300 pixels of a figure."""
 KEPT = 14
 """Number of newest evaluations of each flow whose pages are kept in step with the history."""
 
@@ -57,7 +53,7 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
     _remove_comparisons(store, newest)
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
-        data = index_page(index, _names(store), _pictures(store, index)).encode("utf-8", "replace")
+        data = index_page(index, _names(store), card_pictures(store, index)).encode("utf-8", "replace")
         write_file(store, f"{FOLDER}/{INDEX}", data)
     return Renewed(folder_of(store) / INDEX, made, index.evaluations)
 
@@ -119,16 +115,6 @@ def _write(store: Path, run_id: str, with_pictures: bool, is_new: bool) -> Path:
     for found in evaluation.comparisons if is_new else ():
         write_comparison(store, found, since_name(run_id, found.after.candidate), with_pictures)
     return target
-
-
-def _pictures(store: Path, index: Index) -> dict[str, str]:
-    """Return the pictures of the cards by SHA-256, as far as the evaluation has a page that may show them, too."""
-    hashes: set[str] = set()
-    for card in index.cards:
-        with suppress(InputError, OSError):
-            if LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(card.newest.run_id)}"):
-                hashes |= {row["picture"] for row in card.worst if row["picture"]}
-    return dict(embedded(thumbnails(store, hashes), CARD_PICTURE))
 
 
 def _remove_comparisons(store: Path, newest: Iterable[str]) -> None:
