@@ -42,7 +42,7 @@ PAIRS = {
 }
 LOWEST = """
     SELECT sample_id, candidate, coalesce(aspect_mean, list_avg([each.score FOR each IN dimensions])) AS mean
-    FROM outcomes WHERE run_id = $1 AND status IN ('complete', 'forfeit') ORDER BY mean, sample_id LIMIT 6"""
+    FROM outcomes WHERE run_id = $1 AND status = 'complete' ORDER BY mean, sample_id LIMIT 6"""
 
 
 def command(*arguments: object) -> str:
@@ -104,7 +104,7 @@ def newest(store: Path, flow: str) -> str:
 def compared(store: Path, flow: str) -> list[str]:
     """Return what `jury compare` prints of the two candidates of a flow's newest evaluation."""
     named = (part for name in PAIRS[flow] for part in ("--candidate", name))
-    return command("compare", newest(store, flow), *named, "--page", "--store", store).splitlines()
+    return command("compare", newest(store, flow), *named, "--store", store).splitlines()
 
 
 def facts(store: Path, flow: str) -> str:
