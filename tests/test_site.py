@@ -180,7 +180,7 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
     text = html.unescape(index_page(gather_index(store), ()))
     gap = "1 gap, the newest before 2026-11-20: another dataset"
     assert f"2 evaluations: 50.00 on 2026-11-19 to 54.55 on 2026-11-20; {gap}" in text and "since 2026" not in text
-    assert len(re.findall('<path class="line" d="M[^L]*M[^L]*"/>', text)) == 1
+    assert len(re.findall('<path class="line" d="M[^L"]*M[^L"]*"/>', text)) == 1
     assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
 
 

@@ -38,7 +38,7 @@ WIDTH, HEIGHT, EDGE = 120, 24, 4
 COLUMNS = ("begun (UTC)", "flow", "candidate", "score", "95% interval", "scored", "judge", "judge status", "cost")
 CORRECTED = "corrected by people"
 """Last column, where people have corrected any score."""
-TRUST = {"GREEN": "passed its controls", "AMBER": "its controls leave doubts", "RED": "failed its controls"}
+TRUST = {"GREEN": "passed its controls", "AMBER": "controls in doubt", "RED": "failed its controls"}
 
 
 def card_pictures(store: Path, index: Index) -> dict[str, str]:
