@@ -36,7 +36,6 @@ def test_filters_leave_what_was_asked_for(opened: Opened) -> None:
         ("verdict", "overall: Human wins", ["s10"]),
         ("status", "incomplete", ["s3"]),
         ("status", "fragile", ["s10", "s12"]),
-        ("status", "changed since the run before", ["s11", "s2"]),
     ):
         page.select_option(f"[name={field}]", value)
         assert opened.shown() == left
@@ -87,13 +86,6 @@ def test_what_to_look_at_is_on_the_first_screen_and_leads_to_its_sample(browser:
     opened.page.click(".look >> text=s12")
     wait_for(lambda: opened.focused() == "s12")
     opened.close()
-
-
-def test_a_changed_sample_is_found_from_the_figures(opened: Opened) -> None:
-    opened.page.click("summary >> text=Since the run before")
-    opened.page.click(".changes >> text=s11")
-    wait_for(lambda: opened.focused() == "s11")
-    assert "Since the run before: faithfulness: Both are bad" in opened.page.inner_text(".card")
 
 
 def test_a_table_is_copied_as_markdown(opened: Opened) -> None:

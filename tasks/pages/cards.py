@@ -92,7 +92,6 @@ class Card(Record):
     """Further facts, a few words each."""
     questions: tuple[Question, ...] = ()
     aspects: tuple[Aspect, ...] = ()
-    changed: tuple[str, ...] = ()
     """Differences from the evaluation before."""
     tier: str = Field(default="", exclude=True)
     margin: float = Field(default=1.0, exclude=True)
@@ -126,8 +125,6 @@ class Context(NamedTuple):
 
     reasons: Mapping[tuple[str, str, str], tuple[Reason, ...]]
     """(candidate, sample, dimension) -> replies of the judge."""
-    changes: Mapping[tuple[str, str], Mapping[str, Any]]
-    """(candidate, sample) -> its row of `changes`."""
     good_from: float
     """Score from which a sample counts as good; 0 where there is no threshold."""
     display: Display[Any]
@@ -156,7 +153,6 @@ def cards(samples: Table, context: Context) -> Iterator[Card]:
 
 def _card(row: Mapping[str, Any], context: Context) -> Card:
     place = row["candidate"], row["sample_id"]
-    changed = context.changes.get(place, {})
     questions = [
         _question(each, row["status"], context.reasons.get((*place, each["dimension"]), ()))
         for each in row["dimensions"]
@@ -183,7 +179,6 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         questions=tuple(questions),
         aspects=tuple(_aspect(each, context.limit) for each in row["aspects"] or ()),
         pictures={side: row[side.lower()] or "" for side in context.display.sides},
-        changed=tuple(changed.get("what", ())),
     )
 
 

@@ -214,7 +214,7 @@ def _cards(store: Path, side: Side, ids: list[str]) -> dict[str, Card]:
         for name in ("samples", "reasons")
     )
     context = Context(
-        reasons_by_question(as_json_rows(replies), LONGEST_TEXT), {}, 0.0, display_of(side.flow), LONGEST_TEXT
+        reasons_by_question(as_json_rows(replies), LONGEST_TEXT), 0.0, display_of(side.flow), LONGEST_TEXT
     )
     return {card.id: card for card in cards(samples, context)}
 

@@ -77,21 +77,6 @@ QUALIFY dense_rank() OVER (ORDER BY t.started_at DESC, t.run_id DESC) <= 60
 ORDER BY t.candidate, t.dimension <> 'overall', max(dimension_position(t.run_id, t.dimension)) OVER (
     PARTITION BY t.candidate, t.dimension), t.dimension, t.started_at, t.run_id;
 
--- changes: What changed most
-WITH judged AS (
-    SELECT run_id, candidate, sample_id, dimension, dimension_position(run_id, dimension) AS place, score,
-           coalesce(verdict, CASE WHEN status = 'forfeit' THEN status ELSE score::DECIMAL(5, 2)::VARCHAR END, 'missing')
-               AS verdict
-    FROM verdicts
-)
-SELECT candidate, sample_id, max(n.score - b.score) FILTER (dimension = 'overall') AS change,
-       list(dimension || ': ' || b.verdict || ' → ' || n.verdict ORDER BY n.place)
-           FILTER (n.verdict <> b.verdict) AS what
-FROM judged n JOIN judged b USING (candidate, sample_id, dimension)
-WHERE n.run_id = $run AND b.run_id = $previous
-GROUP BY ALL HAVING len(what) > 0
-ORDER BY abs(change) DESC NULLS LAST, len(what) DESC, candidate, sample_id;
-
 -- samples: The samples
 SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, satisfied,
        CASE WHEN score IS NOT NULL

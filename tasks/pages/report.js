@@ -51,7 +51,7 @@ const byNode = new Map();
 
 function outline(card) {
   card.node = make("a", { className: "thumb", href: address(card) }, make("b", {}, card.id));
-  const states = [card.status, card.fragile && "fragile", card.changed && "changed since the run before"];
+  const states = [card.status, card.fragile && "fragile"];
   card.states = states.filter(Boolean).map((state) => state.replaceAll("_", " "));
   card.marks = Object.entries(card.marks).map(([name, verdict]) => `${name}: ${verdict}`);
   card.words = [card.id, card.text, card.candidate, card.category, card.difficulty, card.tag].join("\n").toLowerCase();
@@ -155,8 +155,7 @@ function open(card) {
   const name = make("a", { className: "address", href: address(card), title: "The address of this sample" }, card.id);
   const moves = make("span", { className: "moves" }, button("‹", "Previous (k)", () => move(-1)), button("›", "Next (j)", () => move(1)), button("×", "Close (Esc)", close));
   const pictures = Object.entries(card.pictures).map(figure);
-  const changed = card.changed && `Since the run before: ${card.changed.join("; ")}`;
-  const notes = [card.path, card.fragile && `Fragile: ${card.fragile}`, ...(card.notes ?? []), changed].filter(Boolean);
+  const notes = [card.path, card.fragile && `Fragile: ${card.fragile}`, ...(card.notes ?? [])].filter(Boolean);
   const article = make("article", { className: "card", tabIndex: -1 },
     make("h3", {}, name, chip(card.overall), make("span", { className: "quiet" }, where), moves),
     make("div", { className: pictures.length > 1 ? "pictures" : "pictures single" }, ...pictures),

@@ -28,8 +28,6 @@ from tasks.statistics.scores import ScoreRow
 
 MOST_COMPARED = 6
 """Most candidates that are compared with themselves."""
-MOST_CHANGES = 20
-"""Most changed samples that are listed; the cards show all."""
 MOST_TRENDS = 30
 """Most trends drawn: those of six candidates on all dimensions."""
 EMBEDDED = 1_000
@@ -62,7 +60,7 @@ class Evaluation:
     about: Mapping[str, Any]
     """The row of the view `evaluations`."""
     answers: Mapping[str, Answer]
-    """Name of a query -> answer; `changes` is missing where there is nothing to compare with."""
+    """Name of a query -> answer."""
     samples: list[Markup]
     """Cards of all samples as JSON, the lowest first. As objects they would take ten times the memory."""
     lowest: list[Card]
@@ -199,15 +197,11 @@ def gather(store: Path, run_id: str) -> Evaluation:
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
         [about] = ask(store, "evaluation", run=run_id).rows
         comparisons = since_last(store, run_id, MOST_COMPARED)
-        if comparisons:
-            answers["changes"] = ask(store, "changes", run=run_id, previous=comparisons[0].before.run_id)
         display = display_of(about["flow"])
-        changes = answers["changes"].rows if comparisons else []
         reasons, rows = ask(store, "reasons", run=run_id).rows, history.query(store, question("samples", run=run_id))
         limit = text_limit(reasons, rows, TEXTS if len(rows.rows) <= EMBEDDED else TEXTS_OF_LARGE)
         context = Context(
             reasons=reasons_by_question(reasons, limit),
-            changes={(row["candidate"], row["sample_id"]): row for row in changes},
             good_from=threshold_of(about["flow"], about["parameters"]),
             display=display,
             limit=min(limit, LONGEST_TEXT),

@@ -17,7 +17,7 @@ from tasks.judging.results import status_lines
 from tasks.ledger.removals import beside, why_missing
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, since_name
-from tasks.pages.report_data import MOST_CHANGES, Evaluation
+from tasks.pages.report_data import Evaluation
 from tasks.pages.report_facts import chips, dimension_words, group_words, rate_facts, status_words
 from tasks.pages.run_summary import rate_grid, rate_notes
 from tasks.passport.lines import MATCHED
@@ -161,7 +161,6 @@ _HELPERS: dict[str, object] = {
     "status_lines": status_lines,
     "rate_grid": rate_grid,
     "rate_notes": rate_notes,
-    "most_changes": MOST_CHANGES,
     "when": _when,
     "cell": _cell,
 }
