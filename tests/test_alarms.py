@@ -327,7 +327,7 @@ def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loop
     (first, again), artifact, payload, post = announced(whole, both, loopback, EVENT)
     words = "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night"
     assert words in first and "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 2 nights" in again
-    assert artifact.startswith(f"**{words}")
+    assert f"\n\n**{words}" in artifact.partition("## ")[0]
     assert (payload["candidate"], payload["change"]) == ("alpha", -50.0)
     assert "0.04 times in 60 nights" in payload["falsely"] and payload["since_at"] == "2026-09-15T03:00:00"
     assert post["title"] == "Image Jury: diagram on mini has dropped" and post["text"].startswith(words)
@@ -341,7 +341,7 @@ def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: P
     words = "The judge gpt-x has moved since 2026-09-16: the anchors changed by +3"
     assert words in first and "has dropped" not in first
     assert "the judge gpt-x has moved since 2026-09-16" in again and "simulated" not in again
-    assert artifact.startswith("**The judge gpt-x has moved since")
+    assert "\n\n**The judge gpt-x has moved since" in artifact.partition("## ")[0]
     assert post["title"] == "Image Jury: diagram on mini has another judge than before"
     assert post["text"].startswith(words)
 

@@ -87,7 +87,7 @@ def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, 
     assert {record.levelname for record in records} == {"INFO"}
     assert (result.exit_code, result.statuses) == (0, {"forfeit": 1, "complete": 1})
     assert (result.judgments_by_status, result.calls, result.reused, result.cost) == ({"ok": 4}, 4, 0, 0.0)
-    told = "mine 25.0 (no interval below 8), 2/2 samples scored. Judgments: 4 ok. Outcomes: 1 complete, 1 forfeit."
+    told = "mine scores 25.0 (no interval below 8) of 100."
     assert str(result) == repr(result) == f"Result(diagram: {told} Run {result.run_id})"
     assert result.sentence == told and result.facts[:2] == ("judged by pixel-baseline (embedded)", "no controls")
     overall = result.score()

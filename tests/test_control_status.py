@@ -269,7 +269,7 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]
     assert colours == [(FALSE_PREFERENCE, "red", 8, 8), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
     red = "Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust"
-    no_verdict = "No verdict, since the judge is RED: alpha scores 0.0 (no interval below 8) of 100."
+    no_verdict = "Do not trust this score: alpha scores 0.0 (no interval below 8) of 100."
     assert sentence(found) == f"{no_verdict} {red} this judge's scores."
     assert f"**{red}" in markdown(found).partition("## ")[0]
     assert "neglect: ✗ RED" in markdown(found) and "RED" not in markdown(alone)

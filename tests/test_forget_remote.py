@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from factories import end, judgment, outcome, start, write_run
-from tasks.forgetting.removal import carry_out, keep_plan, make_plan
 from test_forget import FIRST, IMAGES, SECRET, hashes, places, spent, write_store
 
 from flows.commands.store import share_store
 from tasks.extensions.bucket import fetch_replies
+from tasks.history.forgetting import carry_out, keep_plan, make_plan
 from tasks.history.queries import query
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.removals import UNFINISHED

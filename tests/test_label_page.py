@@ -186,7 +186,7 @@ def test_nothing_in_the_file_tells_whose_picture_is_whose_and_it_loads_nothing(s
     secrets = [RUN, page.dataset_key, *names]
     assert [word for word in (*secrets, *hashes, *(each[:12] for each in hashes)) if word in text] == []
     text = html.unescape(text)
-    assert "default-src 'none'; img-src 'self'; style-src 'sha256-" in text and "://" not in text
+    assert "default-src 'none'; img-src data: 'self'; style-src 'sha256-" in text and "://" not in text
     assert "at most 2,048 pixels a side" in " ".join(text.split())
     assert {each.left for each in page.items} == {"human", "model"} and len({each.token for each in page.items}) == 30
     again = made_page(store, tmp_path / "again.html")

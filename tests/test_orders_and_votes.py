@@ -15,7 +15,6 @@ from written_images import prompt_row, write_geneval
 POSITION, NOISE = 0.3, 0.2
 TRUTH = {"Model": 54, "Human": 38, "Both are good": 8}
 """What the judge really thinks of so many samples: 54 Models and 8 neutrals score 58, 8 points more than Human's 50."""
-LINES = ("orders:", "votes:", "published protocol:")
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
@@ -98,7 +97,7 @@ def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: Loopb
 
     loopback.answer, loopback.keep_requests = leaning_reply(prefers, POSITION, NOISE), False
     given = dataset(tmp_path / "data", len(thinks))
-    code, out, err = jury("run", "diagram", *given, *judged_by(loopback), "--orders", "both", "--votes", "3")
+    code, _, err = jury("run", "diagram", *given, *judged_by(loopback), "--orders", "both", "--votes", "3")
     assert code == 0, err
 
     found = {row["measure"]: row for row in ask("SELECT * FROM rates WHERE dimension = 'overall'")}
@@ -123,16 +122,9 @@ def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: Loopb
 
     [sample] = ask("SELECT p_model, p_tie, p_human FROM outcomes LIMIT 1")
     assert sample["p_model"] + sample["p_tie"] + sample["p_human"] == pytest.approx(1)
-    lines = {name: next(line for line in out.splitlines() if line.startswith(name)) for name in LINES}
-    orders, votes, alone = lines.values()
-    assert f"differ {found['order_flip']['value']:.1%} [" in orders and "first shown named" in orders
-    assert f"agree {found['repeat_agreement']['value']:.1%} [" in votes
-    assert f"by chance {found['chance_agreement']['value']:.1%}" in votes
     # The position bias is paired with the merged score: it is below it, and surely so.
     [paired] = ask("SELECT shift, shift_high FROM by_group WHERE measure = 'published' AND dimension = 'overall'")
     assert paired["shift"] == pytest.approx(scores["overall"] - board["score"]) and paired["shift_high"] < 0
-    assert alone.startswith(f"published protocol: {scores['overall']:.1f}, −") and alone.endswith(" against the score")
-    assert max(map(len, lines.values())) <= 80
 
 
 def test_votes_on_an_image_tell_how_scores_differ(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:

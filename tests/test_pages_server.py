@@ -145,7 +145,7 @@ OWN = (
     f"default-src 'none'; img-src data:; style-src 'sha256-{'a' * 43}='; script-src 'sha256-{'b' * 43}='; "
     "base-uri 'none'; form-action 'none'"
 )
-BESIDE = OWN.replace("img-src data:", "img-src 'self'")
+BESIDE = OWN.replace("img-src data:", "img-src data: 'self'")
 META = '<!doctype html><meta http-equiv="Content-Security-Policy" content="{}">'
 
 

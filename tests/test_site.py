@@ -90,8 +90,8 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     text = (store / "pages" / "index.html").read_text()
     assert re.findall(r'<h2><a href="([^"]*)">', text) == [f"{LATER}.html", f"{COUNTING}.html"]
     assert verdicts(text) == [
-        "No difference shown between alpha and the Human figures (at n = 11)",
-        "alpha scores 5.25 of 10",
+        "alpha scores 54.5 [38.6, 70.4] of 100: no difference from the Human figures (50) shown (at n = 11)",
+        "alpha scores 5.25 (no interval below 8) of 10",
     ]
     chips = re.findall(r'<li class="chip [^"]*">(.*?)</li>', text)
     judge, cost = "Judge gpt-x at judge.example: not checked", "Cost 12.0000 USD"
@@ -134,11 +134,11 @@ def judged_as(store: Path, *won: int) -> list[str]:
 @pytest.mark.parametrize(
     ("won", "said"),
     [
-        ((17,), r"a scores above the Human figures: 85\.0 \[.*\], where Human is 50"),
-        ((2,), r"a scores below the Human figures: 10\.0 \[.*\], where Human is 50"),
-        ((4, 16), r"b scores higher than a: \+60\.0 \[\+\d+\.\d, \+\d+\.\d\]"),
-        ((8, 10), r"No difference shown between b and a \(at n = 20\)"),
-        ((20, 19, 4), r"a scores higher than c: \+80\.0 \[.*\]; no difference shown between a and b \(at n = 20\)"
+        ((17,), r"a scores 85\.0 \[.*\] of 100, above the Human figures \(50\)"),
+        ((2,), r"a scores 10\.0 \[.*\] of 100, below the Human figures \(50\)"),
+        ((4, 16), r"b scores higher than a: 80\.0 against 20\.0 of 100, difference \+60\.0 \[\+\d+\.\d, \+\d+\.\d\]"),
+        ((8, 10), r"No difference shown between b and a \(at n = 20\): 50\.0 against 40\.0 of 100, .*"),
+        ((20, 19, 4), r"a scores higher than c; no difference shown between a and b \(at n = 20\)"
                       r", adjusted for choosing among 3"),
     ],
 )  # fmt: skip
@@ -154,7 +154,7 @@ def test_candidates_of_different_evaluations_are_compared_and_those_judged_other
         keep(tmp_path, f"2026112{at}T120000-diagram-0000aa", rows, candidates=(name,), dataset_key=key * 64,
              started_at=f"2026-11-2{at}T12:00:00+00:00", samples=20)  # fmt: skip
     text = index_page(gather_index(tmp_path), ())
-    assert verdicts(text)[0].startswith("painter scores higher than rival: +60.0 [")
+    assert verdicts(text)[0].startswith("painter scores higher than rival: 80.0 against 20.0 of 100")
     assert "Judged otherwise, so not compared: old" in text
 
 

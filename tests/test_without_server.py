@@ -128,7 +128,7 @@ def test_a_stopped_run_waits_for_no_hanging_server(tmp_path: Path, prefect_serve
         out, err = run.process.communicate(timeout=60)
         assert (run.process.returncode, out) == (130, "")
         *before, stopped = err.splitlines()
-        aside = ("waiting for other runs", IN_FLIGHT)
+        aside = ("waiting for other runs", "diagram starting", IN_FLIGHT)
         assert stopped == STOPPED and all(words.startswith(aside) for words in before), err
 
 
