@@ -52,7 +52,7 @@ def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
     }  # fmt: skip
     table = Table(tuple(sample), [tuple(sample.values())])
     limit = text_limit(words, table, 1_000_000)
-    context = Context(reasons_by_question(words, limit), {}, 0.0, display_of("diagram"), limit)
+    context = Context(reasons_by_question(words, limit), 0.0, display_of("diagram"), limit)
     [card] = cards(table, context)
     assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
     for each in card.questions:

@@ -117,8 +117,8 @@ def test_a_person_fills_in_the_form_which_refuses_wrong_values_and_reads_the_rep
     assert page.get_by_text("count_accuracy").count() >= 2
     loaded = page.eval_on_selector_all("img", "all => all.filter(one => one.naturalWidth > 0).map(one => one.alt)")
     assert "Scores" in loaded and loaded.count("Image") >= 1
-    [ledger] = (up.store / "ledger").iterdir()
-    parameters = read_start(ledger).parameters
+    started = [read_start(ledger) for ledger in (up.store / "ledger").iterdir()]
+    [parameters] = [start.parameters for start in started if start.prefect_run_id == run["id"]]
     assert (parameters["limit"], parameters["judge"]["base_url"]) == (2, loopback.base_url)
 
 
