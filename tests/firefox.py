@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 KEYS = {
     **{"Tab": "\ue004", "Enter": "\ue006", "Shift": "\ue008", "Escape": "\ue00c", "Space": " "},
-    **{"ArrowLeft": "\ue012", "ArrowRight": "\ue014"},
+    **{"ArrowLeft": "\ue012", "ArrowRight": "\ue014", "ArrowDown": "\ue015"},
 }
 PREFERENCES = {
     # No network but loopback: everything else goes to a proxy that is not there.
