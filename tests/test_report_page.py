@@ -251,7 +251,7 @@ def test_a_red_judge_is_told_before_all_else(tmp_path: Path) -> None:
     keep(store, EARLIER, [*figures(later=False), *failed], samples=12)
     said = words(written(store, tmp_path / "red.html", EARLIER))
     assert said.startswith("Do not trust this score: alpha scores ")
-    assert "Judge RED: 6 of 6 controls missed (false preference: 6 of 6)" in said
+    assert "Judge RED, failed its controls: 6 of 6 missed (false preference: 6 of 6)" in said
 
 
 def test_a_page_of_broken_trends_has_the_dates_of_the_breaks(tmp_path: Path) -> None:

@@ -156,6 +156,10 @@ def red_words(found: Sequence[ControlRate]) -> str:
     return f"Controls RED: {', '.join(named)}: do not trust this judge's scores." if named else ""
 
 
+TRUST = {"GREEN": "passed its controls", "AMBER": "controls in doubt", "RED": "failed its controls"}
+"""Status of a judge -> its meaning in a few words."""
+
+
 def judge_status(found: Sequence[ControlRate]) -> str:
     """Return the worst status of a run's controls, as sign and word."""
     statuses = {each.status for each in found}

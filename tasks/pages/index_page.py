@@ -14,6 +14,7 @@ from tasks.comparing.verdict import rank_candidates
 from tasks.comparing.wording import in_brief
 from tasks.errors import InputError
 from tasks.files import read_file
+from tasks.judging.results import TRUST
 from tasks.pages.cards import split
 from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
@@ -38,7 +39,6 @@ WIDTH, HEIGHT, EDGE = 120, 24, 4
 COLUMNS = ("begun (UTC)", "flow", "candidate", "score", "95% interval", "scored", "judge", "judge status", "cost")
 CORRECTED = "corrected by people"
 """Last column, where people have corrected any score."""
-TRUST = {"GREEN": "passed its controls", "AMBER": "controls in doubt", "RED": "failed its controls"}
 
 
 def card_pictures(store: Path, index: Index) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tasks.comparing.verdict import LONGEST_NAME
-from tasks.judging.results import ControlRate, judge_status
+from tasks.judging.results import TRUST, ControlRate, judge_status
 from tasks.pages.run_summary import MEASURES, rate_words
 from tasks.presentation.wording import Scored, score_words, worst_case_words
 from tasks.protocols.display import Display
@@ -51,7 +51,7 @@ def _judge(controls: Sequence[ControlRate]) -> Chip:
     worst = next((each for each in controls if each.status == "red"), None)
     which = f" ({worst.measure}: {worst.failed_samples} of {worst.samples})" if worst else ""
     few = ", too few to be sure" if status == "AMBER" and not missed else ""
-    return Chip(f"Judge {status}: {missed} of {number_of(asked, 'control')} missed{which}{few}", status)
+    return Chip(f"Judge {status}, {TRUST[status]}: {missed} of {asked} missed{which}{few}", status)
 
 
 def _cost(about: Mapping[str, Any], cost: Sequence[Mapping[str, Any]]) -> str:
