@@ -39,7 +39,8 @@ def judged(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes
 
     async def scene() -> None:
         async with run_of(parameters) as run:
-            await judge_dimension(run, "faithfulness", cases, last=True)
+            for each in cases:
+                await judge_dimension(run, "faithfulness", [each], last=True)
             run.ledger.end(end())
 
     asyncio.run(scene())
