@@ -59,7 +59,7 @@ def _means(display: Display[Any], best: Scored, other: Scored) -> str:
     change, low, high = other.vs_best, *_ends(other)
     if ahead is best:
         change, low, high = (None if each is None else -each for each in (change, high, low))
-    means = f"{score_words(ahead)} against {score_words(behind)} {display.scale.partition(';')[0]}"
+    means = f"{score_words(ahead)} against {score_words(behind)} {display.scale}"
     return f"{means}, difference {change_words(change, low, high, best.decimals)}"
 
 
@@ -92,7 +92,7 @@ def _names(rows: Sequence[Scored]) -> str:
 
 def _alone(display: Display[Any], row: Scored) -> str:
     """Return the score of the only candidate, beside the reference score of its kind of judging if there is one."""
-    words = f"{_names([row])} scores {score_with_interval(row)} {display.scale.partition(';')[0]}"
+    words = f"{_names([row])} scores {score_with_interval(row)} {display.scale}"
     low, high = (row.ci_low, row.ci_high) if row.worst_low is None else (row.worst_low, row.worst_high)
     if not display.level or low is None or high is None:
         return words

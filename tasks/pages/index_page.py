@@ -23,7 +23,7 @@ from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.pages.report_page import LEFT_OUT
 from tasks.presentation import wording
 from tasks.presentation.wording import coverage_words, interval_words, score_words
-from tasks.protocols import display_of
+from tasks.protocols import display_of, protocol_of
 from tasks.text import listed, number_of, number_words, one_line
 
 LONGEST_NAME = 60
@@ -131,7 +131,8 @@ def _card(card: Card, pages: Collection[str], pictures: Mapping[str, str]) -> di
         "facts": [*_facts(card)],
         "alarms": [one_line(words, LONGEST_ALARM) for words in card.alarms],
         "level": display.level,
-        "scale": display.scale.partition(";")[0],
+        "scale": display.scale,
+        "highest": protocol_of(newest.flow).highest,
         "groups": [(tag, [place.line for place in its]) for tag, its in groups],
         "newest": newest,
         "notes": [*_notes(card.places)],

@@ -37,7 +37,7 @@ class FigureDisplay(Display[ScoreRow]):
 
     row = ScoreRow
     counted = "samples"
-    scale = "of 100; Human is 50"
+    scale = "of 100"
     sides = ("Human", "Model")
     columns = ("dimension", "verdict")
     false_findings = "false preferences on clean pairs"
