@@ -17,7 +17,7 @@ from tasks.judging.results import control_rate, judge_status, red_words
 from tasks.ledger.removals import why_missing
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, cut, reasons_by_question
 from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
-from tasks.pages.page_names import FOLDER, comparison_name, folder_of, page_name
+from tasks.pages.page_names import FOLDER, comparison_name, folder_of, page_files, page_name
 from tasks.pages.queries import ask, question
 from tasks.presentation.wording import signed
 from tasks.protocols import display_of, protocol_of
@@ -177,7 +177,7 @@ def _command(found: Comparison) -> str:
 
 def _halves(store: Path, found: Comparison, with_pictures: bool) -> list[Half]:
     """Return both sides; those of one run have the names of their candidates."""
-    made = {file.name for file in folder_of(store).glob("*.html")}
+    made = page_files(store)
     halves: list[Half] = []
     for name, side in (("before", found.before), ("after", found.after)):
         label = one_line(side.candidate, LONGEST_LABEL) if found.before.run_id == found.after.run_id else name

@@ -57,6 +57,11 @@ def folder_of(store: Path) -> Path:
     return store / FOLDER
 
 
+def page_files(store: Path) -> set[str]:
+    """Return the file names of the pages of a store."""
+    return {file.name for file in folder_of(store).glob("*.html")}
+
+
 def page_of(store: Path, run_id: str) -> Path:
     """Return the path of an evaluation's page, made or not."""
     return folder_of(store) / page_name(run_id)

@@ -1,6 +1,6 @@
 """Website of a store: `<store>/pages/` with an index and a page for every evaluation, also in its bucket."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,17 @@ from tasks.ledger.side_records import ALARMS
 from tasks.pages.comparison_page import write_comparison
 from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import card_pictures, index_page
-from tasks.pages.page_names import FOLDER, INDEX, SINCE, folder_of, is_comparison, page_name, page_of, since_name
+from tasks.pages.page_names import (
+    FOLDER,
+    INDEX,
+    SINCE,
+    folder_of,
+    is_comparison,
+    page_files,
+    page_name,
+    page_of,
+    since_name,
+)
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
 
@@ -53,7 +63,7 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
     _remove_comparisons(store, newest)
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
-        data = index_page(index, _names(store), card_pictures(store, index)).encode("utf-8", "replace")
+        data = index_page(index, page_files(store), card_pictures(store, index)).encode("utf-8", "replace")
         write_file(store, f"{FOLDER}/{INDEX}", data)
     return Renewed(folder_of(store) / INDEX, made, index.evaluations)
 
@@ -73,7 +83,7 @@ def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
         GROUP BY e.run_id, flow, started_at
         QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT}
         ORDER BY started_at DESC, e.run_id DESC"""
-    names = _names(store)
+    names = page_files(store)
     found = query(store, sql, values=([*run_ids], kept_since())).rows
     return [run_id for run_id, is_changed in found if is_changed or page_name(run_id) not in names]
 
@@ -120,13 +130,9 @@ def _write(store: Path, run_id: str, with_pictures: bool, is_new: bool) -> Path:
 def _remove_comparisons(store: Path, newest: Iterable[str]) -> None:
     """Remove the comparisons with the last comparable evaluation, except those of these evaluations."""
     kept = tuple(since_name(run_id) for run_id in newest)
-    for name in _names(store):
+    for name in page_files(store):
         if name.startswith(SINCE) and not name.startswith(kept):
             remove_file(store, f"{FOLDER}/{name}")
-
-
-def _names(store: Path) -> set[str]:
-    return {file.name for file in folder_of(store).glob("*.html")}
 
 
 HTML = "text/html; charset=utf-8"
@@ -153,7 +159,7 @@ def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
     _check_forgotten(remote)
     remote.send_all()  # the machine that makes the next index must find the runs of this one
     there = remote.bucket.sizes(FOLDER)
-    due = {page.name for page in (*_lacking(remote.folder, _there(remote)), *made)}
+    due = {page.name for page in (*_lacking(remote.folder, there), *made)}
     for name in sorted(due):
         _send_beside(remote, beside(f"{FOLDER}/{name}"), there)
         remote.bucket.put({f"{FOLDER}/{name}": read_file(remote.folder, f"{FOLDER}/{name}")}, HTML)
@@ -184,12 +190,16 @@ def _there(remote: Remote) -> set[str]:
     return {name.removeprefix(f"{FOLDER}/") for name in remote.bucket.sizes(FOLDER)}
 
 
-def _lacking(store: Path, there: set[str]) -> list[Path]:
-    """Return pages of evaluations and comparisons that this machine made and has not sent yet."""
+def _lacking(store: Path, there: Collection[str]) -> list[Path]:
+    """Return pages of evaluations and comparisons that this machine made and the bucket lacks."""
     kept = query(store, "SELECT run_id FROM evaluations WHERE started_at >= $1", values=(kept_since(),)).rows
     known = {page_name(run_id) for (run_id,) in kept}
     made = [page for page in sorted(folder_of(store).glob("*.html")) if not page.is_symlink()]
-    return [page for page in made if (page.name in known or is_comparison(page.name)) and page.name not in there]
+    return [
+        page
+        for page in made
+        if (page.name in known or is_comparison(page.name)) and f"{FOLDER}/{page.name}" not in there
+    ]
 
 
 def _send_index(remote: Remote) -> int:
