@@ -7,8 +7,8 @@ in which no page takes part. Needs Debian's `chromium`; takes about two minutes.
 
 import base64
 import json
-import subprocess
 import sys
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from loopback_replies import Reply, Request, completion
 from opened_page import chromium
 from PIL import Image
 from playwright.sync_api import sync_playwright
-from served import JURY, environment
+from served import command
 
 from tasks.demo.pixel_judge import answer
 from tasks.demo.samples import GENERATED
@@ -45,9 +45,9 @@ LOWEST = """
     FROM outcomes WHERE run_id = $1 AND status = 'complete' ORDER BY mean, sample_id LIMIT 6"""
 
 
-def command(*arguments: object) -> str:
+def jury(*arguments: object) -> str:
     """Run `jury` and return its output; 3 only says that a figure is missing."""
-    done = subprocess.run([JURY, *map(str, arguments)], env=environment(), capture_output=True, text=True)
+    done = command(*arguments)
     if done.returncode not in (0, 3):
         sys.exit(done.stderr)
     return done.stdout + done.stderr
@@ -60,7 +60,7 @@ def measured(request: Request) -> Reply:
 
 def draw(folder: Path) -> None:
     """Draw samples in two stages: of diagrams the early one is spoiled; of plots either stage is mended in turns."""
-    command("demo", "--samples", folder, "--count", SAMPLES)
+    jury("demo", "--samples", folder, "--count", SAMPLES)
     for flow in TOPICS["figures"]:
         results = folder / "results" / f"{flow}.json"
         records: list[dict[str, Any]] = json.loads(results.read_bytes())
@@ -88,11 +88,11 @@ def judge(out: Path, drawn: Path, loopback: LoopbackJudge) -> None:
     asked = (*judged_by(loopback), *PRICES, "--reuse-hours", 0)
     stages = ("--stage", "critic0", "--stage", "critic2")
     figures = ("--dataset", drawn, *stages, "--store", out / "figures")
-    command("run", "diagram", *figures, "--orders", "both", "--controls", 0.4, *asked)
-    command("run", "plot", *figures, *asked)
+    jury("run", "diagram", *figures, "--orders", "both", "--controls", 0.4, *asked)
+    jury("run", "plot", *figures, *asked)
     images = ("--dataset", drawn / GENERATED, "--store", out / "images")
-    command("run", "counting", *images, "--controls", 0.4, *asked)
-    command("run", "colors", *images, *asked)
+    jury("run", "counting", *images, "--controls", 0.4, *asked)
+    jury("run", "colors", *images, *asked)
 
 
 def newest(store: Path, flow: str) -> str:
@@ -101,10 +101,11 @@ def newest(store: Path, flow: str) -> str:
     return run
 
 
+@cache
 def compared(store: Path, flow: str) -> list[str]:
     """Return what `jury compare` prints of the two candidates of a flow's newest evaluation."""
     named = (part for name in PAIRS[flow] for part in ("--candidate", name))
-    return command("compare", newest(store, flow), *named, "--store", store).splitlines()
+    return jury("compare", newest(store, flow), *named, "--store", store).splitlines()
 
 
 def facts(store: Path, flow: str) -> str:
