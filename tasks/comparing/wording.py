@@ -5,12 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import (
-    p_words,
-    pairs_words,
-    signed,
-    worst_change_words,
-)  # fmt: skip
+from tasks.presentation.wording import p_words, pairs_words, signed, worst_change_words
 from tasks.protocols import protocol_of
 from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, TAIL, Difference
 from tasks.text import number_words, one_line

@@ -92,7 +92,6 @@ class Card(Record):
     """Further facts, a few words each."""
     questions: tuple[Question, ...] = ()
     aspects: tuple[Aspect, ...] = ()
-    """Differences from the evaluation before."""
     tier: str = Field(default="", exclude=True)
     margin: float = Field(default=1.0, exclude=True)
     """Chance of the outcome by all votes, less that of the next one; 1 where everything was asked once."""

@@ -33,7 +33,7 @@ async function copy(button) {
 
 // Boxes that scroll can be reached and scrolled by keys, in any browser
 
-const SCROLLED = ".wide, .drawing, pre, .reason p, #text";
+const SCROLLED = ".wide, pre, .reason p, #text";
 const boxes = new ResizeObserver((entries) => {
   for (const { target } of entries) {
     if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) target.tabIndex = 0;

@@ -114,7 +114,7 @@ def page(
             "one": one,
             "notices": one.notices,
             "groupings": one.groupings(),
-            "verdict": verdict(one.display, one.scores, bool(one.red)),
+            "verdict": verdict(one.display, one.scores, one.red),
             "chips": chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"].rows),
             "first": first,
             "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],
