@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page, prefer, saved
 from factories import RUN
+from own_data import RESULTS, write_own_benchmark
 from PIL import Image
 from written_history import ask
 
@@ -156,6 +157,17 @@ def test_what_is_gone_or_another_is_drawn_and_counts_as_such(
     assert code == 2 and "5 of the 40 drawn samples cannot be shown, more than 10%: " in err
     assert "secret-003 (its texts are others than the judge got)" in err and "with --dataset" in err
     assert not (tmp_path / "b.html").exists() and not (tmp_path / "b.files").exists()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_result_file_that_has_moved_is_named(tmp_path: Path, jury: Jury) -> None:
+    root = write_own_benchmark(tmp_path / "bench")
+    assert jury("run", "diagram", "--dataset", root, "--results", root / RESULTS, "--limit", 2)[0] in (0, 3)
+    moved = (root / RESULTS).rename(root / "moved.json")
+    [[run_id]] = ask(tmp_path / "store", "SELECT run_id FROM runs")
+    page = ("labels", "page", run_id, "-o", tmp_path / "label.html")
+    assert jury(*page)[0] == 2
+    assert jury(*page, "--results", moved)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ from tasks.text import listed, number_of, one_line
 @click.option("--candidate", default="", metavar="NAME", help="Samples of this candidate alone.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed draws other samples.")
 @click.option("--dataset", default="", metavar="PATH", help="Place of the run's dataset now (default: as it was).")
+@click.option("--results", default="", metavar="FILE", help="Place of the generator's result file now.")
+@click.option("--images", default="", metavar="DIR", help="Place of the folder of Model figures now.")
 @store_option
 def write_pages(
     run: str,
@@ -52,8 +54,8 @@ def write_pages(
     ask: tuple[str, ...],
     candidate: str,
     seed: int,
-    dataset: str,
     store: str,
+    **moved: str,
 ) -> int:
     """Write the pages of one evaluation, and print their places and the command that imports the answers."""
     target = Path(output).expanduser()
@@ -65,7 +67,7 @@ def write_pages(
     from tasks.pages.label_page import write_label_page  # Jinja, which the other commands do not need
 
     folder = local_cache(store)
-    asked = Asked(number, people, seed, ask, candidate, dataset)
+    asked = Asked(number, people, seed, ask, candidate, {name: place for name, place in moved.items() if place})
     pages = make_pages(folder, run, asked)
     for place, page in zip(places, pages, strict=False):
         size = write_label_page(folder, page, place) / 1e6

@@ -68,21 +68,23 @@ class Inputs(NamedTuple):
 
 
 def read_inputs(
-    store: Path, evaluation: Evaluation, rubric: Rubric, drawn: Collection[Drawable], dataset: str = ""
+    store: Path, evaluation: Evaluation, rubric: Rubric, drawn: Collection[Drawable], places: Mapping[str, str]
 ) -> dict[tuple[str, str], Inputs]:
     """Return (candidate, sample id) -> its inputs, for samples of an evaluation.
 
     Args:
-        dataset: place of the dataset now; empty: the one that the run names.
+        places: parameter of the run -> its place now, where that is another.
 
     Raises:
-        InputError: the dataset cannot be read.
+        InputError: the dataset cannot be read, or the flow has no such parameter.
     """
     try:
         [[kept]] = history.query(store, _ASKED, values=[evaluation.run_id]).rows
         asked = parameters_of(evaluation.flow).model_validate(kept)
-        place = {"dataset": dataset or asked.dataset, "store": str(store), "shard": 0, "limit": 0}
-        whole = asked.model_copy(update={**{name: list[str]() for name in FILTERS}, **place})
+        if unknown := places.keys() - type(asked).model_fields:
+            raise InputError(f"runs of {evaluation.flow} have no --{' or --'.join(sorted(unknown))}: leave it out")
+        everything = {**{name: list[str]() for name in FILTERS}, "store": str(store), "shard": 0, "limit": 0}
+        whole = asked.model_copy(update={**everything, **places})
         samples = load_dataset(evaluation.flow, whole).samples
     except ValidationError as error:
         raise InputError(f"{evaluation.run_id}: its parameters cannot be read: {first_fault(error)}") from error

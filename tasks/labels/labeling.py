@@ -67,8 +67,8 @@ class Asked(NamedTuple):
     seed: int = 1
     questions: Sequence[str] = ()
     candidate: str = ""
-    dataset: str = ""
-    """Place of the dataset now; empty: the one that the run names."""
+    places: Mapping[str, str] = {}
+    """Parameter (dataset, results or images) -> its place now; a parameter that is absent: the place of the run."""
 
     @property
     def overlap(self) -> int:
@@ -96,7 +96,7 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
     found = _drawable(store, evaluation.run_id, asked, questions)
     hands = list(dealt(drawing(found, asked.seed), asked))
     drawn = list({sample[:2]: sample for hand in hands for sample in hand}.values())
-    inputs = _inputs(store, evaluation, rubric, drawn, asked.dataset)
+    inputs = _inputs(store, evaluation, rubric, drawn, asked.places)
     prompts = history.query(store, "SELECT prompts FROM evaluations WHERE run_id = $1", values=[evaluation.run_id]).rows
     about = {
         "of_run": evaluation.run_id,
@@ -122,12 +122,13 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
 
 
 def _inputs(
-    store: Path, evaluation: Evaluation, rubric: Rubric, drawn: Sequence[Drawable], dataset: str
+    store: Path, evaluation: Evaluation, rubric: Rubric, drawn: Sequence[Drawable], places: Mapping[str, str]
 ) -> dict[tuple[str, str], Inputs]:
     """Return the inputs of all samples; InputError if more of them are lost than may be."""
-    advice = f"people are shown what the judge got: name the dataset of {evaluation.run_id} with --dataset"
+    moved = f"if files of {evaluation.run_id} have moved, name them with --dataset, --results or --images"
+    advice = f"people are shown what the judge got: {moved}"
     try:
-        inputs = read_inputs(store, evaluation, rubric, drawn, dataset)
+        inputs = read_inputs(store, evaluation, rubric, drawn, places)
     except InputError as error:
         raise InputError(f"{error}\n{advice}") from error
     lost = [f"{sample_id} ({each.lost})" for (_, sample_id), each in inputs.items() if each.lost]
