@@ -46,6 +46,7 @@ class Progress:
         held_up: Callable[[], str] = str,
         key: str = "",
         cost: Callable[[int, int], str] = _no_cost,
+        keep: Callable[[str], object] = str,
     ) -> None:
         """Prepare a progress that is not shown yet.
 
@@ -54,10 +55,11 @@ class Progress:
             held_up: returns the reason that holds the calls up at the moment, "" if there is none.
             key: key of the run's artifacts; empty: the title.
             cost: returns the cost in words, given the calls that have ended and all calls; "": nothing or unknown.
+            keep: keeps the words of each look for other processes; it may raise an OSError.
         """
         self._title, self._counts, self._key = title, counts, f"{key or title}-progress"
         self._stream = stream or sys.stderr
-        self._held_up, self._cost = held_up, cost
+        self._held_up, self._cost, self._keep_words = held_up, cost, keep
         self._began = time.monotonic()
         self._line_at = -LINE_SECONDS
         self._in_line: tuple[int, float, bool] = -1, -1, False
@@ -97,9 +99,12 @@ class Progress:
         await act()
 
     async def _show(self) -> None:
-        """Draw the bar, or print a line if something has changed and the last line is old enough."""
+        """Keep the words; draw the bar, or print a line if something has changed and the last line is old enough."""
+        words = self._words()
+        with suppress(OSError):
+            self._keep_words(words)
         if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=100 * self._counts.share, words=self._words())
+            self._bar.update(self._bar.task_ids[0], completed=100 * self._counts.share, words=words)
             return
         now, note = time.monotonic(), self._note()
         state, since = (self._counts.done, self._counts.samples_done, bool(note)), now - self._line_at
@@ -107,7 +112,7 @@ class Progress:
         if (state != self._in_line and since >= gap) or (note and since >= HELD_UP_SECONDS):
             self._line_at, self._in_line = now, state
             with suppress(OSError):
-                print(f"{self._title} {self._words()}", file=self._stream, flush=True)
+                print(f"{self._title} {words}", file=self._stream, flush=True)
 
     def _words(self) -> str:
         counts, note = self._counts, self._note()

@@ -25,7 +25,7 @@ from tasks.judging.run import Run
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
 from tasks.records.parameters import Parameters
-from tasks.store import store_or_warn
+from tasks.report import keep_stopped
 
 STOPPED = "Stopped at the budget"
 """State name of a run that judged as many samples as its budget allowed."""
@@ -83,7 +83,7 @@ class Session:
     async def judging(self, dataset: Dataset) -> AsyncGenerator[Chunks]:
         """Yield the chunks of the dataset; afterwards, end the run in its ledger, unless it waits.
 
-        A stopped run remains unfinished there, and is stored unfinished: the paid replies must be visible.
+        A stopped run remains unfinished there, is stored unfinished and has a page: the paid replies must be visible.
         """
         dataset, start = await self.prepare(dataset)
         log_start(start)
@@ -99,9 +99,11 @@ class Session:
             await self.finish(run)
         except* (InputError, OSError) as stopped:
             if run.ledger.folder.exists():
-                await asyncio.gather(store_or_warn(self.store, self.run_id), self.after_judging())
-                if isinstance(first := first_of(stopped), InputError):
-                    first.run_id = self.run_id
+                error = first_of(stopped)
+                run.ledger.note_stop(str(error))
+                await asyncio.gather(keep_stopped(self.place, start), self.after_judging())
+                if isinstance(error, InputError):
+                    error.run_id = self.run_id
             raise
         finally:
             self.close(run)
@@ -126,7 +128,7 @@ class Session:
 
     def progress(self, title: str, key: str, run: Run) -> Progress:
         """Return the progress of a run, as an artifact with this key."""
-        return Progress(title, run.counts, None, self._vlm.gate.words, key, run.bill.words)
+        return Progress(title, run.counts, None, self._vlm.gate.words, key, run.bill.words, run.ledger.note_progress)
 
     async def begin(self, start: RunStart) -> Run:
         """Return the run, ready for its first call; close it at its end.

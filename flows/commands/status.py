@@ -3,10 +3,10 @@
 import os
 import shlex
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
@@ -21,8 +21,9 @@ from tasks.history.landing import missing
 from tasks.history.queries import month_lines
 from tasks.ledger.remote import local_cache
 from tasks.ledger.removals import UNFINISHED
-from tasks.ledger.run_files import is_waiting, is_written, read_end, read_start, run_folders
+from tasks.ledger.run_files import read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
+from tasks.pages.unfinished import of_run
 from tasks.records import INCOMPLETE, RunEnd
 from tasks.text import counted, number_of, one_line
 
@@ -95,25 +96,13 @@ def _told(run: Path) -> str:
     except InputError as error:
         return f"{run.name}  {error}"
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    came = _with_end(end) if end else _without_end(run, start.parameters)
+    came = _with_end(end) if end else of_run(run, start).words
     forgotten = "; rows were forgotten at a request" if start.revision else ""
     return f"{start.run_id}  {what}: {came}{forgotten}"
 
 
 def _with_end(end: RunEnd) -> str:
     return f"{'' if end.all_ok else 'INCOMPLETE, '}{counted(end.outcomes)}, {end.seconds:,.0f} s"
-
-
-def _without_end(run: Path, parameters: Mapping[str, object]) -> str:
-    if is_waiting(run):
-        return "waits for its batches"
-    if is_written(run):
-        return "at work"
-    if parameters.get("quote"):
-        return "a quote"
-    judge = cast("dict[str, Any]", parameters.get("judge") or {})
-    calls = number_of(int(judge.get("concurrency", 0)), "call")
-    return f"unfinished; up to {calls} in flight at its end may be billed as well"
 
 
 def _show_waiting(store: Path) -> None:

@@ -20,10 +20,12 @@ from flows.server.server_process import LOOPBACK, App, Receive, Scope, Send, fur
 from tasks.errors import InputError
 from tasks.files import open_regular, private_folder, real_place, remove_file, write_file
 from tasks.pages.page import HEAD_BYTES, policy_of
-from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of
+from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of, page_files
+from tasks.pages.unfinished import unfinished, unfinished_part
 
 _NAME = re.compile(r"/[\w][\w.-]*(\.html|\.files/([0-9a-f]{16}|[0-9a-f]{64})\.jpg)", re.ASCII)
 """A page, or a picture beside it."""
+_UNFINISHED = re.compile(rb'<div id="unfinished">.*?</div>', re.DOTALL)
 _COMPARE = "/compare"
 _FIELDS = ("before", "after", "before_candidate", "after_candidate")
 _MOST_BYTES = 4096
@@ -99,6 +101,8 @@ async def _response(folder: Path, wanted: str, request: Request) -> Response:
     policy = f"{policy_of(page[:HEAD_BYTES])}; frame-ancestors 'none'"
     if path in ("/", f"/{INDEX}"):
         page = page.replace(b"<body>", b"<body data-served>", 1)
+        now = unfinished_part(unfinished(folder.parent), page_files(folder.parent)).encode("utf-8", "replace")
+        page = _UNFINISHED.sub(lambda _: now, page, 1)
     kind = {"content-type": "image/jpeg"} if path.endswith(".jpg") else {}
     return Response(page, headers={**_HEADERS, **kind, "content-security-policy": policy})
 

@@ -55,9 +55,10 @@ _PLAIN = {type(None), bool, int, str}
 _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
 """History that is held open, with its store."""
 _ARE_TOGETHER = "FROM duckdb_tables() WHERE temporary"
-_TOGETHER = """
-    CREATE TEMP TABLE shard_runs AS FROM history.main.shard_runs;
-    CREATE TEMP TABLE evaluations AS FROM history.main.evaluations"""
+_SHARD_RUNS = """
+    CREATE TEMP TABLE shard_runs AS FROM history.main.shard_runs UNION ALL
+    SELECT run_id, evaluation_id FROM runs WHERE run_id = $1 AND status = 'unfinished' AND coalesce(shards, 1) = 1"""
+_EVALUATIONS = "CREATE TEMP TABLE evaluations AS FROM history.main.evaluations"
 """Temporary copies of two views: views look for a name among the temporary tables first."""
 
 
@@ -80,18 +81,22 @@ def held_open(store: Path) -> Generator[None]:
 
 
 @contextmanager
-def held_together(store: Path) -> Generator[None]:
+def held_together(store: Path, unfinished: str = "") -> Generator[None]:
     """Hold the history open as `held_open` does, and compute `evaluations`, the base of most views, only once.
 
     Use it for a dozen queries: DuckDB would otherwise plan and compute it again in each of the other views, often
     twice.
+
+    Args:
+        unfinished: id of a run; if it has not finished, the views show it, too, as an evaluation of its own.
 
     Raises:
         InputError: there is no history, or it was made by another version.
     """
     with held_open(store), opened(store) as db:
         if not db.execute(_ARE_TOGETHER).fetchone():
-            db.execute(_TOGETHER)
+            db.execute(_SHARD_RUNS, [unfinished])
+            db.execute(_EVALUATIONS)
         yield
 
 

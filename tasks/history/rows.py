@@ -152,8 +152,8 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
     found = results_of(start, [run])
     insert_rows(master, "controls", _under(run.name, found.controls), outcomes)
     insert_rows(master, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
-    shards = evaluation_folders(run) if end else []
-    if len(shards) == start.shards:  # the last shard has finished; only then are there such rows
+    shards = evaluation_folders(run)
+    if len(shards) == start.shards:  # of shards, there are such rows once the last one has finished
         results = results_of(start, shards)
         for table, rows in (("scores", results.scores), ("rates", results.rates)):
             master.db.execute(f"DELETE FROM {table} WHERE run_id = ?", [start.evaluation_id])

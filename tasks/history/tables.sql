@@ -271,7 +271,8 @@ CREATE TABLE scores (
     vs_best_among BIGINT
 );
 COMMENT ON TABLE scores IS
-    'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';
+    'Counts, mean and 95% interval of runs, unfinished ones too, by candidate, dimension or tag, measure and group of '
+    'samples. Views show those of evaluations alone.';
 COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE rates (
@@ -286,7 +287,7 @@ CREATE TABLE rates (
     "method" VARCHAR NOT NULL
 );
 COMMENT ON TABLE rates IS
-    'How far the judge agrees with itself in finished runs, and what the outcomes hang on: a row a candidate, '
+    'How far the judge agrees with itself in runs, unfinished ones too, and what the outcomes hang on: a row a candidate, '
     'dimension and measure, with its 95% interval. What was not asked for has no row.';
 COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 

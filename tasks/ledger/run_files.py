@@ -23,6 +23,8 @@ from tasks.text import one_line
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
 BATCHES = "batches.jsonl"
 """Batches that a run handed in, if its calls are bought as batches; see `tasks.batches`."""
+PROGRESS = "progress.txt"
+"""Progress of a run that has not ended, or the reason that stopped it, in words of the machine that judged."""
 
 REMOVED = "removed.json"
 """Replacement for the files of a run that was removed at a request; see `removals`."""
@@ -31,6 +33,9 @@ _BLOCK = 1 << 20
 """Bytes read at once: a line assembled from several reads takes three times as long."""
 _MOST_BYTES = 2**26
 """Maximum bytes of a row, or of a file with one record; longer ones are damaged, and are not read whole."""
+STOPPED = "Stopped: "
+"""Beginning of the last words of a run that an error stopped."""
+LONGEST_PROGRESS = 600
 R = TypeVar("R", bound=Record)
 
 
@@ -89,6 +94,13 @@ def is_written(run: Path) -> bool:
             return not is_alone
     except OSError:  # the file is another user's
         return False
+
+
+def read_progress(run: Path) -> str:
+    """Return the last words of a run on its progress or its stop; empty: there are none here."""
+    with suppress(InputError, OSError):
+        return one_line(read_regular(run / PROGRESS, _MOST_BYTES).decode("utf-8", "replace"), LONGEST_PROGRESS)
+    return ""
 
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
@@ -229,12 +241,27 @@ class Ledger:
         elif not (self.folder / END).exists():
             write_record(self.folder / RUN, self._start)
 
+    def note_progress(self, words: str) -> None:
+        """Write the progress of the run for other processes; nothing before its first row.
+
+        Raises:
+            OSError: with the file's name.
+        """
+        if self._files:
+            write_whole(self.folder / PROGRESS, words.encode("utf-8", "replace"), private=True)
+
+    def note_stop(self, reason: str) -> None:
+        """Write the reason that stops the run in the place of its progress, as far as the disk takes it."""
+        with suppress(OSError):
+            self.note_progress(f"{STOPPED}{reason.removesuffix('.')}.")
+
     def end(self, end: RunEnd) -> None:
         """Mark the run as finished, with its row counts and costs. From here on nothing in the folder changes."""
         self.begin()
         self.close()
         told = {"ledger_rows": self._rows, "cost": {**self._cost}, "unpriced": {**+self._unpriced}}
         write_record(self.folder / END, end.model_copy(update=told))
+        (self.folder / PROGRESS).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Close the files; without `end` the run is unfinished."""

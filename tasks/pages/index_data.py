@@ -17,6 +17,7 @@ from tasks.comparing.trend import MOST_RUNS
 from tasks.history.queries import held_together
 from tasks.judging.results import ControlRate, control_rate, judge_status
 from tasks.pages.queries import ask
+from tasks.pages.unfinished import Unfinished, unfinished
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Headline
@@ -108,6 +109,8 @@ class Index(NamedTuple):
     """Number of evaluations that the lines are about."""
     evaluations: int
     """Number of evaluations in the history."""
+    unfinished: Sequence[Unfinished] = ()
+    """Recent runs without an end, the newest first."""
 
 
 def gather_index(store: Path) -> Index:
@@ -119,9 +122,9 @@ def gather_index(store: Path) -> Index:
     with held_together(store):
         found = ask(store, "index_evaluations").rows
         if not found:
-            return Index([], [], 0, 0)
+            return Index([], [], 0, 0, unfinished(store))
         lines = _lines(store, found)
-        return Index(_cards(store, lines), lines, len(found), found[0]["total"])
+        return Index(_cards(store, lines), lines, len(found), found[0]["total"], unfinished(store))
 
 
 def _cards(store: Path, lines: Sequence[Line]) -> list[Card]:

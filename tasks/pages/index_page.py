@@ -21,6 +21,7 @@ from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, page_name
 from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.pages.report_page import LEFT_OUT
+from tasks.pages.unfinished import unfinished_part
 from tasks.presentation import wording
 from tasks.presentation.wording import coverage_words, interval_words, score_words
 from tasks.protocols import display_of, protocol_of
@@ -66,6 +67,7 @@ def index_page(index: Index, pages: Collection[str], pictures: Mapping[str, str]
             "shows": stamp(),
             "words": wording,
             "name": partial(one_line, longest=LONGEST_NAME),
+            "unfinished": unfinished_part(index.unfinished, pages),
             "cards": [_card(card, pages, pictures or {}) for card in index.cards],
             "lines": [_cells(line, pages, corrects) for line in index.lines],
             "columns": [*COLUMNS, *[CORRECTED] * corrects],

@@ -3,7 +3,7 @@
 -- the store's index, which lists evaluations from the moment $since on.
 
 -- evaluation: What was run
-SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint, protocol,
+SELECT run_id, flow, started_at, finished_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint, protocol,
        parameters, calls, reused, replies, anew, measured, stopped, warnings
 FROM evaluations WHERE run_id = $run;
 

@@ -18,7 +18,7 @@ from tasks.history.queries import stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
-from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question
+from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question, state_of
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
@@ -75,6 +75,8 @@ class Evaluation:
     """Points of its trends."""
     watched: Watched
     """State of a scheduled evaluation against its baselines; empty for any other."""
+    state: str
+    """Sentence on a run without an end; empty: it has ended."""
 
     @property
     def flow(self) -> str:
@@ -99,6 +101,8 @@ class Evaluation:
     @property
     def unmeasured(self) -> str:
         """Sentence above the scores if nothing, or not all, was measured; empty: all was."""
+        if self.state:
+            return self.state
         if self.about["stopped"]:
             return stop_of(self.about["stopped"]).sentence
         about = self.about
@@ -188,12 +192,12 @@ class Evaluation:
 
 
 def gather(store: Path, run_id: str) -> Evaluation:
-    """Gather the evaluation with this id.
+    """Gather the evaluation with this id, or the run that has not finished.
 
     Raises:
         InputError: there is no history, or it cannot be queried.
     """
-    with history.held_together(store):
+    with history.held_together(store, unfinished=run_id):
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
         [about] = ask(store, "evaluation", run=run_id).rows
         comparisons = since_last(store, run_id, MOST_COMPARED)
@@ -226,4 +230,5 @@ def gather(store: Path, run_id: str) -> Evaluation:
             comparisons=comparisons,
             points=line,
             watched=watched(store, run_id),
+            state="" if about["finished_at"] else state_of(store, run_id),
         )

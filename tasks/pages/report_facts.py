@@ -40,7 +40,8 @@ def chips(
     if missing := sum(row.forfeits for row in rows if isinstance(row, ScoreRow)):
         yield Chip(f"{number_of(missing, 'missing output')}, each scored 0")
     yield Chip(_cost(about, cost))
-    yield Chip(f"{number_of(sum(row['calls'] for row in cost), 'call')} in {duration(about['seconds'])}")
+    calls = number_of(sum(row["calls"] for row in cost), "call")
+    yield Chip(calls if about["seconds"] is None else f"{calls} in {duration(about['seconds'])}")
 
 
 def _judge(controls: Sequence[ControlRate]) -> Chip:
@@ -99,3 +100,10 @@ def status_words(rows: Sequence[Mapping[str, Any]]) -> str:
     kinds = dict.fromkeys(row["kind"] for row in rows)
     counts = {kind: {row["status"]: row["n"] for row in rows if row["kind"] == kind} for kind in kinds}
     return "; ".join(f"{kind}: {counted(its)}" for kind, its in counts.items())
+
+
+def unscored_notice(scores: Sequence[Scored], statuses: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence on an evaluation in which no sample has a score; none if any has."""
+    if any(row.score is not None for row in scores):
+        return []
+    return [f"No sample has a score ({status_words(statuses)}). The same command asks again where no reply was usable."]

@@ -18,7 +18,7 @@ from tasks.ledger.removals import beside, why_missing
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, since_name
 from tasks.pages.report_data import Evaluation
-from tasks.pages.report_facts import chips, dimension_words, group_words, rate_facts, status_words
+from tasks.pages.report_facts import chips, dimension_words, group_words, rate_facts, status_words, unscored_notice
 from tasks.pages.run_summary import rate_grid, rate_notes
 from tasks.passport.lines import MATCHED
 from tasks.presentation import wording
@@ -112,7 +112,7 @@ def page(
             "lacks": lacks,
             "beside": quote(folder),
             "one": one,
-            "notices": one.notices,
+            "notices": one.notices or unscored_notice(one.scores, one.answers["statuses"].rows),
             "groupings": one.groupings(),
             "verdict": verdict(one.display, one.scores, one.red),
             "chips": chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"].rows),

@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 from tasks.errors import InputError
 from tasks.files import alone, is_store_name, names_in, private_folder, read_file, remove_file, write_file
+from tasks.history.forgetting import exchange_beside
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.bucket import RemoteUnavailable, slices
-from tasks.ledger.labels import LABEL_PAGES, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import UNFINISHED, beside, oldest_kept
-from tasks.ledger.side_records import ALARMS
 from tasks.pages.comparison_page import write_comparison
 from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import card_pictures, index_page
@@ -29,6 +28,7 @@ from tasks.pages.page_names import (
 )
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
+from tasks.pages.unfinished import unfinished
 
 LOCK_SECONDS = 60.0
 """Longest wait for other processes that make the index, in seconds."""
@@ -46,8 +46,21 @@ class Renewed(NamedTuple):
     """Number of evaluations that the index lists."""
 
 
+class _Listed(NamedTuple):
+    """Evaluation of the history, or a run that has not finished."""
+
+    run_id: str
+    runs: list[str]
+    """Ids of its runs: its shards, or the one that it is."""
+    is_finished: bool
+    is_newest: bool
+    """Whether it is one of the newest evaluations of its flow."""
+    is_kept: bool
+    """Whether it is not older than pages are kept."""
+
+
 def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) -> Renewed:
-    """Remake the pages of these evaluations, as far as the history has them, and then the index.
+    """Remake the pages of these evaluations and unfinished runs, as far as the history has them, and then the index.
 
     Args:
         with_pictures: whether these pages may hold pictures.
@@ -57,10 +70,11 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
         OSError: a page cannot be written.
         TimeoutError: other processes made the index all the time.
     """
-    known, newest = _known(store, run_ids), _newest(store)
+    newest = {one.run_id: one.is_newest for one in _listed(store)}
     private_folder(folder_of(store))
-    made = [_write(store, run_id, with_pictures, run_id in newest) for run_id in known]
-    _remove_comparisons(store, newest)
+    wanted = [run_id for run_id in dict.fromkeys(run_ids) if run_id in newest]
+    made = [_write(store, run_id, with_pictures, newest[run_id]) for run_id in wanted]
+    _remove_comparisons(store, [run_id for run_id, is_newest in newest.items() if is_newest])
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
         data = index_page(index, page_files(store), card_pictures(store, index)).encode("utf-8", "replace")
@@ -69,29 +83,21 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
 
 
 def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
-    """Return the newest evaluations of each flow that need a new page, by id, newest first.
+    """Return the newest evaluations of each flow, and stopped runs, that need a new page, by id, newest first.
 
     They have no page, or one of these runs is the evaluation or belongs to it. None is older than pages are kept.
 
     Raises:
         InputError: there is no history, or it cannot be queried.
     """
-    sql = f"""
-        SELECT e.run_id, bool_or(list_contains($1, s.run_id) OR list_contains($1, e.run_id)) FROM evaluations e
-        JOIN shard_runs s ON s.evaluation_id = e.run_id
-        WHERE started_at >= $2
-        GROUP BY e.run_id, flow, started_at
-        QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT}
-        ORDER BY started_at DESC, e.run_id DESC"""
-    names = page_files(store)
-    found = query(store, sql, values=([*run_ids], kept_since())).rows
-    return [run_id for run_id, is_changed in found if is_changed or page_name(run_id) not in names]
-
-
-def kept_since() -> str:
-    """Return the start time from which on evaluations keep their pages, as the history writes a time."""
-    kept = oldest_kept()
-    return f"{kept:%Y-%m-%d %H:%M:%S}" if kept else "0001-01-01"
+    changed, names = {*run_ids}, page_files(store)
+    stopped = {one.start.run_id for one in unfinished(store) if not one.goes_on}
+    shown = [one for one in _listed(store) if one.is_kept and (one.is_newest or one.run_id in stopped)]
+    return [
+        one.run_id
+        for one in shown
+        if page_name(one.run_id) not in names or not changed.isdisjoint([one.run_id, *one.runs])
+    ]
 
 
 def all_evaluations(store: Path, last: int) -> list[str]:
@@ -100,22 +106,23 @@ def all_evaluations(store: Path, last: int) -> list[str]:
     Raises:
         InputError: there is no history, or it cannot be queried.
     """
-    sql = "SELECT run_id FROM evaluations ORDER BY started_at DESC, run_id DESC"
-    return [run_id for (run_id,) in query(store, sql).rows][: last or None]
+    return [one.run_id for one in _listed(store) if one.is_finished][: last or None]
 
 
-def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
-    """Return those of the ids that the history has, each once: an unfinished run, or a shard, has no page."""
-    asked = list(dict.fromkeys(run_ids))
-    known = {run_id for (run_id,) in query(store, "SELECT run_id FROM evaluations").rows}
-    return [run_id for run_id in asked if run_id in known]
-
-
-def _newest(store: Path) -> set[str]:
-    """Return the newest evaluations of each flow, by id."""
-    sql = f"""SELECT run_id FROM evaluations
-        QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, run_id DESC) <= {KEPT}"""
-    return {run_id for (run_id,) in query(store, sql).rows}
+def _listed(store: Path) -> list[_Listed]:
+    """Return all evaluations, and runs that have not finished, newest first. A shard has no page of its own."""
+    kept = oldest_kept()
+    sql = f"""
+        SELECT e.run_id, list(s.run_id), true,
+               row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT},
+               started_at >= $1 AS is_kept, started_at
+        FROM evaluations e JOIN shard_runs s ON s.evaluation_id = e.run_id GROUP BY e.run_id, flow, started_at
+        UNION ALL
+        SELECT run_id, [run_id], false, false, started_at >= $1, started_at
+        FROM runs WHERE status = 'unfinished' AND coalesce(shards, 1) = 1
+        ORDER BY started_at DESC, 1 DESC"""
+    found = query(store, sql, values=(f"{kept:%Y-%m-%d %H:%M:%S}" if kept else "0001-01-01",)).rows
+    return [_Listed(*row[:-1]) for row in found]
 
 
 def _write(store: Path, run_id: str, with_pictures: bool, is_new: bool) -> Path:
@@ -192,8 +199,7 @@ def _there(remote: Remote) -> set[str]:
 
 def _lacking(store: Path, there: Collection[str]) -> list[Path]:
     """Return pages of evaluations and comparisons that this machine made and the bucket lacks."""
-    kept = query(store, "SELECT run_id FROM evaluations WHERE started_at >= $1", values=(kept_since(),)).rows
-    known = {page_name(run_id) for (run_id,) in kept}
+    known = {page_name(one.run_id) for one in _listed(store) if one.is_kept}
     made = [page for page in sorted(folder_of(store).glob("*.html")) if not page.is_symlink()]
     return [
         page
@@ -220,9 +226,7 @@ def _send_index(remote: Remote) -> int:
 def _bring(remote: Remote) -> None:
     """Load all data that an index shows from the bucket into the history."""
     remote.fetch()
-    exchange_labels(remote.bucket, remote.folder)
-    remote.share_folder(ALARMS)
-    remote.fetch_folder(LABEL_PAGES)
+    exchange_beside(remote)
     land(remote.folder)
 
 

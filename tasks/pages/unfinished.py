@@ -1,0 +1,79 @@
+"""Runs without an end in a store: at work, waiting for batches, stopped by an error, or killed."""
+
+import re
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from tasks.ledger.remote import FETCHED
+from tasks.ledger.run_files import END, STOPPED, is_waiting, is_written, read_progress, run_folders, start_of
+from tasks.pages.page_names import page_name
+from tasks.records import RunStart
+from tasks.text import number_of, one_line
+
+RECENT = timedelta(days=7)
+"""Age up to which such a run is shown."""
+LONGEST_NAME = 60
+KEPT = "All replies so far are kept: the same command asks for the rest"
+_TIME_LEFT = re.compile(" · [^·]* left$")
+
+
+class Unfinished(NamedTuple):
+    """Run without an end."""
+
+    start: RunStart
+    words: str
+    """Sentence on its state."""
+    goes_on: bool
+    """Whether it is at work or waits; otherwise it was stopped or killed."""
+
+
+def unfinished(store: Path) -> list[Unfinished]:
+    """Return the recent runs without an end, newest first, except quotes and runs that a later one went on with."""
+    since = f"{datetime.now(UTC) - RECENT:%Y%m%dT%H%M%S}"
+    runs = [run for run in run_folders(store) if run.name >= since]
+    first = next((at for at, run in enumerate(runs) if not (run / END).exists()), len(runs))
+    starts = ((run, start_of(run)) for run in runs[first:])
+    newest = {start.resume_key: (run, start) for run, start in starts if start and not start.parameters.get("quote")}
+    return [of_run(run, start) for run, start in sorted(newest.values(), reverse=True) if not (run / END).exists()]
+
+
+def of_run(run: Path, start: RunStart) -> Unfinished:
+    """Return the state of a run without an end."""
+    told = read_progress(run)
+    if told.startswith(STOPPED):
+        return Unfinished(start, told, goes_on=False)
+    if is_waiting(run):
+        return Unfinished(start, "Waits for its batches.", goes_on=True)
+    if is_written(run):
+        return Unfinished(start, f"At work: {told}" if told else "At work.", goes_on=True)
+    if (run / FETCHED).exists():
+        return Unfinished(start, "Another machine runs it, or ran it and was stopped.", goes_on=True)
+    if start.parameters.get("quote"):
+        return Unfinished(start, "A quote.", goes_on=False)
+    judge = cast("dict[str, Any]", start.parameters.get("judge") or {})
+    calls = number_of(int(judge.get("concurrency", 0)), "call")
+    reached = f" at {_TIME_LEFT.sub('', told)}" if told else ""
+    billed = f"up to {calls} in flight at its end may be billed as well"
+    return Unfinished(start, f"Killed or interrupted{reached}. {KEPT}; {billed}.", goes_on=False)
+
+
+def unfinished_part(found: Iterable[Unfinished], pages: Collection[str]) -> Markup:
+    """Return the part of the index about these runs; `jury up` puts the current one in place of an older one.
+
+    Args:
+        pages: names of the files beside the index.
+    """
+    return Markup('<div id="unfinished">{}</div>').format(Markup().join(_line(one, pages) for one in found))
+
+
+def _line(one: Unfinished, pages: Collection[str]) -> Markup:
+    start, page = one.start, page_name(one.start.run_id)
+    begun = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC"
+    what = f"{start.flow} of {one_line(' + '.join(start.candidates), LONGEST_NAME)}, begun {begun}"
+    name = Markup('<a href="{}">{}</a>').format(quote(page), what) if page in pages else what
+    return Markup('<p class="{}">{}: {}</p>').format("quiet" if one.goes_on else "red", name, one.words)
