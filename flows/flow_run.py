@@ -33,7 +33,8 @@ from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.presentation.wording import judge_words
 from tasks.records import INCOMPLETE, RunStart, new_id
 from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
-from tasks.report import report
+from tasks.report import make_page, report
+from tasks.store import store_or_warn
 
 WAITING = "Waiting"
 """State name of a run whose replies have not come yet."""
@@ -142,6 +143,12 @@ async def name_stopped(flow: str) -> None:
     run = own_run()
     if run and not run.name.startswith(f"{flow}{OF_OURS}"):
         await _rename(f"{flow}{OF_OURS}stopped before its first call")
+
+
+async def keep_stopped(store: str, start: RunStart) -> None:
+    """Store a run that an error stopped after its first reply, and make its page."""
+    await store_or_warn(str(local_cache(store)), start.run_id)
+    await make_page(store, start.run_id, start.samples)
 
 
 async def _rename(name: str) -> None:

@@ -12,7 +12,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.chunks import Chunks
-from flows.flow_run import is_scheduled, log_start, name_run, own_run, results_key
+from flows.flow_run import is_scheduled, keep_stopped, log_start, name_run, own_run, results_key
 from flows.prefetch import judge_client
 from flows.progress import Progress
 from tasks.datasets.dataset import Dataset
@@ -25,7 +25,6 @@ from tasks.judging.run import Run
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
 from tasks.records.parameters import Parameters
-from tasks.report import keep_stopped
 
 STOPPED = "Stopped at the budget"
 """State name of a run that judged as many samples as its budget allowed."""

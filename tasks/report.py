@@ -19,7 +19,6 @@ from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, cost_lines, sentence, summarize
 from tasks.presentation.tables import QUOTE, plain_markdown
 from tasks.records import RunStart
-from tasks.store import store_or_warn
 
 ANSWER_SECONDS = 20.0
 """Longest wait for the server to store the artifact, including all retries of Prefect's client."""
@@ -46,7 +45,7 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
     if summary.start.run_id != summary.start.evaluation_id:  # a shard alone is no result
         return sentence(summary)
     found = await _watch(folder, summary.start) if scheduled else None
-    renewing = asyncio.create_task(_make_page(store, run_id, summary.start.samples))
+    renewing = asyncio.create_task(make_page(store, run_id, summary.start.samples))
     try:
         await publish(summary, key, warnings, [alarm.words for alarm in found.open] if found else ())
     finally:  # a drop is announced even if it cannot be shown
@@ -69,13 +68,7 @@ async def report_or_warn(
         return "", [f"The run is complete, but its report could not be made: {error}."]
 
 
-async def keep_stopped(store: str, start: RunStart) -> None:
-    """Store a run that an error stopped, and make its page."""
-    await store_or_warn(str(local_cache(store)), start.run_id)
-    await _make_page(store, start.run_id, start.samples)
-
-
-async def _make_page(store: str, run_id: str, samples: int) -> list[str] | None:
+async def make_page(store: str, run_id: str, samples: int) -> list[str] | None:
     """Make the store's pages show a run; those of a large one behind it. Return messages, if that fails here."""
     return await asyncio.to_thread(renew_behind if samples > LARGE else renewed, store, run_id)
 

@@ -95,14 +95,15 @@ async def _response(folder: Path, wanted: str, request: Request) -> Response:
     if request.method not in ("GET", "HEAD"):
         return PlainTextResponse("pages are read, and nothing else\n", 405, {"allow": "GET, HEAD"})
     path = request.scope["path"]
-    page = _read(folder, path)
+    page, now = _read(folder, path), unfinished(folder.parent) if path in ("/", f"/{INDEX}") else []
     if page is None:
-        return PlainTextResponse("there is no such page; the index at / has those that there are\n", 404)
+        at_work = "".join(f"{one.start.flow}: {one.words}\n" for one in now)
+        return PlainTextResponse(f"there is no such page; the index at / has those that there are\n{at_work}", 404)
     policy = f"{policy_of(page[:HEAD_BYTES])}; frame-ancestors 'none'"
     if path in ("/", f"/{INDEX}"):
         page = page.replace(b"<body>", b"<body data-served>", 1)
-        now = unfinished_part(unfinished(folder.parent), page_files(folder.parent)).encode("utf-8", "replace")
-        page = _UNFINISHED.sub(lambda _: now, page, 1)
+        part = unfinished_part(now, page_files(folder.parent)).encode("utf-8", "replace")
+        page = _UNFINISHED.sub(lambda _: part, page, 1)
     kind = {"content-type": "image/jpeg"} if path.endswith(".jpg") else {}
     return Response(page, headers={**_HEADERS, **kind, "content-security-policy": policy})
 

@@ -45,10 +45,10 @@ def unfinished(store: Path) -> list[Unfinished]:
 def of_run(run: Path, start: RunStart) -> Unfinished:
     """Return the state of a run without an end."""
     told = read_progress(run)
-    if told.startswith(STOPPED):
-        return Unfinished(start, told, goes_on=False)
     if is_waiting(run):
         return Unfinished(start, "Waits for its batches.", goes_on=True)
+    if told.startswith(STOPPED):
+        return Unfinished(start, told, goes_on=False)
     if is_written(run):
         return Unfinished(start, f"At work: {told}" if told else "At work.", goes_on=True)
     if (run / FETCHED).exists():
