@@ -27,9 +27,9 @@ from flows import process
 from flows.cli import main
 from flows.server.server import client_settings, own_server
 from tasks.demo import samples
-from tasks.files import alone, private_folder, write_whole
+from tasks.files import alone, keep_private, private_folder, write_whole
 from tasks.history import landing
-from tasks.history.database import FOLDER, Master, opened_master
+from tasks.history.database import Master, opened_master
 from tasks.history.landing import land
 from tasks.protocols import loading as dataset_loading
 from tasks.records.parameters import T2I
@@ -120,27 +120,34 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A new history begins as a copy of an empty one: to make its tables, views and comments takes longer than to load.
+
+    That they are made where there are none is tested with `test_history_layout`.
+    """
+    empty = tmp_path_factory.mktemp("empty") / "master.duckdb"
+
+    def open_copy(place: Path) -> AbstractContextManager[Master]:
+        if not empty.exists():
+            with opened_master(empty) as master:
+                landing.lay_out(master.db)
+        if not place.exists():
+            shutil.copyfile(empty, place)
+            keep_private(place)
+        return opened_master(place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landing, "opened_master", open_copy)
+        yield
+
+
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store whose master has no row, to be copied."""
     store = tmp_path_factory.mktemp("empty")
     landing.prepare(store)
     return store
-
-
-@pytest.fixture
-def laid_out(empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new history begins as a copy of an empty one: to make its tables, views and comments takes longer than to load.
-
-    That they are made where there are none is tested with the modules of `history`.
-    """
-
-    def open_copy(place: Path) -> AbstractContextManager[Master]:
-        if not place.exists():
-            shutil.copy(empty_store / FOLDER / "master.duckdb", place)
-        return opened_master(place)
-
-    monkeypatch.setattr(landing, "opened_master", open_copy)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from written_history import ask, whole_run
 from tasks import records
 from tasks.history import landing
 from tasks.history.comments import comment
-from tasks.history.database import FOLDER, HISTORY
+from tasks.history.database import FOLDER, HISTORY, opened_master
 from tasks.history.landing import land, prepare
 from tasks.history.queries import catalog
 from tasks.judging.results import ControlRow
@@ -19,7 +19,10 @@ from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import GradeRow, ScoreRow
 
 
-def test_a_history_that_was_prepared_is_the_one_that_the_first_run_makes(tmp_path: Path) -> None:
+def test_a_history_that_was_prepared_is_the_one_that_the_first_run_makes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(landing, "opened_master", opened_master)  # which makes it, where other tests have a copy
     ahead, late = tmp_path / "ahead", tmp_path / "late"
     for store in (ahead, late):
         whole_run(store)
