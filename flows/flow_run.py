@@ -24,7 +24,6 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from flows.server.server import temporary_server
 from flows.server.supervision import claim_run
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError, first_of
@@ -305,11 +304,6 @@ async def _deployment(flow: str) -> DeploymentResponse:
     """Return the deployment of this run, or the one that the list holds for the flow."""
     nightly = NIGHTLY.format(flow=flow)
     own = run.deployment_id if (run := own_run()) else None
-    if temporary_server():
-        raise InputError(
-            "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
-            "PREFECT_API_URL to the server of your workers"
-        )
     async with get_client() as client:
         try:
             return await (client.read_deployment(own) if own else client.read_deployment_by_name(nightly))

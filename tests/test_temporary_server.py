@@ -208,13 +208,15 @@ def test_a_server_that_ends_before_it_answers_is_told_with_where_its_words_are(b
 # Commands that need one
 
 
-def test_a_mistake_in_what_is_judged_is_told_before_the_server_begins(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        (("--dataset", "/no/slip"), "jury: dataset /no/slip does not exist"),
+        (("--shards", "2"), "jury: shards are runs of a deployment, and there is no Prefect server that has any: "),
+    ],
+)
+def test_a_mistake_is_told_before_the_server_begins(tmp_path: Path, mistake: tuple[str, ...], words: str) -> None:
     store = tmp_path / "store"
-    done = command("run", "diagram", "--dataset", tmp_path / "slip", "--store", store)
-    assert done.returncode == 2 and done.stderr.startswith(f"jury: dataset {tmp_path}/slip does not exist\n")
+    done = command("run", "diagram", *mistake, "--store", store)
+    assert done.returncode == 2 and done.stderr.startswith(words)
     assert users_of(store / "prefect") == []
-
-
-def test_shards_are_refused_where_there_is_no_server_with_a_deployment(tmp_path: Path) -> None:
-    done = command("run", "diagram", "--shards", "2", "--store", tmp_path / "store")
-    assert done.returncode == 2 and "shards are runs of a deployment, and there is no Prefect server" in done.stderr

@@ -71,6 +71,11 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
     asked = resolved(addressed(parameters), datetime.now().astimezone())
     check_batch(asked)
     local = asked.model_copy(update={"store": str(store)})
+    if local.to_be_split and temporary_server():
+        raise InputError(
+            "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
+            "PREFECT_API_URL to the server of your workers"
+        )
     if not local.to_be_split:
         rubric, remote = load_rubric(flow, local.prompt_set), remote_of(asked.store)
         opening = Opening(flow, asked=asked, parameters=local, rubric=rubric, remote=remote, scheduled=False)
