@@ -1,8 +1,6 @@
 """What outcomes come to: the same whether added while a run is judged or read from its ledger, and read only once."""
 
 import os
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +9,10 @@ import pytest
 from factories import RUN, end, image, line, outcome, start, write_run
 from written_datasets import write_figures
 
+from flows.cli import main
 from tasks.errors import InputError
 from tasks.judging.results import Results, keep_results, results_of
-from tasks.ledger.run_files import OUTCOMES, folder, read_start
+from tasks.ledger.run_files import OUTCOMES, read_start
 from tasks.records import Outcome, RunStart
 
 ROWS = [
@@ -94,25 +93,20 @@ OUTCOMES_OF: dict[str, tuple[RunStart, Callable[[int], Outcome]]] = {
     "counting": (start(flow="counting", parameters={"threshold": 7.0}), lambda n: image(f"{n // 4}/{n % 4}", n % 11)),
 }
 
-WATCH = """
-import sys
-opened = []
-def watch(event, arguments):
-    if event == "open" and str(arguments[0]).endswith("outcomes.jsonl") and "r" in str(arguments[1]):
-        opened.append(str(arguments[0]))
-sys.addaudithook(watch)
-from flows.cli import main
-code = main(sys.argv[1:])
-print(f"opened {len(opened)} exit {code}")
-"""
 
-
-def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path, prefect_server: str) -> None:
+def test_the_end_of_a_run_reads_its_outcomes_once(
+    tmp_path: Path, prefect_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
-    given = [*write_figures(tmp_path / "data", 4), "--store", tmp_path / "store"]
-    command = [sys.executable, "-c", WATCH, "run", "diagram", *given, "--orders", "both", "--controls", "0.5"]
-    own = os.environ | {"PREFECT_API_URL": prefect_server}
-    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=own, timeout=200)
-    assert "opened 1 exit 0" in ended.stdout, ended.stdout + ended.stderr
+    opened, open_file = list[str](), os.open
+
+    def noting(path: str, flags: int, *more: int, **named: int) -> int:
+        if str(path).endswith(OUTCOMES) and flags & os.O_ACCMODE == os.O_RDONLY:
+            opened.append(path)
+        return open_file(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", noting)
+    given = [*write_figures(tmp_path / "data", 4), "--store", str(tmp_path / "store")]
+    assert main(["run", "diagram", *given, "--orders", "both", "--controls", "0.5"]) == 0
     [run] = (tmp_path / "store" / "ledger").iterdir()
-    assert (folder(tmp_path / "store", run.name) / OUTCOMES).stat().st_size
+    assert opened == [str(run / OUTCOMES)] and (run / OUTCOMES).stat().st_size
