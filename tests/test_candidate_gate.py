@@ -100,7 +100,7 @@ def test_a_newer_run_that_stopped_at_its_budget_is_meant_and_tells_nothing_for_s
         assert f"{NEW}: {stop.sentence}" in found.unsure
     assert no_worse(tmp_path, "diagram", "new", "new", 5).against_run == BASE
     compared = compare(tmp_path, BASE, NEW)
-    assert outcome_words(compared).startswith(f"{NEW}: {stop.sentence} no difference shown (at n = 20 samples)")
+    assert outcome_words(compared).startswith(f"{NEW}: {stop.sentence} No difference shown for new since")
 
 
 def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_an_apostrophe_in_an_id_stays_within_the_question(store: Path) -> None:
 
 def test_what_changed_since_the_run_before_is_told_with_its_interval(report: Path) -> None:
     text = html.unescape(report.read_text())
-    assert "no difference shown (at n = 11 samples): 1 changed (no interval below 5), 50.0 → 54.5" in text
+    assert "(at n = 11 of 12 samples): 54.5 against 50.0, difference +4.5 (no interval: 1 changed)" in text
     assert "1 of 11 changed" in text and f"jury compare {EARLIER} {LATER}" in text
 
 

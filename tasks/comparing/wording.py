@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import p_words, pairs_words, signed, worst_change_words
 from tasks.protocols import protocol_of
-from tasks.statistics.intervals import FEWEST, FEWEST_DIFFERING, NO_DIFFERENCE, POWER, TAIL, Difference
+from tasks.statistics.intervals import FEWEST, NO_DIFFERENCE, POWER, TAIL, Difference
 from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ LONGEST_NAME = 40
 
 
 def outcome_words(comparison: "Comparison") -> str:
-    """Return the headline of a comparison, unless one of the runs measured nothing."""
-    first = comparison.rows[0].difference
-    found = " ".join(comparison.unmeasured) or headline(first, comparison.before.flow)
+    """Return the decision and the smallest change found, unless one of the runs measured nothing."""
+    smallest = _smallest(comparison.rows[0].difference, protocol_of(comparison.before.flow).decimals)
+    found = " ".join(comparison.unmeasured) or verdict_words(comparison) + smallest
     return " ".join([*comparison.partial, found])
 
 
@@ -73,53 +73,27 @@ def _measure(row: "Row") -> str:
     return row.dimension if row.measure == "score" else f"{row.dimension} {row.measure.replace('_', ' ')}"
 
 
-def headline(found: Difference, flow: str) -> str:
-    """Describe a difference in one sentence: the decision at this n, the change, and the smallest change found.
-
-    The decision is better, worse or no difference shown; the change has its interval and test.
-
-    Args:
-        flow: determines the scale (0-100 or 0-10) and the unit (samples or prompts).
-    """
-    decimals, units = protocol_of(flow).decimals, protocol_of(flow).unit
-    if found.change is None:
-        return f"nothing to compare: no {units} with a score on both sides"
-    means = f"{number_words(found.before, decimals)} → {number_words(found.after, decimals)}"
-    if found.decision == "too few":
-        return f"too few to tell: {found.n} {units} on both sides, {means}"
-    if found.decision == "few differ":
-        changed = f"{found.differing} changed (no interval below {FEWEST_DIFFERING})"
-        return f"{NO_DIFFERENCE} (at n = {found.n} {units}): {changed}, {means}, sign test p {_p_sign(found.p)}"
-    zero = "includes" if found.decision == NO_DIFFERENCE else "excludes"
-    worst = worst_change_words(found.worst_low, found.worst_high, decimals)
-    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0){worst}"
-    shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
-    said = _decided(found, f"n = {pairs_words(found.n, found.of)} {units}")
-    return f"{said}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
-
-
-def _decided(found: Difference, n: str) -> str:
-    return f"{NO_DIFFERENCE} (at {n})" if found.decision == NO_DIFFERENCE else f"{found.decision} at {n}"
-
-
 def in_brief(found: Difference, flow: str) -> str:
     """Describe a difference in few words: the change, its interval, and the decision at this n."""
     decimals = protocol_of(flow).decimals
     n = f"n = {pairs_words(found.n, found.of)} {protocol_of(flow).unit}"
     if found.change is None:
         return f"nothing to compare: no {protocol_of(flow).unit} with a score on both sides"
-    words = {"few differ": f"{NO_DIFFERENCE} (at {n})", "too few": f"too few to tell ({n})"}
-    said = words.get(found.decision) or _decided(found, n)
+    none = f"{NO_DIFFERENCE} (at {n})"
+    words = {"few differ": none, NO_DIFFERENCE: none, "too few": f"too few to tell ({n})"}
+    said = words.get(found.decision, f"{found.decision} at {n}")
     worst = worst_change_words(found.worst_low, found.worst_high, decimals)
     return f"{signed(found.change, decimals)} {change_interval(found, decimals)}{worst}, {said}"
 
 
-def _shown(found: Difference, decimals: int) -> str:
+def _smallest(found: Difference, decimals: int) -> str:
+    if found.smallest is None:
+        return ""
     least = number_words(found.smallest, decimals)
     if found.decision == NO_DIFFERENCE:
-        return f"a difference of {least} would have shown ({POWER:.0%} power)"
+        return f"; a difference of {least} would have shown ({POWER:.0%} power)"
     times, tries = Fraction(str(POWER)).as_integer_ratio()
-    return f"changes of {least} or more are found {times} times in {tries}"
+    return f"; changes of {least} or more are found {times} times in {tries}"
 
 
 def change_interval(found: Difference, decimals: int) -> str:
