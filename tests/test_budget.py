@@ -2,21 +2,22 @@
 
 import asyncio
 from collections.abc import Awaitable, Hashable, Mapping
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pytest
 import simulate_budget
 from simulate_budget import DIMENSIONS, JUDGES, costs_of
 
-from tasks.spending.budget import ENOUGH, Budget, CallCosts
+from tasks.spending.budget import ENOUGH, Budget, CallCosts, Month, MonthLimit
 from tasks.spending.prices import Rates, Tariff
 
 TARIFF = Tariff((Rates(1.0, 0.1, 1.25, 10.0),), "given")
 T = TypeVar("T")
 
 
-def budget(limit: float | None, share: "Share | None" = None) -> Budget:
+def budget(limit: float | None, share: MonthLimit | None = None) -> Budget:
     return Budget(limit, CallCosts(TARIFF, 1000), share)
 
 
@@ -117,22 +118,9 @@ def test_where_nothing_is_known_a_unit_that_does_not_fit_at_its_most_ends_the_ru
     assert not done(known.starts(lambda: at_most(known))) and not known.unknown_words
 
 
-class Share(NamedTuple):
-    """A month of which so much is left."""
-
-    left: float
-    month: str = "2026-11"
-    budget: float = 200.0
-
-    async def has_room(self, total: float) -> bool:
-        return total <= self.left
-
-    async def keep(self, total: float) -> None: ...
-
-
-def test_what_does_not_fit_into_the_month_is_told_apart() -> None:
+def test_what_does_not_fit_into_the_month_is_told_apart(tmp_path: Path) -> None:
     for limit, left, exhausted in ((1.0, 0.5, True), (0.5, 1.0, False), (None, 0.5, True)):
-        money = budget(limit, Share(left))
+        money = budget(limit, MonthLimit(Month(tmp_path, "2026-11", left), None, None))
         assert done(money.fits({"a": 0.4}))
         money.settle("a", "readability", 0.4)
         assert not done(money.fits({"b": 0.4}))

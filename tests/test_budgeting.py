@@ -14,7 +14,7 @@ from tasks.ledger.remote import Remote
 from tasks.ledger.run_files import Ledger, read_start
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
-from tasks.spending.budget import VARIABLE, Budget, Share
+from tasks.spending.budget import VARIABLE, Budget, MonthLimit
 from tasks.spending.prices import Amounts
 
 JUDGE = Judge(model="gpt-x", base_url="https://judge.example/v1", price_in=1.0, price_out=10.0, max_output_tokens=1000)
@@ -71,7 +71,7 @@ class Run:
             for call in range(most):
                 if not await budget.fits_now({call: self.price}):
                     break
-                self.limit = cast("Share", budget.share).limit.amount
+                self.limit = cast("MonthLimit", budget.share).amount
                 await asyncio.sleep(0)  # others have their turn while the call is in flight
                 if not waits:
                     self._settle(budget, call)

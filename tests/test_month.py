@@ -56,7 +56,8 @@ class Asking:
         MADE.append(self.ledger)
 
     def announce(self) -> None:
-        self.limit.announce(self.ledger.set_limit)
+        self.limit.write = self.ledger.set_limit
+        self.limit.announce()
 
     def spend(self, *prices: float) -> None:
         for price in prices:
@@ -127,10 +128,10 @@ def test_a_run_that_ends_or_waits_leaves_to_others_what_it_does_not_spend(tmp_pa
     one.spend(2.0)
     one.limit.keep(5.0)
     assert left(tmp_path) == 5.0 and one.limit.amount == 5.0
-    one.limit.release(2.0)
+    one.limit.keep(2.0)
     assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0
     one.finish()
-    one.limit.release(1.0)
+    one.limit.keep(1.0)
     assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0, "an ended ledger stays"
 
 

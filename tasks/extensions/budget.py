@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Hashable, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,6 @@ from tasks.spending.budget import (
     Budget,
     CallCosts,
     MonthLimit,
-    Share,
     in_random_order,
     month_budget,
     month_of_store,
@@ -91,16 +90,17 @@ async def budget_of(
         return
     month = month_of_store(store, remote, amount, start.run_id)
     wanted = own or _estimate(asked, start, costs)
-    share = Share(await in_daemon_thread(lambda: MonthLimit(month, start, wanted)))
+    share = await in_daemon_thread(lambda: MonthLimit(month, start, wanted))
     budget = Budget(own, costs, share)
-    if share.limit.unknown:
-        calls = f"{share.limit.unknown:,} calls of {month.month} in this store"
+    if share.unknown:
+        calls = f"{share.unknown:,} calls of {month.month} in this store"
         budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
     try:
         yield budget
     finally:
         if not budget.waits:
-            await share.release(budget.spent)
+            with suppress(OSError):  # the limit counts for two days at most
+                await in_daemon_thread(lambda: share.keep(budget.spent))
 
 
 def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | None:
@@ -125,7 +125,7 @@ async def budget_of_passport(judge: Judge, store: Path, remote: Remote | None, p
         return None
     month = month_of_store(store, remote, amount, passport_id)
     limit = await in_daemon_thread(lambda: MonthLimit(month, None, None))
-    return Budget(None, CallCosts(tariff, judge.max_output_tokens), Share(limit))
+    return Budget(None, CallCosts(tariff, judge.max_output_tokens), limit)
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
@@ -152,7 +152,7 @@ def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> No
             remote.send_start(run.start.run_id)
 
     if budget and budget.share:
-        budget.share.announce = write
+        budget.share.write = write
 
 
 class BudgetLimit(Extension):
@@ -180,7 +180,7 @@ class BudgetLimit(Extension):
         if budget:
             announce_limit(budget, run, opening.remote)
             own = budget.limit or math.inf, "all of its budget"
-            month = budget.share.limit.rest if budget.share else math.inf, "all that the month has left"
+            month = budget.share.rest if budget.share else math.inf, "all that the month has left"
             run.bill.most, run.bill.most_is = min(own, month)
             self._limit = RunLimit(run, budget)
 
@@ -253,7 +253,7 @@ class RunLimit(Limit):
         run, budget = self._run, self.budget
         if not budget.over:
             return None
-        month = budget.exhausted
+        month = budget.exhausted.month if budget.exhausted else None
         return BudgetStop(
             budget=month.budget if month else run.parameters.budget,
             month=month.month if month else "",

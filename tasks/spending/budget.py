@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
@@ -83,14 +84,14 @@ class CallCosts:
 class Budget:
     """Budget of one run, for one event loop. `limit` is None without an own one, `share` without a month's."""
 
-    def __init__(self, limit: float | None, costs: CallCosts, share: "Share | None" = None) -> None:
+    def __init__(self, limit: float | None, costs: CallCosts, share: "MonthLimit | None" = None) -> None:
         self.spent = 0.0
         self.over = False
         """True once a unit did not fit: no further unit starts."""
         self.needed = 0.0
         """Possible cost of the unit that did not fit."""
-        self.exhausted: Share | None = None
-        """Share that it did not fit into; None for the run's own budget."""
+        self.exhausted: MonthLimit | None = None
+        """Limit of the month that it did not fit into; None for the run's own budget."""
         self.warnings: list[str] = []
         self.waits = False
         """True if reserved amounts outlast this process, because the calls are bought as a batch."""
@@ -164,7 +165,7 @@ class Budget:
         """Keep the reserved amounts, since the run waits for a batch."""
         self.waits = True
         if self.share:
-            await self.share.keep(self.used)
+            await in_daemon_thread(partial(self.share.keep, self.used))
 
     @property
     def limit(self) -> float:
@@ -423,10 +424,15 @@ def month_of_store(store: Path, remote: "Remote | None", amount: float, own: str
 class MonthLimit:
     """Limit on one run's spending in a month. Its methods read and write files, so they belong in a thread.
 
+    The limit is written when the first call is due, so that a run that is refused before leaves no ledger.
+
     Args:
         start: the run; None for a passport, which announces no limit.
         wanted: most that it means to spend; None for all that is left.
     """
+
+    write: Callable[[float], None] | None = None
+    """Function that announces the limit to other runs, from the first call on; None: a passport announces none."""
 
     def __init__(self, month: Month, start: RunStart | None, wanted: float | None) -> None:
         self.month, self.amount, self.rest = month, 0.0, 0.0
@@ -435,41 +441,47 @@ class MonthLimit:
         self.unknown = first.unknown
         self._before = {*first.open}
         """Runs that may spend more and began before this one: they count regardless of their ids."""
-        self._write: Callable[[float], None] | None = None
-        self._settled = datetime.max.replace(tzinfo=UTC)
+        self._settled: datetime | None = None
+        """End of the time in which the sum is reread; None: the limit was not announced yet."""
         self._set(first)
 
-    def announce(self, write: Callable[[float], None]) -> None:
+    async def has_room(self, total: float) -> bool:
+        """Return whether the run may cost this much in all."""
+        if self.write and not self._settled:
+            await in_daemon_thread(self.announce)
+        if not self.is_settled:
+            await in_daemon_thread(self.read_again)
+        return total <= self.amount * (1 + _ROUNDING)
+
+    def announce(self) -> None:
         """Write the limit for others to read, now and whenever it changes.
 
         Of two runs that begin together, the one with the later id gives way: it reads the sum until both have written.
         """
-        self._write = write
-        write(self.amount)
+        self._say()
         self._settled = datetime.now(UTC) + timedelta(seconds=TOGETHER_SECONDS)
 
     @property
     def is_settled(self) -> bool:
         """Return whether the sum needs no further reading."""
-        return self._write is None or datetime.now(UTC) > self._settled
+        return not self._settled or datetime.now(UTC) > self._settled
 
     def read_again(self) -> None:
         """Update the limit, because others that count for this run may have begun meanwhile."""
         before = self.amount
         self._set(self.month.sum())
-        if self._write and self.amount != before:
-            self._write(self.amount)
+        if self._settled and self.amount != before:
+            self._say()
 
     def keep(self, amount: float) -> None:
-        """Announce this amount in place of the limit: the run waits for a batch, and spends no more."""
-        self.amount = amount
-        if self._write:
-            self._write(amount)
+        """Leave all above this amount to others: the run waits for a batch, or has ended."""
+        if self._settled and amount < self.amount:
+            self.amount = amount
+            self._say()
 
-    def release(self, spent: float) -> None:
-        """Leave the unspent amount to others: the run ends."""
-        if self._write and spent < self.amount:
-            self._write(spent)
+    def _say(self) -> None:
+        if self.write:
+            self.write(self.amount)
 
     def _set(self, found: Sum) -> None:
         rest = self._rest(found)
@@ -506,34 +518,3 @@ class MonthLimit:
 
 def _shard(start: RunStart) -> tuple[Any, ...]:
     return start.evaluation_id, start.shard
-
-
-class Share:
-    """Part of the month's budget that one run may spend; its files are read and written in a thread.
-
-    The limit is written when the first call is due, so that a run that is refused before leaves no ledger.
-    """
-
-    announce: Callable[[float], None] | None = None
-    """Function that announces the limit to other runs, before the first call."""
-
-    def __init__(self, limit: MonthLimit) -> None:
-        self.limit, self.month, self.budget = limit, limit.month.month, limit.month.budget
-
-    async def has_room(self, total: float) -> bool:
-        """Return whether the run may cost this much in all."""
-        if write := self.announce:
-            self.announce = None
-            await in_daemon_thread(lambda: self.limit.announce(write))
-        if not self.limit.is_settled:
-            await in_daemon_thread(self.limit.read_again)
-        return total <= self.limit.amount * (1 + 1e-9)
-
-    async def keep(self, total: float) -> None:
-        """Leave the rest to others: the run waits, and costs no more than this."""
-        await in_daemon_thread(lambda: self.limit.keep(total))
-
-    async def release(self, spent: float) -> None:
-        """Release the unspent amount to other runs."""
-        with suppress(OSError):  # the limit counts for two days at most
-            await in_daemon_thread(lambda: self.limit.release(spent))
