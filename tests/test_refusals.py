@@ -206,7 +206,7 @@ FAULTS = [
          "The server had an error"),
     Case("a gateway", 502, "<h1>Bad\ngateway</h1><hr>nginx", "unavailable", "Bad gateway nginx"),
     Case("OpenRouter, errors: what the provider behind it said", 502, openrouter("Provider returned error", 502,
-         provider_name="X", raw='{"error":{"message":"boom"}}'), "unavailable", words="Provider returned error: boom"),
+         provider_name="X", raw='{"error":{"message":"boom"}}'), "unavailable", words="Provider returned error; boom"),
     Case("no status of HTTP", 999, "", "unavailable"),
 ]  # fmt: skip
 CASES = WAITS + BUSY + QUOTA + MODERATED + REFUSED + REJECTED + FAULTS

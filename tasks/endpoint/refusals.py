@@ -180,8 +180,6 @@ MOST_WORDS = 20_000
 """Most characters of the message; far more than are kept."""
 MOST_VALUES = 300
 """Most values read of a body; an error has a few dozen."""
-MOST_LEVELS = 6
-"""Levels of a body that are searched for its message."""
 
 BUSY_STATUSES = (429, 498, 503, 529)
 """Statuses that ask to come again later. 498: Groq's flex tier is full; 529: Anthropic is overloaded."""
@@ -223,8 +221,8 @@ _CONTENT_WORDS = re.compile(
 _TOO_LARGE = "request too large"
 """Words of OpenAI's 429 to a call that exceeds the limit of a minute by itself: no wait makes it smaller."""
 
-_MESSAGES = ("message", "error", "detail", "msg", "errors", "title")
-"""Fields with a message, the most specific first."""
+_MESSAGES = ("message", "error", "detail", "msg", "errors", "title", "raw", "")
+"""Fields with a message, the most specific first; `raw` is that of an endpoint behind OpenRouter, "" a text alone."""
 _ECHOES = {"input", "ctx"}
 """Fields in which FastAPI returns the request, including words of strangers."""
 _TITLE = re.compile(r"<title[^<>]{0,200}>([^<]{0,300})", re.IGNORECASE)
@@ -237,7 +235,7 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusa
     answer = _decoded(text)
     values = list(_values(answer))
     fields = {name.lower(): value for name, value in headers.items()}
-    words = (_redirected(status, fields) or _words(answer) or _plain(text)).strip()[:MOST_WORDS]
+    words = (_redirected(status, fields) or _words(values) or _plain(text)).strip()[:MOST_WORDS]
     kind = _kind(status, values, words.lower())
     told = {**dict(reversed(values)), "date": fields.get("date", "")}
     waits = (asked_wait(fields), asked_wait(told), wait_in_words(words))
@@ -298,9 +296,10 @@ def _values(answer: Any) -> Iterator[tuple[str, str]]:
             due.extend((field.lower(), each) for field, each in fields if field not in _ECHOES)
         elif isinstance(value, list):
             due.extend((name, each) for each in islice(cast("list[Any]", value), MOST_VALUES))
-        elif isinstance(value, str | int | float):
+        elif inner := _inner(value):
+            due.append((name, inner))
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
             yield name, str(value)
-            due.append((name, _inner(value)))
 
 
 def _inner(value: Any) -> Any:
@@ -308,26 +307,16 @@ def _inner(value: Any) -> Any:
     return _decoded(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else None
 
 
-def _words(value: Any, levels: int = MOST_LEVELS) -> str:
-    """Return the message of an error in any form: an object, a list of them, a sentence, JSON within a sentence."""
-    if not levels:
-        return ""
-    if isinstance(value, str):
-        return _words(_inner(value), levels - 1) or value
-    if isinstance(value, list):
-        return "; ".join(filter(None, (_words(each, levels - 1) for each in cast("list[Any]", value)[:5])))
-    return _of_object(cast("dict[str, Any]", value), levels - 1) if isinstance(value, dict) else ""
-
-
-def _of_object(error: Mapping[str, Any], levels: int) -> str:
-    """Return an error object's message, after FastAPI's location and before the error of an endpoint behind it."""
-    words = next(filter(None, (_words(error.get(name), levels) for name in _MESSAGES)), "")
-    place, metadata = error.get("loc"), error.get("metadata")
-    if isinstance(place, list):
-        steps = (str(step) for step in cast("list[Any]", place)[:8] if isinstance(step, str | int))
-        words = f"{'.'.join(steps)}: {words}"
-    raw = _words(cast("dict[str, Any]", metadata).get("raw"), levels) if isinstance(metadata, dict) else ""
-    return f"{words}: {raw}" if raw else words
+def _words(values: list[tuple[str, str]]) -> str:
+    """Return the messages of a body, the most specific first, after the location that FastAPI names."""
+    told = sorted(
+        (_MESSAGES.index(name), number)
+        for number, (name, value) in enumerate(values)
+        if name in _MESSAGES and not value.isdigit()
+    )
+    words = "; ".join(dict.fromkeys(values[number][1] for _, number in told))
+    place = ".".join([value for name, value in values if name == "loc"][:2])
+    return f"{place}: {words}" if place and words else words
 
 
 def _plain(text: str) -> str:
