@@ -86,45 +86,6 @@ def _folder(name: str) -> str:
     return str(parent.relative_to("images")) if parent.parts[:1] == ("images",) else str(parent)
 
 
-class _Notations:
-    """Names in a folder and its subfolders; each folder is listed once."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._names: dict[Path, dict[str, str]] = {}
-
-    def check(self, name: str, wanted: str) -> None:
-        r"""Raise InputError if an absent path has backslashes (`out\1.png`) or differs from a file only in case.
-
-        Args:
-            name: the path as it is written.
-            wanted: a path that it may mean.
-        """
-        plain = name.replace("\\", "/")
-        if plain != name and os.sep == "/":
-            raise Habitual(f"path {quoted(name)} has backslashes: write {quoted(plain)}", "backslashes in paths")
-        if other := self._in_other_case(wanted):
-            what = f"path {quoted(name)} exists in another case: write {other!r}"
-            raise Habitual(what, "other large and small letters")
-
-    def _in_other_case(self, wanted: str) -> str:
-        """Return the path of a file that differs only in the case of its letters; empty if there is none."""
-        path = self._root
-        for part in PurePosixPath(wanted).parts:
-            names = self._in(path)
-            if not (name := names.get(part) or names.get(part.casefold())):
-                return ""
-            path /= name
-        return path.relative_to(self._root).as_posix() if path.is_file() else ""
-
-    def _in(self, folder: Path) -> dict[str, str]:
-        """Return the names in a folder, keyed by the name itself and by its lower case."""
-        if folder not in self._names:
-            names = _names(folder)
-            self._names[folder] = {name.casefold(): name for name in names} | {name: name for name in names}
-        return self._names[folder]
-
-
 class Links:
     """Targets of paths in a folder. Its subfolders are resolved once; each loading needs a new object."""
 
@@ -204,7 +165,6 @@ class Folder:
         self.within = self._links.within
         """Places where its files may be, checked each time one is opened: see `open_regular`."""
         self._listings: dict[Path, dict[str, list[Path]]] = {}
-        self._notations = _Notations(self.root)
         self._named = _NamedFolders()
 
     def picture(self, name: str, sample_id: str = "") -> PictureSource:
@@ -231,7 +191,7 @@ class Folder:
         for variant in () if found else _variants(name):
             self._links.check_end(self.root / variant)
         for variant in () if found else _variants(name):
-            self._notations.check(name, variant)
+            self._check_notation(name, variant)
         self._named.meet(name, sample_id, found is not None)
         if found:
             return self.at(found)
@@ -285,19 +245,42 @@ class Folder:
         for path in paths:
             if _is_file(path):
                 return path
-        alike = sorted({match for path in paths for match in self._listing(path.parent).get(plain_name(path.name), [])})
+        alike = sorted({match for path in paths for match in self._alike(path) if _same(match, path)})
         if len(alike) > 1:
             raise InputError(f"picture {name!r} may be any of {listed(repr(path.name) for path in alike)}: rename them")
         return alike[0] if alike else None
 
-    def _listing(self, folder: Path) -> dict[str, list[Path]]:
+    def _check_notation(self, name: str, wanted: str) -> None:
+        r"""Raise InputError if an absent path has backslashes (`out\1.png`) or differs from a file only in case.
+
+        Args:
+            name: the path as it is written.
+            wanted: a path that it may mean.
+        """
+        plain = name.replace("\\", "/")
+        if plain != name and os.sep == "/":
+            raise Habitual(f"path {quoted(name)} has backslashes: write {quoted(plain)}", "backslashes in paths")
+        path = self.root
+        for part in PurePosixPath(wanted).parts:
+            found = self._alike(path / part)
+            path = path / part if path / part in found else next(iter(found), path / part)
+        if _is_file(path):
+            what = f"path {quoted(name)} exists in another case: write {path.relative_to(self.root).as_posix()!r}"
+            raise Habitual(what, "other large and small letters")
+
+    def _alike(self, path: Path) -> list[Path]:
+        """Return the paths in the folder of a path whose names differ at most in case or in the Unicode form."""
+        folder = path.parent
         if folder not in self._listings:
-            names: dict[str, list[Path]] = defaultdict(list)
-            for path in (folder / name for name in _names(folder)):
-                if _is_file(path):
-                    names[plain_name(path.name)].append(path)
-            self._listings[folder] = names
-        return self._listings[folder]
+            self._listings[folder] = defaultdict(list)
+            for name in _names(folder):
+                self._listings[folder][plain_name(name).casefold()].append(folder / name)
+        return self._listings[folder].get(plain_name(path.name).casefold(), [])
+
+
+def _same(path: Path, named: Path) -> bool:
+    """Return whether a path is a file of this name, in any Unicode form."""
+    return plain_name(path.name) == plain_name(named.name) and _is_file(path)
 
 
 def _variants(name: str) -> Iterator[str]:

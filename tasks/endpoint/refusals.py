@@ -309,12 +309,8 @@ def _inner(value: Any) -> Any:
 
 def _words(values: list[tuple[str, str]]) -> str:
     """Return the messages of a body, the most specific first, after the location that FastAPI names."""
-    told = sorted(
-        (_MESSAGES.index(name), number)
-        for number, (name, value) in enumerate(values)
-        if name in _MESSAGES and not value.isdigit()
-    )
-    words = "; ".join(dict.fromkeys(values[number][1] for _, number in told))
+    told = [each for each in values if each[0] in _MESSAGES and not each[1].isdigit()]
+    words = "; ".join(dict.fromkeys(value for _, value in sorted(told, key=lambda each: _MESSAGES.index(each[0]))))
     place = ".".join([value for name, value in values if name == "loc"][:2])
     return f"{place}: {words}" if place and words else words
 
