@@ -10,7 +10,7 @@ import pytest
 from factories import end, judgment, outcome, start, write_run
 from test_forget import FIRST, IMAGES, SECRET, hashes, places, spent, write_store
 
-from flows.commands.store import share_store
+from flows.commands.sharing import exchange_all
 from tasks.extensions.bucket import fetch_replies
 from tasks.history.forgetting import carry_out, keep_plan, make_plan
 from tasks.history.queries import query
@@ -89,7 +89,7 @@ def test_a_machine_with_a_full_cache_brings_nothing_back(written: Path, on: Mach
     asyncio.run(fetch_replies(remote, 1e6))
     now = start("20261122T000000-diagram-0000ff", started_at="2026-11-22T00:00:00+00:00")
     write_run(second, now, [judgment("s1"), outcome("s1")], end())
-    share_store(remote)
+    exchange_all(remote)
     Remote(on.bucket, first).fetch()
     for place in (on.there, second, first):
         assert [file.name for file in (place / "ledger" / FIRST).iterdir()] == ["removed.json"]
@@ -129,7 +129,7 @@ def test_a_machine_that_has_not_synced_lends_no_reply_of_it(written: Path, on: M
 
 def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: str) -> None:
     remote = Remote(url, Path(shutil.copytree(written, tmp_path / "one")))
-    share_store(remote)
+    exchange_all(remote)
     assert any(SECRET.encode() in data for data in remote.bucket.get([*remote.bucket.sizes("")]).values())
     keep_plan(remote.folder, make_plan(remote.folder, "sample", SECRET, ""))
     carry_out(remote.folder, remote)
@@ -137,5 +137,5 @@ def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: st
     assert len(left) > 20 and not [name for name, data in left.items() if SECRET.encode() in name.encode() + data]
     assert not {f"pictures/{sha256}.jpg" for sha256 in hashes(f"{SECRET}h", f"{SECRET}m")} & {*left}
     fresh = Remote(url, tmp_path / "two")
-    share_store(fresh)
+    exchange_all(fresh)
     assert len([*read_outcomes(folder(fresh.folder, FIRST))]) == 9 and places(fresh.folder, SECRET) == []

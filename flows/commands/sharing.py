@@ -5,10 +5,8 @@ from pathlib import Path
 
 from flows.commands.console import say, warn
 from tasks.errors import InputError
-from tasks.ledger.labels import LABEL_PAGES, exchange_labels
-from tasks.ledger.passports import exchange_passports
+from tasks.ledger.labels import Exchanged, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
-from tasks.ledger.side_records import ALARMS, BRIDGES, OTHER_CALLS
 from tasks.text import number_of, one_line
 
 LONGEST = 80
@@ -59,7 +57,10 @@ def push_pages(remote: Remote, pages: Iterable[Path] = ()) -> str:
 
 def share_labels(remote: Remote) -> None:
     """Exchange labels between a remote store and its local cache; print the numbers, and warn of clashing names."""
-    done = exchange_labels(remote.bucket, remote.folder)
+    _report_labels(remote, exchange_labels(remote.bucket, remote.folder))
+
+
+def _report_labels(remote: Remote, done: Exchanged) -> None:
     if done.sent or done.fetched:
         print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")
     if done.clashing:
@@ -69,12 +70,11 @@ def share_labels(remote: Remote) -> None:
 
 def exchange_all(remote: Remote) -> None:
     """Exchange runs, and all files beside them, between a remote store and its local cache; print the numbers."""
+    from tasks.history.forgetting import exchange_beside  # DuckDB, which not every command needs
+
     sent, fetched = remote.send_all(), remote.fetch()
     print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
-    share_labels(remote)
-    exchange_passports(remote.bucket, remote.folder)
-    for name in (ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES):
-        remote.share_folder(name)
+    _report_labels(remote, exchange_beside(remote))
     if foreign := remote.bucket.skipped:
         first = one_line(min(foreign), LONGEST)
         warn(f"{remote.bucket.url}: {len(foreign):,} objects that no file here can be were left out, such as {first}")

@@ -19,7 +19,6 @@ from tasks.history.forgetting import (
     carry_out,
     changes,
     check_idle,
-    exchange_beside,
     keep_plan,
     make_plan,
     plan_of,
@@ -127,7 +126,7 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     check_idle(folder)
     remote = remote_of(store)
     if remote:
-        share_store(remote)
+        exchange_all(remote)  # no data to be forgotten may be missed
         check_idle(folder)
     if plan_of(folder) and not dry_run:
         finish_forgetting(folder, remote)
@@ -236,13 +235,6 @@ def _is_meant() -> bool:
     if not sys.stdin.isatty():
         raise InputError("nobody can be asked here: --yes forgets without asking, --dry-run lists what would go")
     return click.confirm("Forget all of this for good?")
-
-
-def share_store(remote: Remote) -> None:
-    """Exchange all files of a remote store and its local cache, so that no data to be forgotten is missed."""
-    remote.send_all()
-    remote.fetch()
-    exchange_beside(remote)
 
 
 def finish_forgetting(store: Path, remote: Remote | None) -> None:

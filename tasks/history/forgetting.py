@@ -28,7 +28,8 @@ from tasks.files import (
 )
 from tasks.history.landing import make_anew
 from tasks.ledger import labels, side_records
-from tasks.ledger.labels import LABEL_PAGES, exchange_labels
+from tasks.ledger.labels import LABEL_PAGES, Exchanged, exchange_labels
+from tasks.ledger.passports import exchange_passports
 from tasks.ledger.remote import FETCHED, Remote
 from tasks.ledger.removals import PAGES, UNFINISHED, cost_by_month, drop_run, tombstone_of
 from tasks.ledger.run_files import (
@@ -49,7 +50,7 @@ from tasks.ledger.run_files import (
     start_of,
     whole_lines,
 )
-from tasks.ledger.side_records import ALARMS, BRIDGES
+from tasks.ledger.side_records import ALARMS, BRIDGES, OTHER_CALLS
 from tasks.records import ANCHOR, Record, RunEnd, RunStart
 
 FILES = (JUDGMENTS, OUTCOMES)
@@ -440,16 +441,17 @@ def carry_out(store: Path, remote: Remote | None) -> None:
     end_plan(store)
 
 
-def exchange_beside(remote: Remote) -> None:
-    """Share the files beside the ledgers of runs with a bucket, without forgotten data.
+def exchange_beside(remote: Remote) -> Exchanged:
+    """Exchange the files beside the ledgers of runs with a bucket, without forgotten data; return labels' names.
 
     Raises:
         InputError: labels are damaged.
         RemoteUnavailable: the network or the store fails.
     """
-    exchange_labels(remote.bucket, remote.folder)
-    for name in (ALARMS, BRIDGES.folder, LABEL_PAGES, ANCHORS):
+    exchange_passports(remote.bucket, remote.folder)
+    for name in (ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES, ANCHORS):
         remote.share_folder(name)
+    return exchange_labels(remote.bucket, remote.folder)
 
 
 def settle(store: Path, remote: Remote | None) -> None:
