@@ -243,41 +243,24 @@ async def judge_in_shards(flow: str, asked: Parameters) -> str:
     return evaluation
 
 
-async def shard_of(run: FlowRun) -> dict[str, str]:
+def shard_of(run: FlowRun) -> dict[str, str]:
     """Return number and evaluation of a shard, for its parameters; empty: the run is no shard.
 
     A restart is the same run and remains a shard. A copy belongs to no evaluation: its replies would count in a
     finished one.
 
     Raises:
-        InputError: the run has a part of the tags, or no evaluation started it.
+        InputError: no evaluation started the run.
     """
     marks = {
         name: tag.removeprefix(begins) for name, begins in TAGS.items() for tag in run.tags if tag.startswith(begins)
     }
-    if not marks:
-        return {}
-    if marks.keys() != TAGS.keys():
-        raise InputError(f"the run has the tags {', '.join(run.tags)}: shard:… and evaluation:… come together")
-    if not await _has_parent(run):
+    if marks and not run.parent_task_run_id:
         raise InputError(
-            f"the run is shard {marks['shard']} of {marks['evaluation_id']} by its tags, but no evaluation that is "
-            "there started it: a copy of a shard is no part of its evaluation. Start the deployment instead, with as "
-            "many shards as are wanted"
+            f"the run has the tags {', '.join(run.tags)}, but no evaluation started it: a copy of a shard is no part "
+            "of its evaluation. Start the deployment instead, with as many shards as are wanted"
         )
     return marks
-
-
-async def _has_parent(run: FlowRun) -> bool:
-    """Return whether the run was started by another one that still exists."""
-    if not run.parent_task_run_id:
-        return False
-    async with get_client() as client:
-        try:
-            waiting = await client.read_task_run(run.parent_task_run_id)
-            return bool(waiting.flow_run_id and await client.read_flow_run(waiting.flow_run_id))
-        except ObjectNotFound:
-            return False
 
 
 async def _judge(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
@@ -369,7 +352,7 @@ async def given(flow: str, asked: Parameters | Raw) -> tuple[Parameters, list[st
         asked = asked.model_dump(exclude_unset=True)  # the flow's default: the run has no parameters at all
     of_deployment = await _stored(deployment) if deployment else {}
     values, taken, emptied = completed(read_json(asked), read_json(of_deployment), model)
-    marks = await shard_of(run) if run else {}
+    marks = shard_of(run) if run else {}
     try:
         parameters = model.model_validate({**values, **marks})
     except ValidationError as error:

@@ -112,10 +112,10 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     # Runs send heartbeats; the automation marks runs that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
-    from flows.server.deployments import check_places, read_list
+    from flows.server.deployments import missing_places, read_list
 
     listed = read_list(Path(deployments)) if deployments else read_list()
-    for words in check_places(listed):
+    for words in missing_places(listed):
         say(f"warning: {words}")
     return listed
 

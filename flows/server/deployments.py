@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from glob import has_magic
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -196,30 +195,20 @@ def _from(folder: Path, field: str, value: Any) -> Any:
     return value if Path(value).is_absolute() else str(folder / value)
 
 
-def check_places(listed: Iterable[Deployed]) -> list[str]:
-    """Return a warning for each file or folder of the list that is not there yet, and may come before the run.
-
-    Raises:
-        InputError: with all places that every run would fail for, by deployment.
-    """
-    problems, warnings, now = Problems(), list[str](), datetime.now().astimezone()
+def missing_places(listed: Iterable[Deployed]) -> list[str]:
+    """Return a warning for each file or folder of the list that cannot be read yet; it may come before the run."""
+    warnings, now = list[str](), datetime.now().astimezone()
     for deployed in listed:
-        places = {name: str(path) for name in READ if (path := deployed.sent.get(name))}
-        for name, path in places.items():
+        for name in READ:
+            if not (path := str(deployed.sent.get(name, ""))) or path in own_places(name):
+                continue
             try:
                 check_no_url(name, path)
-                filled = dated(path, now)
+                is_there = Path(newest(dated(path, now))).expanduser().exists()
             except InputError as error:
-                problems.add(deployed.title, str(error))
-                continue
-            place = Path(path).expanduser()
-            if path in own_places(name) or _matches(filled, path):
-                continue
-            if (filled != path or has_magic(path)) and not place.exists():
-                warnings.append(f"{deployed.title}: nothing is at {name} {path} yet")
-            elif wrong := _wrong(name, place):
-                problems.add(deployed.title, f"{name} {path} {wrong}")
-    problems.stop("the list of deployments")
+                warnings.append(f"{deployed.title}: {error}")
+            else:
+                warnings += [f"{deployed.title}: nothing is at {name} {path} yet"] * (not is_there)
     return warnings
 
 
@@ -237,24 +226,6 @@ def check_for_workers(listed: Iterable[Deployed]) -> None:
                     deployed.title, f"{name} {value} is relative: workers run elsewhere, so give the whole path"
                 )
     problems.stop("the list of deployments")
-
-
-def _wrong(name: str, path: Path) -> str:
-    """Return what is wrong with a file or folder to read; empty if it may be read."""
-    if not path.exists():
-        return "does not exist"
-    if name in ("results", "metadata") and path.is_dir():
-        return f"is a folder: {name} takes a file" + (", `images` a folder of figures" if name == "results" else "")
-    return "is a file: `images` takes a folder, `results` a file" if name == "images" and path.is_file() else ""
-
-
-def _matches(filled: str, path: str) -> bool:
-    """Return whether a path with dates or patterns stands for a file or folder now."""
-    try:
-        found = newest(filled)
-    except InputError:
-        return False
-    return found != path and Path(found).expanduser().exists()
 
 
 def _entries(path: Path) -> list[Any]:
