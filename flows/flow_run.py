@@ -268,7 +268,7 @@ async def _judge(deployment: UUID, asked: Parameters, name: str, tags: list[str]
     for _ in range(1 + AGAIN):
         run = await arun_deployment(
             deployment,
-            parameters={"parameters": asked.model_dump(mode="json", exclude={*OF_SHARDS})},
+            parameters={"parameters": asked.model_dump(mode="json", exclude={*OF_SHARDS}, exclude_none=True)},
             flow_run_name=name,
             tags=tags,
             poll_interval=POLL_SECONDS,
@@ -380,11 +380,11 @@ def read_json(raw: Raw) -> dict[str, Any]:
 
 
 def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, Any], list[str], list[str]]:
-    """Complete the values of a run from its deployment; return them, the names of the added ones, and of emptied texts.
+    """Complete the values of a run from its deployment; return them, the names of the added ones, and of emptied ones.
 
     Models are completed by key; lists and free maps are single values, as numbers are. Both UIs send every field of a
-    form except those that a person emptied. An emptied text stays empty if the field may be empty. No number can be
-    empty, so an emptied number counts as not given. A form, unlike an override, has more than half of the fields.
+    form except those that a person emptied. An emptied field stays empty if it may be empty; others count as not
+    given. A form, unlike an override, has more than half of the fields.
     """
     values, taken, emptied = dict(own), list[str](), list[str]()
     filled_in = 2 * len(own) > len(model.model_fields)
@@ -395,7 +395,7 @@ def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, 
             taken += [f"{name}.{each}" for each in found[1]]
             emptied += [f"{name}.{each}" for each in found[2]]
         elif name not in own and others.get(name, info.default) != info.default:
-            if filled_in and info.default == "":
+            if filled_in and info.default in ("", None):
                 emptied.append(name)
             else:
                 values[name] = others[name]

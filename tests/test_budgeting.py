@@ -161,11 +161,12 @@ def test_a_judge_free_by_the_workers_prices_fits_any_budget(tmp_path: Path, monk
     free = 'endpoint="http://127.0.0.1"\nmodel="*"\ninput=0\noutput=0\nlooked_up=2026-11-01\n'
     (tmp_path / "own.toml").write_text(f"[ours]\n{free}")
     asked = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)
-    with pytest.raises(InputError, match="those of a judge that costs nothing stand as 0 in a file that JURY_PRICES"):
+    with pytest.raises(InputError, match="the prices of a million tokens, 0 for a judge that costs nothing"):
         tariff_of(asked.judge, asked.budget)
     monkeypatch.setenv("JURY_PRICES", str(tmp_path / "own.toml"))
     tariff = tariff_of(asked.judge, asked.budget)
-    assert tariff and tariff.price(Amounts(1e6, 0, 0, 1e6)) == 0
+    own = tariff_of(asked.judge.model_copy(update={"price_in": 0.0, "price_out": 0.0}), asked.budget)
+    assert tariff and own and tariff.price(Amounts(1e6, 0, 0, 1e6)) == own.price(Amounts(1e6, 0, 0, 1e6)) == 0
 
 
 def test_calls_of_unknown_price_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def but(*names: str) -> list[str]:
     return [name for name in TAKEN if name not in names]
 
 
-EMPTY = {"limit": 0, "candidate_name": "", "ids": []}
+EMPTY = {"limit": None, "candidate_name": "", "ids": []}
 CASES = {
     # what a run is given -> what differs from the deployment, what is taken from that, and what was emptied
     "nothing": ({}, {}, TAKEN, []),
@@ -39,7 +39,7 @@ CASES = {
         {**EMPTY, "judge": {"extra": {}}}, {**EMPTY, "judge": {**JUDGE, "extra": {}}},
         ["dataset", "judge.base_url", "judge.model"], []),
     "a whole form": (FORM, {}, [], []),
-    "a form with an emptied number": (without(FORM, "limit"), {}, ["limit"], []),
+    "a form with an emptied number": (without(FORM, "limit"), {"limit": None}, [], ["limit"]),
     "a form with an emptied text": (without(FORM, "candidate_name"), {"candidate_name": ""}, [], ["candidate_name"]),
     "a form without its dataset, which is never empty": (without(FORM, "dataset"), {}, ["dataset"], []),
 }  # fmt: skip
@@ -86,7 +86,7 @@ def test_a_run_with_one_override_judges_what_its_deployment_says_and_tells_so(de
 def test_what_is_not_allowed_stops_a_run_with_one_sentence(deployment: Deployment) -> None:
     deployment.change(enforce_parameter_schema=False)  # as schedules are not checked
     for given, words in (
-        ({"limit": -1}, "limit: Input should be greater than or equal to 0, found -1"),
+        ({"limit": -1}, "limit: Input should be greater than or equal to 1, found -1"),
         ({"limt": 1}, "limt: there is no such field, did you mean limit?, found 1"),
         ({"judge": {"modle": "m"}}, "judge.modle: there is no such field, did you mean model?"),
         ({"judge": {"model": "gpt"}}, "judge.model is 'gpt' and needs an address"),

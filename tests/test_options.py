@@ -8,6 +8,7 @@ from click import Context
 from flows.commands.console import Command
 from flows.commands.options import HEADINGS, by_options, model_options, parse_options
 from tasks.errors import InputError
+from tasks.records.judge import Judge
 from tasks.records.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
 
 
@@ -29,6 +30,10 @@ def complaint(*words: str) -> list[str]:
         (["--normalize"], "normalize", True),
         (["--no-normalize"], "normalize", False),
         (["--judge.model", "m", "--judge.base-url", "http://127.0.0.1:8000/v1"], "judge.model", "m"),
+        (["--judge", "openrouter/a/b"], "judge.model", "a/b"),
+        (["--judge", "openrouter/a/b"], "judge.base_url", "https://openrouter.ai/api/v1"),
+        (["--judge", "embedded/pixel-baseline"], "judge", Judge()),
+        (["--judge.model", "n", "--judge", "openai/m"], "judge.model", "n"),
         (["--judge.detail", "low"], "judge.detail", "low"),
         (["--judge.extra", '{"top_k": 1, "a": [2]}'], "judge.extra", {"top_k": 1, "a": [2]}),
         (["--judge.headers", '{"X-Team": "TEAM_NAME"}'], "judge.headers", {"X-Team": "TEAM_NAME"}),
@@ -36,6 +41,16 @@ def complaint(*words: str) -> list[str]:
 )
 def test_an_option_gives_a_field_its_value_and_no_other_one(words: list[str], field: str, value: object) -> None:
     assert attrgetter(field)(given(*words)) == value and given() == RubricParameters()
+
+
+def test_the_environment_names_a_judge_but_not_where_a_worker_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_JUDGE", "openai/m")
+    assert given().judge.model == "m" and given("--judge", "openai/n").judge.model == "n"
+    monkeypatch.setenv("JURY_ROOTS", "/data")
+    assert complaint() == [
+        "JURY_JUDGE is set where JURY_ROOTS confines what runs: name the judge with --judge openai/m"
+    ]
+    assert given("--judge", "openai/n").judge.model == "n"
 
 
 @pytest.mark.parametrize("name", ["judge.extra", "judge.headers"])
@@ -66,7 +81,7 @@ def test_headings_and_options_follow_one_order() -> None:
 
 def test_values_out_of_range_are_told_together_by_their_options() -> None:
     assert complaint("--limit", "-1", "--judge.max-output-tokens", "x") == [
-        "--limit: Input should be greater than or equal to 0, found '-1'",
+        "--limit: Input should be greater than or equal to 1, found '-1'",
         "--judge.max-output-tokens: Input should be a valid integer, unable to parse string as an integer, found 'x'",
     ]
 
@@ -78,6 +93,9 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
          "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url "
          "to a short name, such as openai (`jury judge endpoints` lists them), or to an address, such as "
          "http://localhost:8000/v1"),
+        (["--judge", "Qwen/Qwen3-VL"], "judge 'Qwen/Qwen3-VL' names no known endpoint before its model: write "
+         "ENDPOINT/MODEL, such as openai/"),
+        (["--judge", "openai"], "judge 'openai' names no known endpoint before its model"),
         (["--judge.base-url", "judge"], "--judge.base-url 'judge' is no address: allowed are"),
         (["--judge.api-key-env", "OPENAI_API_KEY"],
          "--judge.api-key-env is given, and the embedded judge needs no key: set --judge.base-url and "

@@ -102,5 +102,5 @@ def test_the_form_says_what_an_emptied_field_means() -> None:
     told = {
         name for name, field in fields.items() if field.get("description", "").endswith(" as the deployment has it.")
     }
-    assert {"limit", "budget", "dataset", "store", "prompt_set"} <= told
-    assert not told & {"candidate_name", "ids", "normalize", "quote"}
+    assert {"votes", "dataset", "store", "prompt_set"} <= told
+    assert not told & {"candidate_name", "ids", "normalize", "quote", "limit", "budget"}

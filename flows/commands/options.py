@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 
 import click
+from click.core import ParameterSource
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from flows.commands.console import Option
-from tasks.endpoint.catalog import addressed
+from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL, addressed, judge_named
 from tasks.errors import InputError
-from tasks.records.parameters import DEFAULT_STORE, OF_SHARDS, Parameters, Probe
+from tasks.records.parameters import DEFAULT_STORE, OF_SHARDS, ROOTS, Parameters, Probe, roots
 
 M = TypeVar("M", bound=Parameters | Probe)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +40,8 @@ PLACES = ("dataset", "results", "images", "metadata", "prompt_set", "store", "ex
 """Fields that name files or folders, which a shell can complete."""
 ALONE = {"quote": "pilot"}
 """Fields whose option may have no value -> the value that is used then."""
+JUDGE = "JURY_JUDGE"
+"""Environment variable with the default of `--judge`."""
 BETWEEN = "__"
 """Replacement for the dot of a nested field where a name must be an identifier."""
 
@@ -79,7 +82,9 @@ def model_options(model: type[BaseModel]) -> list[click.Parameter]:
     """Return an option for every field of a model, by headings: `judge.base_url` becomes `--judge.base-url`."""
     order = [name for names in HEADINGS.values() for name in names]
     fields = sorted(_fields(model), key=lambda field: order.index(field[0].partition(".")[0]))
-    return [_option(path, info) for path, info in fields]
+    options = [_option(path, info) for path, info in fields]
+    judge = next(place for place, option in enumerate(options) if option.heading == "Judge")
+    return [*options[:judge], _judge_option(), *options[judge:]]
 
 
 def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
@@ -90,6 +95,11 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
             name of an endpoint.
     """
     values: dict[str, Any] = {}
+    if short := given.get("judge"):
+        try:
+            values["judge"] = judge_named(short)
+        except InputError as error:
+            raise InputError(by_options(str(error), model)) from None
     for path, _ in _fields(model):
         value = given.get(path.replace(".", BETWEEN))
         if value is None or value == ():
@@ -117,6 +127,28 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
             yield from _fields(kind, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", info
+
+
+def _judge_option() -> Option:
+    """Return the option that gives endpoint and model of a judge together; `--judge.model` and such count above it."""
+    option = Option(
+        ["--judge"],
+        envvar=JUDGE,
+        show_envvar=True,
+        callback=_not_behind_the_fence,
+        metavar="ENDPOINT/MODEL",
+        help=f"Judge at a known endpoint, such as {RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL}; `jury judge endpoints` "
+        "lists them.",
+    )
+    option.heading = "Judge"
+    return option
+
+
+def _not_behind_the_fence(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    """Return the judge; InputError if only the environment of a fenced worker names it, where nobody would look."""
+    if value and roots() and context.get_parameter_source("judge") is ParameterSource.ENVIRONMENT:
+        raise InputError(f"{JUDGE} is set where {ROOTS} confines what runs: name the judge with --judge {value}")
+    return value
 
 
 def _option(path: str, info: FieldInfo) -> Option:

@@ -218,7 +218,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     # Count all images of these prompts: if `ids` selects some of them, the others are not missing.
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
     missing = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
-    chosen = parameters.model_dump(include={"limit", "ids", "tag"})
+    chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "tag"})
     return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *missing])
 
 

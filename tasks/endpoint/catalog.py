@@ -111,6 +111,22 @@ def endpoint_named(name: str) -> Endpoint:
     return endpoints()[name]
 
 
+def judge_named(name: str) -> dict[str, str]:
+    """Return endpoint and model of a judge's short name, such as `openai/gpt-6.1-terra`, as fields of a `Judge`.
+
+    Raises:
+        InputError: the part before the first slash is no known endpoint, or there is no model behind it.
+    """
+    endpoint, _, model = name.partition("/")
+    if not model or endpoint not in (EMBEDDED, *endpoints()):
+        raise InputError(
+            f"judge {name!r} names no known endpoint before its model: write ENDPOINT/MODEL, such as "
+            f"{RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} (known endpoints: {listed(endpoints())}), or give "
+            "judge.base_url, the address of any other server, and judge.model"
+        )
+    return {"base_url": endpoint, "model": model}
+
+
 def addressed(asked: P) -> P:
     """Return the parameters with the judge's address in place of a short name, and with the waits of its tier.
 

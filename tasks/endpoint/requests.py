@@ -175,7 +175,7 @@ def _settings(judge: Judge, request: Request) -> dict[str, Any]:
     settings: dict[str, Any] = {"temperature": judge.temperature}
     if judge.effort:
         settings["reasoning_effort"] = judge.effort
-    if judge.seed >= 0:
+    if judge.seed is not None:
         settings["seed"] = judge.seed + request.seed_offset
     return settings
 

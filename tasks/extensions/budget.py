@@ -44,8 +44,8 @@ PIXELS_A_TOKEN = 750
 """Pixels a token for a picture in between: Anthropic's number, which gives the most tokens of these."""
 
 
-def tariff_of(judge: Judge, budget: float) -> Tariff | None:
-    """Return the prices of a judge for a run's own budget, or for the month's if that is 0.
+def tariff_of(judge: Judge, budget: float | None) -> Tariff | None:
+    """Return the prices of a judge for a run's own budget, or for the month's if there is none.
 
     Returns:
         None if there is no budget, or the judge costs nothing.
@@ -60,8 +60,7 @@ def tariff_of(judge: Judge, budget: float) -> Tariff | None:
         which = f"budget is {budget:g}" if budget else f"{VARIABLE} is set"
         raise InputError(
             f"{which}, and no price of {judge.model} at {judge.base_url} is known, so that nothing could be counted: "
-            "give judge.price_in and judge.price_out, the prices of a million tokens; those of a judge that costs "
-            "nothing stand as 0 in a file that JURY_PRICES names"
+            "give judge.price_in and judge.price_out, the prices of a million tokens, 0 for a judge that costs nothing"
         )
     return None if found is FREE else found
 
@@ -84,7 +83,7 @@ async def budget_of(
         yield None
         return
     costs = await asyncio.to_thread(costs_of, asked, store, start, tariff)
-    own, amount = asked.budget or None, month_budget()
+    own, amount = asked.budget, month_budget()
     if amount is None:
         yield Budget(own, costs)
         return
@@ -120,7 +119,7 @@ async def budget_of_passport(judge: Judge, store: Path, remote: Remote | None, p
         OSError: the spending of the month cannot be read.
     """
     amount = month_budget()
-    tariff = await asyncio.to_thread(tariff_of, judge, 0.0)
+    tariff = await asyncio.to_thread(tariff_of, judge, None)
     if amount is None or tariff is None:
         return None
     month = month_of_store(store, remote, amount, passport_id)
@@ -255,7 +254,7 @@ class RunLimit(Limit):
             return None
         month = budget.exhausted.month if budget.exhausted else None
         return BudgetStop(
-            budget=month.budget if month else run.parameters.budget,
+            budget=month.budget if month else run.parameters.budget or 0.0,
             month=month.month if month else "",
             spent=budget.spent,
             needed=budget.needed,

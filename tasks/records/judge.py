@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -79,12 +80,12 @@ def check_key_name(name: str) -> None:
         )
 
 
-def check_prices(price_in: float, price_out: float, price_of_cache: float) -> None:
+def check_prices(price_in: float | None, price_out: float | None, of_cache: Sequence[float | None]) -> None:
     """Raise InputError if a price is given without one that it needs."""
-    if price_of_cache and not price_in:
+    if price_in is None and any(price is not None for price in of_cache):
         raise InputError("judge.price_cached and judge.price_written need judge.price_in beside them")
-    if bool(price_in) != bool(price_out):
-        given, lacking = ("in", "out") if price_in else ("out", "in")
+    if (price_in is None) != (price_out is None):
+        given, lacking = ("out", "in") if price_in is None else ("in", "out")
         raise InputError(
             f"judge.price_{given} is given and judge.price_{lacking} is not, so that part of each call would count "
             "as free: give both, or none for the table of public prices"
@@ -141,10 +142,8 @@ class Judge(Record):
         default="",
         description="How much a model reasons before it replies; empty: as it does by itself.",
     )
-    seed: int = Field(
-        default=-1,
-        ge=-1,
-        description="Seed of the sampling; further votes take those after it. -1: none.",
+    seed: int | None = Field(
+        default=None, ge=0, description="Seed of the sampling; further votes take those after it. Empty: none."
     )
     max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
     extra: Annotated[dict[str, Any], BeforeValidator(read_object), AfterValidator(check_extra)] = Field(
@@ -177,24 +176,23 @@ class Judge(Record):
     detail: Literal["auto", "low", "high"] = Field(
         default="auto", description="How finely the judge looks at pictures."
     )
-    price_in: float = Field(
-        default=0.0,
+    price_in: float | None = Field(
+        default=None,
         ge=0,
-        description="Price of a million input tokens; 0, as price_out is: that of the table of public prices. Both "
-        "or none are given.",
+        description="Price of a million input tokens; empty, as price_out is: that of the table of public prices.",
     )
-    price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens.")
-    price_cached: float = Field(
-        default=0.0, ge=0, description="Of those that were read from a cache; 0: as price_in. Needs price_in."
+    price_out: float | None = Field(default=None, ge=0, description="Price of a million output tokens.")
+    price_cached: float | None = Field(
+        default=None, ge=0, description="Of those that were read from a cache; empty: as price_in."
     )
-    price_written: float = Field(
-        default=0.0, ge=0, description="Of those that were written to a cache; 0: as price_in. Needs price_in."
+    price_written: float | None = Field(
+        default=None, ge=0, description="Of those that were written to a cache; empty: as price_in."
     )
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         check_key_name(self.api_key_env)
-        check_prices(self.price_in, self.price_out, self.price_cached or self.price_written)
+        check_prices(self.price_in, self.price_out, (self.price_cached, self.price_written))
         if self.base_url != EMBEDDED:
             check_address(self.base_url)
         elif self.model != EMBEDDED_MODEL:
@@ -212,5 +210,5 @@ class Judge(Record):
         return {
             **({"effort": self.effort} if self.effort else {}),
             **{name: json.dumps(each, sort_keys=True, ensure_ascii=False) for name, each in objects.items() if each},
-            **({"seed": str(self.seed)} if self.seed >= 0 else {}),
+            **({} if self.seed is None else {"seed": str(self.seed)}),
         }

@@ -58,8 +58,10 @@ class Parameters(Record):
     candidate_name: str = Field(
         default="", description="Name of the system judged; empty: named after its folder or file."
     )
-    limit: int = Field(
-        default=0, ge=0, description="Judge only the first so many samples, or prompts of generated images; 0: all."
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        description="Judge only the first so many samples, or prompts of generated images; empty: all.",
     )
     ids: list[str] = Field(default=[], description="Judge only samples (or prompts) with these ids; empty: all.")
     candidate: list[str] = Field(default=[], description="Judge only these candidates of the dataset; empty: all.")
@@ -76,12 +78,12 @@ class Parameters(Record):
         le=25,
         description="Votes for each question. On figures an odd number is best: even ones tie, 4 are noisier than 3.",
     )
-    budget: float = Field(
-        default=0.0,
-        ge=0,
+    budget: float | None = Field(
+        default=None,
+        gt=0,
         allow_inf_nan=False,
         description="Most that the run may cost, in the currency of the prices; it then judges samples in a random "
-        "order and stops before the first that may cost more than is left. 0: no such limit.",
+        "order and stops before the first that may cost more than is left. Empty: no such limit.",
     )
     reuse_hours: float = Field(
         default=20.0,

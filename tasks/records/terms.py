@@ -83,7 +83,7 @@ def known_cost(status: str, price: float | None, estimated: float | None = 0.0) 
     return (price or 0.0) + (estimated or 0.0), is_unknown
 
 
-# Forms of parameters in the Prefect UI, which cannot fill in unions and optional lists, and show no markup
+# Forms of parameters in the Prefect UI, which cannot fill in unions, not even of a number and null, and show no markup
 
 FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
 """First fields of the form, which people need most; the others follow in the order of the model."""
@@ -93,13 +93,23 @@ def number_fields(schema: dict[str, Any]) -> None:
     """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
     fields = schema["properties"]
     order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
-    schema["properties"] = {name: {**_said(fields[name]), "position": place} for place, name in enumerate(order)}
+    schema["properties"] = {
+        name: {**_said(_without_null(fields[name])), "position": place} for place, name in enumerate(order)
+    }
+
+
+def _without_null(field: dict[str, Any]) -> dict[str, Any]:
+    """Return a field that may be null as one that may be left out: a number without a default is empty in the form."""
+    if "anyOf" not in field:
+        return field
+    kind, _ = field["anyOf"]
+    return {**{key: value for key, value in field.items() if key not in ("anyOf", "default")}, **kind}
 
 
 def _said(field: dict[str, Any]) -> dict[str, Any]:
     """Return a field that says what an emptied one means, if that is not the empty text; see `flow_run.completed`."""
     is_text = field.get("type") == "string" and field.get("default") and "enum" not in field  # a choice is never empty
-    if not is_text and field.get("type") not in ("integer", "number"):
+    if not is_text and not (field.get("type") in ("integer", "number") and "default" in field):
         return field
     return {**field, "description": f"{field.get('description', '')} Emptied: as the deployment has it.".strip()}
 

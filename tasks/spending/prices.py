@@ -137,8 +137,8 @@ def tariff(judge: Judge, model: str, tier: str, at: datetime) -> Tariff | None:
     Raises:
         InputError: a file of prices cannot be used.
     """
-    if judge.price_in or judge.price_out:
-        return _given(judge)
+    if given := _given(judge):
+        return given
     if judge.base_url == EMBEDDED:
         return FREE
     minute = at.astimezone(UTC).replace(second=0, microsecond=0)
@@ -155,15 +155,19 @@ def tariffs(judge: Judge, answered: str) -> dict[str, Tariff]:
     """
     now = datetime.now(UTC)
     known = known_at(judge.base_url)
-    one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
+    one_price = _given(judge) or judge.base_url == EMBEDDED
     tiers = [judge.service_tier] if one_price else [STANDARD, *(known.tiers if known else ())]
     found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
     return {tier: each for tier, each in found.items() if each}
 
 
-def _given(judge: Judge) -> Tariff:
-    into, cached, written = judge.price_in, judge.price_cached, judge.price_written
-    return Tariff((Rates(into, cached or into, written or into, judge.price_out),), GIVEN)
+def _given(judge: Judge) -> Tariff | None:
+    if judge.price_in is None or judge.price_out is None:
+        return None
+    cached, written = (
+        judge.price_in if price is None else price for price in (judge.price_cached, judge.price_written)
+    )
+    return Tariff((Rates(judge.price_in, cached, written, judge.price_out),), GIVEN)
 
 
 def _overlaid(base_url: str, model: str, tier: str, at: datetime) -> Tariff | None:
