@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, dict[str, Entry]] = {
     "Judging": {
-        "run": Entry("Judge a dataset.", "run.run"),
+        "run": Entry("Judge a dataset with one flow, or with several of one kind.", "run.run"),
         "demo": Entry(
             "Draw samples with known defects and judge them, with no key and no network; or only draw them.",
             "demo.demo",

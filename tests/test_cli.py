@@ -26,11 +26,11 @@ from flows.commands import store as store_commands
 from flows.commands.console import command_line
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records.parameters import FLOWS
+from tasks.records.parameters import FLOWS, T2I
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = {path: entry for entries in COMMANDS.values() for path, entry in entries.items()}
-BELOW = {"run": {*FLOWS}, "deploy": {"init"}}
+BELOW = {"run": {*FLOWS, "geneval"}, "deploy": {"init"}}
 """Command -> its commands, where its own module lists them."""
 GROUPS = [path for path, entry in ENTRIES.items() if not entry.place]
 for _path in ENTRIES:
@@ -62,7 +62,7 @@ def test_the_help_lists_every_command_with_its_whole_sentence(capsys: pytest.Cap
     "words",
     [
         *(path.split() for path in ENTRIES),
-        *(["run", flow] for flow in FLOWS),
+        *(["run", *flow.split()] for flow in (*FLOWS, "geneval", "diagram plot")),
         ["deploy", "init"],
     ],
     ids=" ".join,
@@ -81,6 +81,22 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["qeury"], "No such command 'qeury'. Did you mean 'query'?\nTry `jury --help`."),
         (["store", "snyc"], "No such command 'snyc'. Did you mean 'sync'?\nTry `jury store --help`."),
         (["run", "diagrm"], "No such command 'diagrm'. Did you mean 'diagram'?\nTry `jury run --help`."),
+        (["run", "plot", "diagrm"], "No such command 'diagrm'. Did you mean 'diagram'?\nTry `jury run --help`."),
+        (
+            ["run", "all"],
+            "No such flow 'all': diagram and plot judge figures against human ones, object, counting, colors "
+            "and position generated images; geneval stands for these four\nTry `jury run --help`.",
+        ),
+        (["run", "plot", "colors"], "plot and colors take different datasets: name figures and images in two runs\n"),
+        (
+            ["run", "plot", "--limit", "1"],
+            "--dataset is missing: give a PaperBananaBench folder with --results FILE or",
+        ),
+        (["run", "geneval"], "--dataset is missing: give a folder in GenEval's layout, one candidate's or a folder of"),
+        (
+            ["run", "geneval", "--dataset", "x", "--export", "y"],
+            "--export is for a run of one flow: several would write",
+        ),
         (["query", "--jsn"], "No such option '--jsn'. Did you mean '--json'?\nTry `jury query --help`."),
         (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. Did you mean '--judge.model'?\n"),
         (["run", "diagram", "--datset", "d"], "No such option '--datset'. Did you mean '--dataset'?\n"),
@@ -309,11 +325,14 @@ def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
 ) -> None:
     judge = ("--judge.model", "m", "--judge.base-url", loopback.base_url)
     loopback.answer = lambda _: refusing(401, "no such key")
-    for given in (["--dataset", tmp_path / "nowhere"], ["--limit", "1"]):  # one stops before the flow, one in it
+    for given in (
+        ["--dataset", tmp_path / "nowhere"],
+        ["--dataset", "samples"],
+    ):  # one stops before the flow, one in it
         code, _, err = jury("run", "diagram", *given, *judge)
         assert code == 2 and "a fault of" not in err
     monkeypatch.setattr(states, "unfinished_before", raising(KeyError("a slip")))
-    code, _, err = jury("run", "diagram", "--limit", "1", *judge)
+    code, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", "1", *judge)
     assert code == 1 and err.endswith("KeyError: 'a slip'\n") and "raise error" in err
 
 
@@ -337,6 +356,17 @@ def test_the_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> 
     assert not (tmp_path / "store").exists(), "nothing was judged"
     code, _, err = jury("demo", "--count", 2)
     assert code == 2 and "--count goes with --samples DIR" in err and not (tmp_path / "store").exists()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_geneval_judges_four_flows_into_one_store_and_its_exit_code_is_the_worst(tmp_path: Path, jury: Any) -> None:
+    given = ["run", "geneval", "--dataset", "samples", "--limit", 1, "--store", tmp_path / "store"]
+    code, out, _ = jury(*given)
+    assert code == 0 and out.endswith("All tags together: jury query t2i_leaderboard\n")
+    code, out, err = jury(*given, "--tag", "counting", "--json")
+    assert code == 2 and err.count("tag") >= 3 and {row["dimension"] for row in json.loads(out)} == {"counting"}
+    flows = [row["flow"] for row in json.loads(jury("query", "FROM runs ORDER BY started_at", "--json")[1])]
+    assert flows == [*T2I, "counting"]
 
 
 def test_a_ping_shows_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:

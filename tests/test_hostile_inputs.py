@@ -397,7 +397,10 @@ def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
     fenced = name == "an export through a link"
     if fenced:
         monkeypatch.setenv("JURY_ROOTS", str(folder))
-    assert code_of(folder, "run", "counting", "--limit", 1, "--store", folder / "store", *given) == 2
+    assert (
+        code_of(folder, "run", "counting", "--dataset", "samples", "--limit", 1, "--store", folder / "store", *given)
+        == 2
+    )
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 

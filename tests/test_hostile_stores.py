@@ -449,7 +449,7 @@ def test_nobody_else_reads_what_a_run_leaves(tmp_path: Path, jury: Any, by_hand:
     if by_hand:
         store.mkdir(parents=True)
         store.chmod(0o755)
-    assert jury("run", "position", "--limit", 1, "--store", store)[0] == 0
+    assert jury("run", "position", "--dataset", "samples", "--limit", 1, "--store", store)[0] == 0
     (store / "prefect").mkdir(exist_ok=True)
     (store / "prefect" / "prefect.db").touch(0o644)
     made_home(store)

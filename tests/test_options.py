@@ -1,15 +1,18 @@
 """Parameter models as options: what is wrong is told by the names that command line, form and list share."""
 
+import re
 from operator import attrgetter
 
 import pytest
 from click import Context
+from click.exceptions import Exit
 
 from flows.commands.console import Command
-from flows.commands.options import HEADINGS, by_options, model_options, parse_options
+from flows.commands.options import by_options, model_options, parse_options
 from tasks.errors import InputError
 from tasks.records.judge import Judge
 from tasks.records.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
+from tasks.records.terms import TOPICS
 
 
 def given(*words: str) -> RubricParameters:
@@ -61,22 +64,39 @@ def test_what_is_no_object_is_told_by_its_option(name: str, written: str) -> Non
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and_choices(flow: str) -> None:
+def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and_choices(
+    flow: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     model = parameters_of(flow)
-    assert {*model.model_fields} - {*OF_SHARDS} <= {name for names in HEADINGS.values() for name in names}
-    command = Command("run", params=model_options(model))
-    words = " ".join(command.get_help(Context(command, max_content_width=1000, terminal_width=1000)).split())
+    with pytest.raises(Exit):
+        Command("run", params=model_options(model)).make_context("run", ["--help-all"], terminal_width=1000)
+    words = " ".join(capsys.readouterr().out.split())
     for name, info in [*model.model_fields.items(), *type(model().judge).model_fields.items()]:
         if name not in ("judge", *OF_SHARDS):
             assert name.replace("_", "-") in words and " ".join(str(info.description).split()) in words
     assert "--judge.effort none|minimal|low|" in words and "--judge.extra JSON Sent" in words
     assert "--judge.detail auto|low|high" in words and "(default: 10000)" in words
-    assert all(f"{heading}: --" in words for heading in HEADINGS)
+    assert all(f"{topic}: --" in words for topic in TOPICS)
+
+
+def test_the_help_has_the_options_that_most_need_and_says_how_many_there_are() -> None:
+    for model, of_kind in (
+        (PairwiseParameters, ["results", "images", "orders"]),
+        (RubricParameters, ["metadata", "tag", "export"]),
+    ):
+        command = Command("run", params=model_options(model))
+        words = command.get_help(Context(command, terminal_width=1000))
+        listed = {*re.findall(r"^  --([a-z.-]+)", words, re.MULTILINE)} - {"help", "help-all"}
+        assert listed == {
+            *("dataset", "candidate-name", "limit", "judge", "judge.model", "judge.base-url", "votes", "controls"),
+            *("quote", "budget", "store", *of_kind),
+        }
+        assert f"for all {len(command.params) - 1} options" in words and "(default: samples)" not in words
 
 
 def test_headings_and_options_follow_one_order() -> None:
     shown = [name for option in model_options(PairwiseParameters) for name in option.opts]
-    assert shown[:4] == ["--dataset", "--results", "--images", "--stage"] and shown[-1] == "--shards"
+    assert shown[:4] == ["--dataset", "--results", "--images", "--stage"] and shown[-2:] == ["--shards", "--help-all"]
 
 
 def test_values_out_of_range_are_told_together_by_their_options() -> None:

@@ -105,7 +105,7 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
 def test_the_embedded_judge_answers_a_dimension_of_its_users_own(tmp_path: Path, jury: Any, ask: Any) -> None:
     own = tmp_path / "team"
     written(own / "plot" / "visual_flow.md", "plot/aesthetics.md", position="50")
-    code, _, err = jury("run", "plot", "--limit", 2, "--prompt-set", own)
+    code, _, err = jury("run", "plot", "--dataset", "samples", "--limit", 2, "--prompt-set", own)
     assert code == 0, err
     [said] = ask("SELECT reasoning FROM judgments WHERE dimension = 'visual_flow' LIMIT 1")
     assert "pixels do not show visual_flow, so all faults count" in said["reasoning"]

@@ -32,8 +32,38 @@ def test_a_form_has_one_kind_of_value_for_each_field(flow: str) -> None:
 @pytest.mark.parametrize(
     ("flow", "begins"),
     [
-        ("plot", ["dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls"]),
-        ("colors", ["dataset", "candidate_name", "limit", "judge", "votes", "controls"]),
+        (
+            "plot",
+            [
+                "dataset",
+                "results",
+                "images",
+                "candidate_name",
+                "limit",
+                "judge",
+                "orders",
+                "votes",
+                "controls",
+                "budget",
+                "store",
+            ],
+        ),
+        (
+            "colors",
+            [
+                "dataset",
+                "metadata",
+                "candidate_name",
+                "limit",
+                "tag",
+                "judge",
+                "votes",
+                "controls",
+                "budget",
+                "store",
+                "export",
+            ],
+        ),
     ],
 )
 def test_a_form_begins_with_what_people_need_most_whatever_a_server_does_to_it(flow: str, begins: list[str]) -> None:

@@ -249,7 +249,7 @@ def test_a_run_warns_and_its_report_shows_the_card(jury: Jury, ask: Ask, tmp_pat
     store = tmp_path / "store"
     with LoopbackJudge() as loopback:
         kept(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()}, text="failed")
-        _, _, err = jury("run", "diagram", "--limit", 1, *judged_by(loopback))
+        _, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", 1, *judged_by(loopback))
     assert "jury: by its passport of" in err and "does not do what this flow needs (reads small text)" in err
     [run] = ask("SELECT run_id, warnings FROM runs")
     assert any("reads small text" in words for words in run["warnings"])

@@ -117,6 +117,8 @@ def test_the_workers_own_places_need_no_permission(root: Path, monkeypatch: pyte
 def test_a_run_outside_leaves_nothing_there(root: Path, tmp_path: Path, jury: Any) -> None:
     for option, place in (("--export", "authorized_keys"), ("--store", "else"), ("--dataset", "secret.jsonl")):
         given = {"--store": root / "store", option: tmp_path / place}
-        code, _, err = jury("run", "position", "--limit", 1, *(word for pair in given.items() for word in pair))
+        code, _, err = jury(
+            "run", "position", "--dataset", "samples", "--limit", 1, *(word for pair in given.items() for word in pair)
+        )
         assert code == 2 and "JURY_ROOTS" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "database", "secret.jsonl"]

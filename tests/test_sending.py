@@ -278,7 +278,7 @@ def test_a_folder_that_duckdb_cannot_open_is_refused_before_anything_is_done(
     name: str, tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).mkdir()
-    code, _, err = jury("run", "position", "--limit", 1, "--store", tmp_path / name)
+    code, _, err = jury("run", "position", "--dataset", "samples", "--limit", 1, "--store", tmp_path / name)
     assert code == 2 and "with which DuckDB cannot open the history" in err and not [*(tmp_path / name).iterdir()]
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / name))
     monkeypatch.chdir(tmp_path / name)

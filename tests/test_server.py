@@ -38,7 +38,7 @@ def nobody() -> str:
 
 ASKED = """
 from flows.cli import main
-print([main(words) for words in (["status"], ["deploy"], ["up"], ["run", "diagram", "--limit", "1"])])
+print([main(words) for words in (["status"], ["deploy"], ["up"], ["run", "diagram", "--dataset", "samples"])])
 """
 
 

@@ -195,7 +195,7 @@ def test_prompts_with_several_labels_for_one_input_are_refused() -> None:
 
 
 def test_generated_images_have_one_question_and_no_such_layout(jury: Any) -> None:
-    code, _, err = jury("run", "counting", "--layout", "shared")
+    code, _, err = jury("run", "counting", "--dataset", "samples", "--layout", "shared")
     assert code == 2 and "--layout" in err
 
 

@@ -14,14 +14,17 @@ import click
 from tasks.errors import InputError
 from tasks.text import cut, printable
 
+ALL = "jury.help-all"
+"""Key in the context of a command whose help lists every option."""
 LONGEST = 34
 """Columns of the longest option with its sentence beside it; a longer option has the sentence below."""
 
 
 class Option(click.Option):
-    """An option, and the heading under which `--help` lists it."""
+    """An option, the heading under which `--help` lists it, and whether only `--help-all` does."""
 
     heading = "Options"
+    is_rare = False
 
 
 class Command(click.Command):
@@ -34,9 +37,24 @@ class Command(click.Command):
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
+            if getattr(parameter, "is_rare", False) and not ctx.meta.get(ALL):
+                continue
             if record and not isinstance(parameter, click.Argument):
                 sections.setdefault(getattr(parameter, "heading", Option.heading), []).append(record)
         _write(formatter, sections)
+
+
+def help_all_option(options: int) -> Option:
+    """Return `--help-all`, which lists the rare options of a command, too."""
+
+    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            context.meta[ALL] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    words = f"Show this for all {options} options."
+    return Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show, help=words)
 
 
 class Group(click.Group):

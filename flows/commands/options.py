@@ -14,28 +14,17 @@ from click.core import ParameterSource
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from flows.commands.console import Option
+from flows.commands.console import Option, help_all_option
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL, addressed, judge_named
 from tasks.errors import InputError
 from tasks.records.parameters import DEFAULT_STORE, OF_SHARDS, ROOTS, Parameters, Probe, roots
+from tasks.records.terms import MOST_NEEDED, TOPIC_ORDER, TOPICS
 
 M = TypeVar("M", bound=Parameters | Probe)
 F = TypeVar("F", bound=Callable[..., Any])
 
-HEADINGS = {
-    "Data": (
-        *("dataset", "results", "images", "stage", "metadata", "candidate_name"),
-        *("limit", "ids", "candidate", "category", "difficulty", "split", "tag", "follow_links"),
-    ),
-    "Judge": ("judge",),
-    "Protocol": (*("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),),
-    "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
-    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
-    "Money": ("quote", "budget"),
-    "Output": ("store", "export"),
-    "Shards": ("shards",),
-}
-"""Fields of the parameters under the headings of the help, in its order; a nested model is one entry."""
+WITH_JUDGE = ("judge.model", "judge.base_url", "quote")
+"""Fields that the short help lists besides those with which a form begins."""
 PLACES = ("dataset", "results", "images", "metadata", "prompt_set", "store", "export")
 """Fields that name files or folders, which a shell can complete."""
 ALONE = {"quote": "pilot"}
@@ -79,12 +68,11 @@ def notify_option(function: F) -> F:
 
 
 def model_options(model: type[BaseModel]) -> list[click.Parameter]:
-    """Return an option for every field of a model, by headings: `judge.base_url` becomes `--judge.base-url`."""
-    order = [name for names in HEADINGS.values() for name in names]
-    fields = sorted(_fields(model), key=lambda field: order.index(field[0].partition(".")[0]))
+    """Return an option for every field of a model, by topics: `judge.base_url` becomes `--judge.base-url`."""
+    fields = sorted(_fields(model), key=lambda field: TOPIC_ORDER.index(field[0].partition(".")[0]))
     options = [_option(path, info) for path, info in fields]
     judge = next(place for place, option in enumerate(options) if option.heading == "Judge")
-    return [*options[:judge], _judge_option(), *options[judge:]]
+    return [*options[:judge], _judge_option(), *options[judge:], help_all_option(len(options) + 1)]
 
 
 def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
@@ -153,7 +141,7 @@ def _not_behind_the_fence(context: click.Context, _: click.Parameter, value: str
 
 def _option(path: str, info: FieldInfo) -> Option:
     name = path.rpartition(".")[2]
-    make = partial(Option, help=_help(info), default=None)
+    make = partial(Option, help=_help(path, info), default=None)
     key = path.replace(".", BETWEEN)
     if info.default is False:
         option = make([f"{_name(path)}/--no-{_name(path)[2:]}", key], is_flag=True)
@@ -163,7 +151,8 @@ def _option(path: str, info: FieldInfo) -> Option:
         make = partial(make, is_flag=False, flag_value=ALONE[path]) if path in ALONE else make
         make = partial(make, type=click.Path()) if path in PLACES else make
         option = make([_name(path), key], metavar=_metavar(name, info))
-    option.heading = next(heading for heading, names in HEADINGS.items() if path.partition(".")[0] in names)
+    option.heading = next(topic for topic, names in TOPICS.items() if path.partition(".")[0] in names)
+    option.is_rare = path not in (*MOST_NEEDED, *WITH_JUDGE)
     return option
 
 
@@ -179,8 +168,9 @@ def _metavar(name: str, info: FieldInfo) -> str:
     return "|".join(choices) or name.rsplit("_", 1)[-1].upper()
 
 
-def _help(info: FieldInfo) -> str:
-    default = "" if info.default in ("", [], {}, None) else f" (default: {info.default})"
+def _help(path: str, info: FieldInfo) -> str:
+    is_given = path == "dataset" or info.default in ("", [], {}, None)  # a command takes no dataset but the one named
+    default = "" if is_given else f" (default: {info.default})"
     return f"{info.description}{default}"
 
 

@@ -1,12 +1,15 @@
 """`jury run`: a flow in this process, and its printed results; the options are the fields of its parameters."""
 
+from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flows.commands.console import Command, Group, Option, printable_json, warn
+from flows.commands.console import Command, Group, Option, command_line, printable_json, warn
 from flows.commands.options import by_options, model_options, parse_options
 from flows.commands.running import judged
 from tasks.comparing.wording import layout_lines
@@ -24,20 +27,39 @@ from tasks.pages.run_summary import (
 )
 from tasks.presentation import tables
 from tasks.records.judge import EMBEDDED
-from tasks.records.parameters import FLOWS, Parameters, at_store, parameters_of
+from tasks.records.parameters import (
+    PAIRWISE,
+    T2I,
+    PairwiseParameters,
+    Parameters,
+    RubricParameters,
+    at_store,
+    parameters_of,
+)
 from tasks.spending.quote import Quote
-from tasks.text import printable
+from tasks.text import enumerated, printable
 
 OK, STOPPED, NOT_ALL_OK = 0, 2, 3
 
-_JUDGED = {
+OF_FLOWS = {
     "diagram": "Judge method diagrams against the human ones.",
     "plot": "Judge statistical plots against the human ones.",
     "object": "Judge generated images of one or two objects.",
     "counting": "Judge generated images of counted objects.",
     "colors": "Judge generated images of colored objects.",
     "position": "Judge generated images of objects beside or above each other.",
+    "geneval": "Judge generated images with object, counting, colors and position, one run after the other.",
 }
+"""Flow, or name for several, -> its sentence."""
+SEVERAL = {"geneval": T2I}
+"""Name -> flows that it stands for."""
+DATASETS: dict[type[Parameters], str] = {
+    PairwiseParameters: "a PaperBananaBench folder with --results FILE or --images DIR, or a manifest (JSON Lines, CSV "
+    "or Parquet) with id, task, context, caption, human_image and model_image",
+    RubricParameters: "a folder in GenEval's layout, one candidate's or a folder of several, or a manifest (JSON "
+    "Lines, CSV or Parquet) with id, tag, prompt and image",
+}
+"""Parameters -> what their dataset may be."""
 
 
 def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
@@ -81,26 +103,76 @@ def show_run(store: Path, run_id: str, as_json: bool) -> int:
     return OK if summary.all_ok else NOT_ALL_OK
 
 
-@click.group(cls=Group, options_metavar="", subcommand_metavar="FLOW [OPTIONS]")
+class _Flows(Group):
+    """Flows by name, of which several may be named that judge one dataset."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of all flows that are named before the first option."""
+        named = [*takewhile(lambda word: not word.startswith("-"), args)]
+        unknown = next((name for name in named if name not in self.commands), "")
+        if len(named) < 2 and not unknown:
+            return super().resolve_command(ctx, args)
+        if unknown and not get_close_matches(unknown, self.commands):
+            raise click.UsageError(
+                f"No such flow {unknown!r}: {enumerated(PAIRWISE)} judge figures against human ones, {enumerated(T2I)} "
+                "generated images; geneval stands for these four",
+                ctx,
+            )
+        if unknown:
+            return super().resolve_command(ctx, [unknown])
+        flows = tuple(dict.fromkeys(flow for name in named for flow in SEVERAL.get(name, (name,))))
+        if len({*map(parameters_of, flows)}) > 1:
+            raise click.UsageError(
+                f"{enumerated(flows)} take different datasets: name figures and images in two runs", ctx
+            )
+        return (
+            " ".join(named),
+            _command(" ".join(named), flows, f"Judge a dataset with {enumerated(flows)}."),
+            args[len(named) :],
+        )
+
+
+@click.group(cls=_Flows, options_metavar="", subcommand_metavar="FLOW... [OPTIONS]")
 def run() -> None:
     """The flows."""
 
 
-def _run(flow: str, as_json: bool, **given: Any) -> int:
-    return run_flow(flow, parse_options(given, parameters_of(flow)), as_json)
+def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
+    model = parameters_of(flows[0])
+    if not given["dataset"]:
+        raise InputError(
+            f"--dataset is missing: give {DATASETS[model]}. Drawn samples are --dataset samples, or `jury demo`"
+        )
+    asked = parse_options(given, model)
+    if len(flows) == 1:
+        return run_flow(flows[0], asked, as_json)
+    if getattr(asked, "export", ""):
+        raise InputError("--export is for a run of one flow: several would write the same file one after the other")
+    codes: list[int] = []
+    for flow in flows:
+        if not as_json:
+            print(f"\n{flow}\n")
+        codes.append(run_flow(flow, asked, as_json))
+    if set(flows) >= {*T2I} and not as_json:
+        print(f"\nAll tags together: {command_line('query t2i_leaderboard')}")
+    return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
-def _flow_command(flow: str) -> Command:
-    as_json = Option(["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON.")
-    as_json.heading = "Output"
-    options = [*model_options(parameters_of(flow)), as_json]
-    made = Command(flow, params=options, callback=partial(_run, flow), help=_JUDGED[flow])
+def _command(name: str, flows: Sequence[str], words: str) -> Command:
+    as_json = Option(
+        ["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON, an array for each flow."
+    )
+    as_json.heading, as_json.is_rare = "Output", True
+    options = [*model_options(parameters_of(flows[0])), as_json]
+    made = Command(name, params=options, callback=partial(_run, flows), help=words)
     made.heading = "Flows"
     return made
 
 
-for _flow in FLOWS:
-    run.add_command(_flow_command(_flow))
+for _name, _words in OF_FLOWS.items():
+    run.add_command(_command(_name, SEVERAL.get(_name, (_name,)), _words))
 
 
 def _print_quote(found: Quote, as_json: bool) -> None:

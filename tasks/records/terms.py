@@ -85,14 +85,33 @@ def known_cost(status: str, price: float | None, estimated: float | None = 0.0) 
 
 # Forms of parameters in the Prefect UI, which cannot fill in unions, not even of a number and null, and show no markup
 
-FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
-"""First fields of the form, which people need most; the others follow in the order of the model."""
+TOPICS = {
+    "Data": (
+        *("dataset", "results", "images", "stage", "metadata", "candidate_name"),
+        *("limit", "ids", "candidate", "category", "difficulty", "split", "tag", "follow_links"),
+    ),
+    "Judge": ("judge",),
+    "Protocol": ("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),
+    "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
+    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
+    "Money": ("quote", "budget"),
+    "Output": ("store", "export"),
+    "Shards": ("shards", "shard", "evaluation_id"),
+}
+"""Topic -> fields of the parameters, in the order of help and form; a nested model is one entry."""
+TOPIC_ORDER = [name for names in TOPICS.values() for name in names]
+MOST_NEEDED = (
+    *("dataset", "results", "images", "metadata", "candidate_name", "limit", "tag", "judge", "orders", "votes"),
+    *("controls", "budget", "store", "export"),
+)
+"""Fields that most people need: a form begins with them, and the short help lists them."""
 
 
 def number_fields(schema: dict[str, Any]) -> None:
     """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
     fields = schema["properties"]
-    order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
+    ranks = [*MOST_NEEDED, *TOPIC_ORDER]
+    order = sorted(fields, key=lambda name: ranks.index(name) if name in ranks else len(ranks))
     schema["properties"] = {
         name: {**_said(_without_null(fields[name])), "position": place} for place, name in enumerate(order)
     }
