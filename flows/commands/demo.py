@@ -72,7 +72,7 @@ def _judge(store: str) -> int:
         "query t2i_leaderboard",
         "report -o report.html",
         "query \"SELECT sample_id, overall, tier_path FROM outcomes WHERE injected = 'black'\"",
-        f"run diagram --judge {RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} --limit 4",
+        f"run diagram --dataset samples --judge {RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} --limit 4",
     ):
         print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {store}"))
     return max(codes)
