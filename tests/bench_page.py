@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from factories import RUN, end, start, write_run
-from opened_page import Visit
+from opened_page import Visit, chromium
 from playwright.sync_api import sync_playwright
 from written_history import noise, pair, written
 
@@ -25,11 +25,11 @@ CAPTION = "Overview of the method: an encoder, a memory of traces and a decoder 
 TARGETS = {"page, MB": 10.0, "opens, s": 2.0, "frame, ms": 60.0}
 SCROLLED = """async () => {
     const frame = () => new Promise(requestAnimationFrame), taken = [];
-    document.getElementById("list").scrollIntoView();
-    for (let turn = 0, before = await frame(); turn < 200; turn++) {
-        scrollBy({ top: 400, behavior: "instant" });
+    document.getElementById("list").scrollIntoView({ behavior: "instant" });
+    for (let before = await frame(), end = scrollY + 60000; scrollY < end;) {
         const now = await frame();
         taken.push(now - before);
+        scrollBy({ top: 6 * (now - before), behavior: "instant" });
         before = now;
     }
     return taken.sort((one, other) => one - other)[Math.floor(0.95 * taken.length)];
@@ -53,7 +53,7 @@ def make(place: Path) -> Path:
 def measured(page: Path) -> dict[str, float]:
     """The three figures."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         began = time.perf_counter()
         visit: Any = Visit(browser, page.as_uri(), width=1400)
         visit.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")

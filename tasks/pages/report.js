@@ -1,5 +1,5 @@
-// The samples of a run: a grid to choose from, and the chosen one beside it. A part of the grid is filled when it comes
-// near the screen, so that thousands of samples open at once.
+// The samples of a run: a grid to choose from, and the chosen one beside it. A sample is filled when it comes near the
+// screen, so that thousands of samples open at once.
 
 const held = document.getElementById("samples");
 const samples = JSON.parse(held.textContent);
@@ -45,7 +45,7 @@ function chip(words) {
 // The grid
 
 const near = new IntersectionObserver((entries) => {
-  for (const { isIntersecting, target } of entries) if (isIntersecting) fillPart(target);
+  for (const { isIntersecting, target } of entries) if (isIntersecting) approach(target);
 }, { rootMargin: "600px" });
 const byNode = new Map();
 
@@ -58,9 +58,11 @@ function outline(card) {
   byNode.set(card.node, card);
 }
 
-function fillPart(part) {
-  near.unobserve(part);
-  for (const node of part.children) fill(byNode.get(node));
+// The samples of a near part are observed one by one: to fill all of them at once takes longer than a frame.
+function approach(node) {
+  near.unobserve(node);
+  if (byNode.has(node)) fill(byNode.get(node));
+  else for (const child of node.children) near.observe(child);
 }
 
 function fill(card) {
@@ -278,7 +280,7 @@ for (const box of document.querySelectorAll("#numbers .wide")) {
 }
 
 addEventListener("beforeprint", () => {
-  if (grid.firstChild) fillPart(grid.firstChild);
+  shown.slice(0, PART).forEach(fill);
   for (const one of document.querySelectorAll("details:not(.sql)")) one.open = true;
 });
 
