@@ -55,7 +55,7 @@ class Progress:
             held_up: returns the reason that holds the calls up at the moment, "" if there is none.
             key: key of the run's artifacts; empty: the title.
             cost: returns the cost in words, given the calls that have ended and all calls; "": nothing or unknown.
-            keep: keeps the words of each look for other processes; it may raise an OSError.
+            keep: keeps the words for other processes.
         """
         self._title, self._counts, self._key = title, counts, f"{key or title}-progress"
         self._stream = stream or sys.stderr
@@ -101,8 +101,7 @@ class Progress:
     async def _show(self) -> None:
         """Keep the words; draw the bar, or print a line if something has changed and the last line is old enough."""
         words = self._words()
-        with suppress(OSError):
-            self._keep_words(words)
+        self._keep_words(words)
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=100 * self._counts.share, words=words)
             return

@@ -22,6 +22,7 @@ from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
 from tasks.judging.lifecycle import end_run, open_run, opening_of, start_record
 from tasks.judging.run import Run
+from tasks.ledger.run_files import STOPPED_BY
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
 from tasks.records.parameters import Parameters
@@ -99,7 +100,7 @@ class Session:
         except* (InputError, OSError) as stopped:
             if run.ledger.folder.exists():
                 error = first_of(stopped)
-                run.ledger.note_stop(str(error))
+                run.ledger.note_progress(f"{STOPPED_BY}{str(error).removesuffix('.')}.")
                 await asyncio.gather(keep_stopped(self.place, start), self.after_judging())
                 if isinstance(error, InputError):
                     error.run_id = self.run_id

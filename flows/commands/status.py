@@ -15,7 +15,6 @@ from flows.commands.alarms import alarm_lines
 from flows.commands.console import Command, say
 from flows.commands.options import store_option
 from flows.server.server import answered, use_running
-from tasks.batches.log import progress_of, waiting_runs
 from tasks.errors import InputError
 from tasks.history.landing import missing
 from tasks.history.queries import month_lines
@@ -23,7 +22,7 @@ from tasks.ledger.remote import local_cache
 from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.run_files import read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
-from tasks.pages.unfinished import of_run
+from tasks.pages.unfinished import of_run, unfinished
 from tasks.records import INCOMPLETE, RunEnd
 from tasks.text import counted, number_of, one_line
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from prefect.client.schemas.responses import DeploymentResponse
 
 LAST = 5
-"""Number of the store's runs that are shown."""
+"""Number of the store's runs that are shown, besides recent ones without an end."""
 LONGEST = 300
 NEXT, RUNNING, FAILED = 6, 20, 5
 """Most runs shown of each sort; of each schedule the next one."""
@@ -61,11 +60,11 @@ def status(store: str) -> int:
             say(f"  {line}")
     print(f"store      {folder.absolute()}{_open_words(folder)}")
     say(f"pages      {_pages_words(folder)}")
-    for run in run_folders(folder)[: -LAST - 1 : -1]:
+    open_ones = {folder / "ledger" / one.start.run_id for one in unfinished(folder)}
+    for run in sorted({*run_folders(folder)[-LAST:], *open_ones}, reverse=True):
         say(f"  {_told(run)}")
     for line in month_lines(folder, datetime.now(UTC)):
         say(line)
-    _show_waiting(folder)
     for line in alarm_lines(folder):
         say(line)
     return max(_show_forgetting(folder, store), _show_history(folder))
@@ -96,22 +95,13 @@ def _told(run: Path) -> str:
     except InputError as error:
         return f"{run.name}  {error}"
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    came = _with_end(end) if end else of_run(run, start).words
+    came = _with_end(end) if end else of_run(run.parents[1], run.name).words
     forgotten = "; rows were forgotten at a request" if start.revision else ""
     return f"{start.run_id}  {what}: {came}{forgotten}"
 
 
 def _with_end(end: RunEnd) -> str:
     return f"{'' if end.all_ok else 'INCOMPLETE, '}{counted(end.outcomes)}, {end.seconds:,.0f} s"
-
-
-def _show_waiting(store: Path) -> None:
-    for run_id in waiting_runs(store):
-        progress = progress_of(store / "batches" / run_id)
-        last = (
-            f"{progress.words}, as of {progress.asked_at[:16].replace('T', ' ')} UTC" if progress else "not handed in"
-        )
-        say(f"waiting    {run_id}: {last}; `jury batch collect` asks again")
 
 
 def _show_forgetting(folder: Path, store: str) -> int:

@@ -26,6 +26,7 @@ from tasks.pages.unfinished import unfinished, unfinished_part
 _NAME = re.compile(r"/[\w][\w.-]*(\.html|\.files/([0-9a-f]{16}|[0-9a-f]{64})\.jpg)", re.ASCII)
 """A page, or a picture beside it."""
 _UNFINISHED = re.compile(rb'<div id="unfinished">.*?</div>', re.DOTALL)
+"""Part of the index that is out of date as soon as a run is at work: the present one takes its place."""
 _COMPARE = "/compare"
 _FIELDS = ("before", "after", "before_candidate", "after_candidate")
 _MOST_BYTES = 4096

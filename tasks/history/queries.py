@@ -54,11 +54,10 @@ _PLAIN = {type(None), bool, int, str}
 """Types that JSON writes as they are."""
 _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
 """History that is held open, with its store."""
-_ARE_TOGETHER = "FROM duckdb_tables() WHERE temporary"
 _SHARD_RUNS = """
-    CREATE TEMP TABLE shard_runs AS FROM history.main.shard_runs UNION ALL
+    CREATE OR REPLACE TEMP TABLE shard_runs AS FROM history.main.shard_runs UNION ALL
     SELECT run_id, evaluation_id FROM runs WHERE run_id = $1 AND status = 'unfinished' AND coalesce(shards, 1) = 1"""
-_EVALUATIONS = "CREATE TEMP TABLE evaluations AS FROM history.main.evaluations"
+_EVALUATIONS = "CREATE OR REPLACE TEMP TABLE evaluations AS FROM history.main.evaluations"
 """Temporary copies of two views: views look for a name among the temporary tables first."""
 
 
@@ -94,9 +93,8 @@ def held_together(store: Path, unfinished: str = "") -> Generator[None]:
         InputError: there is no history, or it was made by another version.
     """
     with held_open(store), opened(store) as db:
-        if not db.execute(_ARE_TOGETHER).fetchone():
-            db.execute(_SHARD_RUNS, [unfinished])
-            db.execute(_EVALUATIONS)
+        db.execute(_SHARD_RUNS, [unfinished])
+        db.execute(_EVALUATIONS)
         yield
 
 

@@ -33,7 +33,7 @@ _BLOCK = 1 << 20
 """Bytes read at once: a line assembled from several reads takes three times as long."""
 _MOST_BYTES = 2**26
 """Maximum bytes of a row, or of a file with one record; longer ones are damaged, and are not read whole."""
-STOPPED = "Stopped: "
+STOPPED_BY = "Stopped: "
 """Beginning of the last words of a run that an error stopped."""
 LONGEST_PROGRESS = 600
 R = TypeVar("R", bound=Record)
@@ -242,18 +242,10 @@ class Ledger:
             write_record(self.folder / RUN, self._start)
 
     def note_progress(self, words: str) -> None:
-        """Write the progress of the run for other processes; nothing before its first row.
-
-        Raises:
-            OSError: with the file's name.
-        """
-        if self._files:
-            write_whole(self.folder / PROGRESS, words.encode("utf-8", "replace"), private=True)
-
-    def note_stop(self, reason: str) -> None:
-        """Write the reason that stops the run in the place of its progress, as far as the disk takes it."""
+        """Write the progress of the run, or why it stops, for other processes; nothing before its first row."""
         with suppress(OSError):
-            self.note_progress(f"{STOPPED}{reason.removesuffix('.')}.")
+            if self._files:
+                write_whole(self.folder / PROGRESS, words.encode("utf-8", "replace"), private=True)
 
     def end(self, end: RunEnd) -> None:
         """Mark the run as finished, with its row counts and costs. From here on nothing in the folder changes."""

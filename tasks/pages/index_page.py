@@ -21,14 +21,12 @@ from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, page_name
 from tasks.pages.queries import corrected_words, people_in_brief
 from tasks.pages.report_page import LEFT_OUT
-from tasks.pages.unfinished import unfinished_part
+from tasks.pages.unfinished import LONGEST_NAME, unfinished_part
 from tasks.presentation import wording
 from tasks.presentation.wording import coverage_words, interval_words, score_words
 from tasks.protocols import display_of, protocol_of
 from tasks.text import listed, number_of, number_words, one_line
 
-LONGEST_NAME = 60
-"""Longest name shown, in characters; the evaluation's page has a longer one whole."""
 LONGEST_ALARM = 400
 FIRST = 300
 """Number of evaluations that the table lays out at once; a button shows the others, and search finds them."""

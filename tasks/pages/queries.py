@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 from tasks.comparing.trend import Point
 from tasks.errors import InputError
 from tasks.history import queries as history
-from tasks.ledger.run_files import folder, start_of
-from tasks.pages.unfinished import of_run
 from tasks.protocols import protocol_of
 
 _BEGIN = re.compile(r"^-- (\w+): (.+)$", re.MULTILINE)
@@ -70,13 +68,6 @@ _QUERIES = _read()
 
 
 Row = Mapping[str, Any]
-
-
-def state_of(store: Path, run_id: str) -> str:
-    """Return the sentence on the state of a run without an end."""
-    run = folder(store, run_id)
-    start = start_of(run)
-    return of_run(run, start).words if start else "This run has not finished, and its ledger is not here."
 
 
 def people_lines_of(store: Path, run_id: str) -> list[str]:

@@ -12,13 +12,13 @@ from markupsafe import Markup
 from tasks.comparing.alarms import Watched, watched
 from tasks.comparing.comparison import Comparison, since_last
 from tasks.comparing.trend import Point, series_of
-from tasks.comparing.wording import layout_lines
 from tasks.history import queries as history
 from tasks.history.queries import stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
-from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question, state_of
+from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question
+from tasks.pages.unfinished import of_run
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
@@ -141,11 +141,6 @@ class Evaluation:
         good_from = threshold_of(self.flow, self.about["parameters"])
         return self.display.notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
 
-    @property
-    def layout(self) -> list[str]:
-        """Lines shown beside scores in another layout than the published one."""
-        return layout_lines(self.about["protocol"], self.about["run_id"])
-
     @cached_property
     def scores(self) -> list[Scored]:
         """Scores over all samples, by group of samples, and of aspects, as far as there are any."""
@@ -230,5 +225,5 @@ def gather(store: Path, run_id: str) -> Evaluation:
             comparisons=comparisons,
             points=line,
             watched=watched(store, run_id),
-            state="" if about["finished_at"] else state_of(store, run_id),
+            state="" if about["finished_at"] else of_run(store, run_id).words,
         )

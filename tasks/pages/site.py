@@ -192,11 +192,6 @@ def _check_forgotten(remote: Remote) -> None:
         )
 
 
-def _there(remote: Remote) -> set[str]:
-    """Return the names of the pages in the bucket."""
-    return {name.removeprefix(f"{FOLDER}/") for name in remote.bucket.sizes(FOLDER)}
-
-
 def _lacking(store: Path, there: Collection[str]) -> list[Path]:
     """Return pages of evaluations and comparisons that this machine made and the bucket lacks."""
     known = {page_name(one.run_id) for one in _listed(store) if one.is_kept}
@@ -216,7 +211,8 @@ def _send_index(remote: Remote) -> int:
     for _ in range(TIMES):
         _bring(remote)
         index = gather_index(remote.folder)
-        data = index_page(index, _there(remote)).encode("utf-8", "replace")
+        there = {name.removeprefix(f"{FOLDER}/") for name in remote.bucket.sizes(FOLDER)}
+        data = index_page(index, there).encode("utf-8", "replace")
         remote.bucket.put({f"{FOLDER}/{INDEX}": data}, HTML)
         if not remote.fetch():
             return index.evaluations

@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from tasks.batches.log import progress_of
+from tasks.ledger import run_files as ledger
 from tasks.ledger.remote import FETCHED
-from tasks.ledger.run_files import END, STOPPED, is_waiting, is_written, read_progress, run_folders, start_of
 from tasks.pages.page_names import page_name
 from tasks.records import RunStart
 from tasks.text import number_of, one_line
@@ -18,6 +19,7 @@ from tasks.text import number_of, one_line
 RECENT = timedelta(days=7)
 """Age up to which such a run is shown."""
 LONGEST_NAME = 60
+"""Longest name on the index, in characters; the evaluation's page has a longer one whole."""
 KEPT = "All replies so far are kept: the same command asks for the rest"
 _TIME_LEFT = re.compile(" · [^·]* left$")
 
@@ -35,21 +37,30 @@ class Unfinished(NamedTuple):
 def unfinished(store: Path) -> list[Unfinished]:
     """Return the recent runs without an end, newest first, except quotes and runs that a later one went on with."""
     since = f"{datetime.now(UTC) - RECENT:%Y%m%dT%H%M%S}"
-    runs = [run for run in run_folders(store) if run.name >= since]
-    first = next((at for at, run in enumerate(runs) if not (run / END).exists()), len(runs))
-    starts = ((run, start_of(run)) for run in runs[first:])
+    runs = [run for run in ledger.run_folders(store) if run.name >= since]
+    first = next((at for at, run in enumerate(runs) if not (run / ledger.END).exists()), len(runs))
+    starts = ((run, ledger.start_of(run)) for run in runs[first:])
     newest = {start.resume_key: (run, start) for run, start in starts if start and not start.parameters.get("quote")}
-    return [of_run(run, start) for run, start in sorted(newest.values(), reverse=True) if not (run / END).exists()]
+    return [
+        of_run(store, run.name) for run, _ in sorted(newest.values(), reverse=True) if not (run / ledger.END).exists()
+    ]
 
 
-def of_run(run: Path, start: RunStart) -> Unfinished:
-    """Return the state of a run without an end."""
-    told = read_progress(run)
-    if is_waiting(run):
-        return Unfinished(start, "Waits for its batches.", goes_on=True)
-    if told.startswith(STOPPED):
+def of_run(store: Path, run_id: str) -> Unfinished:
+    """Return the state of a run without an end.
+
+    Raises:
+        InputError: its start record is damaged.
+    """
+    run = ledger.folder(store, run_id)
+    start, told = ledger.read_start(run), ledger.read_progress(run)
+    if ledger.is_waiting(run):
+        batch = progress_of(store / "batches" / run_id)
+        asked = f": {batch.words}, as of {batch.asked_at[:16].replace('T', ' ')} UTC" if batch else ""
+        return Unfinished(start, f"Waits for its batches{asked}; `jury batch collect` asks again.", goes_on=True)
+    if told.startswith(ledger.STOPPED_BY):
         return Unfinished(start, told, goes_on=False)
-    if is_written(run):
+    if ledger.is_written(run):
         return Unfinished(start, f"At work: {told}" if told else "At work.", goes_on=True)
     if (run / FETCHED).exists():
         return Unfinished(start, "Another machine runs it, or ran it and was stopped.", goes_on=True)
@@ -63,11 +74,7 @@ def of_run(run: Path, start: RunStart) -> Unfinished:
 
 
 def unfinished_part(found: Iterable[Unfinished], pages: Collection[str]) -> Markup:
-    """Return the part of the index about these runs; `jury up` puts the current one in place of an older one.
-
-    Args:
-        pages: names of the files beside the index.
-    """
+    """Return the part of the index about these runs, with links to pages of these names."""
     return Markup('<div id="unfinished">{}</div>').format(Markup().join(_line(one, pages) for one in found))
 
 
