@@ -20,7 +20,6 @@ from factories import finished, image, judgment, outcome, scored
 from written_history import pair
 
 from tasks.comparing.alarms import watched
-from tasks.comparing.comparison import since_last
 from tasks.history import queries as history
 from tasks.history.database import HISTORY, alone_with_master, opened_master
 from tasks.history.landing import land
@@ -142,9 +141,8 @@ def questions(store: Path) -> Iterator[tuple[str, str]]:
             yield f"view {entry.name}, counted by evaluation", counted
         elif entry.kind == "view":
             yield f"view {entry.name}", f"FROM {entry.name}"
-    previous = since_last(store, figures, 1)[0].before.run_id
     for name in queries.names():
-        yield f"report {name}", queries.question(name, run=figures, previous=previous, since="2020-01-01")
+        yield f"report {name}", queries.question(name, run=figures, since="2020-01-01")
     for name in ("scores", "aspects", "all_tags", "trend", "samples", "reasons"):
         yield f"report {name}, images", queries.question(name, run=images)
 

@@ -203,7 +203,7 @@ def scored(**scores: float | None) -> tuple[AspectScore, ...]:
 
 def page_trend(store: Path, run_id: str, *dimensions: str) -> list[Point]:
     """The points in the trends of a run's page, of these dimensions or tags."""
-    rows = ask(store, "trend", run=run_id).rows
+    rows = ask(store, "trend", run=run_id)
     return [point for point in points(rows) if point.dimension in dimensions]
 
 

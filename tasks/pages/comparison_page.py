@@ -185,7 +185,7 @@ def _halves(store: Path, found: Comparison, with_pictures: bool) -> list[Half]:
         removed = why_missing(side.started_at.replace(tzinfo=UTC))
         lacks = "removed by retention (JURY_KEEP_DAYS)" if removed else "not in this store"
         lacks = lacks if with_pictures else "left out (--no-pictures)"
-        rates = [control_rate(**row) for row in ask(store, "controls", run=side.run_id).rows]
+        rates = [control_rate(**row) for row in ask(store, "controls", run=side.run_id)]
         place = quote(page) if page in made else ""
         halves.append(Half(label, side, place, f"picture {lacks}", judge_status(rates), red_words(rates)))
     return halves

@@ -17,14 +17,13 @@ from tasks.comparing.trend import MOST_RUNS
 from tasks.history.queries import held_together
 from tasks.judging.results import ControlRate, control_rate, judge_status
 from tasks.pages.queries import ask
+from tasks.pages.report_facts import price_words
 from tasks.pages.unfinished import Unfinished, unfinished
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Headline
-from tasks.records.judge import EMBEDDED
 from tasks.statistics.intervals import Difference
 from tasks.statistics.series import Series, paired
-from tasks.text import money
 
 MOST_PLACES = 12
 """Most candidates (and tags) shown on a card, the best first; the table has the others."""
@@ -120,7 +119,7 @@ def gather_index(store: Path) -> Index:
         InputError: there is no history, or it cannot be queried.
     """
     with held_together(store):
-        found = ask(store, "index_evaluations").rows
+        found = ask(store, "index_evaluations")
         if not found:
             return Index([], [], 0, 0, unfinished(store))
         lines = _lines(store, found)
@@ -139,7 +138,7 @@ def _cards(store: Path, lines: Sequence[Line]) -> list[Card]:
             places=[_place(line, its, outcomes) for line in _shown(its)],
             others=sorted({line.name for line in its} - {line.name for line in its if line.keys == its[0].keys}),
             alarms=[each.short for each in open_ones if each.flow == flow],
-            worst=ask(store, "index_worst", run=its[0].run_id).rows,
+            worst=ask(store, "index_worst", run=its[0].run_id),
         )
         for flow, its in flows.items()
     ]
@@ -173,9 +172,9 @@ def _lines(store: Path, found: Sequence[Row]) -> list[Line]:
     """Return the lines of these evaluations, at least one: rows of the query `index_evaluations`."""
     since = found[-1]["started_at"]
     scores, costs, controls, labels = (
-        ask(store, f"index_{name}", since=since).rows for name in ("scores", "cost", "controls", "people")
+        ask(store, f"index_{name}", since=since) for name in ("scores", "cost", "controls", "people")
     )
-    best = {(row["run_id"], row["candidate"], row["dimension"]): row for row in ask(store, "index_best").rows}
+    best = {(row["run_id"], row["candidate"], row["dimension"]): row for row in ask(store, "index_best")}
     for row in scores:
         row.update(best.get((row["run_id"], row["candidate"], row["dimension"]), {}))
     headlines, statuses = _headlines(scores), _statuses(controls)
@@ -219,22 +218,13 @@ def _line(
         judge=judge_words(row["judge"], row["endpoint"]),
         status=status,
         price=price,
-        cost=_cost(price, row),
+        cost=price_words(price, row),
         measured=row["measured"],
         stopped=row["stopped"] is not None,
         series=(row["flow"], row["dataset"], row["judge"], row["prompt_set"]),
         keys=(row["dataset_key"], row["protocol_key"]),
         people=people.get(place),
     )
-
-
-def _cost(price: float | None, row: Row) -> str:
-    """Return a price with its currency: tables and files are in US dollars, a judge's own prices in any currency."""
-    if row["endpoint"] == EMBEDDED:
-        return "free"
-    if not price:
-        return "unknown" if price is None else "nothing"
-    return f"{money(price)} {'(prices given)' if row['own_prices'] else 'USD'}"
 
 
 def _statuses(rows: Rows) -> dict[str, str]:

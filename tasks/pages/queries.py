@@ -5,23 +5,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks.comparing.trend import Point
 from tasks.errors import InputError
 from tasks.history import queries as history
 from tasks.protocols import protocol_of
 
-_BEGIN = re.compile(r"^-- (\w+): (.+)$", re.MULTILINE)
-
-
-class Answer(NamedTuple):
-    """A query as it was run, and its result."""
-
-    title: str
-    sql: str
-    """Text with its parameters filled in, so that `jury query` can run it again."""
-    rows: list[dict[str, Any]]
+_BEGIN = re.compile(r"^-- (\w+): .+$", re.MULTILINE)
 
 
 def names() -> list[str]:
@@ -32,17 +23,16 @@ def names() -> list[str]:
 def question(name: str, **values: str) -> str:
     """Return the SQL of one query, with these values (ids of evaluations) in their places."""
     quoted = {key: "'" + value.replace("'", "''") + "'" for key, value in values.items()}
-    return Template(_QUERIES[name][1]).substitute(quoted)
+    return Template(_QUERIES[name]).substitute(quoted)
 
 
-def ask(store: Path, name: str, **values: str) -> Answer:
-    """Run one query on the history of a store.
+def ask(store: Path, name: str, **values: str) -> list[dict[str, Any]]:
+    """Return the rows of one query on the history of a store.
 
     Raises:
         InputError: there is no history, or it cannot be queried.
     """
-    sql = question(name, **values)
-    return Answer(_QUERIES[name][0], sql, history.as_json_rows(history.query(store, sql)))
+    return history.as_json_rows(history.query(store, question(name, **values)))
 
 
 def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
@@ -55,13 +45,10 @@ def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
     return found
 
 
-def _read() -> dict[str, tuple[str, str]]:
-    """Read name -> title and SQL."""
+def _read() -> dict[str, str]:
+    """Read name -> SQL."""
     _, *parts = _BEGIN.split(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
-    return {
-        name: (title, sql.strip().rstrip(";"))
-        for name, title, sql in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    }
+    return {name: sql.strip().rstrip(";") for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
 _QUERIES = _read()
@@ -73,7 +60,7 @@ Row = Mapping[str, Any]
 def people_lines_of(store: Path, run_id: str) -> list[str]:
     """Return sentences on people's labels for an evaluation; empty if the history cannot be queried now."""
     try:
-        return people_lines(ask(store, "people", run=run_id).rows)
+        return people_lines(ask(store, "people", run=run_id))
     except InputError:
         return []
 

@@ -1,10 +1,10 @@
--- Queries of the report. Each begins with a line of dashes, its name and its title; the page shows it beneath the figure
--- that is made of its answer. $run is the evaluation, $previous the one it is compared with. Queries named index_ are for
--- the store's index, which lists evaluations from the moment $since on.
+-- Queries of the pages. Each begins with a line of dashes, its name and what it answers. $run is the evaluation. Queries
+-- named index_ are for the store's index, which lists evaluations from the moment $since on.
 
 -- evaluation: What was run
-SELECT run_id, flow, started_at, finished_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint, protocol,
-       parameters, calls, reused, replies, anew, measured, stopped, warnings
+SELECT run_id, flow, started_at, finished_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint,
+       protocol, parameters, replies, anew, calls, measured, stopped, warnings, coalesce(try_cast(parameters->'judge'->>
+           'price_in' AS DOUBLE) + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices
 FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
@@ -33,31 +33,8 @@ FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(run_id, di
 -- controls: Control samples
 SELECT measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE run_id = $run;
 
--- passport: What the judge sees and keeps to (jury judge exam)
-SELECT title, state, right_answers, items, pass_mark, round(100 * guessing, 2) AS guessing, found,
-       finished_at::DATE::VARCHAR AS day
-FROM passports
-WHERE passport_id = (SELECT max(passport_id) FROM passports JOIN evaluations e USING (judge, endpoint) WHERE e.run_id = $run)
-ORDER BY rowid;
-
--- anchors: Judge or candidate
-SELECT a.started_at::DATE::VARCHAR AS night, a.candidate, a.judged || '/' || a.anchors AS judged, a.anchor_score,
-       a.candidate_score, a.difference, a.moved, array_to_string(list_concat(a.judges_answered, list_filter(
-           a.fingerprints, lambda each: each <> '')), ', ') AS answered_as
-FROM anchors a JOIN evaluations e USING (flow, dataset, judge, prompt_set)
-WHERE e.run_id = $run AND list_contains(e.candidates, a.candidate) AND a.started_at <= e.started_at
-QUALIFY dense_rank() OVER (ORDER BY a.started_at DESC) <= 14
-ORDER BY a.candidate, a.started_at DESC;
-
--- contract: What the judge was shown
-SELECT candidate, side, n, formats, sent_formats, megapixels,
-       (100 * reencoded)::INTEGER AS reencoded, (100 * transparent)::INTEGER AS transparent, tokens_in::INTEGER AS tokens_in
-FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
-
 -- cost: Calls, tokens and price
-SELECT judge, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds,
-       (SELECT list(DISTINCT price_source) FROM judgments JOIN shard_runs USING (run_id)
-        WHERE evaluation_id = $run AND price IS NOT NULL) AS sources
+SELECT judge, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds
 FROM cost WHERE run_id = $run;
 
 -- statuses: Statuses of calls and samples

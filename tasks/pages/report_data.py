@@ -17,7 +17,7 @@ from tasks.history.queries import stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
-from tasks.pages.queries import Answer, ask, corrected_words, people_lines, points, question
+from tasks.pages.queries import ask, corrected_words, people_lines, points, question
 from tasks.pages.unfinished import of_run
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
@@ -36,6 +36,7 @@ TEXTS, TEXTS_OF_LARGE = 6_000_000, 3_000_000
 """Bytes of all captions, explanations and replies together, and of those of a page whose pictures lie beside it."""
 LOOKED_AT = 3
 """Number of the lowest samples, and of the most fragile ones, that the page shows first."""
+ALONE = "It is compared with nothing and stands in no trend."
 _QUESTIONS = (
     "scores",
     "groups",
@@ -44,9 +45,6 @@ _QUESTIONS = (
     "people",
     "rates",
     "controls",
-    "passport",
-    "anchors",
-    "contract",
     "cost",
     "statuses",
     "trend",
@@ -59,8 +57,8 @@ class Evaluation:
 
     about: Mapping[str, Any]
     """The row of the view `evaluations`."""
-    answers: Mapping[str, Answer]
-    """Name of a query -> answer."""
+    answers: Mapping[str, list[dict[str, Any]]]
+    """Name of a query -> rows."""
     samples: list[Markup]
     """Cards of all samples as JSON, the lowest first. As objects they would take ten times the memory."""
     lowest: list[Card]
@@ -99,20 +97,22 @@ class Evaluation:
         return bool(red_words(self.control_rates()))
 
     @property
-    def unmeasured(self) -> str:
-        """Sentence above the scores if nothing, or not all, was measured; empty: all was."""
-        if self.state:
-            return self.state
-        if self.about["stopped"]:
-            return stop_of(self.about["stopped"]).sentence
+    def stopped(self) -> str:
+        """Sentence on a stop, or on a run without an end; empty: it judged all samples."""
+        return self.state or (stop_of(self.about["stopped"]).sentence if self.about["stopped"] else "")
+
+    @property
+    def reused(self) -> str:
+        """Sentence on an evaluation with too few new replies to be a measurement; empty: it is one."""
         about = self.about
-        return "" if about["measured"] else unmeasured_words(about["replies"], about["anew"], calls=about["calls"])
+        if self.stopped or about["measured"]:
+            return ""
+        return f"{unmeasured_words(about['replies'], about['anew'], calls=about['calls'])} {ALONE}"
 
     @property
     def notices(self) -> list[str]:
-        """Sentences that come before the verdict: alarms, and a stop or a lack of measurements."""
-        alone = f"{self.unmeasured} It is compared with nothing and stands in no trend." if self.unmeasured else ""
-        return [*self.alarms, *filter(None, [alone])]
+        """Sentences that come before the verdict: alarms and a stop."""
+        return [*self.alarms, *([f"{self.stopped} {ALONE}"] if self.stopped else [])]
 
     @property
     def alarms(self) -> list[str]:
@@ -169,21 +169,21 @@ class Evaluation:
 
     def control_rates(self) -> list[ControlRate]:
         """Return the rates of the control samples."""
-        return [control_rate(**row) for row in self.answers["controls"].rows]
+        return [control_rate(**row) for row in self.answers["controls"]]
 
     @property
     def people(self) -> list[str]:
         """Sentences on people's labels for the scores; empty without labels."""
-        return people_lines(self.answers["people"].rows)
+        return people_lines(self.answers["people"])
 
     def corrected(self) -> list[str]:
         """Return each first score as corrected by people, with its interval, where there are enough labels."""
         places = [(row.candidate, row.dimension) for _, row in self.display.headline(self.scores)]
-        its = (row for row in self.answers["people"].rows if (row["candidate"], row["dimension"]) in places)
+        its = (row for row in self.answers["people"] if (row["candidate"], row["dimension"]) in places)
         return [f"{row['candidate']} corrected by people {words}" for row in its if (words := corrected_words(row))]
 
     def _rows(self, kind: type[Any], name: str) -> list[Any]:
-        return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name].rows]
+        return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name]]
 
 
 def gather(store: Path, run_id: str) -> Evaluation:
@@ -194,10 +194,10 @@ def gather(store: Path, run_id: str) -> Evaluation:
     """
     with history.held_together(store, unfinished=run_id):
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
-        [about] = ask(store, "evaluation", run=run_id).rows
+        [about] = ask(store, "evaluation", run=run_id)
         comparisons = since_last(store, run_id, MOST_COMPARED)
         display = display_of(about["flow"])
-        reasons, rows = ask(store, "reasons", run=run_id).rows, history.query(store, question("samples", run=run_id))
+        reasons, rows = ask(store, "reasons", run=run_id), history.query(store, question("samples", run=run_id))
         limit = text_limit(reasons, rows, TEXTS if len(rows.rows) <= EMBEDDED else TEXTS_OF_LARGE)
         context = Context(
             reasons=reasons_by_question(reasons, limit),
@@ -205,7 +205,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
             display=display,
             limit=min(limit, LONGEST_TEXT),
         )
-        line = points(answers["trend"].rows)
+        line = points(answers["trend"])
         samples, pictures = list[Markup](), set[str]()
         lowest, fragile = list[Card](), list[Card]()
         for card in cards(rows, context):

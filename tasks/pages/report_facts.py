@@ -10,10 +10,9 @@ from tasks.presentation.wording import Scored, score_words, worst_case_words
 from tasks.protocols.display import Display
 from tasks.records import OVERALL
 from tasks.records.judge import EMBEDDED
-from tasks.spending.prices import in_currency, place
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
-from tasks.text import counted, duration, number_of, one_line
+from tasks.text import counted, duration, money, number_of, one_line
 
 
 class Chip(NamedTuple):
@@ -39,7 +38,8 @@ def chips(
             yield Chip(f"{one_line(row.candidate, LONGEST_NAME)} worst case {words}")
     if missing := sum(row.forfeits for row in rows if isinstance(row, ScoreRow)):
         yield Chip(f"{number_of(missing, 'missing output')}, each scored 0")
-    yield Chip(_cost(about, cost))
+    prices = [row["price"] for row in cost]
+    yield Chip(f"Cost {price_words(None if None in prices else sum(prices), about)}")
     calls = number_of(sum(row["calls"] for row in cost), "call")
     yield Chip(calls if about["seconds"] is None else f"{calls} in {duration(about['seconds'])}")
 
@@ -55,14 +55,13 @@ def _judge(controls: Sequence[ControlRate]) -> Chip:
     return Chip(f"Judge {status}, {TRUST[status]}: {missed} of {asked} missed{which}{few}", status)
 
 
-def _cost(about: Mapping[str, Any], cost: Sequence[Mapping[str, Any]]) -> str:
+def price_words(price: float | None, about: Mapping[str, Any]) -> str:
+    """Return a price with its currency: tables and files are in US dollars, a judge's own prices in any currency."""
     if about["endpoint"] == EMBEDDED:
-        return "Cost: free, embedded judge"
-    prices = [row["price"] for row in cost]
-    if None in prices:
-        return "Cost unknown"
-    places = {place(source) for row in cost for source in row["sources"] or ()}
-    return f"Cost {in_currency(sum(prices), places)}"
+        return "free"
+    if not price:
+        return "unknown" if price is None else "nothing"
+    return f"{money(price)} {'(prices given)' if about['own_prices'] else 'USD'}"
 
 
 # Main facts of the folded sections
@@ -93,6 +92,18 @@ def rate_facts(rates: Sequence[RateRow]) -> str:
     wanted = ("order_flip", "repeat_agreement", "repeat_difference", "pivotal")
     its = [row for row in rates if row.measure in wanted and row.dimension == OVERALL]
     return ", ".join(f"{MEASURES[row.measure][0]} {rate_words(row)}" for row in its[: len(wanted)])
+
+
+def call_lines(cost: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield calls, tokens and price of each judge, and what was saved or may have to be paid besides."""
+    for row in cost:
+        calls = (
+            f"{row['calls']:,} calls made in {duration(row['seconds'])} of the judge, {row['reused']:,} replies reused"
+        )
+        tokens = f"{row['tokens_in']:,} tokens in ({row['tokens_cached']:,} cached), {row['tokens_out']:,} out"
+        besides = {"saved": row["saved"], "calls that timed out may have cost besides": row["estimated"]}
+        more = [f"{name} {money(amount)}" for name, amount in besides.items() if amount != 0]
+        yield "; ".join([f"{row['judge']}: {calls}", tokens, f"price {money(row['price'])}", *more])
 
 
 def status_words(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import cast
 from urllib.parse import quote
 
 from tasks.comparing import wording as comparison_words
@@ -15,12 +14,11 @@ from tasks.errors import InputError
 from tasks.files import drafted, remove_folder, rewrite_file, write_file, write_whole
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import beside, why_missing
+from tasks.pages import report_facts as facts
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, since_name
 from tasks.pages.report_data import Evaluation
-from tasks.pages.report_facts import chips, dimension_words, group_words, rate_facts, status_words, unscored_notice
 from tasks.pages.run_summary import rate_grid, rate_notes
-from tasks.passport.lines import MATCHED
 from tasks.presentation import wording
 from tasks.text import number_words
 
@@ -112,10 +110,10 @@ def page(
             "lacks": lacks,
             "beside": quote(folder),
             "one": one,
-            "notices": one.notices or unscored_notice(one.scores, one.answers["statuses"].rows),
+            "notices": one.notices or facts.unscored_notice(one.scores, one.answers["statuses"]),
             "groupings": one.groupings(),
             "verdict": verdict(one.display, one.scores, one.red),
-            "chips": chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"].rows),
+            "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
             "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],
             "samples": one.samples,
@@ -131,37 +129,17 @@ def _when(moment: str) -> str:
     return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}"
 
 
-def _cell(value: object, decimals: int = 2) -> str:
-    """Format a number or word of a table; a dash for None."""
-    match value:
-        case None:
-            return "–"
-        case float():
-            return f"{value:,.{decimals}f}"
-        case int():
-            return f"{value:,}"
-        case dict():
-            return ", ".join(f"{name} {_cell(each)}" for name, each in cast(dict[str, object], value).items())
-        case _:
-            return str(value)
-
-
 _HELPERS: dict[str, object] = {
     "words": wording,
+    "facts": facts,
     "compared": comparison_words,
-    "dimension_words": dimension_words,
-    "group_words": group_words,
     "number_words": number_words,
-    "rate_facts": rate_facts,
-    "status_words": status_words,
     "quote": partial(quote, safe=""),
     "breaks": breaks,
     "since_name": since_name,
-    "matched": MATCHED,
     "status_lines": status_lines,
     "rate_grid": rate_grid,
     "rate_notes": rate_notes,
     "when": _when,
-    "cell": _cell,
 }
 """Functions and values that the template uses."""
