@@ -84,6 +84,7 @@ class Progress:
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
         self._over.set()
+        self._keep_words(self._words())  # where the run is cancelled, so are the tasks, and none looks once more
         await asyncio.wait(self._at_work, timeout=PATIENCE_SECONDS)
         for task in self._at_work:
             task.cancel()

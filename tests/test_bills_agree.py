@@ -67,8 +67,9 @@ def test_a_run_that_is_interrupted_is_in_the_bill_at_once(
     dies(twin, *command, requests=1, rows=9, by=by)
     [run] = run_folders(store)
     status = agree(store, twin, jury, ask, IN_FLIGHT)
-    assert f"{run.name}  " in status
-    assert f"unfinished; up to {IN_FLIGHT} calls in flight at its end may be billed as well" in status
+    reached = r" \(\d+/32 calls · \d/8 samples · [^)]*\d\)" if by == signal.SIGINT else ".*"
+    assert re.search(rf"{run.name}  .*: Killed or interrupted{reached}\. All replies so far are kept", status)
+    assert f"; up to {IN_FLIGHT} calls in flight at its end may be billed as well.\n" in status
     before, asked = stored(store), twin.count
     code, out, err = jury(*command)
     assert code == 0, err

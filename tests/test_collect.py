@@ -113,7 +113,8 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
     assert not [*store.glob("ledger/*/end.json")] and twin.count == 1
     assert ask("SELECT status FROM runs") == [{"status": "waiting"}] and ask("FROM failures") == []
     code, out, err = jury("status")
-    assert "4 samples: waits for its batches" in out and "1 in_progress; 0 of 16 requests done, as of 20" in out, out
+    waits = "4 samples: Waits for its batches: batches: 1 in_progress; 0 of 16 requests done, as of 20"
+    assert waits in out and "; `jury batch collect` asks again." in out, out
     code, out, err = jury("batch", "collect")
     assert code == 3 and "waits: batches: 1 finalizing; 0 of 16 requests done" in out, err
     code, out, err = jury("batch", "collect")

@@ -2,16 +2,19 @@
 
 import html
 import http.client
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, outcome, start, write_run
+from factories import RUN, end, judgment, outcome, start, write_run
 from served import free_port
 
 from flows.server.pages import serving_pages
 from flows.server.server import sign_in_header
 from tasks.history.landing import land
+from tasks.ledger.run_files import Ledger
 from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import NOTE, page_of, where
 from tasks.pages.site import renew
@@ -92,6 +95,34 @@ def test_who_asks_by_another_name_or_from_another_page_gets_nothing(address: str
     assert asked(address, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="iframe")[0] == 403
     assert asked(address, "/", Origin="http://127.0.0.1:4200")[0] == 403, "not even Prefect's pages"
     assert asked(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "a link in an artifact"
+
+
+@pytest.mark.usefixtures("laid_out")
+def test_a_run_at_work_is_on_the_index_as_far_as_it_is(tmp_path: Path) -> None:
+    now = datetime.now(UTC)
+    run_id, later = (f"{now + timedelta(seconds=second):%Y%m%dT%H%M%S}-diagram-0000aa" for second in (0, 1))
+    begun = {"started_at": now.isoformat(), "candidates": ("<i>alpha",)}
+    ledger = Ledger(tmp_path, start(run_id, **begun))
+    ledger.append(judgment())
+    ledger.note_progress("24/40 calls · 3/10 samples · 12 s left")
+    with serving_pages(tmp_path, free_port(), "") as address:
+        status, body, _ = asked(address, "/")
+        assert status == 404 and "diagram: At work: 24/40 calls · 3/10 samples · 12 s left" in body.decode()
+        write_run(tmp_path, start(), [outcome()], end())
+        land(tmp_path)
+        renew(tmp_path)
+        ledger.note_progress("26/40 calls · 4/10 samples · 11 s left")
+
+        def told() -> list[str]:
+            return re.findall(r'<p class="(.*? UTC): (.*?)</p>', asked(address, "/")[1].decode())
+
+        when = f"diagram of &lt;i&gt;alpha, begun {now:%Y-%m-%d %H:%M} UTC"
+        assert told() == [(f'quiet">{when}', "At work: 26/40 calls · 4/10 samples · 11 s left")]
+        ledger.close()
+        [(name, words)] = told()
+        assert name == f'red">{when}' and words.startswith("Killed or interrupted (26/40 calls · 4/10 samples). All")
+        write_run(tmp_path, start(later, **begun), [outcome()], end(later))
+        assert told() == [], "the later one went on with it"
 
 
 def sent(address: str, form: str, **headers: str) -> tuple[int, str]:

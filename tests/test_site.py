@@ -14,10 +14,13 @@ from answered_page import figures_store, made_page, prefer, saved
 from bench_data import draw_pairs
 from factories import RUN, end, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import allowed_reply, error
+from opened_page import Opened
 from s3_server import S3Server, s3
-from served import wait_for
+from served import command, wait_for
 from strangers import HOSTILE
 from test_remote import in_bucket
+from written_datasets import write_figures
 from written_history import EARLIER, LATER, figures, keep, pair, write_evaluations
 
 import tasks.report
@@ -405,6 +408,37 @@ def test_the_page_of_a_large_run_is_made_behind_it_with_all_pictures(
     wait_for((page.parent / "index.html").exists, 240)  # at the lowest priority, beside all other tests
     assert page.read_text().count("/9j/") >= 2 * pairs  # so a JPEG begins in base64
     assert page.stem in (page.parent / "index.html").read_text()
+
+
+def test_a_run_that_the_judge_stops_has_a_page_that_says_so_first_and_is_compared_with_nothing(
+    browser: Any, prefect_server: str, tmp_path: Path
+) -> None:
+    store, judges = tmp_path / "store", allowed_reply()
+    given = ["run", "diagram", *write_figures(tmp_path / "data", 4), "--store", store]
+    with LoopbackJudge(lambda seen: error(401, "Bad key.") if judge.count > 9 else judges(seen)) as judge:
+        options = judged_by(judge, **{"judge.concurrency": 1})
+        done = command(*given, *options, PREFECT_API_URL=prefect_server)
+    [run] = (store / "ledger").iterdir()
+    page = page_of(store, run.name)
+    assert done.returncode == 2 and f"page {page}" in done.stdout, done.stderr
+    words = (
+        f"Stopped: The judge m at {judge.base_url} refuses all calls (401: Bad key.). 2 of 4 samples are not judged. "
+        "All replies so far are kept: the same command asks for the rest."
+    )
+    opened = Opened(browser, page, width=1400)
+    first, then = opened.page.locator("main > *").all()[:2]
+    assert first.inner_text() == f"{words} It is compared with nothing and stands in no trend."
+    assert then.inner_text().startswith("results scores 100.0") and (then.bounding_box() or {})["y"] < 200
+    assert len(opened.shown()) == 2
+    opened.page.click("nav >> text=All evaluations")
+    opened.page.wait_for_url("**/index.html")
+    assert opened.page.inner_text("#unfinished p").endswith(f" UTC: {words}")
+    assert opened.page.inner_text("#now") == "No evaluation has finished yet." and not listed(store)
+    opened.page.click("#unfinished a")
+    opened.page.wait_for_url(f"**/{page.name}")
+    opened.close()
+    page.unlink()
+    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "as that of a killed one"
 
 
 # In a bucket

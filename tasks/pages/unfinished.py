@@ -68,7 +68,7 @@ def of_run(store: Path, run_id: str) -> Unfinished:
         return Unfinished(start, "A quote.", goes_on=False)
     judge = cast("dict[str, Any]", start.parameters.get("judge") or {})
     calls = number_of(int(judge.get("concurrency", 0)), "call")
-    reached = f" at {_TIME_LEFT.sub('', told)}" if told else ""
+    reached = f" ({_TIME_LEFT.sub('', told)})" if told else ""
     billed = f"up to {calls} in flight at its end may be billed as well"
     return Unfinished(start, f"Killed or interrupted{reached}. {KEPT}; {billed}.", goes_on=False)
 
