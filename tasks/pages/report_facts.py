@@ -97,9 +97,7 @@ def rate_facts(rates: Sequence[RateRow]) -> str:
 def call_lines(cost: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield calls, tokens and price of each judge, and what was saved or may have to be paid besides."""
     for row in cost:
-        calls = (
-            f"{row['calls']:,} calls made in {duration(row['seconds'])} of the judge, {row['reused']:,} replies reused"
-        )
+        calls = f"{row['calls']:,} calls made, {row['reused']:,} replies reused, {duration(row['seconds'])} in all"
         tokens = f"{row['tokens_in']:,} tokens in ({row['tokens_cached']:,} cached), {row['tokens_out']:,} out"
         besides = {"saved": row["saved"], "calls that timed out may have cost besides": row["estimated"]}
         more = [f"{name} {money(amount)}" for name, amount in besides.items() if amount != 0]
