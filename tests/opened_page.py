@@ -67,7 +67,6 @@ class Visit:
     """Somebody on a page with a keyboard and no mouse, in whichever of the two browsers, and what it tried to do."""
 
     def __init__(self, browser: Any, address: str, scheme: str = "light", width: int = 1280) -> None:
-        self._scheme = "light"
         self._tab: FirefoxTab | None = None
         if isinstance(browser, Firefox):
             self._tab = tab = FirefoxTab(browser, width, HEIGHT)
@@ -89,9 +88,8 @@ class Visit:
             self.page.emulate_media(color_scheme=scheme)
             return
         self._tab.resize(width, HEIGHT)
-        if scheme != self._scheme:  # What a person likes, WebDriver BiDi cannot tell this Firefox: a button does.
-            self._tab.evaluate("document.getElementById('theme').click()")
-            self._scheme = scheme
+        # What a person likes, WebDriver BiDi cannot tell this Firefox.
+        self._tab.evaluate(f"document.documentElement.style.colorScheme = '{scheme}'")
 
     def press(self, *keys: str) -> None:
         for key in keys:

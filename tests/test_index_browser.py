@@ -122,7 +122,7 @@ def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_
     assert page.inner_text("#compare").startswith("Choose two") and boxes.nth(0).is_enabled()
 
 
-def test_a_date_leads_to_the_page_of_its_evaluation_and_colours_are_changed_and_remembered(opened: Opened) -> None:
+def test_a_date_leads_to_the_page_of_its_evaluation_and_a_card_to_its_samples(opened: Opened) -> None:
     assert opened.page.get_attribute("#evaluations tbody a", "href") == page_name(line(0).run_id)
     newest, red = (opened.page.inner_text(f".flow >> nth={at}") for at in range(2))
     for said in (ALARM, HOSTILE[0], "GREEN, passed its controls", "Cost 0.0000 USD", "1 open alarm", "1 gap"):
@@ -132,9 +132,3 @@ def test_a_date_leads_to_the_page_of_its_evaluation_and_colours_are_changed_and_
     assert opened.page.get_attribute(".worst a >> nth=0", "href") == f"{leads}s1&candidate=painter"
     assert "Human wins: Conclusion: the arrows are missing" in newest
     assert opened.page.evaluate("document.querySelector('.wide').scrollWidth") <= opened.page.evaluate("innerWidth")
-    ground = "getComputedStyle(document.body).backgroundColor"
-    assert opened.page.evaluate(ground) == "rgb(255, 255, 255)"
-    opened.page.click("#theme")
-    assert opened.page.evaluate(ground) == "rgb(22, 24, 28)"
-    opened.page.reload()
-    assert opened.page.evaluate(ground) == "rgb(22, 24, 28)"

@@ -97,7 +97,6 @@ def test_two_evaluations_that_are_ticked_in_the_served_index_are_compared(either
 
 def test_the_index_is_used_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["index"].as_uri())
-    visit.until("#theme")
     visit.press("/", *"counting")
     assert visit.text("output") == "1 of 3"
     visit.press("Escape")

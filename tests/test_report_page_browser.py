@@ -99,13 +99,12 @@ def test_a_table_is_copied_as_markdown(opened: Opened) -> None:
     assert "| faithfulness | 54.5 | [38.6, 70.4] | 2 |" in lines[3]
 
 
-def test_long_reasons_are_whole_and_scroll_in_their_own_box(opened: Opened) -> None:
+def test_long_reasons_are_whole(opened: Opened) -> None:
     page = opened.page
     page.click(".thumb >> text='s2'")
     wait_for(lambda: opened.focused() == "s2")
     long = page.inner_text(".card")
     assert len(long) > 4 * 45_000 and "Conclusion: Model." in long
-    assert page.evaluate("document.querySelector('.card').offsetHeight") < 4000
 
 
 def test_a_page_with_its_pictures_beside_it_is_moved_with_them(

@@ -177,7 +177,6 @@ function showTexts() {
   by("text").replaceChildren(...shown.map((name) => make("p", {}, make("b", {}, data.labels[name]), `\n${item.texts[name] || "(empty)"}`)));
   by("item").classList.toggle("long", by("text").textContent.length > LONG);
   by("text").scrollTop = 0;
-  reach(by("item"));
 }
 
 function showPictures() {

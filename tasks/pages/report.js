@@ -3,7 +3,7 @@
 
 const held = document.getElementById("samples");
 const samples = JSON.parse(held.textContent);
-const { beside, columns } = held.dataset;
+const { beside } = held.dataset;
 const form = document.getElementById("filters");
 const grid = document.getElementById("grid");
 const panel = document.getElementById("opened");
@@ -121,19 +121,13 @@ function reason(one) {
   return make("div", { className: "reason" }, call || "", ...lines, seen || "");
 }
 
-function row(name, verdict, ...told) {
-  return make("tr", {}, make("td", {}, name), make("td", {}, ...verdict), make("td", {}, ...told));
+function answer(name, words, ...told) {
+  return make("section", {}, make("h4", {}, name, chip(words)), ...told);
 }
 
-function questionRow(one) {
+function questionAnswer(one) {
   const orders = one.orders && make("p", { className: "quiet" }, one.orders);
-  return row(one.name, [chip(one.verdict), orders || ""], ...(one.reasons ?? []).map(reason));
-}
-
-function table(header, rows) {
-  const heads = header.map((words) => make("th", { scope: "col" }, words));
-  const head = make("thead", {}, make("tr", {}, ...heads));
-  return make("div", { className: "wide questions" }, make("table", {}, head, make("tbody", {}, ...rows)));
+  return answer(one.name, one.verdict, orders || "", ...(one.reasons ?? []).map(reason));
 }
 
 function button(words, title, act) {
@@ -162,12 +156,11 @@ function open(card) {
     make("h3", {}, name, chip(card.overall), make("span", { className: "quiet" }, where), moves),
     make("div", { className: pictures.length > 1 ? "pictures" : "pictures single" }, ...pictures),
     make("p", { className: "text" }, card.text));
-  if (card.aspects) article.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map((one) => row(one.name, [one.score], one.explanation))));
-  if (card.questions) article.append(table([...columns.split("\n"), "the judge's reasons"], card.questions.map(questionRow)));
+  const aspects = (card.aspects ?? []).map((one) => answer(one.name, one.score, make("p", {}, one.explanation)));
+  article.append(...aspects, ...(card.questions ?? []).map(questionAnswer));
   article.append(make("ul", { className: "quiet" }, ...notes.map((words) => make("li", {}, words))));
   panel.replaceChildren(article);
   panel.hidden = false;
-  reach(panel);
   card.node.scrollIntoView({ behavior: "instant", block: "nearest" });
   if (panel.getBoundingClientRect().top > 40) panel.scrollIntoView({ behavior: "instant", block: "start" });
   article.focus({ preventScroll: true });
@@ -281,7 +274,7 @@ for (const box of document.querySelectorAll("#numbers .wide")) {
 
 addEventListener("beforeprint", () => {
   shown.slice(0, PART).forEach(fill);
-  for (const one of document.querySelectorAll("details:not(.sql)")) one.open = true;
+  for (const one of document.querySelectorAll("details")) one.open = true;
 });
 
 samples.forEach(outline);

@@ -86,8 +86,6 @@ class Display(ABC, Generic[Row]):
     """Names of a sample's pictures, from left to right; in lower case they are the roles."""
     scale: ClassVar[str]
     """Scale of a score, in a few words beside it."""
-    columns: ClassVar[tuple[str, str]]
-    """Heads of a table: the question about a sample, and the judge's answer."""
     false_findings: ClassVar[str]
     """Name for defects that the judge reports where there are none."""
     level: ClassVar[Level | None] = None

@@ -18,7 +18,6 @@ class PresenceDisplay(Display[ScoreRow]):
     counted = "samples"
     scale = "of 100"
     sides = ("Image",)
-    columns = ("question", "answer")
     false_findings = "false answers"
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
@@ -39,7 +38,7 @@ class PresenceDisplay(Display[ScoreRow]):
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         lines = [[each.dimension, each.verdict or "missing", ""] for each in outcome.dimensions]
-        table = Grid([*self.columns, "the judge's reasons"], lines)
+        table = Grid(["question", "answer", "the judge's reasons"], lines)
         return Shown((Quoted("Statement: ", outcome.caption),), Quoted("Outcome: ", outcome.tier_path), table, ())
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:

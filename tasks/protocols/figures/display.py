@@ -39,7 +39,6 @@ class FigureDisplay(Display[ScoreRow]):
     counted = "samples"
     scale = "of 100"
     sides = ("Human", "Model")
-    columns = ("dimension", "verdict")
     false_findings = "false preferences on clean pairs"
     level = Level("Human", NEUTRAL_SCORE)
 
@@ -95,7 +94,7 @@ class FigureDisplay(Display[ScoreRow]):
         return Shown(
             above=(),
             outcome=Quoted(f"Outcome: {outcome.overall or 'none'} (", outcome.tier_path, ")"),
-            table=Grid([*self.columns, "the judge's reasons"], lines),
+            table=Grid(["dimension", "verdict", "the judge's reasons"], lines),
             below=(Quoted("Caption: ", outcome.caption),),
         )
 

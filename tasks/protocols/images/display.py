@@ -43,7 +43,6 @@ class ImageDisplay(Display[GradeRow]):
     counted = "images"
     scale = "of 10"
     sides = ("Image",)
-    columns = ("tag", "score")
     false_findings = "false alarms on clean images"
 
     def headline(self, scores: Sequence[GradeRow]) -> list[Headline]:
