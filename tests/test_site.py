@@ -333,7 +333,7 @@ def test_the_report_step_makes_the_page_of_its_run_and_the_index(tmp_path: Path)
     assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html", since]
     assert [*listed(store)] == [second, first]
     page = (store / "pages" / f"{second}.html").read_text()
-    assert f'<a href="{since}">Compared with the run before' in page
+    assert f'<a href="{since}" title=' in page
     assert f'<a href="{second}.html">' in (store / "pages" / since).read_text()
 
 

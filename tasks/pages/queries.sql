@@ -7,17 +7,9 @@ SELECT run_id, flow, started_at, finished_at, seconds, shards, dataset, candidat
            'price_in' AS DOUBLE) + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices
 FROM evaluations WHERE run_id = $run;
 
--- scores: Scores over all samples
-SELECT * FROM scores WHERE run_id = $run AND "grouping" = 'all'
-ORDER BY candidate, dimension_position(run_id, dimension), dimension;
-
--- groups: Scores by category and difficulty
-SELECT * FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
-ORDER BY "grouping", group_name, candidate;
-
--- aspects: Scores of the aspects
-SELECT * FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
-ORDER BY candidate, dimension_position(run_id, dimension), dimension;
+-- scores: Scores over all samples, by category and difficulty, and of the aspects
+SELECT * FROM scores WHERE run_id = $run AND (dimension = 'overall' OR "grouping" NOT IN ('category', 'difficulty'))
+ORDER BY candidate, dimension_position(run_id, dimension), dimension, CASE WHEN "grouping" <> 'aspect' THEN group_name END;
 
 -- all_tags: All tags together
 SELECT candidate, score, ci_low, ci_high, good, satisfied, tags, missing, runs, best, vs_best, vs_best_low, vs_best_high

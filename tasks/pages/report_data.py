@@ -39,8 +39,6 @@ LOOKED_AT = 3
 ALONE = "It is compared with nothing and stands in no trend."
 _QUESTIONS = (
     "scores",
-    "groups",
-    "aspects",
     "all_tags",
     "people",
     "rates",
@@ -144,7 +142,7 @@ class Evaluation:
     @cached_property
     def scores(self) -> list[Scored]:
         """Scores over all samples, by group of samples, and of aspects, as far as there are any."""
-        return [row for name in ("scores", "groups", "aspects") for row in self._rows(self.display.row, name)]
+        return self._rows(self.display.row, "scores")
 
     def groupings(self) -> list[str]:
         """Return `category` and `difficulty`, where the samples have them."""
