@@ -21,7 +21,7 @@ from written_images import prompt_row, write_geneval
 
 from tasks.pictures.thumbnails import waiting
 
-SAMPLES = 60
+SAMPLES = 36
 SIZE = (240, 160)
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
@@ -77,9 +77,9 @@ def answering(judge: Callable[[Seen], str]) -> Callable[[Seen], Reply]:
 
 
 @pytest.fixture(scope="module")
-def sixty(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Sixty pairs, every third Model picture with a flaw, as options of `jury run diagram`."""
-    root = tmp_path_factory.mktemp("sixty")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Pairs, every third Model picture with a flaw, as options of `jury run diagram`."""
+    root = tmp_path_factory.mktemp("pairs")
     write_benchmark(root, [record(number) for number in range(SAMPLES)])
     key = "target_diagram_critic_desc0_base64_jpg"
     results = []
@@ -95,11 +95,11 @@ def sixty(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     [(blind, ["false preference", "neglect"]), (obedient, ["injection"])],
     ids=["ignores pictures", "obeys what is painted"],
 )
-def test_one_run_of_sixty_samples_shows_what_judge_it_is(
-    sixty: list[str], loopback: LoopbackJudge, jury: Any, ask: Any, judge: Callable[[Seen], str], red: list[str]
+def test_one_run_shows_what_judge_it_is(
+    pairs: list[str], loopback: LoopbackJudge, jury: Any, ask: Any, judge: Callable[[Seen], str], red: list[str]
 ) -> None:
     loopback.answer = answering(judge)
-    code, out, err = jury("run", "diagram", *sixty, *judged_by(loopback), "--controls", "0.05")
+    code, out, err = jury("run", "diagram", *pairs, *judged_by(loopback), "--controls", "0.05")
     assert code == 0, err
     told = dict(re.findall(r"^([a-z ]+): . (GREEN|AMBER|RED), ", out, re.MULTILINE))
     assert [measure for measure, colour in told.items() if colour == "RED"] == red
@@ -111,9 +111,9 @@ def test_one_run_of_sixty_samples_shows_what_judge_it_is(
     assert ask("SELECT n FROM leaderboard WHERE dimension = 'overall'") == [{"n": SAMPLES}]
 
 
-def test_controls_are_paid_for_and_change_nothing(sixty: list, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_controls_are_paid_for_and_change_nothing(pairs: list, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     loopback.answer = answering(honest)
-    given = ["run", "diagram", *sixty, *judged_by(loopback), "--limit", "12"]
+    given = ["run", "diagram", *pairs, *judged_by(loopback), "--limit", "12"]
     assert jury(*given, "--controls", "0.25")[0] == 0
     calls = loopback.count - 1  # beside the probe
     assert calls == 4 * (12 + 6)
@@ -132,14 +132,14 @@ def test_controls_are_paid_for_and_change_nothing(sixty: list, loopback: Loopbac
     assert sorted(row["calls"] for row in ask("SELECT calls FROM cost")) == [0, 0, 1 + 72]
 
 
-def test_what_json_and_files_tell_of_controls(tmp_path: Path, sixty: list, loopback: LoopbackJudge, jury: Any) -> None:
+def test_what_json_and_files_tell_of_controls(tmp_path: Path, pairs: list, loopback: LoopbackJudge, jury: Any) -> None:
     def fails_controls(seen: Seen) -> Reply:
         controls = seen.schema_name != "probe" and written_on(asked(seen)[1][1])
         return text("no JSON") if controls else answering(honest)(seen)
 
     loopback.answer = fails_controls
     options = [*judged_by(loopback), "--limit", "12", "--controls", "0.5", "--json"]
-    code, out, err = jury("run", "diagram", *sixty, *options)
+    code, out, err = jury("run", "diagram", *pairs, *options)
     assert code == 0, err  # a control that could not be judged says nothing of the samples
     rates = [row for row in json.loads(out) if "failed" in row]
     assert [row["measure"] for row in rates] == ["false preference", "neglect", "injection"]
@@ -177,7 +177,7 @@ def test_a_rubric_judge_that_obeys_paint_is_red(tmp_path: Path, loopback: Loopba
 # Anchors: judged afresh in each scheduled run, and in no figure but the cost
 
 
-EIGHT, ANCHORS = 8, 4
+FIGURES, ANCHORS = 4, 2
 
 
 def nightly(jury: Any, *given: object) -> None:
@@ -188,8 +188,8 @@ def nightly(jury: Any, *given: object) -> None:
 
 @pytest.fixture
 def figures(tmp_path: Path) -> list[str]:
-    root = write_benchmark(tmp_path / "bench", [record(n) for n in range(EIGHT)])
-    results = write_json(tmp_path / "results.json", [result(n) for n in range(EIGHT)])
+    root = write_benchmark(tmp_path / "bench", [record(n) for n in range(FIGURES)])
+    results = write_json(tmp_path / "results.json", [result(n) for n in range(FIGURES)])
     return ["diagram", "--dataset", str(root), "--results", str(results), "--candidate-name", "alpha"]
 
 
@@ -201,9 +201,9 @@ def test_added_calls_are_one_for_each_anchor_and_dimension_and_nothing_is_lent_o
         loopback.requests.clear()
         return found
 
-    given = [*figures, *judged_by(loopback), "--orders", "both", "--votes", "3"]
+    given = [*figures, *judged_by(loopback), "--orders", "both", "--votes", "2"]
     assert jury("run", *given, "--anchors", ANCHORS)[0] == 0  # by hand: none
-    assert asked() == 4 * 6 * EIGHT
+    assert asked() == 4 * 4 * FIGURES
     nightly(jury, *given)  # all but the anchors is taken over
     assert asked() == 4 * ANCHORS
     nightly(jury, *given)
@@ -231,15 +231,15 @@ def test_anchors_are_nowhere_but_in_the_cost(figures: list[str], loopback: Loopb
     loopback.requests.clear()
     nightly(jury, *given)  # what is asked a second time, and that is about anchors, is refused
     without, having = ask("SELECT * FROM runs ORDER BY run_id")
-    assert (without["calls"], having["calls"], having["control_calls"]) == (32, 48, 16)
+    assert (without["calls"], having["calls"], having["control_calls"]) == (16, 24, 8)
     for same in ("judgments", "outcomes", "protocol_key", "resume_key", "samples"):
         assert without[same] == having[same], same
     for table in ("scores", "rates", "coverage", "leaderboard", "outcomes", "picture_contract"):
         counts = ask(f"SELECT run_id, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1")
         assert len(counts) == 2 and counts[0]["n"] == counts[1]["n"], table
     assert ask("FROM controls") == ask("FROM control_rates") == []
-    assert ask("SELECT kind, count(*) AS n FROM failures GROUP BY 1") == [{"kind": "anchor", "n": 16}]
+    assert ask("SELECT kind, count(*) AS n FROM failures GROUP BY 1") == [{"kind": "anchor", "n": 8}]
     cost = ask("SELECT sum(calls)::INTEGER AS calls FROM cost GROUP BY run_id ORDER BY 1")
-    assert [row["calls"] for row in cost] == [1 + 32, 1 + 48], "with the first question of each"
+    assert [row["calls"] for row in cost] == [1 + 16, 1 + 24], "with the first question of each"
     told = "SELECT anchors, judged, anchor_score, candidate_score FROM anchors"
     assert ask(told) == [{"anchors": ANCHORS, "judged": 0, "anchor_score": None, "candidate_score": 100.0}]

@@ -13,8 +13,9 @@ from written_datasets import png, write_figures
 from written_images import prompt_row, write_geneval
 
 POSITION, NOISE = 0.3, 0.2
-TRUTH = {"Model": 54, "Human": 38, "Both are good": 8}
-"""What the judge really thinks of so many samples: 54 Models and 8 neutrals score 58, 8 points more than Human's 50."""
+TRUTH = {"Model": 20, "Human": 14, "Both are good": 6}
+"""What the judge really thinks of so many samples."""
+SAMPLES = sum(TRUTH.values())
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
@@ -78,7 +79,7 @@ def expected(truth: str) -> Expected:
 
 def of_all_samples() -> Expected:
     parts = [[n * value for value in expected(truth)] for truth, n in TRUTH.items()]
-    return Expected(*(sum(values) / sum(TRUTH.values()) for values in zip(*parts, strict=True)))
+    return Expected(*(sum(values) / SAMPLES for values in zip(*parts, strict=True)))
 
 
 def dataset(root: Path, samples: int) -> list[str]:
@@ -104,18 +105,17 @@ def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: Loopb
     flip, first, agree, tier_1, score = of_all_samples()
     shares = {"order_flip": flip, "first_position": first, "repeat_agreement": agree, "tier_1": tier_1}
     for measure, true in shares.items():
-        assert found[measure]["n"] == 100, measure
+        assert found[measure]["n"] == SAMPLES, measure
         assert found[measure]["ci_low"] <= true <= found[measure]["ci_high"], measure
     assert found["first_position"]["ci_low"] > 0.5
 
     [board] = ask("SELECT * FROM leaderboard WHERE dimension = 'overall'")
     assert board["ci_low"] <= score <= board["ci_high"]
-    assert board["ci_low"] - 50 <= 8 <= board["ci_high"] - 50
     # The published protocol alone, from the same run: its first votes, and the position bias unmasked.
     published = ask("SELECT dimension, score, n FROM by_group WHERE measure = 'published'")
     first_votes = """SELECT dimension, avg(CASE verdict WHEN 'Model' THEN 100 WHEN 'Human' THEN 0 ELSE 50 END) AS score
         FROM judgments WHERE "order" = 'human_first' AND vote = 1 GROUP BY dimension"""
-    assert {row["dimension"]: row["n"] for row in published} == dict.fromkeys([*DIMENSIONS, "overall"], 100)
+    assert {row["dimension"]: row["n"] for row in published} == dict.fromkeys([*DIMENSIONS, "overall"], SAMPLES)
     scores = {row["dimension"]: row["score"] for row in published}
     assert {row["dimension"]: row["score"] for row in ask(first_votes)} == {name: scores[name] for name in DIMENSIONS}
     assert scores["overall"] < board["score"]

@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import re
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -47,9 +48,10 @@ def graded(score: Any, words: str = "because") -> dict[str, Any]:
     return {"explanation": words, "score": score}
 
 
-def test_the_four_flows_fill_one_leaderboard(drawn: Path, jury: Any, ask: Any) -> None:
+def test_the_four_flows_fill_one_leaderboard(drawn: Path, tmp_path: Path, jury: Any, ask: Any) -> None:
+    one_each = shutil.copytree(drawn, tmp_path / "images", ignore=shutil.ignore_patterns("0001.png"))
     for flow in FLOWS:
-        code, out, err = jury("run", flow, "--dataset", drawn)
+        code, out, err = jury("run", flow, "--dataset", one_each)
         assert code == 0, err
         assert "steady" in out and "careless" in out and "injected defects" in out
         assert "By image: the mean over images." in out
@@ -57,14 +59,14 @@ def test_the_four_flows_fill_one_leaderboard(drawn: Path, jury: Any, ask: Any) -
     assert [row["tag"] for row in rows] == [tag for tag in (*TAGS, "overall") for _ in range(2)]
     for better, worse in zip(rows[::2], rows[1::2], strict=True):
         assert (better["candidate"], worse["candidate"]) == ("steady", "careless")
-        assert better["score"] > worse["score"] and better["ci_low"] < better["score"] < better["ci_high"]
+        assert better["score"] > worse["score"] and better["ci_low"] <= better["score"] <= better["ci_high"]
     overall = rows[-2]
     assert overall["score"] == pytest.approx(sum(row["score"] for row in rows[:12:2]) / 6)
     assert overall["missing"] == [] and len(overall["runs"]) == 4 and overall["coverage"] == 1
     caught = ask("SELECT avg(caught::INT) AS caught FROM outcomes WHERE injected <> 'clean'")[0]["caught"]
     false = ask("SELECT avg((NOT caught)::INT) AS false FROM outcomes WHERE injected = 'clean'")[0]["false"]
     assert caught >= 0.85 and false <= 0.1
-    assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'")[0]["n"] == 192
+    assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'")[0]["n"] == 96
     assert ask("SELECT count(*) AS n FROM best_images")[0]["n"] == 96
 
 
@@ -146,12 +148,12 @@ def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: Loopbac
         return delayed(scores(seen, overall_score=graded(int(mark[:2], 16) / 25.5, mark)), chance.random() / 5)
 
     loopback.answer = answer
-    root = counting(tmp_path / "images", prompts=12, images=4, candidates=("a", "b"))
+    root = counting(tmp_path / "images", prompts=6, images=4, candidates=("a", "b"))
     for number, file in enumerate(sorted(root.glob("*/*/samples/*.png"))):
         file.write_bytes(file.read_bytes() + number.to_bytes(2, "big"))  # bytes after the picture: each file its own
     jury("run", "counting", "--dataset", root, "--chunk-size", 8, *judged_by(loopback, **{"judge.concurrency": 24}))
     rows = ask("SELECT candidate, sample_id, reasoning, scores FROM judgments WHERE status = 'ok' AND last_attempt")
-    assert len(rows) > 80 and sum(asked.values()) > 100
+    assert len(rows) > 40 and sum(asked.values()) > 50
     for row in rows:
         prompt, image = row["sample_id"].split("/")
         own = hashlib.sha256((root / row["candidate"] / prompt / "samples" / f"{image}.png").read_bytes()).hexdigest()
