@@ -20,6 +20,8 @@ from tasks.text import duration, money
 
 ENOUGH = 20
 """Replies about a dimension that are enough to estimate from."""
+FEW = 3
+"""Replies with a known length that the tokens of a question are fitted to."""
 MOST = 400
 """Replies about each dimension that are enough, from the newest run on; older runs are not read."""
 _SETTINGS = ("temperature", "effort", "extra", "max_output_tokens", "detail")
@@ -114,7 +116,7 @@ class Expected:
     def __init__(self, replies: Sequence[Seen], tries: float = 1.0) -> None:
         self._tries = tries
         self._replies = {name: list(its) for name, its in groupby(sorted(replies, key=_dimension), _dimension)}
-        self._fit = _Fit([each for each in replies if each.letters is not None])
+        self._tokens = _fit(replies)
 
     def replies(self, dimension: str) -> int:
         """Return the number of replies about a dimension."""
@@ -122,7 +124,7 @@ class Expected:
 
     def amounts(self, call: Call) -> Amounts:
         """Return the expected tokens of one call, by the size of its question."""
-        sized = self._fit.tokens(call.letters, call.megapixels)
+        sized = self._tokens(call.letters, call.megapixels)
         return self._scaled(call.dimension, sized)
 
     def total(self, calls: Sequence[Call], worth: Worth) -> Range:
@@ -156,7 +158,7 @@ class Expected:
         if sized is None or not mean.tokens_in:
             return mean
         known = [each for each in replies if each.letters is not None]
-        fitted = sum(self._fit.tokens(each.letters or 0, each.megapixels) or 0.0 for each in known)
+        fitted = sum(self._tokens(each.letters or 0, each.megapixels) or 0.0 for each in known)
         sent = sized * (sum(each.amounts.tokens_in for each in known) / fitted if fitted > 0 else 1.0)
         share = sent / mean.tokens_in
         return Amounts(sent, mean.tokens_cached * share, mean.tokens_written * share, mean.tokens_out)
@@ -173,33 +175,21 @@ class Expected:
         return float(stdtrit(n - 1, 0.975) * np.std(rest, ddof=1) * math.sqrt(calls**2 / n + calls))
 
     def _expected_of(self, reply: Seen) -> Amounts:
-        sized = None if reply.letters is None else self._fit.tokens(reply.letters, reply.megapixels)
+        sized = None if reply.letters is None else self._tokens(reply.letters, reply.megapixels)
         return self._scaled(reply.dimension, sized)
 
 
-class _Fit:
-    """Fit of input tokens to a question: a constant, tokens per character, and tokens per megapixel."""
+def _fit(replies: Sequence[Seen]) -> Callable[[int, float], float | None]:
+    """Fit input tokens to a question: a constant, tokens per character, and tokens per megapixel, none below 0."""
+    from scipy.optimize import nnls  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]  # slow to import
 
-    def __init__(self, replies: Sequence[Seen]) -> None:
-        self._weights: tuple[float, ...] = ()
-        told = [each for each in replies if each.amounts.tokens_in]
-        tokens = np.array([each.amounts.tokens_in for each in told], float)
-        sizes = np.array([[1.0, each.letters or 0, each.megapixels] for each in told], float).reshape(-1, 3)
-        for kinds in ([0, 1, 2], [0, 1], [1]):  # fewer kinds if the replies are too few to separate them
-            if len(told) > 2 * len(kinds):
-                found, _, rank, _ = np.linalg.lstsq(sizes[:, kinds], tokens, rcond=None)
-                if rank == len(kinds) and (found >= 0).all():
-                    weights = np.zeros(3)
-                    weights[kinds] = found
-                    self._weights = tuple(map(float, weights))
-                    return
-
-    def tokens(self, letters: int, megapixels: float) -> float | None:
-        """Return the fitted input tokens of a question; None if no fit was found."""
-        if not self._weights:
-            return None
-        always, each_letter, each_megapixel = self._weights
-        return always + each_letter * letters + each_megapixel * megapixels
+    told = [each for each in replies if each.letters is not None and each.amounts.tokens_in]
+    if len(told) < FEW:
+        return lambda letters, megapixels: None
+    sizes = np.array([[1.0, each.letters or 0, each.megapixels] for each in told])
+    found: Any = nnls(sizes, np.array([each.amounts.tokens_in for each in told], float))
+    always, each_letter, each_megapixel = map(float, found[0])
+    return lambda letters, megapixels: always + each_letter * letters + each_megapixel * megapixels
 
 
 def _dimension(reply: Seen) -> str:
