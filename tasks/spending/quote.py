@@ -187,7 +187,8 @@ def _fit(replies: Sequence[Seen]) -> Callable[[int, float], float | None]:
     if len(told) < FEW:
         return lambda letters, megapixels: None
     sizes = np.array([[1.0, each.letters or 0, each.megapixels] for each in told])
-    found: Any = nnls(sizes, np.array([each.amounts.tokens_in for each in told], float))
+    tokens = np.array([each.amounts.tokens_in for each in told], float)
+    found: Any = nnls(sizes, tokens)  # pyright: ignore[reportUnknownVariableType]
     always, each_letter, each_megapixel = map(float, found[0])
     return lambda letters, megapixels: always + each_letter * letters + each_megapixel * megapixels
 
