@@ -228,7 +228,7 @@ MOST_BYTES = 2**28
 
 _ID, _SHA256 = r"\w[\w.-]*", "[0-9a-f]{64}"
 _FILES = (
-    rf"ledger/{_ID}/((run|end|removed)\.json|(judgments|outcomes|batches)\.jsonl|fetched\.txt)",
+    rf"ledger/{_ID}/((run|end|removed)\.json|(judgments|outcomes|batches)\.jsonl|(fetched|progress)\.txt)",
     rf"batches/{_ID}/{_ID}",
     rf"pictures/({_SHA256}\.jpg|waiting/{_SHA256})",
     rf"pages/({_ID}\.html|\.served\.json|{_ID}\.files/([0-9a-f]{{16}}|{_SHA256})\.jpg)",

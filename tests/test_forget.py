@@ -374,7 +374,7 @@ def test_all_shards_of_an_evaluation_go(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_run_left_goes_with_pictures_that_no_row_tells_of(tmp_path: Path) -> None:
-    write_run(tmp_path, start(FIRST), [judgment("s1")], None)
+    (write_run(tmp_path, start(FIRST), [judgment("s1")], None) / "progress.txt").write_text("1/4 calls")
     write_run(tmp_path, start(SECOND), [outcome("s2")], end())
     shown, unshown = picture("s2m").source_sha256, picture("s9m").source_sha256
     with Thumbnails(tmp_path) as thumbnails:
@@ -382,4 +382,5 @@ def test_what_a_killed_run_left_goes_with_pictures_that_no_row_tells_of(tmp_path
         thumbnails.put_by(shown, b"a picture")
     place_of(tmp_path, picture("s1m").source_sha256).write_bytes(b"a thumbnail")
     assert forget(tmp_path, "run", FIRST) and waiting(tmp_path) == [shown]
+    assert [file.name for file in (tmp_path / "ledger" / FIRST).iterdir()] == ["removed.json"]
     assert [*(tmp_path / "pictures").glob("*.jpg")] == []

@@ -99,7 +99,7 @@ def is_written(run: Path) -> bool:
 def read_progress(run: Path) -> str:
     """Return the last words of a run on its progress or its stop; empty: there are none here."""
     with suppress(InputError, OSError):
-        return one_line(read_regular(run / PROGRESS, _MOST_BYTES).decode("utf-8", "replace"), LONGEST_PROGRESS)
+        return one_line(read_regular(run / PROGRESS, 100_000).decode("utf-8", "replace"), LONGEST_PROGRESS)
     return ""
 
 
