@@ -38,7 +38,7 @@ def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> 
     assert next(iter(found)) == "alarms"
     assert found["runs"].kind == "table"
     assert found["cost"].kind == "view"
-    assert found["disagreements"].comment.startswith("Samples whose dimensions pull apart")
+    assert found["disagreements"].comment.startswith("Figures on whose dimensions Model and Human")
 
 
 def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, other_call, outcome, start, write_run
-from written_history import ask, keep, whole_run
+from written_history import ask, keep, whole_run, write_evaluations
 
 from tasks.history.landing import land, missing
 from tasks.history.queries import catalog, query
@@ -253,3 +253,13 @@ def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path)
     found = ask(tmp_path, "SELECT system_fingerprint, replies, is_new FROM judge_versions ORDER BY run_id")
     assert found == [("fp_0", 2, None), ("fp_0", 2, False), ("fp_1", 2, True)]
     assert ask(tmp_path, "SELECT DISTINCT sample_id FROM outcomes") == [("s1",)]
+
+
+def test_changes_are_the_samples_that_came_out_otherwise_with_their_pictures(tmp_path: Path) -> None:
+    write_evaluations(tmp_path)
+    columns = "sample_id, outcome_before, outcome, change, comparable, picture, picture_before, human_picture"
+    [row] = ask(tmp_path, f"SELECT {columns} FROM changes")
+    assert row[:5] == ("s2", "Tie", "Model", 50.0, True)
+    assert all((tmp_path / place).is_file() for place in row[5:])
+    [worst] = ask(tmp_path, "SELECT picture FROM samples WHERE flow = 'counting' ORDER BY score LIMIT 1")
+    assert (tmp_path / worst[0]).is_file()

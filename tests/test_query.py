@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import image
 from rich.cells import cell_len
+from rich.console import Console
 from served import JURY, environment, shown_until_closed
+from written_history import keep_ledger, write_evaluations
 
 from flows.commands import query
 from tasks.history.database import _READER
@@ -22,10 +25,10 @@ from tasks.history.queries import catalog
 DIGEST = "ab" * 32
 
 
-def on_a_terminal(store: Path, question: str, columns: int) -> str:
+def on_a_terminal(store: Path, question: str, columns: int, *others: str) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    command = [JURY, "query", question, "--store", str(store)]
+    command = [JURY, "query", question, *others, "--store", str(store)]
     # A COLUMNS in the environment counts before the terminal's own width.
     env = {name: value for name, value in environment().items() if name != "COLUMNS"}
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=env) as process:
@@ -71,11 +74,59 @@ def test_rows_wider_than_the_terminal_are_records(store: Path) -> None:
     assert on_a_terminal(store, question, 37).splitlines()[2:] == 2 * [f"one    {'x' * 30}"] + ["rows: 2"]
 
 
-def test_what_there_is_to_ask_for_fits_the_terminal(store: Path) -> None:
+def test_what_there_is_to_ask_for_is_a_line_each_the_views_first(store: Path) -> None:
     lines = on_a_terminal(store, "", 80).splitlines()
-    assert max(map(cell_len, lines)) <= 80
-    told = "".join(each.name + each.comment for each in catalog(store))
-    assert "".join("".join(lines).split()) == "".join(told.split())
+    assert max(map(cell_len, lines)) <= 80 and "…" not in "".join(lines)
+    views, tables = "\n".join(lines).removeprefix("views\n").partition("\n\n")[0].split("\ntables\n")
+    for kind, said in (("view", views), ("table", tables)):
+        told = [
+            f"{each.name} {each.comment.partition('. ')[0].rstrip('.')}" for each in catalog(store) if each.kind == kind
+        ]
+        assert [" ".join(line.split()) for line in said.splitlines()] == told
+
+
+def test_the_columns_of_a_view_are_described(store: Path, jury: Any) -> None:
+    shown = " ".join(on_a_terminal(store, "--describe", 80, "leaderboard").split())
+    assert "score_scale Highest score: 100 for figures, 10 for images. (DOUBLE)" in shown
+    code, out, _ = jury("query", "Leaderboard", "--describe", "--csv", "--store", store)
+    assert code == 0 and out.startswith(
+        "column,type,meaning\ncandidate,VARCHAR,System whose figures or images were judged."
+    )
+    code, _, err = jury("query", "leaderbord", "--describe", "--store", store)
+    assert code == 2 and "did you mean leaderboard?" in err
+
+
+def test_a_view_on_a_narrow_terminal_tells_rows_apart_and_explains_its_blanks(
+    tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for minute, (flow, tags) in enumerate({"counting": ("counting",), "colors": ("colors", "color_attr")}.items()):
+        rows = [image(f"{tag}{n}/0", 5 + n % 2, tag=tag, flow=flow) for tag in tags for n in range(4)]
+        of_flow = {"flow": flow, "dimensions": tags, "parameters": {"threshold": 7.0}, "samples": len(rows)}
+        keep_ledger(tmp_path, f"20261120T12{minute:02}00-{flow}-0000aa", rows, **of_flow)
+    write_evaluations(tmp_path)
+    monkeypatch.setattr(query, "console", lambda: Console(width=80, force_terminal=True))
+    shown = {each.name: jury("query", each.name, "--store", tmp_path)[1].splitlines() for each in catalog(tmp_path)}
+    tables = {
+        name: (lines[rule - 1].split(), lines[rule + 1 : -1])
+        for name, lines in shown.items()
+        for rule in [next((at for at, line in enumerate(lines) if re.fullmatch("[ -]+", line)), 0)]
+        if rule
+    }
+    assert len(tables) > 15
+    for name, (_, rows) in tables.items():
+        assert max(map(cell_len, shown[name])) <= 80 and len({*rows}) == len(rows), name
+    assert {"tag", "score", "missing"} <= {*tables["t2i_leaderboard"][0]}, "a blank overall is explained"
+    assert {"sample_id", "score", "status"} <= {*tables["samples"][0]}, "so is a blank score"
+    assert {"dimension", "score", "ci_low", "ci_high", "scored"} <= {*tables["leaderboard"][0]}
+    assert re.search(r"score_before +50\nscore +100\nchange +50\n", "\n".join(shown["changes"])), "one row is a record"
+
+
+def test_csv_holds_every_value_whole_and_no_formula(store: Path, jury: Any) -> None:
+    question = "SELECT -1.5 AS n, '=1+1' AS a, '@x' AS b, 'x, \"y\"' AS c, NULL AS d, repeat('z', 300) AS e, ['-'] AS f"
+    code, out, _ = jury("query", question, "--csv", "--store", store)
+    assert code == 0 and out == f'n,a,b,c,d,e,f\n-1.5,\'=1+1,\'@x,"x, ""y""",,{"z" * 300},"[""-""]"\n'
+    code, out, _ = jury("query", "--csv", "SELECT chr(27) || '[2J' AS x", "--store", store)
+    assert out == "x\n [2J\n"
 
 
 def test_json_holds_nothing_that_commands_a_terminal(store: Path, jury: Any) -> None:

@@ -1,6 +1,7 @@
 """Landing of ledgers in the history: its tables and views, and the records that it lacks."""
 
 import hashlib
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -33,6 +34,8 @@ from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Kept, Restart, read_
 VIEWS = (
     "shard_runs",
     "evaluations",
+    "samples",
+    "changes",
     "verdicts",
     "ratings",
     "by_group",
@@ -74,6 +77,7 @@ def lay_out(db: Connection) -> None:
     db.execute(_TABLES)
     db.execute("\n".join(_column_comments(db)))
     db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'")
+    db.execute("\n".join(_view_comments(db)))
 
 
 def is_laid_out(db: Connection) -> bool:
@@ -103,8 +107,27 @@ def _column_comments(db: Connection) -> Iterator[str]:
     uncommented = """SELECT table_name, column_name FROM duckdb_columns()
         WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
     for table, column in db.execute(uncommented).fetchall():
-        words = comment(table, column).replace("'", "''")
-        yield f"""COMMENT ON COLUMN {table}."{column}" IS '{words}';"""
+        yield _comment(table, column, comment(table, column))
+
+
+def _view_comments(db: Connection) -> Iterator[str]:
+    """Yield comments on the columns of views: a line `-- column: words` at the end of the view's file, or the comment
+    that the first of its tables and views with such a column has."""
+    found = db.execute("SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal").fetchall()
+    comments = {(table, column): words for table, column, words in found}
+    places = {table for table, *_ in found}
+    for view in VIEWS:
+        sql = _sql(f"views/{view}")
+        own = dict(re.findall(r"^-- (\w+): (.+)$", sql.partition("COMMENT ON VIEW")[2], re.MULTILINE))
+        sources = [word for word in dict.fromkeys(re.findall(r"\w+", sql)) if word in places and word != view]
+        for column in [column for place, column in comments if place == view]:
+            words = own.get(column) or next(filter(None, (comments.get((each, column)) for each in sources)), "")
+            comments[view, column] = words
+            yield _comment(view, column, words)
+
+
+def _comment(place: str, column: str, words: str) -> str:
+    return """COMMENT ON COLUMN {}."{}" IS '{}';""".format(place, column, words.replace("'", "''"))
 
 
 class _Once(NamedTuple):

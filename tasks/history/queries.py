@@ -48,6 +48,15 @@ class Entry(NamedTuple):
     comment: str
 
 
+class Column(NamedTuple):
+    """Column of a table or view."""
+
+    name: str
+    kind: str
+    """DuckDB's type."""
+    meaning: str
+
+
 ROWS_AT_ONCE = 2048
 """Rows fetched before their size is checked."""
 _PLAIN = {type(None), bool, int, str}
@@ -177,6 +186,18 @@ def catalog(store: Path) -> list[Entry]:
     """
     with opened(store) as db:
         return _entries(db)
+
+
+def columns_of(store: Path, name: str) -> list[Column]:
+    """Return the columns of a table or view with their comments.
+
+    Raises:
+        InputError: there is no history, or no such name.
+    """
+    sql = "SELECT column_name, data_type, comment FROM duckdb_columns() WHERE table_name = $1 AND database_name = $2"
+    with opened(store) as db:
+        known = _known(db, name.strip().rstrip(";").strip()).lower()
+        return [Column(*row) for row in db.execute(sql, [known, Path(HISTORY).stem]).fetchall()]
 
 
 def as_json_rows(table: Table) -> list[dict[str, Any]]:

@@ -57,8 +57,7 @@ CREATE TABLE runs (
     ledger_bytes BIGINT NOT NULL,
     "schema" INTEGER NOT NULL
 );
-COMMENT ON TABLE runs IS
-    'One row a run: a process that judged one dataset. All times in the history are UTC.';
+COMMENT ON TABLE runs IS 'Runs: processes that judged one dataset each. All times in the history are UTC.';
 COMMENT ON COLUMN runs.status IS 'finished; waiting: for its batches; unfinished: still running, or ended without finishing; or quote: a few samples, judged for a quote.';
 COMMENT ON COLUMN runs.judge_key IS
     'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
@@ -123,7 +122,7 @@ CREATE TABLE judgments (
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE judgments IS
-    'One row a reply to a call, or what came instead of one: every attempt, of unfinished runs too.';
+    'Replies to calls, or what came instead, every attempt. Those of unfinished runs are in it, too.';
 COMMENT ON COLUMN judgments.last_attempt IS 'Whether this is the last attempt of its call: the one that counts.';
 
 CREATE TABLE outcomes (
@@ -167,8 +166,7 @@ CREATE TABLE outcomes (
     decided_at TIMESTAMP NOT NULL,
     "schema" INTEGER NOT NULL
 );
-COMMENT ON TABLE outcomes IS
-    'One row a run, sample and candidate: what the rule makes of the verdicts; of unfinished runs too.';
+COMMENT ON TABLE outcomes IS 'Outcomes by run, sample and candidate. Those of unfinished runs are in it, too.';
 
 CREATE TABLE controls (
     run_id VARCHAR NOT NULL,
@@ -192,8 +190,7 @@ CREATE TABLE controls (
     failures DOUBLE NOT NULL
 );
 COMMENT ON TABLE controls IS
-    'One row a control sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
-    'control_rates counts them.';
+    'Control samples, which show whether the judge looks. They enter no score; the view control_rates counts them.';
 COMMENT ON COLUMN controls.run_id IS 'Run that the row belongs to.';
 
 CREATE TABLE anchor_outcomes (
@@ -211,8 +208,8 @@ CREATE TABLE anchor_outcomes (
     )[] NOT NULL
 );
 COMMENT ON TABLE anchor_outcomes IS
-    'One row an anchor: a frozen sample that scheduled runs judge afresh, to find out whether their judge changed. They '
-    'enter no score; the view anchors sums them up.';
+    'Outcomes of anchors, the frozen samples of scheduled runs. They show whether the judge changed, and enter no '
+    'score; the view anchors sums them up.';
 COMMENT ON COLUMN anchor_outcomes.run_id IS 'Run that the row belongs to.';
 
 CREATE TABLE aspect_scores (
@@ -227,7 +224,7 @@ CREATE TABLE aspect_scores (
     explanation VARCHAR NOT NULL
 );
 COMMENT ON TABLE aspect_scores IS
-    'One row an aspect (overall_score among them) of every judged image and vote; of unfinished runs too.';
+    'Scores of images by aspect and vote, overall_score among them. Those of unfinished runs are in it, too.';
 COMMENT ON COLUMN aspect_scores.tag IS 'Tag of its prompt.';
 
 CREATE TABLE scores (
@@ -271,8 +268,8 @@ CREATE TABLE scores (
     vs_best_among BIGINT
 );
 COMMENT ON TABLE scores IS
-    'Counts, mean and 95% interval of runs, unfinished ones too, by candidate, dimension or tag, measure and group of '
-    'samples. Views show those of evaluations alone.';
+    'Scores of runs, unfinished ones too, with counts and 95% intervals. By candidate, dimension or tag, measure and '
+    'group of samples. Views show those of evaluations alone.';
 COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE rates (
@@ -287,8 +284,8 @@ CREATE TABLE rates (
     "method" VARCHAR NOT NULL
 );
 COMMENT ON TABLE rates IS
-    'How far the judge agrees with itself in runs, unfinished ones too, and what the outcomes hang on: a row a candidate, '
-    'dimension and measure, with its 95% interval. What was not asked for has no row.';
+    'How far the judge agrees with itself in runs, unfinished ones too. A row a candidate, dimension and measure, with '
+    'its 95% interval; also what the outcomes hang on. What was not asked for has no row.';
 COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE pictures (
@@ -306,7 +303,7 @@ CREATE TABLE pictures (
     changes VARCHAR[] NOT NULL,
     picture_path VARCHAR NOT NULL
 );
-COMMENT ON TABLE pictures IS 'One row a judged picture, in each form in which it was sent.';
+COMMENT ON TABLE pictures IS 'Judged pictures, in each form in which they were sent.';
 COMMENT ON COLUMN pictures.picture_path IS 'File of the thumbnail, relative to the store.';
 
 CREATE TABLE labels (
@@ -335,7 +332,7 @@ CREATE TABLE labels (
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE labels IS
-    'What people say of samples: one row a person and question, as imported by `jury labels import`.';
+    'Labels of samples by people, one row a person and question. They were imported by `jury labels import`.';
 
 CREATE TABLE passports (
     passport_id VARCHAR NOT NULL,
@@ -360,8 +357,7 @@ CREATE TABLE passports (
     seconds DOUBLE NOT NULL,
     "schema" INTEGER NOT NULL
 );
-COMMENT ON TABLE passports IS
-    'What judges were found to see and to keep to, by `jury judge exam`: one row a passport and line.';
+COMMENT ON TABLE passports IS 'Results of `jury judge exam`, by judge and line.';
 
 CREATE TABLE other_calls (
     calls_id VARCHAR NOT NULL,
@@ -389,8 +385,8 @@ CREATE TABLE other_calls (
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE other_calls IS
-    'Calls that judge no sample: first questions (`probe`) and those of passports; one row a call. The view spend has '
-    'them beside the judgments.';
+    'Calls that judge no sample: first questions and exams. One row a call; first questions are called probe, exams '
+    'passport. The view spend has them beside the judgments.';
 
 CREATE TABLE baselines (
     restart_id VARCHAR NOT NULL,
@@ -399,7 +395,7 @@ CREATE TABLE baselines (
     restarted_at TIMESTAMP NOT NULL,
     "schema" INTEGER NOT NULL
 );
-COMMENT ON TABLE baselines IS 'Baselines that people began anew: one row a `jury alarms restart`.';
+COMMENT ON TABLE baselines IS 'Baselines that people began anew, by `jury alarms restart`.';
 
 -- Computed from the outcomes of all nights (derived_tables.py), since a sum over nights that ends and begins again is no SQL.
 CREATE TABLE nights (
@@ -422,8 +418,9 @@ CREATE TABLE nights (
     since INTEGER
 );
 COMMENT ON TABLE nights IS
-    'One row a scheduled evaluation that measured something, and candidate: where it stands against the baseline of its '
-    'series, which is the nights of equal flow, candidate, dataset_key and protocol_key. The view alarms has the drops.';
+    'Scheduled evaluations against their baseline, by candidate. A row is an evaluation that measured something. The '
+    'baseline is that of its series: the nights of equal flow, candidate, dataset_key and protocol_key. The view '
+    'alarms has the drops.';
 COMMENT ON COLUMN nights.run_id IS 'The evaluation (evaluations.run_id).';
 COMMENT ON COLUMN nights.flow IS 'Flow of the evaluation.';
 COMMENT ON COLUMN nights.candidate IS 'System whose figures or images were judged.';
@@ -466,7 +463,7 @@ CREATE TABLE anchor_nights (
     candidate_high DOUBLE
 );
 COMMENT ON TABLE anchor_nights IS
-    'One row a scheduled evaluation with anchors, and candidate: where its anchors stand against their baseline, and '
+    'Scheduled evaluations with anchors, by candidate. They show where the anchors stand against their baseline, and '
     'whether judge or candidate moved, while an alarm is open. The view anchors has it beside the scores.';
 COMMENT ON COLUMN anchor_nights.run_id IS 'The evaluation (evaluations.run_id).';
 COMMENT ON COLUMN anchor_nights.flow IS 'Flow of the evaluation.';
@@ -510,8 +507,8 @@ CREATE TABLE versus_best (
     among BIGINT
 );
 COMMENT ON TABLE versus_best IS
-    'Candidates whose newest measured runs are different ones, judged alike, beside the best of them: paired differences '
-    'on the samples (prompts) that both scored. leaderboard and t2i_leaderboard have them as vs_best.';
+    'Candidates of different runs, judged alike, beside the best. Paired differences of the newest measured runs, on '
+    'the samples (prompts) that both scored. leaderboard and t2i_leaderboard have them as vs_best.';
 COMMENT ON COLUMN versus_best.flow IS 'Flow; empty: all tags of generated images together, over four flows.';
 COMMENT ON COLUMN versus_best.dataset_key IS 'Equal for all that stand beside each other.';
 COMMENT ON COLUMN versus_best.alike IS 'protocol_key; of all tags together judge_key and prompt_set.';
@@ -561,7 +558,7 @@ CREATE TABLE bridges (
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE bridges IS
-    'Whether a history may be continued with another judge, and with what offset: one row a bridge, candidate and '
+    'Whether a history may be continued with another judge. With what offset, too: one row a bridge, candidate and '
     'dimension, as `jury judge bridge` made it.';
 
 -- Computed from outcomes and labels (derived_tables.py), since an estimate by cross-fitting is no SQL.
@@ -596,5 +593,5 @@ CREATE TABLE corrections (
     stamp VARCHAR NOT NULL
 );
 COMMENT ON TABLE corrections IS
-    'What people''s labels make of the scores of finished runs, a row an evaluation, candidate and dimension or tag; the '
-    'view corrected has the raw scores beside them.';
+    'Corrections of the scores of finished runs by people''s labels. A row an evaluation, candidate and dimension or '
+    'tag; the view corrected has the raw scores beside them.';

@@ -49,7 +49,7 @@ class Answer(NamedTuple):
     prompt_id: str = ""
     """Empty for figures, and for labels."""
     picture: str = ""
-    """SHA-256 of the picture that was judged; empty for labels."""
+    """File of the judged picture's thumbnail; empty for labels."""
 
 
 class Rater(Record):

@@ -61,7 +61,7 @@ class Outcome(HistoryRecord):
     """Overall outcome: Model, Human or Tie; None if undecided, and for a rubric."""
     score: float | None
     """Score: Model 100, Tie 50, Human 0, forfeit 0; of a rubric 0-10, the judge's overall score, mean of the votes.
-    None if undecided."""
+    None: undecided, see status."""
     score_scale: float
     """Highest possible score: 100 for figures, 10 for generated images."""
     aspects: tuple[AspectScore, ...] = ()

@@ -43,8 +43,18 @@ FROM raised r JOIN dropped d USING (candidate, baseline, alarm) JOIN around a US
     LEFT JOIN most m USING (candidate, baseline, alarm) LEFT JOIN restarted x USING (candidate, baseline, alarm)
     JOIN evaluations e ON e.run_id = r.raised_by
 ORDER BY state <> 'open', r.raised_at DESC, r.flow, r.candidate;
-COMMENT ON VIEW alarms IS
-    'Drops of scheduled runs below their baseline, open ones first. state: open; back (three nights in a row near the '
-    'baseline); restarted (a person began a new baseline). since_at: first night of the drop; raised_at: the night that raised the alarm; score and '
-    'change: mean over the nights of the drop, the change on the samples that night and baseline share; newest_change: the '
-    'change of its newest night; most_in: the dimension or aspect that fell most; watched_from: from then on there was no other alarm.';
+COMMENT ON VIEW alarms IS 'Drops of scheduled runs below their baseline, open ones first.';
+-- state: open; back (three nights in a row near the baseline); restarted (a person began a new baseline).
+-- since_at: First night of the drop.
+-- raised_at: Night that raised the alarm.
+-- last_at: Last night of the drop.
+-- nights: Nights of the drop.
+-- score: Mean over the nights of the drop: the baseline and the change.
+-- change: Mean change over these nights, on the samples that night and baseline share.
+-- newest_change: Change of its newest night.
+-- most_in: Dimension or aspect that fell most.
+-- most_change: Change of that.
+-- baseline_from: First night of the baseline.
+-- baseline_nights: Nights of the baseline.
+-- raised_by: Run that raised the alarm (evaluations.run_id).
+-- watched_from: Time since which there was no other alarm.

@@ -24,10 +24,13 @@ FROM judged j JOIN evaluations r USING (run_id) LEFT JOIN measured m USING (run_
 WINDOW series AS (
     PARTITION BY r.flow, r.dataset, m.candidate, r.judge, r.prompt_set ORDER BY r.started_at, r.run_id)
 ORDER BY r.flow, r.dataset, m.candidate, r.judge, r.prompt_set, r.started_at, r.run_id;
-COMMENT ON VIEW anchors IS
-    'What scheduled runs came to on their anchors, and beside it each candidate by the same quantity: the mean of its '
-    'dimensions'' scores (of its tags''), oldest first. anchors: how many are frozen; judged: those with every score. '
-    'moved: what an open alarm of the score, or of the anchors, is put down to, by the shift of the anchors since it '
-    'began and that of the candidate beside them, each with its 95% interval. '
-    'comparable: judged alike, on the same dataset and the same anchors as the row before; NULL for the first. '
-    'fingerprints, judges_answered: what the judge said that it is, in the replies about anchors.';
+COMMENT ON VIEW anchors IS 'Scores of frozen anchors beside those of the candidates. Oldest first.';
+-- anchors: Anchors that are frozen.
+-- judged: Anchors with every score.
+-- anchor_score: Mean score of the anchors, over their dimensions (tags).
+-- candidate_score: Mean of the candidate's dimensions (tags), the same quantity. NULL: a dimension has no score.
+-- difference: candidate_score minus anchor_score.
+-- comparable: True if protocol, dataset and anchors equal those of the row before; NULL for the first.
+-- moved: Cause of an open alarm: judge moved, candidate moved, both or cannot tell; NULL: no alarm is open.
+-- judges_answered: Models that answered about anchors.
+-- fingerprints: System fingerprints of these replies.

@@ -1,10 +1,11 @@
 CREATE VIEW best_images AS
-SELECT s.evaluation_id AS run_id, o.flow, r.started_at, o.candidate, o.tag, o.prompt_id, o.prompt, o.sample_id,
-       o.score, o.aspect_mean, o.satisfied, o.pictures['image'].source_sha256 AS source_sha256
-FROM outcomes o JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
-WHERE o.tag <> '' AND o.score IS NOT NULL
+SELECT candidate, prompt_id, sample_id, score, aspect_mean, satisfied, tag, prompt, flow, started_at, run_id,
+       source_sha256, picture
+FROM samples
+WHERE tag <> '' AND score IS NOT NULL
 QUALIFY row_number() OVER (
-    PARTITION BY s.evaluation_id, o.candidate, o.prompt_id ORDER BY o.score DESC, o.aspect_mean DESC, o.sample_id) = 1
-ORDER BY r.started_at DESC, s.evaluation_id DESC, o.candidate, o.prompt_id;
+    PARTITION BY run_id, candidate, prompt_id ORDER BY score DESC, aspect_mean DESC, sample_id) = 1
+ORDER BY started_at DESC, run_id DESC, candidate, prompt_id;
 COMMENT ON VIEW best_images IS
-    'Generated images: the best image of each prompt, by score, then by the aspects'' mean, then the first.';
+    'The best image of each prompt. It is the best by score, by the aspects'' mean, then the first.';
+-- score: Score of the image, 0-10.

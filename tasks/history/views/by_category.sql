@@ -4,4 +4,5 @@ SELECT group_name AS category, * EXCLUDE ("grouping", group_name, measure, promp
     vs_best_p, vs_best_among)
 FROM by_group WHERE "grouping" = 'category'
 ORDER BY started_at DESC, run_id DESC, candidate, category, dimension_position(run_id, dimension);
-COMMENT ON VIEW by_category IS 'The leaderboard by category. Samples without a category are in the leaderboard only.';
+COMMENT ON VIEW by_category IS 'Scores of figures by category. Samples without one are in the leaderboard only.';
+-- category: Category of the samples.

@@ -4,5 +4,5 @@ SELECT group_name AS difficulty, * EXCLUDE ("grouping", group_name, measure, pro
     vs_best_p, vs_best_among)
 FROM by_group WHERE "grouping" = 'difficulty'
 ORDER BY started_at DESC, run_id DESC, candidate, difficulty, dimension_position(run_id, dimension);
-COMMENT ON VIEW by_difficulty IS
-    'The leaderboard by difficulty. Samples without a difficulty are in the leaderboard only.';
+COMMENT ON VIEW by_difficulty IS 'Scores of figures by difficulty. Samples without one are in the leaderboard only.';
+-- difficulty: Difficulty of the samples.

@@ -10,6 +10,10 @@ JOIN scores s ON (s.run_id, s.candidate, s.dimension, s."grouping", s.measure)
     = (c.run_id, c.candidate, c.dimension, 'all', 'score')
 ORDER BY e.started_at DESC, c.run_id DESC, c.candidate, dimension_position(c.run_id, c.dimension), c.dimension;
 COMMENT ON VIEW corrected IS
-    'Scores corrected by people (PPI++, from 15 labels on) beside the raw ones, a row an evaluation, candidate and '
-    'dimension or tag, and how far judge and people, and people among themselves, agree; why: what keeps labels from '
-    'counting. Only of flows that have labels by a page of jury labels page.';
+    'Scores corrected by people beside the judge''s. By PPI++, from 15 labels on; only of flows that have labels by a '
+    'page of jury labels page.';
+-- flow: Flow of the evaluation.
+-- candidate: System whose figures or images were judged.
+-- dimension: Dimension, or overall; of images the tag.
+-- score: Score by the judge alone.
+-- shift: corrected minus score.

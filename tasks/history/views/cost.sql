@@ -20,9 +20,13 @@ SELECT r.run_id, r.flow, r.started_at, coalesce(nullif(j.judge_answered, ''), j.
 FROM asked j JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
 GROUP BY ALL
 ORDER BY r.started_at DESC, r.run_id DESC, judge;
-COMMENT ON VIEW cost IS
-    'Calls made, replies reused, tokens, price and seconds in the judge by run and judge (as answered; as asked '
-    'where no answer came), with the run''s first questions, which ask whether the judge is there. Tokens and seconds '
-    'of reused replies are not counted again. price is NULL where that of '
-    'any answered call is unknown. What calls that timed out may have cost besides is estimated, and in no price; '
-    'saved: by reuse, service tier and cache together.';
+COMMENT ON VIEW cost IS 'Calls, tokens, price and seconds by run and judge. First questions are included.';
+-- run_id: Evaluation (evaluations.run_id).
+-- flow: Flow of the run.
+-- judge: Judge as answered; as asked where no answer came.
+-- calls: Calls made.
+-- reused: Replies reused from earlier runs; their tokens and seconds are not counted again.
+-- price: Sum of the prices. NULL: that of some answered call is unknown, see calls.
+-- seconds: Seconds in the judge.
+-- estimated: Estimated cost of sends that timed out; in no price. NULL: unknown for some call.
+-- saved: Saved by reuse, service tier and cache together. NULL: unknown for some call.

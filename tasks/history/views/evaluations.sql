@@ -47,7 +47,8 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
 FROM shard_runs s JOIN runs USING (run_id) LEFT JOIN fresh f ON f.evaluation_id = s.evaluation_id
 GROUP BY s.evaluation_id;
 COMMENT ON VIEW evaluations IS
-    'One row a finished run, or all shards of an evaluation as one: run_id is then the evaluation''s. Every view '
-    'but failures goes by it. replies: ok replies about its samples; anew: those of them that no earlier evaluation has; '
-    'stopped: where it stopped at its budget; NULL: it is whole. measured: it is whole, and at least half of its '
-    'replies are anew. What is not measured is in no trend.';
+    'Finished runs; the shards of an evaluation are one row. Every view but failures and spend goes by it.';
+-- run_id: Id of the run; of shards, that of their evaluation.
+-- replies: Ok replies about its samples.
+-- anew: Those of them that no earlier evaluation has.
+-- measured: It did not stop at its budget, and at least half of its replies are anew. Others are in no trend.

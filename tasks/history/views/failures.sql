@@ -11,6 +11,8 @@ SELECT run_id, flow, started_at, 'run', status, NULL, NULL, NULL, NULL, NULL,
        'still running, or ended without finishing'
 FROM runs WHERE status = 'unfinished'
 ORDER BY noted_at DESC, run_id DESC, kind, candidate, sample_id, dimension;
-COMMENT ON VIEW failures IS
-    'What went wrong: calls whose last attempt is not ok, samples that lack a picture, runs that did not finish '
-    '(with what went wrong in them).';
+COMMENT ON VIEW failures IS 'Calls that are not ok, samples without a picture, broken runs.';
+-- noted_at: Time of the reply, of the outcome or of the run's start, UTC.
+-- kind: judgment, anchor or control: a call; outcome: a sample; run: a run that did not finish.
+-- status: Status of the call, outcome or run.
+-- problem: What went wrong.

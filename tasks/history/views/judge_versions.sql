@@ -16,6 +16,10 @@ SELECT run_id, r.flow, r.started_at, r.dataset, r.judge, t.judge_answered, t.sys
 FROM told t JOIN evaluations r USING (run_id) JOIN series s USING (run_id)
 ORDER BY r.started_at DESC, run_id DESC, t.first_at;
 COMMENT ON VIEW judge_versions IS
-    'What the judge of each run said that it is, a row for each model named in replies and system fingerprint; newest '
-    'run first. is_new: not met in the run before of the same flow, dataset and judge; NULL for the first run. A '
-    'fingerprint that changes says that something changed, not that it matters: the view anchors tells that.';
+    'Models and fingerprints that answered, night by night. A changed fingerprint says that something changed, not '
+    'that it matters: the view anchors tells that.';
+-- run_id: Evaluation (evaluations.run_id).
+-- replies: Replies with this model and fingerprint.
+-- first_at: Time of the first of them, UTC.
+-- last_at: Time of the last of them, UTC.
+-- is_new: True if the run before of the same flow, dataset and judge did not have it; NULL for the first run.

@@ -23,3 +23,6 @@ CREATE MACRO billed_sum(price, status) AS
 -- A sum that is unknown as soon as a part of it is.
 CREATE MACRO known_sum(amount, price_source) AS
     CASE WHEN NOT bool_or(amount IS NULL AND price_source IS NOT NULL) THEN coalesce(sum(amount), 0) END;
+
+-- The file of a picture's thumbnail in the store.
+CREATE MACRO picture_path(source_sha256) AS 'pictures/' || source_sha256 || '.jpg';

@@ -22,6 +22,13 @@ SELECT run_id, r.flow, r.started_at, candidate, r.judge, side, n, formats, sent_
 FROM sides JOIN evaluations r USING (run_id) LEFT JOIN billed USING (run_id, candidate)
 ORDER BY r.started_at DESC, run_id DESC, candidate, side;
 COMMENT ON VIEW picture_contract IS
-    'What the judge was shown, a row a run, candidate and side (human, model; image): pictures by format of the file '
-    'and as sent, megapixels as sent (median), shares that were re-encoded and that had a transparent background. '
-    'tokens_in: input tokens billed per call, of all that a call holds. Sides that differ may decide verdicts.';
+    'What the judge was shown: formats, megapixels, changes. Sides that differ may decide verdicts.';
+-- run_id: Evaluation (evaluations.run_id).
+-- side: human or model; image.
+-- n: Pictures.
+-- formats: Pictures by format of their files.
+-- sent_formats: Pictures by format as sent.
+-- megapixels: Megapixels as sent, the median.
+-- reencoded: Share that was re-encoded.
+-- transparent: Share that had a transparent background.
+-- tokens_in: Input tokens billed per call, for all that a call holds.

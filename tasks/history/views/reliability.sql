@@ -4,5 +4,5 @@ SELECT r.run_id, r.flow, r.started_at, s.candidate, r.judge, r.prompt_set, r.dat
 FROM rates s JOIN evaluations r USING (run_id)
 ORDER BY r.started_at DESC, r.run_id DESC, s.candidate, s.measure, dimension_position(s.run_id, s.dimension);
 COMMENT ON VIEW reliability IS
-    'All rates with what they were measured on, newest run first: how far orders and votes agree, which tier decided, '
-    'how many outcomes hang on one verdict.';
+    'How far the judge agrees with itself. Over orders and votes; also what outcomes hang on.';
+-- run_id: Evaluation (evaluations.run_id).

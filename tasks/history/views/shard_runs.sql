@@ -6,5 +6,5 @@ SELECT run_id, evaluation_id FROM (
         PARTITION BY evaluation_id, dataset_key, shard ORDER BY started_at DESC, run_id DESC) = 1)
 QUALIFY count(*) OVER (PARTITION BY evaluation_id, dataset_key) = shards;
 COMMENT ON VIEW shard_runs IS
-    'The runs that make up each complete evaluation: all of its shards, on the same dataset, or the one run that it '
-    'is.';
+    'Runs that make up each complete evaluation. They are all of its shards, on the same dataset, or the one run that '
+    'it is.';

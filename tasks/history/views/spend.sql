@@ -30,8 +30,17 @@ SELECT moment::DATE AS "day", flow, coalesce(nullif(judge_answered, ''), judge_a
 FROM paid
 GROUP BY ALL
 ORDER BY "day" DESC, flow, judge, service_tier, source, purpose;
-COMMENT ON VIEW spend IS
-    'What was spent by day (UTC), flow (empty: none), judge as answered, service tier as billed, place that the price is from, '
-    'and purpose (run; anchors; pilot: for a quote; bridge; probe: whether a judge is there; passport): '
-    'calls, tokens by kind, price, what calls that timed out may have cost besides (estimated, in no price), and what '
-    'reused replies, the service tier and the cache saved. Unfinished runs are in it. NULL: unknown for at least one call.';
+COMMENT ON VIEW spend IS 'Spending by day, judge and purpose, unfinished runs included.';
+-- day: Day, UTC.
+-- flow: Flow; empty: none.
+-- judge: Judge as answered; as asked where no answer came.
+-- service_tier: Service tier as billed.
+-- source: Place that the price is from.
+-- calls: Calls made.
+-- reused: Replies reused from earlier runs.
+-- price: Sum of the prices. NULL: that of some answered call is unknown, see source.
+-- estimated: Estimated cost of sends that timed out; in no price. NULL: unknown for some call.
+-- saved_by_reuse: Saved by reused replies. NULL: unknown for some call.
+-- saved_by_service_tier: Saved by the service tier. NULL: unknown for some call.
+-- saved_by_cache: Saved by the endpoint's cache. NULL: unknown for some call.
+-- purpose: run; anchors; pilot: for a quote; bridge; probe: whether a judge is there; passport: an exam.

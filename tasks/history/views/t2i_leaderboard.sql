@@ -86,14 +86,25 @@ FROM whole LEFT JOIN beside ON whose = candidate AND of_runs = runs AND of_datas
         AND alike = judge_key || ' ' || prompt_set)
 ORDER BY dataset, judge, prompt_set, dataset_key, judge_key, place, place_in_flow, score DESC, candidate;
 COMMENT ON VIEW t2i_leaderboard IS
-    'Generated images: a row a candidate and tag, and overall: the mean of the means of all tags (the '
-    'column of that name: GenEval''s six, and those that the prompt set adds) where none is missing. '
-    'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
-    'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
-    'threshold, which grows with images a prompt, good_images the share of images, images_differ: candidates beside it '
-    'have other numbers of images a prompt; vs_best the paired difference from the best candidate of the '
-    'run or, of different runs and overall, of the newest ones that were judged alike (best: which that is), its interval '
-    'adjusted for choosing among vs_best_among candidates; '
-    'satisfied the share that shows what was asked. Below 97% coverage worst_low and '
-    'worst_high hold whatever the missing scores were; overall their mean over the tags. Joined from the newest run of '
-    'each flow (runs, dates) of equal dataset_key, judge_key and prompt_set. No GenEval score: that is a detector''s.';
+    'Scores of images by candidate and tag, all flows joined. Joined from the newest run of each flow with equal '
+    'dataset_key, judge_key and prompt_set; no GenEval score, for that is a detector''s.';
+-- tag: Tag of the prompts, or overall: the mean of the means of all tags.
+-- score: Mean over prompts of the judge's overall scores, 0-10. NULL: tags are missing, see missing.
+-- ci_low: Lower end of the 95% interval. NULL: too few prompts, or missing tags: see prompts.
+-- ci_high: Upper end of the 95% interval. NULL: too few prompts, or missing tags: see prompts.
+-- worst_low: Lower end whatever the missing scores were; NULL from 97% coverage on. Overall: the mean over the tags.
+-- worst_high: Upper end whatever the missing scores were; NULL from 97% coverage on. Overall: the mean over the tags.
+-- image_mean: Mean over images. NULL: see missing.
+-- aspect_mean: Mean of the aspects, over prompts. NULL: see missing.
+-- gap: score minus aspect_mean. NULL: see missing.
+-- good: Share of prompts with an image at or above the threshold; it grows with images a prompt. NULL: see missing.
+-- good_images: Share of images at or above the threshold. NULL: see missing.
+-- images_a_prompt: Scored images a prompt.
+-- images_differ: True if candidates beside it have another number of images a prompt.
+-- satisfied: Share of images that show what was asked for. NULL: the prompt set does not ask that, or see missing.
+-- missing: Tags that no run has; NULL in the row of a tag.
+-- started_at: Start of the run, UTC; overall: of the newest of them.
+-- runs: Runs that the row is joined from (evaluations.run_id).
+-- dates: Starts of these runs, UTC.
+-- tags: Tags that the overall consists of: GenEval's six, and those that the prompt set adds.
+-- best: Candidate that vs_best compares with: of the run, of the newest runs that were judged alike, or overall.

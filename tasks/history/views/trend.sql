@@ -30,9 +30,10 @@ FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.befo
 ORDER BY m.flow, dataset, m.candidate, judge, prompt_set, max(dimension_position(m.run_id, dimension)) OVER (
     PARTITION BY m.flow, dataset, m.candidate, judge, prompt_set, dimension), dimension, m.started_at, m.run_id;
 COMMENT ON VIEW trend IS
-    'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
-    'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
-    'items of the protocol that differ, and dataset where that does. moved: what its anchors put an open alarm '
-    'down to. baseline_score and dropped: of scheduled runs, where the row is what the nightly alarm goes by (overall, or '
-    'the only tag): the baseline, and whether a drop is open. Runs that measured nothing, because fewer than half of '
-    'their replies are anew (evaluations.measured), are left out.';
+    'Scores over time by candidate and dimension or tag. Oldest first. Runs without replies of their own are left out '
+    '(evaluations.measured).';
+-- comparable: True if both keys equal those of the row before; NULL for the first. False: see break_reason.
+-- break_reason: Items of the protocol that differ from the row before, and dataset where that differs.
+-- moved: Cause of an open alarm by its anchors: judge moved, candidate moved, both or cannot tell.
+-- baseline_score: Baseline of the nightly alarm, in rows that it goes by: overall, or the only tag, of scheduled runs.
+-- dropped: True while the nightly alarm is open.
