@@ -268,8 +268,8 @@ CREATE TABLE scores (
     vs_best_among BIGINT
 );
 COMMENT ON TABLE scores IS
-    'Scores of runs, unfinished ones too, with counts and 95% intervals. By candidate, dimension or tag, measure and '
-    'group of samples. Views show those of evaluations alone.';
+    'Scores of runs, with counts and 95% intervals. By candidate, dimension or tag, measure and group of samples, of '
+    'unfinished runs, too; views show those of evaluations alone.';
 COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE rates (
@@ -284,8 +284,8 @@ CREATE TABLE rates (
     "method" VARCHAR NOT NULL
 );
 COMMENT ON TABLE rates IS
-    'How far the judge agrees with itself in runs, unfinished ones too. A row a candidate, dimension and measure, with '
-    'its 95% interval; also what the outcomes hang on. What was not asked for has no row.';
+    'How far the judge agrees with itself in runs. A row a candidate, dimension and measure, with its 95% interval; '
+    'also what the outcomes hang on. Unfinished runs have rows, too; what was not asked for has none.';
 COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE pictures (
