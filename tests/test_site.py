@@ -427,9 +427,9 @@ def test_a_run_that_the_judge_stops_has_a_page_that_says_so_first_and_is_compare
     )
     opened = Opened(browser, page, width=1400)
     first, then = opened.page.locator("main > *").all()[:2]
-    assert first.inner_text() == f"{words} It is compared with nothing and stands in no trend."
+    assert first.inner_text() == f"{words} This run is compared with nothing and enters no trend."
     assert then.inner_text().startswith("results scores 100.0") and (then.bounding_box() or {})["y"] < 200
-    assert len(opened.shown()) == 2
+    assert "2 of 4 samples scored" in opened.page.inner_text("main") and len(opened.shown()) == 2
     opened.page.click("nav >> text=All evaluations")
     opened.page.wait_for_url("**/index.html")
     assert opened.page.inner_text("#unfinished p").endswith(f" UTC: {words}")

@@ -36,7 +36,7 @@ TEXTS, TEXTS_OF_LARGE = 6_000_000, 3_000_000
 """Bytes of all captions, explanations and replies together, and of those of a page whose pictures lie beside it."""
 LOOKED_AT = 3
 """Number of the lowest samples, and of the most fragile ones, that the page shows first."""
-ALONE = "It is compared with nothing and stands in no trend."
+ALONE = "This run is compared with nothing and enters no trend."
 _QUESTIONS = (
     "scores",
     "all_tags",

@@ -32,7 +32,9 @@ def chips(
     """Yield the facts that tell a reader whether to trust the verdict, and its price."""
     rows = [each.score for each in display.headline(scores)]
     yield _judge(controls)
-    yield Chip(f"{sum(row.scored for row in rows):,} of {sum(row.n for row in rows):,} {display.counted} scored")
+    # A run without an end has rows for the samples that it reached only.
+    samples = about["samples"] if about["seconds"] is None else sum(row.n for row in rows)
+    yield Chip(f"{sum(row.scored for row in rows):,} of {samples:,} {display.counted} scored")
     for row in rows:
         if words := worst_case_words(row):
             yield Chip(f"{one_line(row.candidate, LONGEST_NAME)} worst case {words}")
