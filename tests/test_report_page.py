@@ -98,6 +98,15 @@ def test_a_run_without_any_score_says_so_first(tmp_path: Path) -> None:
     assert [card["id"] for card in data(page)] == ["s1"]
 
 
+def test_reused_answers_are_told_in_plain_weight(tmp_path: Path) -> None:
+    keep(tmp_path / "store", EARLIER, [judgment("s1"), outcome("s1")], samples=1)
+    again = [judgment("s1", reused_from=EARLIER), outcome("s1")]
+    keep(tmp_path / "store", LATER, again, samples=1, ended={"calls": 0, "reused": 1})
+    page = written(tmp_path / "store", tmp_path / "page.html").read_text()
+    assert "<p>All 1 answers reused, nothing spent; --reuse-hours 0 asks again. It is compared" in page
+    assert '<p class="red">' not in page
+
+
 def test_above_so_many_samples_pictures_lie_beside_the_page(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
