@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -183,48 +182,48 @@ judge("diagram", [sample], PairwiseParameters(store=sys.argv[1], judge=Judge(mod
 """
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["killed", "Ctrl-C"])
-def test_a_run_ends_with_its_caller(slow: HeldJudge, tmp_path: Path, prefect_server: str, sent: signal.Signals) -> None:
+def test_a_run_ends_with_its_caller(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
     (tmp_path / "a.png").write_bytes(picture(9))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), slow.base_url, str(tmp_path / "a.png")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
         assert slow.asked.wait(90)
-        program.send_signal(sent)
+        program.send_signal(signal.SIGINT)
         _, told = program.communicate(timeout=60)
-    assert program.returncode == -sent and told.strip().endswith("KeyboardInterrupt" * (sent == signal.SIGINT))
-    deadline = time.monotonic() + 60
-    while given_folders(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    assert program.returncode == -signal.SIGINT and told.strip().endswith("KeyboardInterrupt")
+    wait_for(lambda: not given_folders(tmp_path), 60)
     [run] = run_folders(tmp_path)
-    assert read_end(run) is None and given_folders(tmp_path) == []
+    assert read_end(run) is None
 
 
-TWICE = """
-import sys, time
-from pathlib import Path
-from flows.api import FigureSample, judge
-from flows.subprocess import _IDLE
-sample = FigureSample(id="1", context="m", caption="c", human_image=sys.argv[2], model_image=sys.argv[2])
-for _ in range(2):
-    judge("diagram", [sample], store=sys.argv[1])
-    [kept] = _IDLE.values()
-    children = Path(f"/proc/{kept.process.pid}/task/{kept.process.pid}/children")
-    print(kept.process.pid, children.read_text(), flush=True)
-time.sleep(600)
-"""
+EARLIER = 'judge("diagram", [sample], store=sys.argv[1])\nprint("judged", flush=True)\n'
+TWICE = SCRIPT.replace("judge(", f"{EARLIER}judge(", 1)
+
+
+def processes(program: subprocess.Popen[str]) -> list[str]:
+    """Process of the runs of a program, and its server."""
+    [kept] = children(str(program.pid))
+    servers = [each for each in children(kept) if b"server_process" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return [kept, *servers]
+
+
+def children(pid: str) -> list[str]:
+    return " ".join(each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children")).split()
 
 
 def test_a_second_call_has_the_process_and_the_server_of_the_first_which_end_with_a_killed_caller(
-    tmp_path: Path,
+    slow: HeldJudge, tmp_path: Path
 ) -> None:
-    (tmp_path / "a.png").write_bytes(picture(9))
-    command = [sys.executable, "-c", TWICE, str(tmp_path / "store"), str(tmp_path / "a.png")]
+    store, file = tmp_path / "store", tmp_path / "a.png"
+    file.write_bytes(picture(9))
+    command = [sys.executable, "-c", TWICE, str(store), slow.base_url, str(file)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as program:
-        assert program.stdout
-        first, second = program.stdout.readline(), program.stdout.readline()
+        assert program.stdout and program.stdout.readline() == "judged\n"
+        first = processes(program)
+        assert slow.asked.wait(90)
+        assert processes(program) == first and len(first) == 2
         program.kill()
-    assert first == second and len(first.split()) == 2
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in first.split()))
+    wait_for(lambda: not given_folders(store) and not any(Path(f"/proc/{pid}").exists() for pid in first))
+    assert [read_end(run) is None for run in run_folders(store)] == [False, True]
 
 
 def test_a_process_that_died_or_has_another_environment_is_started_anew(
