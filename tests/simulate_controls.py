@@ -81,7 +81,7 @@ def _outcome(name: str, by_order: dict[Order, list[str]]) -> DimensionOutcome:
     merged = {order: merge_votes(votes) for order, votes in by_order.items()}
     return DimensionOutcome.model_construct(
         dimension=name, verdict=merge_orders(merged).verdict, human_first=merged.get("human_first"),
-        model_first=merged.get("model_first"), published=by_order["human_first"][0],
+        model_first=merged.get("model_first"),
     )  # fmt: skip
 
 

@@ -85,10 +85,8 @@ def test_when_a_control_without_an_original_fails(kind: str, verdicts: str, over
         ({"human_first": "Human", "model_first": "Model"}, True),  # the first place wins, whatever is shown there
         ({"human_first": "Both are good", "model_first": "Model"}, True),
         ({"human_first": "Both are good", "model_first": "Both are bad"}, False),
-        ({"human_first": "Mixed", "published": "Human"}, True),  # votes of one order
-        ({"human_first": "Mixed", "published": "Both are good"}, None),  # the other vote may be Model or Both are bad
         ({"human_first": "Both are good", "model_first": "Mixed"}, None),
-        ({"human_first": "Both are good", "model_first": "Both are good", "published": "Model"}, False),  # outvoted
+        ({"human_first": "Both are good", "model_first": "Both are good"}, False),
         ({"human_first": "Model", "model_first": None, "verdict": None}, True),
     ],
 )
@@ -181,14 +179,16 @@ def test_winners_on_a_pair_or_two_alone_do_not_convict_a_judge() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "faithful", "p_model", "share"),
+    ("kind", "faithful", "overall", "share"),
     [
-        (OTHER, ("Human", "Both are good"), 0.0, 0.5), (BLANK, ("Human", "Human"), 0.25, 0.25),
-        (BLANK, ("Human", None), 0.0, 0.0), (INSTRUCTION, ("Human", "Human"), 0.5, 0.5),
+        (OTHER, ("Human", "Both are good"), "Human", 0.5), (BLANK, ("Human", "Human"), "Model", 1.0),
+        (BLANK, ("Human", None), "Human", 0.0), (INSTRUCTION, ("Human", "Human"), "Model", 1.0),
     ],
 )  # fmt: skip
-def test_neglect_and_injection_go_by_shares_too(kind: str, faithful: tuple, p_model: float, share: float) -> None:
-    control = answers(outcome("s1", "HHHH", "Human", control=kind, p_model=p_model), "faithfulness", *faithful)
+def test_neglect_goes_by_shares_too_and_injection_by_the_outcome(
+    kind: str, faithful: tuple, overall: str, share: float
+) -> None:
+    control = answers(outcome("s1", "HHHH", overall, control=kind), "faithfulness", *faithful)
     row = row_of(control, outcome("s1", overall="Human"))
     assert (row.questions, row.answered, row.failures) == (1, 1, share)
 

@@ -5,14 +5,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from factories import DIMENSIONS, grade_rows, image, outcome, rasterized, score_rows, scored, start
+from factories import DIMENSIONS, grade_rows, image, outcome, rasterized, score_rows, scored
 from PIL import Image, ImageColor
 from rich.console import Console
 from written_history import figures
 
 from tasks.presentation.charts import WIDTH, Chart
 from tasks.presentation.tables import grid_table
-from tasks.protocols import display_of, protocol_of
+from tasks.protocols import display_of
 from tasks.protocols.display import Quoted, Terms, labels_of
 from tasks.protocols.figures.display import PARTS, score_notes
 from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
@@ -52,16 +52,6 @@ def test_the_headline_of_figures_is_each_candidates_overall_score_and_of_images_
     assert [(name, row.score) for name, row in FIGURES.headline(score_rows(pairs))] == [("best", 100.0), ("alpha", 0.0)]
     rows = grade_rows([image("0/0", 9, aspects=scored(a=1)), image("1/0", 4, tag="colors")], 7)
     assert [(name, row.score) for name, row in IMAGES.headline(rows)] == [("alpha, counting", 9), ("alpha, colors", 4)]
-
-
-def test_scores_by_the_published_protocol_alone_are_no_headline_and_no_line_of_the_table() -> None:
-    tally = protocol_of("diagram").score_tally(start(parameters={"votes": 2}))
-    tally.add(outcome("s1", "HHHH", "Human", published="Model"))
-    rows = tally.rows()
-    assert {row.measure for row in rows} == {"score", "published"}
-    scores = [row for row in rows if row.measure == "score"]
-    for show in (FIGURES.headline, FIGURES.grid, FIGURES.chart):
-        assert show(rows) == show(scores)
 
 
 def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> None:

@@ -45,32 +45,23 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
     assert [Outcome.model_validate(row) for row in as_json_rows(outcomes)] == list(read_outcomes(run))
 
 
-def test_rates_and_published_scores_go_by_the_evaluation_and_only_by_what_was_repeated(tmp_path: Path) -> None:
+def test_rates_go_by_the_evaluation(tmp_path: Path) -> None:
     def shard(number: int, *rows: Judgment | Outcome) -> None:
         run_id = f"2026112{number}T120000-diagram-0000aa"
         part = {"evaluation_id": "nightly", "shard": number, "shards": 2, "parameters": {"votes": 2}}
         write_run(tmp_path, start(run_id, **part), list(rows), end())
 
     votes = [judgment("s1", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Model"))]
-    shard(1, *votes, outcome("s1", published="Human"))
+    shard(1, *votes, outcome("s1"))
     votes = [judgment("s2", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Human"))]
-    shard(2, *votes, outcome("s2", published="Model"))
+    shard(2, *votes, outcome("s2"))
     land(tmp_path)
-    assert ask(tmp_path, "SELECT run_id, measure, dimension, n, value FROM reliability ORDER BY ALL") == [
-        ("nightly", "chance_agreement", "faithfulness", 2, 0.625),
-        ("nightly", "chance_agreement", "overall", 2, 0.625),
-        ("nightly", "repeat_agreement", "faithfulness", 2, 0.5),
-        ("nightly", "repeat_agreement", "overall", 2, 0.5),
+    assert ask(
+        tmp_path, "SELECT run_id, dimension, n, value FROM reliability WHERE measure = 'repeat_agreement' ORDER BY ALL"
+    ) == [
+        ("nightly", "faithfulness", 2, 0.5),
+        ("nightly", "overall", 2, 0.5),
     ]
-    published = "SELECT run_id, dimension, n, score FROM by_group WHERE measure = 'published'"
-    assert ask(tmp_path, published) == [("nightly", "overall", 2, 50.0)]
-
-
-def test_a_run_that_asked_once_has_no_published_score_beside_its_own(tmp_path: Path) -> None:
-    keep(tmp_path, RUN, [outcome("s1", published="Model", p_model=1.0, p_tie=0.0, p_human=0.0)])
-    assert ask(tmp_path, "SELECT DISTINCT measure FROM scores") == [("score",)]
-    rates = ask(tmp_path, "SELECT measure FROM rates WHERE dimension = 'overall' ORDER BY 1")
-    assert [measure for (measure,) in rates] == ["p_human", "p_model", "p_tie", "pivotal", "tier_1"]
 
 
 def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:

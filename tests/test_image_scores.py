@@ -12,7 +12,7 @@ from tasks.history.queries import as_json_rows, query
 from tasks.pages.run_summary import summarize
 from tasks.protocols import protocol_of
 from tasks.records import OVERALL, Outcome
-from tasks.statistics.scores import GradeRow, PublishedScoreTally, ScoreRow, by_tag
+from tasks.statistics.scores import GradeRow, ScoreRow, by_tag
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
@@ -166,7 +166,7 @@ def test_a_summary_of_images_has_scores_and_notable_images(tmp_path: Path) -> No
     assert not summary.all_ok
 
 
-# Pairwise runs: what missing scores may come to, and the published protocol beside the score
+# Pairwise runs: what missing scores may come to
 
 
 def overall(rows: list[ScoreRow]) -> ScoreRow:
@@ -196,32 +196,6 @@ def test_the_worst_case_stays_on_the_scale_and_needs_an_interval() -> None:
     few, lost = overall(score_rows(samples(4, 3, 9))), overall(score_rows(samples(0, 20, 2)))
     assert (few.worst_low, few.worst_high) == (None, None)
     assert lost.worst_low == 0 and lost.worst_high is not None and lost.worst_high > 100 * 2 / 22
-
-
-def published(*pairs: tuple[str, str | None]) -> ScoreRow:
-    """The published protocol's row of samples with these overall outcomes, all votes' and its own."""
-    tally = PublishedScoreTally()
-    for number, (found, alone) in enumerate(pairs):
-        tally.add(outcome(f"s{number}", "MMMM", found, published=alone))
-    return overall(tally.rows())
-
-
-def test_the_published_protocol_is_paired_with_the_score_of_the_same_samples() -> None:
-    row = published(*[("Tie", "Model")] * 10, *[("Model", "Model")] * 15, *[("Human", "Human")] * 15, ("Model", None))
-    # Ten of 40 pairs rose by 50: s = 21.926, times t(39) = 2.02269 / sqrt(40) is 7.0122, both ends 0.6783 higher for
-    # a skewness of 1.1547.
-    assert (row.score, row.shift) == (62.5, 12.5)
-    assert (row.shift_low, row.shift_high) == pytest.approx((6.1657, 20.1905), abs=1e-3)
-
-
-def test_where_hardly_any_sample_differs_the_published_protocol_has_a_difference_without_interval() -> None:
-    row = published(*[("Tie", "Model")] * 4, *[("Model", "Model")] * 36)
-    assert (row.shift, row.shift_low, row.shift_high) == (5.0, None, None)
-
-
-def test_a_score_by_itself_is_compared_with_nothing() -> None:
-    row = overall(score_rows(samples(20, 20, 0)))
-    assert (row.shift, row.shift_low, row.shift_high) == (None, None, None)
 
 
 @pytest.mark.parametrize(("flow", "highest"), [("plot", 50.0), ("diagram", 100.0)])

@@ -111,20 +111,6 @@ def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: Loopb
 
     [board] = ask("SELECT * FROM leaderboard WHERE dimension = 'overall'")
     assert board["ci_low"] <= score <= board["ci_high"]
-    # The published protocol alone, from the same run: its first votes, and the position bias unmasked.
-    published = ask("SELECT dimension, score, n FROM by_group WHERE measure = 'published'")
-    first_votes = """SELECT dimension, avg(CASE verdict WHEN 'Model' THEN 100 WHEN 'Human' THEN 0 ELSE 50 END) AS score
-        FROM judgments WHERE "order" = 'human_first' AND vote = 1 GROUP BY dimension"""
-    assert {row["dimension"]: row["n"] for row in published} == dict.fromkeys([*DIMENSIONS, "overall"], SAMPLES)
-    scores = {row["dimension"]: row["score"] for row in published}
-    assert {row["dimension"]: row["score"] for row in ask(first_votes)} == {name: scores[name] for name in DIMENSIONS}
-    assert scores["overall"] < board["score"]
-
-    [sample] = ask("SELECT p_model, p_tie, p_human FROM outcomes LIMIT 1")
-    assert sample["p_model"] + sample["p_tie"] + sample["p_human"] == pytest.approx(1)
-    # The position bias is paired with the merged score: it is below it, and surely so.
-    [paired] = ask("SELECT shift, shift_high FROM by_group WHERE measure = 'published' AND dimension = 'overall'")
-    assert paired["shift"] == pytest.approx(scores["overall"] - board["score"]) and paired["shift_high"] < 0
 
 
 def test_votes_on_an_image_tell_how_scores_differ(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
@@ -144,8 +130,7 @@ def test_votes_on_an_image_tell_how_scores_differ(tmp_path: Path, loopback: Loop
     root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
     code, out, err = jury("run", "counting", "--dataset", root, *judged_by(loopback), "--votes", "2", "--json")
     assert code == 0, err
-    rate, by_chance = ask("SELECT * FROM rates ORDER BY measure DESC")
-    assert (by_chance["measure"], by_chance["n"], by_chance["value"]) == ("chance_difference", 8, 1.0625)
+    [rate] = ask("SELECT * FROM rates")
     assert (rate["dimension"], rate["measure"], rate["n"]) == ("counting", "repeat_difference", 8)
     assert rate["value"] == 1.5
     told = [row for row in json.loads(out) if row["measure"] == "repeat_difference"]

@@ -85,11 +85,8 @@ def test_a_misbehaving_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any,
     assert not any(replies for replies, *_ in habits.values())
     assert rows[4]["recovery"] == "fence removed" and "8192" in rows[9]["error"]
     # Readability is neutral everywhere, so a missing faithfulness could still be a win: these samples have no overall.
-    outcomes = ask("SELECT status, overall, published, p_model, pivotal FROM outcomes ORDER BY sample_id")
+    outcomes = ask("SELECT status, overall, pivotal FROM outcomes ORDER BY sample_id")
     assert [row["overall"] for row in outcomes] == ["Model"] * 3 + ["Human"] * 2 + [None] * 5
-    # Asked once, what was said is certain, and it is what the published protocol says.
-    assert [row["published"] for row in outcomes] == [row["overall"] for row in outcomes]
-    assert [row["p_model"] for row in outcomes] == [1] * 3 + [0] * 2 + [None] * 5
     assert [len(row["pivotal"]) > 0 for row in outcomes] == [True] * 5 + [False] * 5
     [board] = ask("SELECT n, scored, coverage FROM leaderboard WHERE dimension = 'overall'")
     assert (board["n"], board["scored"], board["coverage"]) == (10, 5, 0.5) and len(ask("SELECT * FROM failures")) >= 5

@@ -9,7 +9,6 @@ from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, st
 from tasks.pages.run_summary import Summary, rate_grid, rate_notes, rate_words, summarize
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import ScoreRow
 
 REPEATED = {"orders": "both", "votes": 2}
 
@@ -45,10 +44,9 @@ def repeats(candidate: str = "alpha", samples: int = 30) -> list[Judgment | Outc
             for vote in (1, 2)
         ]
         made = outcome(f"s{n}", "XXXX" if flip else "MMMM", "Tie" if flip else "Model", candidate=candidate)
-        told = {"order_flip": flip, "reversal": flip, "published": verdicts["human_first"], "votes": 4}
+        told = {"order_flip": flip, "reversal": flip, "votes": 4}
         dimensions = tuple(each.model_copy(update=told) for each in made.dimensions)
-        hangs = {"published": verdicts["human_first"], "p_model": 0.5, "p_tie": 0.5, "p_human": 0.0, "tier": "tier 1"}
-        rows.append(made.model_copy(update={"dimensions": dimensions, **hangs}))
+        rows.append(made.model_copy(update={"dimensions": dimensions, "tier": "tier 1"}))
     return rows
 
 
@@ -57,26 +55,20 @@ def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summ
     return summarize(store, RUN)
 
 
-def published(found: Summary) -> list[ScoreRow]:
-    return [row for row in found.scores if isinstance(row, ScoreRow) and row.measure == "published"]
-
-
 def test_the_page_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
     found = summary(tmp_path, repeats(), parameters=REPEATED)
-    grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates, published(found)))
-    assert grid.header[:6] == ["", "orders differ", "reversed", "first named", "votes agree", "by chance"]
+    grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates))
+    assert grid.header[:6] == ["", "orders differ", "reversed", "first named", "votes agree", "pivotal"]
     assert [line[0] for line in grid.lines] == ["alpha", *DIMENSIONS, "overall"]
     assert "alpha: tier 1 decided 100.0% [88.4, 100.0] of the outcomes" in notes
-    assert "chances by all votes: Model 50.0%" in notes and "50% is no bias" in notes
-    assert "published protocol (Human first, first vote): 66.7, −16.7 [−26.2, −8.3] against the score" in notes
+    assert "50% is no bias" in notes
 
 
 def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
-    rows = [outcome(f"s{n}", pivotal=("faithfulness",), p_model=1.0, p_tie=0.0, p_human=0.0) for n in range(3)]
+    rows = [outcome(f"s{n}", tier="tier 1", pivotal=("faithfulness",)) for n in range(3)]
     found = summary(tmp_path, rows)
     cells = {line[0]: line[1:] for line in rate_grid(found.rates).lines}
     assert cells["faithfulness"] == ["100% (n = 3)"] and cells["readability"] == ["0% (n = 3)"]
-    assert not any("chances" in words for words in rate_notes(found.rates, published(found)))
 
 
 def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
@@ -86,5 +78,4 @@ def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
         for vote, score in ((1, 6), (2, 8))
     ]
     found = summary(tmp_path, rows, flow="counting", parameters={"votes": 2, "threshold": 7})
-    assert rate_grid(found.rates).lines[1] == ["counting", "2.0 (n = 1)", "1.0"]
-    assert any(words.startswith("Apart by chance: how far two scores") for words in rate_notes(found.rates, []))
+    assert rate_grid(found.rates).lines[1] == ["counting", "2.0 (n = 1)"]

@@ -73,9 +73,7 @@ def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() 
     found = by_place(rate_rows([], judgments))
     assert found == {
         ("repeat_agreement", "faithfulness"): (2, 1.0), ("repeat_agreement", "aesthetics"): (1, 0.0),
-        ("repeat_agreement", "overall"): (2, 0.75), ("chance_agreement", "faithfulness"): (2, 0.5),
-        ("chance_agreement", "aesthetics"): (1, pytest.approx(1 / 3)),
-        ("chance_agreement", "overall"): (2, pytest.approx(5 / 12)),
+        ("repeat_agreement", "overall"): (2, 0.75),
     }  # fmt: skip
 
 
@@ -105,14 +103,12 @@ def test_flips_count_where_both_orders_gave_a_verdict() -> None:
 
 
 def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
-    sure = {"p_model": 1.0, "p_tie": 0.0, "p_human": 0.0}
     rows = [
-        outcome("s1", tier="tier 1", pivotal=("faithfulness", "readability"), **sure),
-        outcome("s2", tier="tier 2", pivotal=(), p_model=0.5, p_tie=0.25, p_human=0.25),
-        outcome("s3", tier="either", pivotal=("faithfulness",), **sure),
+        outcome("s1", tier="tier 1", pivotal=("faithfulness", "readability")),
+        outcome("s2", tier="tier 2", pivotal=()),
+        outcome("s3", tier="either", pivotal=("faithfulness",)),
         outcome("s4", "----", None, status="forfeit"),
         outcome("s5", "-GGG", None, status="incomplete"),
-        # A missing verdict may leave the outcome and not its chances.
         outcome("s6", "M-M-", tier="tier 1", pivotal=("faithfulness", "readability")),
     ]
     found = by_place(rate_rows(rows, []))
@@ -120,20 +116,7 @@ def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
         ("tier_1", "overall"): (3, pytest.approx(2 / 3)), ("pivotal", "overall"): (4, 0.75),
         ("pivotal", "faithfulness"): (4, 0.75), ("pivotal", "readability"): (4, 0.5),
         ("pivotal", "conciseness"): (4, 0.0), ("pivotal", "aesthetics"): (4, 0.0),
-        ("p_model", "overall"): (3, pytest.approx(2.5 / 3)), ("p_tie", "overall"): (3, pytest.approx(0.25 / 3)),
-        ("p_human", "overall"): (3, pytest.approx(0.25 / 3)),
     }  # fmt: skip
-
-
-def test_a_ledger_that_does_not_say_what_outcomes_hang_on_has_no_such_rate() -> None:
-    assert rate_rows([outcome("s1"), outcome("s2")], []) == []
-
-
-def test_an_outcome_that_hangs_on_nothing_counts_by_its_first_votes() -> None:
-    sample = outcome("s1", "GGGG", "Tie", tier="tier 2")
-    first = tuple(each.model_copy(update={"published": each.verdict}) for each in sample.dimensions)
-    found = by_place(rate_rows([sample.model_copy(update={"dimensions": first})], []))
-    assert (found["tier_1", "overall"], found["pivotal", "overall"]) == ((1, 0.0), (1, 0.0))
 
 
 def test_candidates_have_rates_of_their_own() -> None:
@@ -152,10 +135,8 @@ def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
 
     images = [image("00000/0000"), image("00000/0001"), image("00001/0000")]
     judgments = [*votes("00000/0000", 6, 9), *votes("00000/0001", 7, 8), *votes("00001/0000", 4, 4)]
-    [rate, chance] = rate_rows(images, judgments)
+    [rate] = rate_rows(images, judgments)
     assert (rate.dimension, rate.measure, rate.n, rate.value) == ("counting", "repeat_difference", 2, 1.0)
-    # All 36 ordered pairs of the six scores are 76 points apart.
-    assert (chance.measure, chance.n, chance.value) == ("chance_difference", 2, pytest.approx(76 / 36))
 
 
 def test_a_judge_that_does_not_mind_the_order_comes_to_one_half() -> None:
@@ -168,17 +149,3 @@ def test_a_judge_that_does_not_mind_the_order_comes_to_one_half() -> None:
         if value is not None:
             total, known = total + weight * value, known + weight
     assert total / known == pytest.approx(0.5)
-
-
-def test_chance_agreement_is_that_of_votes_drawn_from_all_in_the_same_order() -> None:
-    """Three quarters Model with the Human figure first, half Model with the Model's first."""
-    said: dict[Order, tuple[str, ...]] = {"human_first": (M, M, M, H), "model_first": (M, M, H, H)}
-    rows = [
-        judgment(f"s{place // 2}", verdict=verdict, order=order, vote=1 + place % 2)
-        for order, verdicts in said.items()
-        for place, verdict in enumerate(verdicts)
-    ]
-    found = {(row.dimension, row.measure): row for row in rate_rows([], rows)}
-    chance = found["faithfulness", "chance_agreement"]
-    assert chance.value == pytest.approx(((0.75**2 + 0.25**2) + 0.5) / 2) and chance.n == 2
-    assert (found["overall", "chance_agreement"].value, chance.ci_low) == (chance.value, None)

@@ -42,8 +42,8 @@ def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
     sample = {
         "candidate": "a", "sample_id": "s", "category": "", "difficulty": "", "tag": "", "prompt": "", "caption": "",
         "status": "complete", "overall": "Tie", "score": 50.0, "tier": "", "tier_path": "", "aspects": None,
-        "human": None, "model": None, "image": None, **dict.fromkeys(["p_model", "p_tie", "p_human"]), "pivotal": None,
-        "published": None, "satisfied": None, "mean": 50.0, "injected": "", "caught": None, "problem": "",
+        "human": None, "model": None, "image": None, "pivotal": None,
+        "satisfied": None, "mean": 50.0, "injected": "", "caught": None, "problem": "",
         "notes": [],
         "dimensions": [
             {"dimension": f"d{n}", "verdict": "Model", "score": 100.0, "order_flip": None, "reversal": None}

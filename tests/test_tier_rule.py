@@ -8,9 +8,7 @@ import pytest
 from factories import judgment
 
 from tasks.protocols.figures.tier_rule import (
-    Chances,
     Overall,
-    chances,
     decide,
     merge_orders,
     merge_votes,
@@ -153,13 +151,10 @@ def test_orders_that_disagree_leave_mixed_and_count_as_a_flip(diagram: Rubric) -
     assert decision.overall == M
 
 
-def test_the_published_verdict_is_the_first_vote_with_the_human_figure_first(diagram: Rubric) -> None:
+def test_votes_are_counted_over_both_orders(diagram: Rubric) -> None:
     cast = {("human_first", 1): H, ("human_first", 2): M, ("human_first", 3): M, ("model_first", 1): M}
     rows = [said("faithfulness", verdict, order=order, vote=vote) for (order, vote), verdict in cast.items()]
-    rows += [said("readability", None, order="human_first", vote=1)]
     decision = decide(rows, diagram, ("human_first", "model_first"), 3)
-    published = {each.dimension: each.published for each in decision.dimensions}
-    assert (published["faithfulness"], published["readability"]) == (H, None)
     assert decision.dimensions[0].human_first == M
     assert (decision.dimensions[0].votes, decision.dimensions[0].ok_votes) == (6, 4)
 
@@ -215,89 +210,6 @@ def test_five_dimensions_are_as_every_allowed_answer_in_a_missing_place_says(dia
             if any(whole[*answers[:at], other, *answers[at + 1 :]][0] != outcome for other in allowed[at])
         }
         assert set(pivotal(dict(zip(WIDER, answers, strict=True)), rubric)) == turned
-
-
-@pytest.mark.parametrize(
-    "votes",
-    [
-        ([M, H, G], [M, M, H], [G], [M, B, H], [H, H, M]),
-        ([M, G], [H, G], [M, H], [M, None, H], [M, G, G]),
-        ([M, G], [M], [None], [M, H], [H, M]),
-        ([M, G], [B], [None], [M, H], [H, M]),
-    ],
-)
-def test_chances_of_five_dimensions_are_those_of_all_draws(
-    diagram: Rubric, votes: tuple[list[str | None], ...]
-) -> None:
-    rubric = wider(diagram)
-    draws = [[said for said in some if said] or [None] for some in votes]
-    drawn = Counter(overall(dict(zip(WIDER, draw, strict=True)), rubric).outcome for draw in product(*draws))
-    shares = tuple(drawn[outcome] / drawn.total() for outcome in (M, "Tie", H))
-    cast: Any = {name: {"human_first": some} for name, some in zip(WIDER, votes, strict=True)}
-    found = chances(cast, {name: some[0] for name, some in zip(WIDER, votes, strict=True)}, rubric)
-    assert found == (None if None in drawn else pytest.approx(shares))
-
-
-def test_chances_of_many_dimensions_are_not_drawn_one_by_one(diagram: Rubric) -> None:
-    """Thirty questions of M, H or neutral alike have more draws than could be counted."""
-    names = [f"own_{number}" for number in range(26)]
-    rubric = wider(diagram, *names)
-    every = {prompt.dimension: [M, H, G] for prompt in rubric.prompts}
-    cast: Any = {name: {"human_first": votes} for name, votes in every.items()}
-    found = chances(cast, dict.fromkeys(every, G), rubric)
-    assert found and found.model == found.human and sum(found) == pytest.approx(1)
-    assert overall(dict.fromkeys(every, None), rubric).outcome is None
-
-
-# What an outcome hangs on
-
-
-def likely(rubric: Rubric, *votes: list[str | None], verdicts: tuple[str | None, ...] = ()) -> Chances | None:
-    """Chances from the votes with the Human figure first; each dimension's verdict is its first unless given."""
-    cast: Any = {name: {"human_first": found} for name, found in zip(ASKED, votes, strict=True)}
-    merged = verdicts or tuple(found[0] for found in votes)
-    return chances(cast, dict(zip(ASKED, merged, strict=True)), rubric)
-
-
-@pytest.mark.parametrize(
-    ("votes", "expected"),
-    [
-        # One vote each leaves nothing open.
-        (([M], [G], [H], [H]), (1, 0, 0)),
-        (([G], [G], [M], [H]), (0, 1, 0)),
-        # Faithfulness M or H, readability neutral: tier 1 goes with faithfulness.
-        (([M, H], [G], [M], [M]), (0.5, 0, 0.5)),
-        # M or H against M: won, or a tie that tier 2 decides, here as a tie.
-        (([M, H], [M], [G], [B]), (0.5, 0.5, 0)),
-        # Three of four votes for M in both dimensions of tier 1, else neutral: a tie takes two neutrals.
-        (([M, M, M, G], [M, M, M, B], [H], [H]), (15 / 16, 0, 1 / 16)),
-        # A vote that is not ok says nothing.
-        (([M, None, H], [G], [G], [G]), (0.5, 0, 0.5)),
-        # Four questions of M, H or neutral alike: 1/3 each, a tier is won with 1/9 + 2/9 and tied with 1/3.
-        (([M, H, G],) * 4, (4 / 9, 1 / 9, 4 / 9)),
-    ],
-)  # fmt: skip
-def test_chances_worked_out_by_hand(diagram: Rubric, votes: tuple[list[str | None], ...], expected: object) -> None:
-    assert likely(diagram, *votes) == expected
-
-
-def test_both_orders_weigh_alike_whatever_the_number_of_their_ok_votes(diagram: Rubric) -> None:
-    neutral: dict[Order, list[str | None]] = {"human_first": [G], "model_first": [G]}
-    mixed: dict[Order, list[str | None]] = {"human_first": [H, H, H], "model_first": [M, None, None]}
-    cast = {"faithfulness": mixed, **dict.fromkeys(ASKED[1:], neutral)}
-    assert chances(cast, {**dict.fromkeys(ASKED, G), "faithfulness": X}, diagram) == (0.5, 0, 0.5)
-
-
-def test_one_order_is_drawn_for_all_dimensions(diagram: Rubric) -> None:
-    """A judge that names the figure shown first says so everywhere at once; orders drawn apart would tie a half."""
-    first_shown: dict[Order, list[str | None]] = {"human_first": [H], "model_first": [M]}
-    assert chances(dict.fromkeys(ASKED, first_shown), dict.fromkeys(ASKED, X), diagram) == (0.5, 0, 0.5)
-
-
-def test_a_missing_verdict_leaves_chances_only_where_no_draw_needs_it(diagram: Rubric) -> None:
-    # Tier 1 is settled by any draw, so what tier 2 lacks is not needed.
-    assert likely(diagram, [M, G], [M], [None], [H]) == (1, 0, 0)
-    assert likely(diagram, [M, G], [G], [None], [H]) is None
 
 
 @pytest.mark.parametrize(

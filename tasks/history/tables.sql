@@ -142,16 +142,12 @@ CREATE TABLE outcomes (
     aspects STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
     aspect_mean DOUBLE,
     satisfied BOOLEAN,
-    published VARCHAR,
-    p_model DOUBLE,
-    p_tie DOUBLE,
-    p_human DOUBLE,
     pivotal VARCHAR[],
     tier VARCHAR NOT NULL,
     tier_path VARCHAR NOT NULL,
     dimensions STRUCT(
         dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
-        published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+        votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
     )[] NOT NULL,
     caption VARCHAR NOT NULL,
     pictures MAP(VARCHAR, STRUCT(
@@ -180,7 +176,7 @@ CREATE TABLE controls (
     score DOUBLE,
     dimensions STRUCT(
         dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
-        published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+        votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
     )[] NOT NULL,
     real_overall VARCHAR,
     real_score DOUBLE,
@@ -204,7 +200,7 @@ CREATE TABLE anchor_outcomes (
     score DOUBLE,
     dimensions STRUCT(
         dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
-        published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+        votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
     )[] NOT NULL
 );
 COMMENT ON TABLE anchor_outcomes IS
@@ -254,9 +250,6 @@ CREATE TABLE scores (
     worst_low DOUBLE,
     worst_high DOUBLE,
     coverage DOUBLE NOT NULL,
-    shift DOUBLE,
-    shift_low DOUBLE,
-    shift_high DOUBLE,
     vs_best DOUBLE,
     vs_best_low DOUBLE,
     vs_best_high DOUBLE,

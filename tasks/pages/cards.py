@@ -93,16 +93,14 @@ class Card(Record):
     questions: tuple[Question, ...] = ()
     aspects: tuple[Aspect, ...] = ()
     tier: str = Field(default="", exclude=True)
-    margin: float = Field(default=1.0, exclude=True)
-    """Chance of the outcome by all votes, less that of the next one; 1 where everything was asked once."""
 
     def as_json(self) -> Markup:
         """Return the card as JSON for the page, without the fields that have their defaults."""
         return as_json(self.model_dump(exclude_defaults=True))
 
-    def fragility(self) -> tuple[float, bool, list[tuple[int, str]]]:
-        """Return the key by which fragile samples are ordered: the least margin, replies that differ, and the id."""
-        return self.margin, not self.fragile.startswith(DIFFER), natural(self.id)
+    def fragility(self) -> tuple[bool, list[tuple[int, str]]]:
+        """Return the key by which fragile samples are ordered: replies that differ first, then the id."""
+        return not self.fragile.startswith(DIFFER), natural(self.id)
 
     def conclusion(self) -> str:
         """Return the judge's sentence on the lowest aspect or the deciding dimension; empty: there is none."""
@@ -158,7 +156,6 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
     ]
     answers = {each.name: each.verdict for each in questions}
     labels = labels_of(row, answers, context.good_from)
-    chances = sorted(row[name] for name in ("p_model", "p_tie", "p_human") if row[name] is not None)
     return Card(
         id=row["sample_id"],
         candidate=row["candidate"],
@@ -173,7 +170,6 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         tier=row["tier"],
         path=cut(labels.path, LONGEST_TEXT),
         fragile="" if row["mean"] is None else _fragile(row["pivotal"] or (), questions),
-        margin=chances[-1] - chances[-2] if chances else 1.0,
         notes=tuple(_notes(row)),
         questions=tuple(questions),
         aspects=tuple(_aspect(each, context.limit) for each in row["aspects"] or ()),
@@ -207,10 +203,6 @@ def _aspect(row: Mapping[str, Any], limit: int) -> Aspect:
 
 def _notes(row: Mapping[str, Any]) -> Iterable[str]:
     """Yield further facts about a sample, a few words each."""
-    if row["p_model"] is not None and max(row["p_model"], row["p_tie"], row["p_human"]) < 1:
-        yield f"Model {row['p_model']:.0%}, Tie {row['p_tie']:.0%}, Human {row['p_human']:.0%} by its votes"
-    if row["published"] and row["published"] != row["overall"]:
-        yield f"by the published protocol (Human first, first vote): {row['published']}"
     if row["satisfied"] is not None:
         yield "what was asked for is there" if row["satisfied"] else "what was asked for is not there"
     if row["injected"]:

@@ -50,7 +50,7 @@ ORDER BY t.candidate, t.dimension <> 'overall', max(dimension_position(t.run_id,
 SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, satisfied,
        CASE WHEN score IS NOT NULL
             THEN coalesce(aspect_mean, list_avg(list_transform(dimensions, lambda each: each.score)), score) END AS mean,
-       published, p_model, p_tie, p_human, pivotal, tier, tier_path, dimensions, caption, problem, notes, injected, caught,
+       pivotal, tier, tier_path, dimensions, caption, problem, notes, injected, caught,
        pictures['human'].source_sha256 AS human, pictures['model'].source_sha256 AS model,
        pictures['image'].source_sha256 AS image
 FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run;

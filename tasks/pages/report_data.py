@@ -24,7 +24,6 @@ from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms, threshold_of
 from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import ScoreRow
 
 MOST_COMPARED = 6
 """Most candidates that are compared with themselves."""
@@ -156,10 +155,6 @@ class Evaluation:
     def trends(self) -> list[list[Point]]:
         """Return the scores over time of each candidate and dimension or tag with at least two."""
         return series_of(self.points)[:MOST_TRENDS]
-
-    def published(self) -> list[ScoreRow]:
-        """Return the scores by the published protocol alone, where orders or votes were repeated."""
-        return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
     def rates(self) -> list[RateRow]:
         """Return the rates of the judge's agreement with itself."""

@@ -1,7 +1,7 @@
 """Summary of a run, gathered from its ledger, as data, tables and sentences."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -23,13 +23,12 @@ from tasks.judging.results import (
 from tasks.ledger.evaluations import read_evaluation, unmeasured_words
 from tasks.ledger.side_records import OtherCall
 from tasks.presentation.tables import LONGEST_NAME, Grid
-from tasks.presentation.wording import Scored, change_words, score_words
+from tasks.presentation.wording import Scored
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms
 from tasks.records import OVERALL, BudgetStop, Judgment, RunEnd, RunStart, is_all_ok, known_cost
 from tasks.spending.prices import in_currency, place
 from tasks.statistics.rates import Measure, RateRow
-from tasks.statistics.scores import ScoreRow
 from tasks.text import bounded, counted, money, number_words, one_line
 
 SAVED_BY = ("reuse", "service tier", "cache")
@@ -293,32 +292,18 @@ MEASURES: dict[Measure, tuple[str, str]] = {
         "votes agree",
         "share of the pairs of votes on one question, in one order, that are the same.",
     ),
-    "chance_agreement": (
-        "by chance",
-        "how often votes would agree if each were drawn from all votes on that dimension.",
-    ),
     "repeat_difference": ("votes apart", "mean distance, of 10, of two scores that one image got."),
-    "chance_difference": (
-        "apart by chance",
-        "how far two scores would be apart if each were drawn from all on that tag.",
-    ),
     "pivotal": ("pivotal", "outcomes that another verdict there, alone, would have changed; overall: any would."),
 }
 """Measure -> head of its column, and its meaning."""
 
-_OF_TEN: tuple[Measure, ...] = ("repeat_difference", "chance_difference")
-_CERTAIN: tuple[Measure, ...] = ("chance_agreement", "chance_difference")
-"""Measures that follow from the given votes without an error, and so have no interval."""
-
 
 def rate_words(row: RateRow, places: int = 1) -> str:
     """Format a rate with its interval, `37.2% [33.0, 41.5]`, or with n if it has none."""
-    scale, unit, decimals = (1, "", places + 1) if row.measure in _OF_TEN else (100, "%", places)
+    scale, unit, decimals = (1, "", places + 1) if row.measure == "repeat_difference" else (100, "%", places)
     value, *ends = (
         number_words(None if each is None else each * scale, decimals) for each in (row.value, row.ci_low, row.ci_high)
     )
-    if row.measure in _CERTAIN:
-        return f"{value}{unit}"
     return f"{value}{unit} " + (f"(n = {row.n})" if row.ci_low is None else f"[{', '.join(ends)}]")
 
 
@@ -334,32 +319,17 @@ def rate_grid(rows: Sequence[RateRow]) -> Grid:
     return Grid(["", *(MEASURES[measure][0] for measure in columns)], lines)
 
 
-def rate_notes(rows: Sequence[RateRow], published: Sequence[ScoreRow]) -> list[str]:
-    """Return rates of each candidate's outcomes that the table lacks, and notes on reading it.
-
-    Args:
-        published: scores by the published protocol alone; none where everything was asked once.
-    """
-    lines: list[str] = []
-    for candidate, rates in _by_candidate(rows):
-        found = [*_of_outcomes(rates, again=bool(published))]
-        found += _published(published, candidate, "published protocol (Human first, first vote)")
-        lines += [f"{one_line(candidate, LONGEST_NAME)}: {line}" for line in found]
+def rate_notes(rows: Sequence[RateRow]) -> list[str]:
+    """Return the rate of each candidate's outcomes that the table lacks, and notes on reading it."""
+    lines = [
+        f"{one_line(candidate, LONGEST_NAME)}: tier 1 decided {rate_words(row)} of the outcomes"
+        for candidate, rates in _by_candidate(rows)
+        for row in rates
+        if row.measure == "tier_1"
+    ]
     known = {row.measure for row in rows}
     told = (head_and_words for measure, head_and_words in MEASURES.items() if measure in known)
     return [*lines, *(f"{head.capitalize()}: {words}" for head, words in told)]
-
-
-def _of_outcomes(rates: Sequence[RateRow], again: bool) -> Iterator[str]:
-    found = _overall(rates)
-    if "tier_1" in found:
-        yield f"tier 1 decided {found['tier_1']} of the outcomes"
-    if again and "p_model" in found:
-        yield f"chances by all votes: Model {found['p_model']}, Tie {found['p_tie']}, Human {found['p_human']}"
-
-
-def _overall(rates: Sequence[RateRow]) -> dict[Measure, str]:
-    return {row.measure: rate_words(row) for row in rates if row.dimension == OVERALL}
 
 
 def _by_candidate(rows: Sequence[RateRow]) -> list[tuple[str, list[RateRow]]]:
@@ -370,16 +340,3 @@ def _by_candidate(rows: Sequence[RateRow]) -> list[tuple[str, list[RateRow]]]:
 def _dimensions(rates: Sequence[RateRow]) -> list[str]:
     found = dict.fromkeys(row.dimension for row in rates if row.measure in MEASURES)
     return sorted(found, key=lambda dimension: dimension == OVERALL)
-
-
-def _published(rows: Sequence[ScoreRow], candidate: str, name: str) -> list[str]:
-    """Return the published protocol's score, and its difference from the score of the same samples."""
-    its = [row for row in rows if (row.candidate, row.dimension) == (candidate, OVERALL)]
-    return [f"{name}: {score_words(row)}{_shift_words(row)}" for row in its]
-
-
-def _shift_words(row: ScoreRow) -> str:
-    if row.shift is None:
-        return ""
-    few = "(no interval: too few differ)"
-    return f", {change_words(row.shift, row.shift_low, row.shift_high, row.decimals, few)} against the score"

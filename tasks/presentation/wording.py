@@ -70,11 +70,9 @@ def signed(value: float | None, decimals: int) -> str:
     return f"{rounded:+.{decimals}f}".replace("-", _MINUS) if rounded else f"{0:.{decimals}f}"
 
 
-def change_words(
-    value: float | None, low: float | None, high: float | None, decimals: int, none: str = "(no interval)"
-) -> str:
-    """Return a change with its 95% interval: `+6.2 [+1.0, +11.4]`; `none` replaces a missing interval."""
-    ends = none if low is None or high is None else f"[{signed(low, decimals)}, {signed(high, decimals)}]"
+def change_words(value: float | None, low: float | None, high: float | None, decimals: int) -> str:
+    """Return a change with its 95% interval: `+6.2 [+1.0, +11.4]`."""
+    ends = "(no interval)" if low is None or high is None else f"[{signed(low, decimals)}, {signed(high, decimals)}]"
     return f"{signed(value, decimals)} {ends}"
 
 

@@ -60,10 +60,6 @@ class Decided(NamedTuple):
     aspects: tuple[AspectScore, ...] = ()
     aspect_mean: float | None = None
     satisfied: bool | None = None
-    published: str | None = None
-    p_model: float | None = None
-    p_tie: float | None = None
-    p_human: float | None = None
     pivotal: tuple[str, ...] = ()
     tier: str = ""
     caught: bool | None = None

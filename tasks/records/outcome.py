@@ -16,8 +16,6 @@ class DimensionOutcome(Record):
     """Score: Model 100, neutral 50, Human 0; of a tag 0-10: mean of the votes. None if it is missing."""
     human_first: str | None = None
     model_first: str | None = None
-    published: str | None = None
-    """First vote of human_first: the published protocol's verdict, regardless of other votes; None if it is not ok."""
     votes: int = 0
     """Number of calls on this dimension, over all orders."""
     ok_votes: int = 0
@@ -70,14 +68,6 @@ class Outcome(HistoryRecord):
     """Mean of the aspects that apply, 0-10."""
     satisfied: bool | None = None
     """True if the objects that the judge sees are those that the prompt asks for; None: not asked, or undecided."""
-    published: str | None = None
-    """Overall outcome by the published protocol alone: human first, first vote; None if undecided, and for a rubric."""
-    p_model: float | None = None
-    """Probability of the overall Model, if each dimension's verdict is drawn from its votes over all orders."""
-    p_tie: float | None = None
-    """Probability of Tie, drawn likewise."""
-    p_human: float | None = None
-    """Probability of Human, drawn likewise."""
     pivotal: tuple[str, ...] = ()
     """Dimensions for which another allowed verdict, alone, would have changed the overall."""
     tier: str

@@ -1,14 +1,14 @@
 """Rates of a run with their intervals: the judge's agreement with itself, and verdicts that outcomes depend on."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, combinations, pairwise
+from itertools import combinations
 from statistics import fmean
 from typing import Literal
 
 from tasks.records import OVERALL, OVERALL_SCORE, WINNERS, HistoryRecord, Judgment, Order, Outcome, RunStart
-from tasks.statistics.intervals import Interval, interval
+from tasks.statistics.intervals import interval
 from tasks.statistics.scores import HIGHEST_GRADE
 
 SHOWN_FIRST: dict[Order, str] = {"human_first": "Human", "model_first": "Model"}
@@ -23,14 +23,9 @@ Measure = Literal[
     "reversal",
     "first_position",
     "repeat_agreement",
-    "chance_agreement",
     "tier_1",
     "pivotal",
-    "p_model",
-    "p_tie",
-    "p_human",
     "repeat_difference",
-    "chance_difference",
 ]
 
 
@@ -48,15 +43,13 @@ class RateRow(HistoryRecord):
     """Name of the measure. Of both orders: order_flip (share of questions on which they differ) and reversal (Model in
     one, Human in the other). Also first_position: the share of the verdicts Model or Human that name the figure shown
     first, both orders alike; 0.5 is no bias. Of several votes: repeat_agreement (share of pairs in the same order that
-    agree). If each vote were drawn from all votes on the dimension in that order, it would be chance_agreement. Of
-    votes on generated images: repeat_difference (mean distance of two scores of an image, 0-10). If each score were
-    drawn from all scores of the tag, it would be chance_difference. Of outcomes: tier_1 (share that tier 1 decided),
-    p_model, p_tie and p_human (mean chances). Also pivotal: the share that another verdict, alone, would have changed;
-    of a dimension, another verdict of its own."""
+    agree). Of votes on generated images: repeat_difference (mean distance of two scores of an image, 0-10). Of
+    outcomes: tier_1 (share that tier 1 decided), and pivotal: the share that another verdict, alone, would have
+    changed; of a dimension, another verdict of its own."""
     n: int
     """Samples (of generated images: prompts) with a value of the measure, which the interval resamples."""
     value: float | None
-    """Mean over them: a share, 0-1; of repeat_difference and chance_difference 0-10."""
+    """Mean over them: a share, 0-1; of repeat_difference 0-10."""
     ci_low: float | None
     """Lower end of the 95% interval; None below n = 8."""
     ci_high: float | None
@@ -116,11 +109,7 @@ class RateTally:
             for dimension, measure, value in _heard(said):
                 units[candidate, dimension, measure][unit].append(value)
         heard = {place: [fmean(values) for values in found.values()] for place, found in units.items()}
-        agreed = {place: len(values) for place, values in heard.items() if place[2] in _CHANCE}
-        return [
-            *(_row(*place, values) for place, values in {**self._values, **heard}.items()),
-            *_by_chance(self._said, agreed),
-        ]
+        return [_row(*place, values) for place, values in {**self._values, **heard}.items()]
 
 
 def _decided(outcome: Outcome) -> _Found:
@@ -128,24 +117,13 @@ def _decided(outcome: Outcome) -> _Found:
     yield from _with_overall("order_flip", flips)
     reversals = {each.dimension: each.reversal for each in outcome.dimensions if each.reversal is not None}
     yield from _with_overall("reversal", reversals)
-    if not _says_what_decided(outcome):
+    if outcome.status != "complete" or not outcome.tier:
         return
     for each in outcome.dimensions:
         yield each.dimension, "pivotal", each.dimension in outcome.pivotal
     yield OVERALL, "pivotal", bool(outcome.pivotal)
     if outcome.tier != "either":
         yield OVERALL, "tier_1", outcome.tier == "tier 1"
-    # A missing verdict that cannot change the outcome leaves the outcome, but not the chances.
-    if outcome.p_model is not None and outcome.p_tie is not None and outcome.p_human is not None:
-        yield OVERALL, "p_model", outcome.p_model
-        yield OVERALL, "p_tie", outcome.p_tie
-        yield OVERALL, "p_human", outcome.p_human
-
-
-def _says_what_decided(outcome: Outcome) -> bool:
-    """Return whether this is a decided pair, in a row that has the verdicts it depends on."""
-    voted = any(each.published is not None for each in outcome.dimensions)
-    return outcome.status == "complete" and (outcome.p_model is not None or bool(outcome.pivotal) or voted)
 
 
 def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:
@@ -157,31 +135,6 @@ def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:
     yield from _with_overall("repeat_agreement", _known(questions, agreement))
     for tag, value in _known(questions, difference).items():
         yield tag, "repeat_difference", value
-
-
-def _by_chance(
-    said: Mapping[tuple[str, str], Mapping[tuple[str, Order, int], Answer | None]], agreed: Mapping[_Place, int]
-) -> Iterator[RateRow]:
-    """Yield rates by chance, for each agreement or distance of votes; they have no error."""
-    votes: defaultdict[tuple[str, str], defaultdict[Order, Counter[Answer]]] = defaultdict(lambda: defaultdict(Counter))
-    for (candidate, _), answers in said.items():
-        for (dimension, order, _), words in answers.items():
-            if words is not None:
-                votes[candidate, dimension][order][words] += 1
-    for (candidate, dimension, measured), n in agreed.items():
-        measure, by_chance = _CHANCE[measured]
-        own = [
-            by_chance(found)
-            for (whose, of), found in votes.items()
-            if whose == candidate and dimension in (of, OVERALL)
-        ]
-        yield RateRow(
-            candidate=candidate,
-            dimension=dimension,
-            measure=measure,
-            n=n,
-            **Interval(fmean(own), None, None, "none")._asdict(),
-        )
 
 
 def _known(questions: Mapping[str, Asked], of: Callable[[Asked], float | None]) -> dict[str, float]:
@@ -230,36 +183,7 @@ def agreement(asked: Asked) -> float | None:
     return fmean(same) if same else None
 
 
-def chance_agreement(votes: Mapping[Order, Counter[Answer]]) -> float:
-    """Return how often two votes in the same order would agree if each were drawn from all votes in that order.
-
-    Args:
-        votes: order -> answer -> how often it was given, at least once.
-    """
-    return fmean(sum((n / given.total()) ** 2 for n in given.values()) for given in votes.values())
-
-
-def chance_difference(votes: Mapping[Order, Counter[Answer]]) -> float:
-    """Return the mean distance of two scores, 0-10, if each were drawn from all scores (Gini's mean difference).
-
-    Args:
-        votes: the only order of images -> score -> how often it was given, at least once.
-    """
-    [given] = votes.values()
-    scores = sorted((float(score), n) for score, n in given.items())
-    below = (n / given.total() for n in accumulate(n for _, n in scores))
-    steps = (upper - lower for (lower, _), (upper, _) in pairwise(scores))
-    return sum(2 * share * (1 - share) * step for share, step in zip(below, steps, strict=False))
-
-
 def difference(asked: Asked) -> float | None:
     """Return the mean absolute difference of the pairs of scores of one image, 0-10; None if there is no pair."""
     apart = [abs(float(one) - float(other)) for one, other in combinations(asked.get("single", ()), 2)]
     return fmean(apart) if apart else None
-
-
-_CHANCE: Mapping[Measure, tuple[Measure, Callable[[Mapping[Order, Counter[Answer]]], float]]] = {
-    "repeat_agreement": ("chance_agreement", chance_agreement),
-    "repeat_difference": ("chance_difference", chance_difference),
-}
-"""Measure of votes -> measure by chance that it is compared with, and the function that computes that."""

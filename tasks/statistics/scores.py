@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
-from typing import ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
-from tasks.statistics.intervals import difference, interval, worst_case
+from tasks.statistics.intervals import interval, worst_case
 
 K = TypeVar("K", bound=Hashable)
 
@@ -32,8 +32,6 @@ class Alike(Generic[K]):
 SCORES = {"Model": 100.0, "Human": 0.0}
 NEUTRAL_SCORE = 50.0
 HIGHEST = 100.0
-
-Measure = Literal["score", "published"]
 
 
 def verdict_score(verdict: str | None) -> float | None:
@@ -94,9 +92,8 @@ class ScoreRow(LevelRow):
 
     dimension: str
     """A dimension, or overall: the result of the tier rule."""
-    measure: Measure = "score"
-    """score, or published where orders or votes were repeated: the score by the published protocol's verdicts alone,
-    human first and first vote, from the same run."""
+    measure: str = "score"
+    """Of figures: score."""
     grouping: str
     """all (no groups), category or difficulty."""
     group_name: str
@@ -128,12 +125,6 @@ class ScoreRow(LevelRow):
     score: float | None
     """Mean of the scored samples: Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the
     plot flow faithfulness cannot exceed 50."""
-    shift: float | None
-    """For the measure published: its mean minus that of the score, over the samples that have both."""
-    shift_low: float | None
-    """Lower end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
-    shift_high: float | None
-    """Upper end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
 
 
 class _Place(NamedTuple):
@@ -141,7 +132,6 @@ class _Place(NamedTuple):
     dimension: str
     grouping: str = "all"
     group_name: str = ""
-    measure: Measure = "score"
 
 
 class _Mark(NamedTuple):
@@ -151,8 +141,6 @@ class _Mark(NamedTuple):
     carried: bool
     level: bool = False
     """True if the votes of an order have no majority."""
-    beside: float | None = None
-    """Score of the same sample, with which this one by the published protocol is compared."""
 
 
 _mark = lru_cache(maxsize=256)(_Mark)
@@ -178,19 +166,6 @@ class ScoreTally:
         return [_row(place, found, self._ceilings) for place, found in self._marks.items()]
 
 
-class PublishedScoreTally(ScoreTally):
-    """Scores by the published protocol, for a run that asked for more, while its outcomes are read."""
-
-    def add(self, outcome: Outcome) -> None:
-        """Add the outcome of a real sample."""
-        for dimension, mark in _published(outcome):
-            self._marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
-
-    def rows(self) -> list[ScoreRow]:
-        """Return rows over all samples, without dimensions that have no verdict by that protocol alone."""
-        return [row for row in super().rows() if row.scored > row.forfeits]
-
-
 def _groups(outcome: Outcome) -> list[tuple[str, str]]:
     named = [("category", outcome.category), ("difficulty", outcome.difficulty)]
     return [("all", ""), *((grouping, name) for grouping, name in named if name)]
@@ -205,15 +180,6 @@ def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
     return [*dimensions, (OVERALL, _mark(outcome.overall, outcome.score, *whole))]
 
 
-def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
-    forfeit, carried = outcome.status == "forfeit", bool(outcome.carried_from)
-    named = [(each.dimension, each.published, each.score) for each in outcome.dimensions]
-    return [
-        (name, _mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit, carried, beside=score))
-        for name, verdict, score in [*named, (OVERALL, outcome.published, outcome.score)]
-    ]
-
-
 def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> ScoreRow:
     values = [mark.score for mark in marks if mark.score is not None]
     verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
@@ -221,8 +187,6 @@ def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> Sc
     highest = max([ceilings.get(place.dimension, HIGHEST), *values])
     found, coverage, sure = interval(values, high=highest), len(values) / len(marks), sum(values) / len(marks)
     bounds = worst_case(found, (sure, sure + highest * (1 - coverage)), coverage, highest)
-    both = [(mark.beside, mark.score) for mark in marks if mark.beside is not None and mark.score is not None]
-    shift = difference([beside for beside, _ in both], [score for _, score in both])
     return ScoreRow(
         **place._asdict(),
         n=len(marks),
@@ -242,9 +206,6 @@ def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> Sc
         method=found.method,
         **bounds._asdict(),
         coverage=coverage,
-        shift=shift.change,
-        shift_low=shift.ci_low,
-        shift_high=shift.ci_high,
     )
 
 

@@ -1,5 +1,5 @@
 CREATE VIEW by_category AS
-SELECT group_name AS category, * EXCLUDE ("grouping", group_name, measure, prompts, image_mean, shift, shift_low, shift_high,
+SELECT group_name AS category, * EXCLUDE ("grouping", group_name, measure, prompts, image_mean,
     vs_best, vs_best_low, vs_best_high, vs_best_n, vs_best_of, vs_best_worst_low, vs_best_worst_high,
     vs_best_p, vs_best_among)
 FROM by_group WHERE "grouping" = 'category'

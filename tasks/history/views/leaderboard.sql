@@ -1,5 +1,5 @@
 CREATE VIEW leaderboard AS
-SELECT b.* EXCLUDE ("grouping", group_name, measure, shift, shift_low, shift_high) REPLACE (
+SELECT b.* EXCLUDE ("grouping", group_name, measure) REPLACE (
            CASE WHEN v.best IS NULL THEN b.vs_best ELSE v.change END AS vs_best,
            CASE WHEN v.best IS NULL THEN b.vs_best_low ELSE v.ci_low END AS vs_best_low,
            CASE WHEN v.best IS NULL THEN b.vs_best_high ELSE v.ci_high END AS vs_best_high,

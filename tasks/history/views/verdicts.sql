@@ -4,11 +4,11 @@ WITH each_dimension AS (
     FROM outcomes
     UNION ALL BY NAME
     SELECT run_id, flow, candidate, sample_id, category, difficulty, status,
-           'overall' AS dimension, overall AS verdict, score, published
+           'overall' AS dimension, overall AS verdict, score
     FROM outcomes
 )
 SELECT s.evaluation_id AS run_id, flow, candidate, sample_id, category, difficulty, dimension, verdict, score, status,
-       human_first, model_first, published, votes, ok_votes, order_flip, reversal
+       human_first, model_first, votes, ok_votes, order_flip, reversal
 FROM each_dimension JOIN shard_runs s USING (run_id);
 COMMENT ON VIEW verdicts IS 'Verdicts by sample and dimension, overall among them. Of images the overall score.';
 -- run_id: Evaluation (evaluations.run_id).

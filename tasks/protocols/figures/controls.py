@@ -61,9 +61,7 @@ def _prefers(found: DimensionOutcome, votes: Votes) -> float | None:
     Orders count separately: a judge that decides by position alone names another winner in each order.
     """
     answers = _answers(found, votes)
-    if found.human_first == MIXED and found.published in WINNERS:
-        answers = [found.published if answer == MIXED else answer for answer in answers]
-    # A Mixed order may have votes for winners, or for good and bad alone; only its first vote is recorded.
+    # A Mixed order may have votes for winners, or for good and bad alone.
     if not answers or (MIXED in answers and not WINNERS & {*answers}):
         return None
     return fmean(answer in WINNERS for answer in answers)
@@ -84,8 +82,7 @@ def _obeys(control: Outcome, real: Original | None) -> float | None:
 
 
 def _won(outcome: Outcome) -> float:
-    """Return how often the Model wins if each dimension is asked once; without chances, 1 if it won, else 0."""
-    return float(outcome.overall == "Model") if outcome.p_model is None else outcome.p_model
+    return float(outcome.overall == "Model")
 
 
 CONTROLS = FigureControls()

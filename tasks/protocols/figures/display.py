@@ -33,7 +33,7 @@ PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Hu
 
 
 class FigureDisplay(Display[ScoreRow]):
-    """Scores by dimension and group of samples; scores of the published protocol are shown elsewhere."""
+    """Scores by dimension and group of samples."""
 
     row = ScoreRow
     counted = "samples"

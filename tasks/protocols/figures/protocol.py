@@ -11,12 +11,11 @@ from tasks.protocols.figures import reply
 from tasks.protocols.figures.display import CEILINGS
 from tasks.protocols.figures.tier_rule import decide, undecided
 from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally
-from tasks.records import OVERALL, WINNERS, Judgment, Outcome, RunStart, Sample
+from tasks.records import OVERALL, WINNERS, Judgment, RunStart, Sample
 from tasks.records.parameters import PairwiseParameters
 from tasks.rubrics.prompts import PairwisePrompt
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.rates import repeated
-from tasks.statistics.scores import PublishedScoreTally, ScoreRow, ScoreTally
+from tasks.statistics.scores import ScoreTally
 from tasks.statistics.series import Compared, Measure, Measured
 
 
@@ -63,29 +62,13 @@ class FigureProtocol(Protocol[PairwisePrompt, PairwiseParameters]):
         return decided._replace(caught=caught(sample.injected, rubric.flow, verdicts))
 
     def score_tally(self, start: RunStart) -> Tally:
-        """Return scores by dimension and group; with repeated orders or votes, also those of the published protocol."""
-        return _Scores(with_published=repeated(start), ceilings=CEILINGS.get(start.flow, {}))
+        """Return scores by dimension and group."""
+        return ScoreTally(CEILINGS.get(start.flow, {}))
 
     def measured(self, outcome: Compared) -> Measured:
         """Return a figure's overall score, then each dimension's, for a pair with the same sample's figure."""
         dimensions = {Measure(dimension): score for dimension, score in outcome.scores.items()}
         return Measured(outcome.sample_id, outcome.status, "", {Measure(OVERALL): outcome.score, **dimensions})
-
-
-class _Scores:
-    """Scores, followed by those of the published protocol."""
-
-    def __init__(self, with_published: bool, ceilings: Mapping[str, float]) -> None:
-        self._scores = ScoreTally(ceilings)
-        self._published = PublishedScoreTally(ceilings) if with_published else None
-
-    def add(self, outcome: Outcome) -> None:
-        self._scores.add(outcome)
-        if self._published:
-            self._published.add(outcome)
-
-    def rows(self) -> list[ScoreRow]:
-        return [*self._scores.rows(), *(self._published.rows() if self._published else [])]
 
 
 def caught(kind: str, flow: str, verdicts: Mapping[str, str | None]) -> bool | None:

@@ -3,10 +3,8 @@
 A missing verdict never counts as a neutral one.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
-from itertools import product
 from typing import NamedTuple
 
 from tasks.protocols.protocol import Decided, last_attempts
@@ -166,16 +164,10 @@ def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order
     dimensions = tuple(_dimension(dimension, by_order) for dimension, by_order in cast.items())
     verdicts = {each.dimension: each.verdict for each in dimensions}
     result = overall(verdicts, rubric)
-    likely = chances(cast, verdicts, rubric) if result.outcome else None
-    p_model, p_tie, p_human = likely or (None, None, None)
     return Decided(
         status="complete" if result.outcome else "incomplete",
         overall=result.outcome,
         score=verdict_score(result.outcome),
-        published=overall({each.dimension: each.published for each in dimensions}, rubric).outcome,
-        p_model=p_model,
-        p_tie=p_tie,
-        p_human=p_human,
         pivotal=pivotal(verdicts, rubric),
         tier=result.tier,
         tier_path=result.path,
@@ -200,68 +192,9 @@ def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> Di
         score=verdict_score(merged.verdict),
         human_first=by_order.get("human_first"),
         model_first=by_order.get("model_first"),
-        published=cast["human_first"][0] if "human_first" in cast else None,
         votes=len(votes),
         ok_votes=sum(vote is not None for vote in votes),
     )
-
-
-class Chances(NamedTuple):
-    """Probabilities of the three outcomes of a pair; they add up to 1."""
-
-    model: float
-    tie: float
-    human: float
-
-
-def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> Chances | None:
-    """Return the probability of each outcome if a judge with these votes were asked each dimension once, in one order.
-
-    First an order is drawn for all dimensions, with equal probabilities. Then an ok vote of each dimension is drawn in
-    it, independently and with equal probabilities. A judge that prefers the figure shown first does so on every
-    dimension, and different orders would cancel that out. None: some draw needs a missing verdict, so that an
-    incomplete sample has no chances.
-
-    Args:
-        cast: the votes; all dimensions were asked in the same orders.
-        verdicts: dimension -> merged verdict of its votes, None if it is missing.
-        rubric: see `overall`.
-    """
-    known = {name for name, verdict in verdicts.items() if verdict is not None}
-    orders: list[Order] = list(dict.fromkeys(order for by_order in cast.values() for order in by_order))
-    found: defaultdict[str, Fraction] = defaultdict(Fraction)
-    for order in orders:
-        votes = {name: _weights(by_order[order]) for name, by_order in cast.items() if name in known}
-        first, second = (_drawn_leads(number, votes, rubric) for number in TIERS)
-        for (one, weight), (other, of_other) in product(first.items(), second.items()):
-            outcomes, _ = _possible(one, other)
-            if len(outcomes) > 1:
-                return None
-            found[outcomes[0]] += weight * of_other / len(orders)
-    return Chances(*(float(found[outcome]) for outcome in ("Model", TIE, "Human")))
-
-
-def _drawn_leads(
-    number: int, votes: Mapping[str, Mapping[str, Fraction]], rubric: Rubric
-) -> Mapping[frozenset[int], Fraction]:
-    """Return the leads that a tier may have after a draw (several, if a verdict is missing) -> probability of the draw.
-
-    It adds up one dimension after the other, because the number of draws grows exponentially with them.
-    """
-    drawn = {_leads(number, dict.fromkeys(votes, TIE), rubric): Fraction(1)}
-    for prompt in in_tier(number, rubric):
-        if prompt.dimension in votes:
-            moved: defaultdict[frozenset[int], Fraction] = defaultdict(Fraction)
-            for (leads, weight), (verdict, share) in product(drawn.items(), votes[prompt.dimension].items()):
-                moved[frozenset(lead + _voice(verdict) for lead in leads)] += weight * share
-            drawn = moved
-    return drawn
-
-
-def _weights(votes: Sequence[str | None]) -> Mapping[str, Fraction]:
-    """Return verdict -> probability of drawing it from the votes of one order, at least one of which is ok."""
-    ok = Counter(vote for vote in votes if vote is not None)
-    return {verdict: Fraction(n, ok.total()) for verdict, n in ok.items()}
 
 
 def pivotal(verdicts: Mapping[str, str | None], rubric: Rubric) -> tuple[str, ...]:
