@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,8 @@ from PIL import Image
 from png_files import BLUE, POLICY, WHITE, file, noise, oriented
 from served import wait_for
 
-from tasks.pictures import thumbnails as module
 from tasks.pictures.preparation import prepare
-from tasks.pictures.thumbnails import FEW, Thumbnails, made, make_waiting, place_of, waiting
+from tasks.pictures.thumbnails import FEW, LOWEST_PRIORITY, Thumbnails, made, make_waiting, place_of, waiting
 
 
 def sha256(data: bytes) -> str:
@@ -103,51 +101,18 @@ def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
     assert kept(tmp_path, data).size == (600, 600)
 
 
-def test_processes_of_the_lowest_priority_make_all_that_waits_and_end_when_no_more_comes(tmp_path: Path):
+def test_a_process_of_the_lowest_priority_makes_all_that_waits_and_ends_when_no_more_comes(tmp_path: Path):
     pictures = many(FEW + 20)
     with Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
-        processes = thumbnails._processes
-        assert processes
-        wait_for(lambda: not waiting(tmp_path))  # each has begun once its share is made
-        assert os.getpriority(os.PRIO_PROCESS, processes[0].pid) == module.LOWEST_PRIORITY
-    assert [process.wait(120) for process in processes] == [0] * len(processes)
+        process = thumbnails._process
+        assert process
+        wait_for(lambda: not waiting(tmp_path))
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == LOWEST_PRIORITY
+    assert process.wait(120) == 0
     assert waiting(tmp_path) == []
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
-
-
-BUSY = """
-import sys, threading, time
-from pathlib import Path
-from tasks.pictures import thumbnails
-class Told(threading.Event):
-    def wait(self, seconds=None):
-        if seconds and not self.is_set():
-            print("waits", flush=True)
-        return super().wait(seconds)
-thumbnails.HELD_UP = float(sys.argv[2])
-thumbnails.LOOK_EVERY_SECONDS = thumbnails.PAUSE_SECONDS = 1e6
-make = thumbnails._make
-thumbnails._make = lambda *which: (time.sleep(0.1), make(*which), print("makes", flush=True))
-thumbnails.threading.Event = Told
-thumbnails._main(Path(sys.argv[1]), 1, 0)
-"""
-"""What makes thumbnails where each takes a tenth of a second longer than the processor works at it, and tells it."""
-
-
-@pytest.mark.parametrize(("held_up", "at_once"), [(2.0, 1), (1e6, FEW)])
-def test_on_a_busy_machine_most_are_made_behind_the_run(held_up: float, at_once: int, tmp_path: Path):
-    judged(tmp_path, *many(FEW))
-    command = [sys.executable, "-c", BUSY, str(tmp_path), str(held_up)]
-    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=Path(__file__).parents[1], text=True, **piped) as process:
-        assert process.stdin and process.stdout
-        assert [*takewhile("waits\n".__ne__, process.stdout)] == at_once * ["makes\n"]
-        process.stdin.close()  # the run has ended
-        assert process.stdout.read() == (FEW - at_once) * "makes\n"
-        assert process.wait(60) == 0
-    assert waiting(tmp_path) == []
 
 
 def test_few_pictures_need_no_process(tmp_path: Path):
@@ -155,7 +120,7 @@ def test_few_pictures_need_no_process(tmp_path: Path):
     with Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
-        assert thumbnails._processes == []
+        assert thumbnails._process is None
         thumbnails.finish_few()
     assert waiting(tmp_path) == []
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
@@ -166,16 +131,16 @@ def test_a_run_that_fails_leaves_what_waits_to_a_later_sync(tmp_path: Path):
     with pytest.raises(RuntimeError), Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
-        processes = thumbnails._processes
+        process = thumbnails._process
         raise RuntimeError
-    assert [process.wait(120) for process in processes] == [-signal.SIGTERM] * len(processes)
+    assert process and process.wait(120) == -signal.SIGTERM
     left = len(waiting(tmp_path))
     assert make_waiting(tmp_path) == (left, 0)
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit(-signal.SIGKILL)"])
-def test_the_processes_of_a_run_that_ends_in_the_middle_finish_what_waits_and_end(tmp_path: Path, end: str):
+def test_the_process_of_a_run_that_ends_in_the_middle_finishes_what_waits_and_ends(tmp_path: Path, end: str):
     script = f"""
 import os, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
@@ -185,7 +150,7 @@ from tasks.pictures.thumbnails import Thumbnails
 thumbnails = Thumbnails(Path({str(tmp_path)!r}))
 for data in many({FEW + 20}):
     prepare(data, POLICY, thumbnails)
-print(*(process.pid for process in thumbnails._processes), flush=True)
+print(thumbnails._process.pid, flush=True)
 {end}
 """
     command = [sys.executable, "-c", script]

@@ -1,8 +1,8 @@
 """Thumbnails that a store keeps of every judged picture: bounded, made once, whole or not at all.
 
 A picture with decoded pixels gets its thumbnail at once. Any other is set aside unchanged, since its file may be
-overwritten. Processes of low priority make its thumbnail during the run, or a viewer makes it before that. Run as a
-module, this file is such a process. `jury store sync` makes the thumbnails that a killed run left.
+overwritten. A process of low priority makes its thumbnail during the run, or a viewer makes it before that. Run as a
+module, this file is that process. `jury store sync` makes the thumbnails that a killed run left.
 """
 
 import atexit
@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -39,21 +38,12 @@ SIDES = (256, 640)
 QUALITY = 75
 FEW = 16
 """Number of thumbnails made without a process, which takes as long to start as they do."""
-MOST_PROCESSES = 4
 LOWEST_PRIORITY = 19
 LARGEST = 2**21
 """Largest thumbnail, in bytes: that of the noisiest picture has half a megabyte."""
 MOST_BYTES = 2**28
 """Largest picture that is set aside, in bytes."""
 LOOK_EVERY_SECONDS = 0.2
-HELD_UP, PAUSE_SECONDS = 2.0, 1.0
-"""Limit and pause. If a picture takes this many times as long by the clock as by the processor, the machine is busy.
-While the run goes on, the next picture then waits for so many seconds. Even at the lowest priority, it would delay the
-run by its use of processor caches, and whenever the run waits for a moment (292 pairs of PNG on two cores: half
-a second)."""
-_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
-"""Settings of glibc for a process that makes thumbnails: it keeps the memory of a picture for the next one. Releasing
-and allocating it each time costs a sixth of the processor time."""
 
 _END_OF_JPEG = b"\xff\xd9"
 WAITING = "pictures/waiting"
@@ -103,7 +93,7 @@ def scaled(image: Image.Image, scale: float, resampling: Image.Resampling) -> Im
 class Thumbnails:
     """Thumbnails of a store while a run judges, for use from any thread.
 
-    At the end of the context, its processes finish the outstanding ones; if the run fails, they are terminated.
+    At the end of the context, its process finishes the outstanding ones; if the run fails, it is terminated.
     """
 
     def __init__(self, store: Path) -> None:
@@ -114,7 +104,7 @@ class Thumbnails:
         self._store = store
         self._lock = threading.Lock()
         self._put_by = 0
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -122,11 +112,10 @@ class Thumbnails:
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        for process in self._processes:
-            if kind:
-                process.terminate()
-            if process.stdin:
-                process.stdin.close()
+        if self._process and kind:
+            self._process.terminate()
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
 
     def keep(self, sha256: str, image: Image.Image) -> None:
         """Make the thumbnail of a picture from its RGB pixels, as any reader should show them."""
@@ -140,29 +129,22 @@ class Thumbnails:
         write_file(self._store, f"{WAITING}/{sha256}", data)
         with self._lock:
             self._put_by += 1
-            if self._put_by > FEW and not self._processes:
-                self._processes = _started(self._store)
+            if self._put_by > FEW and not self._process:
+                self._process = _started(self._store)
 
     def finish_few(self) -> None:
         """Make the outstanding thumbnails here, if there were too few for a process."""
-        if self._put_by and not self._processes:
+        if self._put_by and not self._process:
             make_waiting(self._store)
 
 
-def _started(store: Path) -> list[subprocess.Popen[bytes]]:
-    """Start processes that make thumbnails until their input ends and none is left; this process waits for them."""
-    number = max(1, min(MOST_PROCESSES, (os.cpu_count() or 1) - 1))
-    command = [sys.executable, "-m", __name__, str(store), str(number)]
-    processes = [
-        subprocess.Popen(
-            [*command, str(share)], env=os.environ | _KEPT_MEMORY, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        for share in range(number)
-    ]
-    for process in processes:
-        atexit.register(process.communicate)  # ends its input, too, where the context was never left
-        threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
-    return processes
+def _started(store: Path) -> subprocess.Popen[bytes]:
+    """Start a process that makes thumbnails until its input ends and none is left; this process waits for it."""
+    command = [sys.executable, "-m", __name__, str(store)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    atexit.register(process.communicate)  # ends its input, too, where the context was never left
+    threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
+    return process
 
 
 def _is_thumbnail(place: Path) -> bool:
@@ -221,24 +203,21 @@ def _check_whole(jpeg: Path) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _main(store: Path, processes: int, share: int) -> None:
-    """Make this process's share of the outstanding thumbnails, as long as more may come."""
+def _main(store: Path) -> None:
+    """Make the outstanding thumbnails, as long as more may come."""
     os.nice(LOWEST_PRIORITY)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a message
     no_more = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.buffer.read(), no_more.set()), daemon=True).start()
     last = False
     while True:
-        mine = [sha256 for sha256 in waiting(store) if int(sha256[:8], 16) % processes == share]
-        for sha256 in mine:
-            wall, cpu = time.perf_counter(), time.thread_time()
+        found = waiting(store)
+        for sha256 in found:
             _make(store, sha256)
-            if time.perf_counter() - wall > HELD_UP * (time.thread_time() - cpu):
-                no_more.wait(PAUSE_SECONDS)
-        if last and not mine:
+        if last and not found:
             return
-        last = no_more.wait(0 if mine else LOOK_EVERY_SECONDS)
+        last = no_more.wait(0 if found else LOOK_EVERY_SECONDS)
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    _main(Path(sys.argv[1]))
