@@ -219,6 +219,26 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
 # The command
 
 
+def test_two_candidates_are_compared_by_their_names_in_each_flow_that_has_both(tmp_path: Path, jury: Any) -> None:
+    won, lost = figures(*[WON] * 9), figures(*[LOST] * 9, candidate="beta")
+    both = "20261121T120000-plot-0000cc"
+    keep(tmp_path, both, [*won, *lost], candidates=("alpha", "beta"))
+    keep(tmp_path, "20261122T120000-plot-0000dd", won, candidates=("alpha",))
+    keep(tmp_path, BEFORE, won, candidates=("alpha",))
+    keep(tmp_path, AFTER, lost, candidates=("beta",))
+    keep(tmp_path, "20261123T120000-diagram-0000ee", lost, candidates=("beta",), dataset_key="another")
+    land(tmp_path)
+    code, out, err = jury("compare", "alpha", "beta", "--json", "--store", tmp_path)
+    sides = [
+        [(each[side]["run_id"], each[side]["candidate"]) for side in ("before", "after")] for each in json.loads(out)
+    ]
+    assert (code, sides) == (0, [[(BEFORE, "alpha"), (AFTER, "beta")], [(both, "alpha"), (both, "beta")]]), err
+    code, out, _ = jury("compare", "beta", "alpha", "--flow", "plot", "--store", tmp_path)
+    assert code == 0 and f"before  beta by gpt-x, run {both}" in out and BEFORE not in out
+    code, _, err = jury("compare", "beta", "gama", "--store", tmp_path)
+    assert code == 2 and "no flow has complete runs of both 'beta' and 'gama'; candidates are alpha, beta" in err
+
+
 def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_that_is(store: Path, jury: Any) -> None:
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     assert code == 0, err
@@ -346,7 +366,7 @@ def test_json_has_all_of_it(store: Path, jury: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name two runs"), (["a"], "name two runs"), (["a", "b", "c"], "name two runs"),
+        ([], "name two candidates"), (["a"], "name two candidates"), (["a", "b", "c"], "name two candidates"),
         (["--last", 2], "--last takes --flow"),
         (["--last", 0, "--flow", "diagram"], "--last 0: it takes at least 2 runs"),
         (["--last", 2, "--flow", "diagram", "a"], "--last takes --flow FLOW and no runs"),

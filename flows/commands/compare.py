@@ -12,7 +12,7 @@ from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
 from tasks.comparing.wording import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
-from tasks.history.queries import last_runs
+from tasks.history.queries import last_runs, runs_of_candidates
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
 from tasks.presentation.tables import console, grid_table
@@ -26,8 +26,9 @@ TWO = 2
 @click.argument(
     "runs",
     nargs=-1,
-    metavar="[RUN]...",
-    help="Two runs, the earlier one first, by the beginnings of their ids; or one run and two candidates.",
+    metavar="[RUN|CANDIDATE]...",
+    help="Two candidates, compared in each flow that has both; or two runs by the beginnings of their ids, the earlier "
+    "one first; or one run, with --candidate twice.",
 )
 @click.option(
     "--across",
@@ -37,8 +38,8 @@ TWO = 2
 )
 @click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
 @click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
-@click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant.")
-@json_option("Print everything as JSON.")
+@click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant, or whose candidates.")
+@json_option("Print everything as JSON; of two candidates an array.")
 @store_option
 def compare_runs(
     runs: Sequence[str],
@@ -49,16 +50,25 @@ def compare_runs(
     as_json: bool,
     store: str,
 ) -> int:
-    """Print the comparison of two runs, of two candidates of one run, or of the ends of a flow's last runs."""
+    """Print the comparison of two runs, of two candidates, or of the ends of a flow's last runs."""
     folder = local_cache(store)
     names = _both(candidate)
-    before, after = _meant(folder, runs, names, last, flow or "")
-    found = compare(folder, before, after, names, across)
+    by_name = len(runs) == TWO and last is None and not candidate
+    pairs = runs_of_candidates(folder, *runs, flow or "") if by_name else []
+    names = (runs[0], runs[1]) if pairs else names
+    found = [
+        compare(folder, before, after, names, across)
+        for before, after in pairs or [_meant(folder, runs, names, last, flow or "")]
+    ]
     if as_json:
-        print(printable_json(found.model_dump(mode="json")))
-    else:
-        _print(found)
-    _write_page(folder, found)
+        shown = [each.model_dump(mode="json") for each in found]
+        print(printable_json(shown if pairs else shown[0]))
+    for each in found:
+        if len(found) > 1 and not as_json:
+            print(f"\n{each.before.flow}\n")
+        if not as_json:
+            _print(each)
+        _write_page(folder, each)
     return 0
 
 
@@ -88,8 +98,9 @@ def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: int |
         return runs[0], runs[0]
     if len(runs) != TWO:
         raise InputError(
-            "name two runs (jury compare RUN_A RUN_B), one run with two candidates (jury compare RUN --candidate A "
-            "--candidate B), or the last runs of a flow (jury compare --last 2 --flow diagram)"
+            "name two candidates (jury compare A B), two runs (jury compare RUN_A RUN_B), one run with two candidates "
+            "(jury compare RUN --candidate A --candidate B), or the last runs of a flow (jury compare --last 2 --flow "
+            "diagram)"
         )
     return runs[0], runs[1]
 

@@ -427,6 +427,32 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
     return ids[-1], ids[0]
 
 
+def runs_of_candidates(store: Path, one: str, other: str, flow: str = "") -> list[tuple[str, str]]:
+    """Return the newest complete evaluation of each of two candidates, for each flow (or this one) that has both.
+
+    They are the same evaluation if one has both candidates; else ones that compare are preferred to newer ones. There
+    are none if neither name is a candidate's.
+
+    Raises:
+        InputError: only one of the names is a candidate's, or no flow has both.
+    """
+    sql = """SELECT a.run_id, b.run_id FROM evaluations a JOIN evaluations b USING (flow)
+        WHERE list_contains(a.candidates, $1) AND list_contains(b.candidates, $2) AND $3 IN ('', flow)
+            AND a.stopped IS NULL AND b.stopped IS NULL
+        QUALIFY row_number() OVER (PARTITION BY flow ORDER BY a.run_id = b.run_id DESC,
+            (a.dataset_key, a.protocol_key) = (b.dataset_key, b.protocol_key) DESC,
+            greatest(a.started_at, b.started_at) DESC, least(a.started_at, b.started_at) DESC) = 1
+        ORDER BY a.started_at, a.run_id"""
+    found = [(str(before), str(after)) for before, after in query(store, sql, values=(one, other, flow)).rows]
+    every = "SELECT DISTINCT unnest(candidates) AS candidate FROM evaluations ORDER BY candidate"
+    names = [] if found else [str(name) for (name,) in query(store, every).rows]
+    if {one, other} & {*names}:
+        raise InputError(
+            f"no {flow or 'flow'} has complete runs of both {one!r} and {other!r}; candidates are {listed(names)}"
+        )
+    return found
+
+
 def shared_replies(store: Path, one: str, other: str) -> str:
     """Return a sentence if two evaluations share replies; otherwise an empty text."""
     if one == other:
