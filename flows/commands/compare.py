@@ -54,7 +54,7 @@ def compare_runs(
     folder = local_cache(store)
     names = _both(candidate)
     by_name = len(runs) == TWO and last is None and not candidate
-    pairs = runs_of_candidates(folder, *runs, flow or "") if by_name else []
+    pairs = runs_of_candidates(folder, runs[0], runs[1], flow or "") if by_name else []
     names = (runs[0], runs[1]) if pairs else names
     found = [
         compare(folder, before, after, names, across)
