@@ -79,7 +79,7 @@ COVERED = {
 def test_a_list_is_covered_but_for_nine_folders(tmp_path: Path, geneval_list: Path):
     gone, tags, warnings = COVERED["own" if geneval_list == LISTS["own"] else "published"]
     rows = [json.loads(line) for line in geneval_list.read_text(encoding="utf-8").splitlines()]
-    root = write_geneval(tmp_path / "flux", rows, 4, (), with_list=False)
+    root = write_geneval(tmp_path / "flux", rows, 2, (), with_list=False)
     for number in gone:
         rmtree(root / f"{number:05}")
     found = loaded(root, metadata=str(geneval_list))
@@ -87,7 +87,7 @@ def test_a_list_is_covered_but_for_nine_folders(tmp_path: Path, geneval_list: Pa
     assert told(found) == [f"9 of {sum(tags.values())} prompts have no image of flux: {named}"]
     loads = [load_dataset(flow, given(root, metadata=str(geneval_list))) for flow in T2I]
     assert [dataset.warnings for dataset in loads] == [(words,) for words in warnings]
-    assert len(found.entries) == (sum(tags.values()) - 9) * 4 + 9
+    assert len(found.entries) == (sum(tags.values()) - 9) * 2 + 9
     assert Counter(prompt.tag for prompt in found.prompts.values()) == tags
     assert all(len(entry.sample.required) in (1, 2) for entry in found.entries)
 

@@ -14,7 +14,7 @@ import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, delayed, error, example, retry_after, text
 from loopback_replies import Request as Asked
-from own_data import LISTS, each_list
+from own_data import LISTS
 from written_images import prompt_row, write_geneval
 
 from flows.cli import main
@@ -81,31 +81,25 @@ def test_the_set_checked_tells_what_is_there_beside_the_scores(drawn: Path, jury
     assert row == {"unknown": False}
 
 
-GONE = {
-    "own": ["00000", "00003", "00004", "00007", "00009", "00012", "00015", "00017", "00023"],
-    "published": ["00003", "00079", "00080", "00170", "00200", "00260", "00300", "00444", "00552"],
-}
-"""List of prompts -> prompts whose image is taken away."""
+GONE = ["00000", "00003", "00004", "00007", "00009", "00012", "00015", "00017", "00023"]
+"""Prompts whose image is taken away."""
 
 
-@each_list
 def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any, geneval_list: Path
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
-    rows = [json.loads(line) for line in geneval_list.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in LISTS["own"].read_text(encoding="utf-8").splitlines()]
     root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
-    gone = GONE["own" if geneval_list == LISTS["own"] else "published"]
-    for name in gone:
+    for name in GONE:
         (root / "a" / name / "samples" / "0000.png").unlink()
     code, _, err = jury("run", "counting", "--dataset", root, *judged_by(loopback))
     assert code == 3  # a counting prompt is among them, and not scored
     [told] = load_dataset("counting", RubricParameters(dataset=str(root))).warnings  # pyright: ignore
     assert f"jury: {told}" in err.splitlines()
     [row] = [row for row in ask("t2i_leaderboard") if row["tag"] == "counting"]
-    lost = [name for name in gone if rows[int(name)]["tag"] == "counting"]
-    asked = 4 if geneval_list == LISTS["own"] else 80
-    assert (row["n"], row["scored"], row["prompts"]) == (asked, asked - len(lost), asked - len(lost))
-    assert loopback.count == 1 + asked - len(lost)  # the probe, and a call an image
+    lost = [name for name in GONE if rows[int(name)]["tag"] == "counting"]
+    assert (row["n"], row["scored"], row["prompts"]) == (4, 4 - len(lost), 4 - len(lost))
+    assert loopback.count == 1 + 4 - len(lost)  # the probe, and a call an image
     unscored = ask("SELECT sample_id, status FROM failures")
     assert unscored == [{"sample_id": f"{name}/none", "status": "bad_picture"} for name in lost]
 
@@ -163,6 +157,7 @@ def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: Loopbac
     assert all(row["score"] == int(row["pictures"]["image"]["sent_sha256"][:2], 16) / 25.5 for row in stored)
 
 
+@pytest.mark.parametrize("documents", ["own"], indirect=True)
 def test_imported_sets_are_loaded_and_judge_word_for_word(
     drawn: Path, tmp_path: Path, jury: Any, ask: Any, capsys: pytest.CaptureFixture[str], documents: dict[str, Path]
 ) -> None:
