@@ -163,6 +163,9 @@ def test_a_column_that_a_table_lacks_is_named_once_and_not_for_each_row(tmp_path
 
 @pytest.mark.parametrize("given", [{"results": "r.json"}, {"images": "figures"}, {"stage": ["vanilla"]}])
 def test_a_manifest_takes_no_other_source_of_figures(tmp_path: Path, given: dict[str, object]):
+    (folder := tmp_path / "diagram").mkdir()
+    words = f"is the list of a PaperBananaBench folder, and no manifest: give the folder that holds it, {folder}"
+    assert words in complaint(write(folder / "test.json", [row(1)]), **given)
     assert "names the Model figures itself" in complaint(write(tmp_path / "m.csv", [row(1)]), **given)
 
 

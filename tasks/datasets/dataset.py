@@ -33,8 +33,13 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
     columns, required columns that no row has, unknown tasks, and ids repeated for one candidate.
 
     Raises:
-        InputError: `results`, `images` or `stage` is given, too.
+        InputError: `results`, `images` or `stage` is given, too; or the file is the list of a PaperBananaBench folder.
     """
+    if (path.parent.name, path.name) == (flow, f"{parameters.split}.json"):
+        raise InputError(
+            f"dataset {path} is the list of a PaperBananaBench folder, and no manifest: give the folder that holds it, "
+            f"{path.parent}, and the Model figures as `results` or `images`"
+        )
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
