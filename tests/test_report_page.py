@@ -103,7 +103,7 @@ def test_reused_answers_are_told_in_plain_weight(tmp_path: Path) -> None:
     again = [judgment("s1", reused_from=EARLIER), outcome("s1")]
     keep(tmp_path / "store", LATER, again, samples=1, ended={"calls": 0, "reused": 1})
     page = written(tmp_path / "store", tmp_path / "page.html").read_text()
-    assert "<p>All 1 answers reused, nothing spent; --reuse-hours 0 asks again. It is compared" in page
+    assert "<p>All 1 answers reused, nothing spent; --reuse-hours 0 asks again. This run is compared" in page
     assert '<p class="red">' not in page
 
 
