@@ -5,11 +5,13 @@ READY := .venv/.ready
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --quiet $(UPGRADE)
 
-.PHONY: demo test check bench bench-speed bench-cold bench-limits bench-history bench-large simulate-alarm \
+.PHONY: demo setup test check docs bench bench-speed bench-cold bench-limits bench-history bench-large simulate-alarm \
 	simulate-anchors simulate-intervals screenshots lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
+
+setup: $(READY)
 
 # Tests of one module stay together, because they share what is costly to make; `tests/conftest.py` says how many
 # processes there are, and which modules are begun first. Python may keep what it compiled, even where the environment
@@ -22,6 +24,10 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 	$(BIN)/vulture
+
+# The reference pages, from the code.
+docs: $(READY)
+	$(BIN)/python docs/generate.py
 
 # All that people wait for, in about forty minutes; each table also by itself.
 bench: $(READY)

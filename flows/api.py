@@ -1,7 +1,7 @@
 """Python API of Image Jury: judge samples that are objects, and read tables of the history as Polars frames.
 
 A run does the same as `jury run`, in a process that stays for the next one, so that a notebook or a thread can start
-it. Its output goes to the logger `flows` at level INFO. The README and the notebook `api.ipynb` have examples.
+it. Its output goes to the logger `flows` at level INFO. `docs/howto/notebooks.md` and `api.ipynb` have examples.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The README's pictures, made anew: the pages of a store and the artifact in the Prefect UI (`make screenshots`).
+"""Pictures of the documentation: the pages of a store and the artifact in the Prefect UI (`make screenshots`).
 
 Draws samples, judges them some times with the embedded judge under a `jury up` of its own, each time with other Model
 figures mended, and takes its pictures with Chromium. Takes about two minutes; needs Debian's `chromium`.

@@ -1,6 +1,6 @@
 """Runs that stop at a budget: what they cost more than it.
 
-Run as a program it prints the table of the README (`make simulate-budget`); the tests run a small part. Judges are
+As a program it prints its table of `docs/measurements.md` (`make simulate-budget`); the tests run a part. Judges are
 simulated by what their calls cost and come to; the order of the samples and the budget are the program's own. Calls end
 in a random order, as many of them in flight as the budget has room for.
 """

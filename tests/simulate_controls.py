@@ -1,6 +1,6 @@
 """What controls say of judges whose habits are known: how often a good one is called RED, and a bad one.
 
-Run as a program it prints the table of the README (`make simulate-controls`); the tests run a small part of it. Judges
+As a program it prints its table of `docs/measurements.md` (`make simulate-controls`); the tests run a part. Judges
 are simulated by their answers on equal figures, and everything after them is the program's own.
 """
 

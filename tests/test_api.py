@@ -29,8 +29,6 @@ from tasks.history.queries import query
 from tasks.ledger.run_files import read_end, run_folders
 from tasks.records import SCHEMA
 
-README = Path(__file__).parents[1] / "README.md"
-
 
 def picture(shade: int) -> bytes:
     return encoded(Image.new("RGB", (64, 48), (shade, shade, shade)))
@@ -247,20 +245,6 @@ def test_a_process_that_died_or_has_another_environment_is_started_anew(
     with ThreadPoolExecutor(3) as threads:
         assert [*threads.map(asked, range(3))] == ["s1"] * 3 and len(_IDLE) == 1
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids[:3]))
-
-
-def test_the_program_of_the_readme_runs_and_nothing_is_imported_or_said(tmp_path: Path, prefect_server: str) -> None:
-    section = README.read_text(encoding="utf-8").partition("## From Python")[2]
-    code = section.partition("```python\n")[2].partition("```")[0]
-    after = "\nimport sys\nprint([name for name in ('prefect', 'duckdb', 'openai') if name in sys.modules])\n"
-    settings = environment() | {"PREFECT_API_URL": prefect_server, "JURY_STORE": str(tmp_path / "store")}
-    program = [sys.executable, "-c", code + after]
-    done = subprocess.run(program, env=settings, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stderr == ""
-    first, second, *rest = done.stdout.splitlines()
-    assert first.startswith("25.0 1.0 {'complete': 1, 'forfeit': 1} 0.0 ") and rest[-1] == "[]"
-    assert second == "[('1', 'complete', 'Tie'), ('2', 'forfeit', None)]"
-    assert [*tmp_path.iterdir()] == [tmp_path / "store"]
 
 
 @pytest.fixture(scope="module")

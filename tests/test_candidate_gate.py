@@ -1,15 +1,12 @@
 """Whether a candidate may go on: the rule, which runs it goes by, what makes it unsure, and what is printed."""
 
 import json
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_data import draw_pairs
 from factories import LOST, WON, figures, image, judgment, start, write_run
-from loopback_judge import LoopbackJudge, judged_by
 from simulate_gate import CASES, Case, N, shares
 from test_compare import keep
 
@@ -189,25 +186,6 @@ def test_the_exit_code_says_it_in_markdown(tmp_path: Path, jury: Any, after: Any
     assert "| overall | 100.0 |" in out and f"- new: run {NEW}\n- base: run {BASE}\n" in out
     found, out, _ = jury(*asked, "--store", tmp_path, "--json")
     assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_the_example_of_the_readme_runs(tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: Any) -> None:
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    script = text.partition("    - run: |\n")[2].partition("\n      env:")[0].replace("\\\n", " ")
-    lines = script.replace("${{ github.event.number }}", "123").replace("/srv/jury-store", str(tmp_path / "store"))
-    run, gate = (shlex.split(line.partition(" ||")[0].partition(" >>")[0])[1:] for line in lines.splitlines())
-    at = run.index("--judge.model")
-    run[at : at + 2] = judged_by(loopback)
-    monkeypatch.chdir(tmp_path)
-    draw_pairs(tmp_path / "data", 8, "PNG")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "data" / "model").rename(tmp_path / "out" / "pr")
-    assert jury(*("main" if part == "pr-123" else part for part in run))[0] == 0
-    assert jury(*run)[0] == 0
-    code, out, err = jury(*gate)
-    assert (code, err) == (5, "") and out.startswith("### diagram, pr-123: cannot tell\n\npr-123 against main: 0.0 ")
-    assert run[:2] == ["run", "diagram"] and "|| [ $? -eq 3 ]" in script and '>> "$GITHUB_STEP_SUMMARY"' in script
 
 
 def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Any) -> None:

@@ -143,8 +143,8 @@ def texts() -> Iterator[tuple[str, str]]:
             if file.suffix == ".py":
                 strings = [each.value for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Constant)]
                 yield str(file.relative_to(ROOT)), "\0".join(each for each in strings if isinstance(each, str))
-    yield "README.md", (ROOT / "README.md").read_text(encoding="utf-8")
-    yield "Makefile", (ROOT / "Makefile").read_text(encoding="utf-8")
+    for file in (ROOT / "README.md", ROOT / "Makefile", *sorted((ROOT / "docs").rglob("*.md"))):
+        yield str(file.relative_to(ROOT)), file.read_text(encoding="utf-8")
 
 
 def test_every_command_that_a_text_names_is_one() -> None:
@@ -176,12 +176,12 @@ def test_a_shell_completes_commands_options_and_choices(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_the_line_of_the_readme_makes_a_shell_complete(shell: str) -> None:
+def test_the_line_of_the_documentation_makes_a_shell_complete(shell: str) -> None:
     if not which(shell):
         pytest.skip(f"{shell} is not installed")
     line = f'eval "$(_JURY_COMPLETE={shell}_source jury)"'
     if shell == "bash":
-        assert line in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+        assert line in (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
         asked = 'COMP_WORDS=(jury rep) COMP_CWORD=1; _jury_completion jury; echo "${COMPREPLY[*]}"'
     else:  # what it does with the words needs a terminal: they are shown instead
         line = f"autoload -U compinit; compinit -D; {line}"

@@ -116,7 +116,7 @@ def test_every_image_and_variable_is_explained() -> None:
     images = {each["image"] for each in services_as_written().values()}
     variables = set(re.findall(r"\$\{([A-Z_]+)", written)) | set(PASSED_ON)
     assert OURS in images and REQUIRED.keys() <= variables
-    explained = re.findall(r"`([^`\n]+)`", (FOLDER / "README.md").read_text(encoding="utf-8"))
+    explained = re.findall(r"`([^`\n]+)`", (HOUSE / "docs" / "howto" / "deploy.md").read_text(encoding="utf-8"))
     assert sorted((images | variables) - set(explained)) == []
 
 

@@ -29,7 +29,7 @@ from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, Judge
 from tasks.records.parameters import FLOWS, PairwiseParameters
 from tasks.rubrics.rubric import Rubric
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
 MODEL_NAMES = re.compile(
     r"(?<=--judge\.model )[^\s`]+(?<![,.])"
     r"|\b(?:gpt|claude|gemini|mistral|pixtral|llama|qwen)[\w.-]*\d[\w.:-]*(?<![.:])\b|\bo\d\b"
@@ -203,32 +203,6 @@ def test_a_tier_is_named_in_one_place() -> None:
         addressed(asking("openai", service_tier="flex", extra={"service_tier": "priority"}))
 
 
-# The README
-
-
-def row(each: Endpoint) -> tuple[str, ...]:
-    """An endpoint's row in the README."""
-    return (
-        f"`{each.name}`",
-        f"[{each.title}]({each.page})",
-        f"`{each.address}`",
-        f"`{each.key}`" if each.key else "",
-        f"`{each.token_limit}`",
-        f"`{each.reply_format}`" if each.reply_format != "plain" else "plain",
-        f"{each.pictures:,}" if each.pictures else "",
-        ", ".join(each.tiers),
-        each.limits,
-        each.moderation,
-        "; ".join(each.worth_knowing),
-        str(each.looked_up),
-    )
-
-
-def test_the_table_in_the_readme_says_what_the_file_says() -> None:
-    rows = [f"| {' | '.join(row(one))} |".replace("|  |", "| |").replace("|  |", "| |") for one in endpoints().values()]
-    assert "\n".join(rows) in README.read_text(encoding="utf-8"), "the rows should be:\n" + "\n".join(rows)
-
-
 # The recommended model
 
 
@@ -240,7 +214,8 @@ def helps() -> str:
     return out.getvalue()
 
 
-def test_readme_and_help_name_no_model_but_the_recommended_one() -> None:
-    in_readme = {*MODEL_NAMES.findall(README.read_text(encoding="utf-8"))}
-    named = (in_readme | {*MODEL_NAMES.findall(helps())}) - NO_MODELS
-    assert RECOMMENDED_MODEL in in_readme and named == {RECOMMENDED_MODEL} and RECOMMENDED_ENDPOINT in endpoints()
+def test_documentation_and_help_name_no_model_but_the_recommended_one() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    in_pages = {name for page in pages for name in MODEL_NAMES.findall(page.read_text(encoding="utf-8"))}
+    named = (in_pages | {*MODEL_NAMES.findall(helps())}) - NO_MODELS
+    assert RECOMMENDED_MODEL in in_pages and named == {RECOMMENDED_MODEL} and RECOMMENDED_ENDPOINT in endpoints()

@@ -25,7 +25,7 @@ from tasks.demo.chat import PROBE
 from tasks.ledger.run_files import read_start
 from tasks.records.parameters import PairwiseParameters
 
-AUTOMATIONS = Path(__file__).parents[1] / "docs" / "automations.md"
+AUTOMATIONS = Path(__file__).parents[1] / "docs" / "howto" / "deploy.md"
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
 
 
@@ -163,13 +163,6 @@ Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all
 
 def test_the_first_start_says_what_a_person_needs_and_warns_of_nothing(up: Up) -> None:
     assert re.match(FIRST_WORDS, up.said()), up.said()
-
-
-def test_a_script_asks_the_server_as_the_readme_says(up: Up) -> None:
-    lines = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8").split("    api=")[1].split("\n\n")[0]
-    script = f"api={lines}".replace("http://127.0.0.1:4200", up.ui)
-    done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, timeout=60, env=environment())
-    assert isinstance(json.loads(done.stdout), list), done.stdout + done.stderr
 
 
 def test_a_second_jury_up_finds_the_first(up: Up) -> None:

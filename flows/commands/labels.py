@@ -105,8 +105,8 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
 @click.argument(
     "file",
     metavar="FILE",
-    help="File saved by a page of `jury labels page`, or JSON Lines, JSON, CSV or Parquet: README.md lists the "
-    "columns.",
+    help="File saved by a page of `jury labels page`, or JSON Lines, JSON, CSV or Parquet: "
+    "docs/howto/people.md lists the columns.",
     type=click.Path(),
 )
 @click.option(

@@ -17,7 +17,7 @@ from tasks.text import listed
 
 TABLE = Path(__file__).with_name("known.toml")
 RECOMMENDED_MODEL, RECOMMENDED_ENDPOINT = "gpt-6.1-terra", "openai"
-"""Model that the README, the help and the demo name as a judge, and the short name of its endpoint."""
+"""Model that documentation, help and demo name as a judge, and the short name of its endpoint."""
 RESOURCE = "RESOURCE"
 """Placeholder in an address for a name that differs for each user."""
 SERVICE_TIER = "service_tier"

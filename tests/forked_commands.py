@@ -1,0 +1,136 @@
+"""Commands `jury` and `prefect` for scripts, by processes forked from one that has imported what they need.
+
+An import takes most of the processor's time of a short command. All names of hosts lead to this machine, and ports to
+those that the starter names. As a program: SOCKET and a JSON object of ports; `install` writes the commands.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+CLIENT = """#!{python} -SEs
+import json, os, signal, socket, sys
+with socket.socket(socket.AF_UNIX) as made:
+    made.connect({socket!r})
+    asked = json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(made, [len(asked).to_bytes(4, "big")], [0, 1, 2])
+    made.sendall(asked)
+    pid = int.from_bytes(made.recv(4), "big")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: os.kill(pid, number))
+    code = made.recv(1)
+os._exit(code[0] if code else 1)
+"""
+
+
+@contextmanager
+def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str]) -> Iterator[Path]:
+    """Start the process; yields the folder of the commands."""
+    place = folder / "socket"
+    for name in ("jury", "prefect"):
+        file = folder / name
+        file.write_text(CLIENT.format(python=sys.executable, socket=str(place)), encoding="utf-8")
+        file.chmod(0o755)
+    with (folder / "log").open("w") as log:
+        program = [sys.executable, __file__, str(place), json.dumps(ports)]
+        process = subprocess.Popen(program, env=settings, stdout=subprocess.PIPE, stderr=log, text=True)
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "ready\n", (folder / "log").read_text()
+            yield folder
+        finally:
+            process.kill()
+            process.wait(60)
+
+
+def resolve_here(ports: Mapping[int, int]) -> None:
+    """Let each name of a host lead to this machine, and each of these ports to another."""
+    resolve, connect = socket.getaddrinfo, socket.socket.connect
+
+    def resolved(host: Any, *given: Any, **named: Any) -> Any:
+        return resolve("127.0.0.1", *given, **named)
+
+    def connected(made: socket.socket, address: Any) -> None:
+        moved = (address[0], ports.get(address[1], address[1])) if made.family == socket.AF_INET else address
+        connect(made, moved)
+
+    socket.getaddrinfo, socket.socket.connect = resolved, connected  # pyright: ignore
+
+
+def run(name: str, arguments: list[str]) -> int:
+    sys.argv = [name, *arguments]
+    if name == "jury":
+        from flows.cli import main
+
+        return main()
+    from prefect.cli import app
+    from prefect.context import refresh_global_settings_context
+
+    refresh_global_settings_context()
+    try:
+        app()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def answer(made: socket.socket) -> None:
+    """Run one command, and report its process and its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, files, _, _ = socket.recv_fds(made, 4, 3)
+    asked, length = b"", int.from_bytes(head, "big")
+    while len(asked) < length:
+        asked += made.recv(length - len(asked))
+    name, arguments, folder, environment = json.loads(asked)
+    if pid := os.fork():
+        made.sendall(pid.to_bytes(4, "big"))
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        made.sendall(bytes([code if code >= 0 else 128 - code]))
+        os._exit(0)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    code = 1
+    try:
+        code = run(name, arguments)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def serve(place: str, ports: Mapping[int, int]) -> None:
+    from flows.server.server import find_prefect
+
+    find_prefect(Path())  # sets what a command sets before it imports Prefect
+    import prefect.cli
+    import prefect.flow_engine  # noqa: F401
+
+    import flows.api
+    import flows.commands.run
+    import flows.pipeline  # noqa: F401
+
+    resolve_here(ports)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(place)
+        listening.listen()
+        print("ready", flush=True)
+        while True:
+            made, _ = listening.accept()
+            if not os.fork():
+                answer(made)
+            made.close()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], {int(port): to for port, to in json.loads(sys.argv[2]).items()})
