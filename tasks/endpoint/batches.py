@@ -14,7 +14,7 @@ from openai.types import Batch
 
 from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, no_secret
 from tasks.endpoint.catalog import known_at
-from tasks.endpoint.client import connected_for_files
+from tasks.endpoint.client import connected
 from tasks.endpoint.refusals import read_refusal
 from tasks.errors import BatchesUnavailable
 from tasks.files import drafted, keep_private
@@ -28,6 +28,8 @@ LITELLM_MODEL = "x-litellm-model"
 MOST_WORDS = 500
 MOST_ERRORS = 3
 PIECE_BYTES = 1 << 20
+FILE_SECONDS = 300.0
+"""Longest silence in seconds while a file is sent or fetched."""
 
 
 class BatchState(NamedTuple):
@@ -66,7 +68,7 @@ class Batches:
         known = known_at(self._judge.base_url)
         routed = {LITELLM_MODEL: self._judge.model} if known and known.name == "litellm" else {}
         self._mask = Mask((self._key, *headers.values()))
-        self._client = connected_for_files(self._judge, self._key, {**headers, **routed}, self._mask)
+        self._client = connected(self._judge, self._key, {**headers, **routed}, self._mask, FILE_SECONDS)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -19,7 +19,6 @@ from openai import (
     APITimeoutError,
     AsyncOpenAI,
     DefaultAioHttpClient,
-    DefaultAsyncHttpxClient,
     Omit,
 )
 from openai.types.chat import ChatCompletion
@@ -37,8 +36,6 @@ from tasks.text import duration, number_of, well_formed
 
 OPENAI = "api.openai.com"
 CONNECT_SECONDS = 10.0
-FILE_SECONDS = 300.0
-"""Longest silence in seconds while a file is sent or fetched."""
 LONGEST_REPLY = 4_000_000
 """Most bytes of a reply, after decompression; the rest is not read, and the connection is closed."""
 LONGEST_ERROR = 1_000_000
@@ -50,8 +47,16 @@ _PROBLEM = "image_jury_problem"
 _OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
 
 
-def connected(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) -> AsyncOpenAI:
-    """Return a client of the judge's endpoint; `headers` go with every call, and `mask` masks replies."""
+def connected(
+    judge: Judge, key: str, headers: Mapping[str, str], mask: Mask, seconds: float | None = None
+) -> AsyncOpenAI:
+    """Return a client of the judge's endpoint without retries, which would use up attempts while a judge is busy.
+
+    Args:
+        headers: sent with every call.
+        mask: masks replies; not files, which are larger than any reply and therefore streamed.
+        seconds: longest silence; None: that of a call.
+    """
     host = urlsplit(judge.base_url).hostname or ""
     if judge.base_url == EMBEDDED:
         from tasks.demo.pixel_judge import respond  # half a second that other judges do not need
@@ -61,28 +66,14 @@ def connected(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) ->
         limits = httpx2.Limits(max_connections=judge.concurrency)
         # A redirect would carry pictures and texts to an unlisted host.
         base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=_mounts(host))
-    return _client(base_url, judge.timeout_seconds, http, key, _headers(host, key, headers))
-
-
-def connected_for_files(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) -> AsyncOpenAI:
-    """Return a client for the endpoint's files, which are larger than any reply and therefore streamed."""
-    host = urlsplit(judge.base_url).hostname or ""
-    http = FileConnections(mask, follow_redirects=False, mounts=_mounts(host))
-    return _client(judge.base_url, FILE_SECONDS, http, key, _headers(host, key, headers))
-
-
-def _client(
-    base_url: str, seconds: float, http: httpx2.AsyncClient, key: str, headers: Mapping[str, Any]
-) -> AsyncOpenAI:
-    """Return a client without retries: they would use up attempts while a judge is busy, and pay twice for a batch."""
-    timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
+    seconds = seconds or judge.timeout_seconds
     return AsyncOpenAI(
         api_key=key or "none",
         base_url=base_url,
-        timeout=timeout,
+        timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
         max_retries=0,
         http_client=http,
-        default_headers=headers,
+        default_headers=_headers(host, key, headers),
     )
 
 
@@ -101,44 +92,30 @@ def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Connections(DefaultAioHttpClient):
-    """An httpx2 client over aiohttp; its responses have their body in memory, whole or cut, without the key."""
+    """An httpx2 client over aiohttp; its responses have their body in memory, whole or cut, without the key.
+
+    A streamed file is not masked: the reader of its lines masks those.
+    """
 
     def __init__(self, mask: Mask, **options: Any) -> None:
         super().__init__(**options)
         self._mask = mask
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request and read the response of any status up to the size limit.
+        """Send a request and read the response of any status up to the size limit, unless it is streamed.
 
         Raises:
             httpx2.TransportError: no response came, or it broke off; ConnectError or ConnectTimeout: no connection.
         """
-        options["stream"] = True
+        streamed, options["stream"] = options.get("stream"), True
         with _named_as_httpx2_does():
             response = await super().send(request, **options)
+            if streamed:
+                return response
             try:
                 return await _bounded(response, self._mask)
             finally:
                 await response.aclose()
-
-
-class FileConnections(DefaultAsyncHttpxClient):
-    """An httpx2 client with masked responses, except for streamed files: the reader of their lines masks those."""
-
-    def __init__(self, mask: Mask, **options: Any) -> None:
-        super().__init__(**options)
-        self._mask = mask
-
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and read the response up to the size limit unless it is streamed."""
-        streamed, options["stream"] = options.get("stream"), True
-        response = await super().send(request, **options)
-        if streamed:
-            return response
-        try:
-            return await _bounded(response, self._mask)
-        finally:
-            await response.aclose()
 
 
 @contextmanager
