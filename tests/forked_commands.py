@@ -47,7 +47,7 @@ def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str
             yield folder
         finally:
             process.kill()
-            process.wait(60)
+            process.communicate(timeout=60)
 
 
 def resolve_here(ports: Mapping[int, int]) -> None:
@@ -84,6 +84,7 @@ def run(name: str, arguments: list[str]) -> int:
 def answer(made: socket.socket) -> None:
     """Run one command, and report its process and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()  # a command may end all processes of its group
     head, files, _, _ = socket.recv_fds(made, 4, 3)
     asked, length = b"", int.from_bytes(head, "big")
     while len(asked) < length:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import chain
 from pathlib import Path
@@ -25,14 +25,14 @@ from served import environment, free_port
 
 from flows.server.server import client_settings, own_server
 from tasks.errors import InputError
-from tasks.history.queries import query
+from tasks.history.queries import held_open, query
 
 ROOT = Path(__file__).parents[1]
 FIRST = ["README.md", "docs/tutorial-figures.md", "docs/tutorial-images.md"]
 """Pages that readers open first; the others follow by name."""
 NOT_RUN = {
     r"^git (clone|pull)\b": "gets this repository from elsewhere",
-    r"^make (?!docs$)\w+$": "installs, or takes minutes; the demo has tests of its own",
+    r"^make \w+": "installs, or takes minutes; the demo has tests of its own",
     r"\bpip install\b": "downloads from a package index",
     r"^docker-compose ": "needs Docker; test_compose reads the file",
     r"^kubectl ": "needs a cluster",
@@ -203,7 +203,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 @pytest.mark.parametrize("page", pages())
 def test_every_block_runs_as_it_is_printed(page: str, house: House) -> None:
     (house.folder / ".variables").unlink(missing_ok=True)
-    run = [(block.place, house.run(block)) for block in blocks(page) if not block.reasons]
+    asks = "```sql" in read(page)
+    with held_open(house.folder / "jury-store") if asks else nullcontext():
+        run = [(block.place, house.run(block)) for block in blocks(page) if not block.reasons]
+
     failed = [f"{place} {words}" for place, words in run if words]
     assert not failed, "\n\n".join(failed)
 
