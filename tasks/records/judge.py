@@ -120,27 +120,22 @@ class Judge(Record):
     )
     base_url: str = Field(
         default=EMBEDDED,
-        description='Address of the API, or a short name such as openai ("jury judge endpoints" lists them). '
-        '"embedded": the pixel judge, which needs no key and no network, and is no model.',
+        description='Address of the API or a short name such as openai; "embedded": the pixel judge, no model.',
     )
     api_key_env: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9_-]*$",
-        description="Name (never the value) of the environment variable or Secret block that holds the key; empty: "
-        "the one that JURY_ENDPOINTS lists for the host.",
+        description="Name (not value) of the variable or Secret block with the key; empty: as JURY_ENDPOINTS lists.",
     )
     temperature: float = Field(
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
     )
     service_tier: Tier = Field(
         default="standard",
-        description="What calls are bought as, where the endpoint has it. flex: cheaper, slower, with longer waits "
-        "(timeout_seconds 900, call_seconds 1800, patience_seconds 3600, unless set to others); batch: cheaper, "
-        "within hours.",
+        description="flex: cheaper, slower, with longer waits; batch: cheaper, within hours. Not everywhere.",
     )
     effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
-        default="",
-        description="How much a model reasons before it replies; empty: as it does by itself.",
+        default="", description="How much a model reasons before it replies; empty: as it does by itself."
     )
     seed: int | None = Field(
         default=None, ge=0, description="Seed of the sampling; further votes take those after it. Empty: none."
@@ -151,8 +146,7 @@ class Judge(Record):
     )
     headers: Annotated[dict[str, str], BeforeValidator(read_object), AfterValidator(check_headers)] = Field(
         default={},
-        description="Headers sent besides, as a JSON object: each with the name (never the value) of the environment "
-        'variable or Secret block that holds its value, listed for the host as a key is: {"X-Team": "TEAM_NAME"}.',
+        description='Headers, with names of variables or Secret blocks for their values: {"X-Team": "TEAM_NAME"}.',
     )
     timeout_seconds: float = Field(
         default=120.0,
@@ -164,7 +158,7 @@ class Judge(Record):
         default=600.0,
         gt=0,
         le=86_400,
-        description="How long a call is asked again that the judge is always too busy for, while it answers others.",
+        description="How long a call is asked again while the judge is too busy for it alone.",
     )
     patience_seconds: float = Field(
         default=900.0,
@@ -177,16 +171,16 @@ class Judge(Record):
         default="auto", description="How finely the judge looks at pictures."
     )
     price_in: float | None = Field(
-        default=None,
-        ge=0,
-        description="Price of a million input tokens; empty, as price_out is: that of the table of public prices.",
+        default=None, ge=0, description="Price of a million input tokens; empty: that of the table of public prices."
     )
-    price_out: float | None = Field(default=None, ge=0, description="Price of a million output tokens.")
+    price_out: float | None = Field(
+        default=None, ge=0, description="Price of a million output tokens; given with price_in."
+    )
     price_cached: float | None = Field(
-        default=None, ge=0, description="Of those that were read from a cache; empty: as price_in."
+        default=None, ge=0, description="Price of a million input tokens read from a cache; empty: as price_in."
     )
     price_written: float | None = Field(
-        default=None, ge=0, description="Of those that were written to a cache; empty: as price_in."
+        default=None, ge=0, description="Price of a million input tokens written to a cache; empty: as price_in."
     )
 
     @model_validator(mode="after")

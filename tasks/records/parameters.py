@@ -33,7 +33,7 @@ class Collect(Record):
     store: str = Field(
         default=DEFAULT_STORE,
         min_length=1,
-        description='Folder of runs that wait; "jury-store": the one that JURY_STORE names on the worker, if it does.',
+        description='Folder of runs that wait; "jury-store": as JURY_STORE says, if it is set.',
     )
     run: str = Field(default="", description="Only the run whose id begins so; empty: all that wait.")
 
@@ -46,27 +46,23 @@ class Parameters(Record):
     dataset: str = Field(
         default="samples",
         min_length=1,
-        description='Folder or manifest file to judge; "samples": drawn ones. Paths may hold {date} (today, or '
-        "{date:%Y%m%d}) and *: the newest match counts.",
+        description='Folder or manifest; "samples": drawn ones. {date} (or {date:%Y%m%d}) and *: the newest match.',
     )
     store: str = Field(
         default=DEFAULT_STORE,
         min_length=1,
-        description='Folder, or s3://bucket/prefix, that keeps all results; "jury-store": the one that JURY_STORE '
-        "names on the worker, if it does.",
+        description='Folder or s3://bucket/prefix of all results; "jury-store": as JURY_STORE says, if it is set.',
     )
     candidate_name: str = Field(
         default="", description="Name of the system judged; empty: named after its folder or file."
     )
     limit: int | None = Field(
-        default=None,
-        ge=1,
-        description="Judge only the first so many samples, or prompts of generated images; empty: all.",
+        default=None, ge=1, description="Judge only the first so many samples (of images: prompts); empty: all."
     )
     ids: list[str] = Field(default=[], description="Judge only samples (or prompts) with these ids; empty: all.")
     candidate: list[str] = Field(default=[], description="Judge only these candidates of the dataset; empty: all.")
     follow_links: list[str] = Field(
-        default=[], description="Folders, outside of the dataset's, that links in it may lead to; empty: none."
+        default=[], description="Folders outside of the dataset's that links in it may lead to; empty: none."
     )
     prompt_set: str = Field(
         default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
@@ -76,14 +72,13 @@ class Parameters(Record):
         default=1,
         ge=1,
         le=25,
-        description="Votes for each question. On figures an odd number is best: even ones tie, 4 are noisier than 3.",
+        description="Votes for each question. On figures odd numbers are best: 4 votes are noisier than 3.",
     )
     budget: float | None = Field(
         default=None,
         gt=0,
         allow_inf_nan=False,
-        description="Most that the run may cost, in the currency of the prices; it then judges samples in a random "
-        "order and stops before the first that may cost more than is left. Empty: no such limit.",
+        description="Most that the run may cost; it then judges samples in random order. Empty: no such limit.",
     )
     reuse_hours: float = Field(
         default=20.0,
@@ -105,21 +100,18 @@ class Parameters(Record):
         default=0.0,
         ge=0,
         le=0.5,
-        description="Share of the samples judged once more as controls, which test the judge and enter no score; "
-        "above 0 at least 18, or half of fewer samples. 0: none.",
+        description="Share of the samples judged again as controls, which test the judge and enter no score; 0: none.",
     )
     anchors: int = Field(
         default=0,
         ge=0,
         le=500,
-        description="Samples that are frozen with their pictures by the first scheduled run and judged afresh in each "
-        "one, in no score: they tell a change of the judge from one of the candidate. 40 are recommended; 0: none.",
+        description="Frozen samples that scheduled runs judge, to tell judge from candidate; 40 are good, 0: none.",
     )
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
     quote: Literal["", "pilot", "history"] = Field(
         default="",
-        description="Tell what the run would take, and do not make it. history: by earlier replies of this judge in "
-        "the store, asking nothing; pilot: where these do not tell, by asking about 5 samples, for the run to reuse.",
+        description="Estimate what the run would cost, without it: by earlier replies (history) or 5 samples (pilot).",
     )
     shards: int = Field(
         default=1,
@@ -187,22 +179,18 @@ class PairwiseParameters(Parameters):
     images: str = Field(default="", description="Folder of Model figures: ID.png (or .jpg …), or ID/final_output.png.")
     stage: list[str] = Field(
         default=[],
-        description="Stages of the result file to judge, each a candidate: vanilla, planner, stylist, critic0 …, "
-        "polished; empty: the one the file names. Where a content critic ended earlier: the last picture.",
+        description="Stages of the result file to judge, each a candidate: planner, critic0 …; empty: its own.",
     )
     orders: Literal["human_first", "both"] = Field(
         default="human_first", description="Which figure comes first: the published order, or both orders."
     )
     layout: Literal["published", "shared"] = Field(
         default="published",
-        description="How a question is laid out. shared: all prompts first, then pictures and texts, the dimension "
-        "last, so that a judge with a cache reads them once; it is another instrument: jury compare A B --across "
-        "layout shows how far both agree.",
+        description="shared: all prompts first, for judges with a cache; another instrument than the published one.",
     )
     keep_image_links: bool = Field(
         default=False,
-        description="Send the texts with the links to images in them (Markdown), which may name the answer; prompts "
-        "that were imported always get them.",
+        description="Send texts with the links to images in them, which may name the answer; imported prompts do.",
     )
 
     def order_list(self) -> tuple[Order, ...]:
@@ -224,8 +212,7 @@ class RubricParameters(Parameters):
 
     metadata: str = Field(
         default="",
-        description="GenEval's evaluation_metadata.jsonl: the prompts that must have images; empty: the one in the "
-        "dataset's folder or beside it.",
+        description="GenEval's evaluation_metadata.jsonl, the prompts that need images; empty: the one of the dataset.",
     )
     tag: list[str] = Field(default=[], description="Judge only these tags of the flow; empty: all.")
     threshold: float = Field(

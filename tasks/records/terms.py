@@ -101,17 +101,20 @@ TOPICS = {
 """Topic -> fields of the parameters, in the order of help and form; a nested model is one entry."""
 TOPIC_ORDER = [name for names in TOPICS.values() for name in names]
 MOST_NEEDED = (
-    *("dataset", "results", "images", "metadata", "candidate_name", "limit", "tag", "judge", "orders", "votes"),
-    *("controls", "budget", "store", "export"),
+    *("dataset", "results", "images", "metadata", "candidate_name", "limit", "tag", "orders", "votes", "controls"),
+    *("budget", "store", "export", "judge"),
 )
-"""Fields that most people need: a form begins with them, and the short help lists them."""
+"""Fields that most people need: a form begins with them, and the short help lists them. The judge has a form in it."""
 
 
 def number_fields(schema: dict[str, Any]) -> None:
-    """Number the fields for the UIs, because PostgreSQL does not keep the order of keys."""
+    """Number the fields for the UIs, as PostgreSQL keeps no order of keys, and show the topic of rare ones."""
     fields = schema["properties"]
     ranks = [*MOST_NEEDED, *TOPIC_ORDER]
     order = sorted(fields, key=lambda name: ranks.index(name) if name in ranks else len(ranks))
+    for topic, names in TOPICS.items():
+        for name in (fields.keys() & {*names}) - {*MOST_NEEDED}:
+            fields[name]["title"] = f"{topic}: {fields[name]['title']}"
     schema["properties"] = {
         name: {**_said(_without_null(fields[name])), "position": place} for place, name in enumerate(order)
     }
