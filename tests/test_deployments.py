@@ -16,7 +16,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.cli import main
-from flows.commands.up import STARTER
+from flows.commands.starter import STARTER
 from flows.server.deployments import LIST, missing_places, read_list, when
 from tasks.endpoint.catalog import RECOMMENDED_MODEL
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
@@ -62,6 +62,32 @@ def test_deploy_init_writes_that_list_and_nothing_over_another_file(
     assert main(["deploy", "init", "nowhere/mine.yaml"]) == 2 and "no folder nowhere" in capsys.readouterr().err
     assert main(["deploy", "--notify", "slack-webhook/team", "init"]) == 2
     assert "--notify goes with `jury deploy` alone, not with init" in capsys.readouterr().err
+
+
+def test_deploy_init_fills_the_list_for_a_dataset_and_a_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--samples", "data", "--count", "2", "--prompts", "1"]) == 0
+    assert main(["deploy", "init", "own.yaml", "--dataset", "data/generated", "--judge", "openai/gpt-x"]) == 0
+    assert "02:00 UTC on, by object, counting, colors and position. To serve it:\n" in capsys.readouterr().out
+    *nightly, collect = read_list(tmp_path / "own.yaml")
+    judge = {"base_url": "openai", "model": "gpt-x", "concurrency": 16}
+    own = {"dataset": str(tmp_path / "data" / "generated"), "store": "jury-store", "judge": judge}
+    assert [deployed.own for deployed in nightly] == 4 * [own] and collect.name == "collect"
+    assert [deployed.title for deployed in nightly] == [f"{flow}/my-{flow}" for flow in T2I]
+    assert [deployed.schedules[0].cron for deployed in nightly] == [f"{minute} 2 * * *" for minute in (0, 15, 30, 45)]
+    assert main(["deploy", "init", "two.yaml", "--dataset", "data", "--results", "data/results/plot.json"]) == 0
+    assert [(each.own.get("results") or "")[-9:] for each in read_list(tmp_path / "two.yaml")] == 2 * ["plot.json"] + [
+        ""
+    ]
+    for wrong, told in (
+        ("--dataset no", f"jury: dataset {tmp_path}/no does not exist\n"),
+        ("--results data/results/plot.json", "--results and --images go with --dataset"),
+        ("--dataset data --judge gpt-x", "'gpt-x' names no known endpoint before its model"),
+    ):
+        assert main(["deploy", "init", "none.yaml", *wrong.split()]) == 2 and told in capsys.readouterr().err
+    assert not (tmp_path / "none.yaml").exists()
 
 
 def changed(path: Path, **changes: Any) -> Path:

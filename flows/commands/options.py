@@ -72,7 +72,7 @@ def model_options(model: type[BaseModel]) -> list[click.Parameter]:
     fields = sorted(_fields(model), key=lambda field: TOPIC_ORDER.index(field[0].partition(".")[0]))
     options = [_option(path, info) for path, info in fields]
     judge = next(place for place, option in enumerate(options) if option.heading == "Judge")
-    return [*options[:judge], _judge_option(), *options[judge:], help_all_option(len(options) + 1)]
+    return [*options[:judge], judge_option(), *options[judge:], help_all_option(len(options) + 1)]
 
 
 def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
@@ -117,7 +117,7 @@ def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fie
             yield f"{prefix}{name}", info
 
 
-def _judge_option() -> Option:
+def judge_option() -> Option:
     """Return the option that gives endpoint and model of a judge together; `--judge.model` and such count above it."""
     option = Option(
         ["--judge"],

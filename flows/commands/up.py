@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.commands.console import Command, Group, command_line, say
-from flows.commands.options import notify_option, store_option
+from flows.commands.options import judge_option, notify_option, store_option
 from flows.server.pages import serving_pages
 from flows.server.server import (
     QUIET,
@@ -34,7 +34,7 @@ from flows.server.supervision import Supervised, lifeline, start_child
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
-from tasks.text import printable
+from tasks.text import enumerated, printable
 
 if TYPE_CHECKING:
     from flows.server.deployments import Deployed
@@ -150,8 +150,6 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
 HEARTBEAT_SECONDS = 30
 """Seconds between two heartbeats of a run."""
 LIST = "prefect.yaml"
-STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
-"""List of two deployments with comments, for users to change."""
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -193,21 +191,35 @@ def deploy(context: click.Context, notify: str, deployments: str) -> int:
     help=f"Folder or file to write (default: {LIST} in this folder).",
     type=click.Path(),
 )
-def write_starter(place: str) -> int:
+@click.option("--dataset", default="", metavar="DATASET", help="Fill the list for this dataset.", type=click.Path())
+@click.option("--results", default="", metavar="FILE", help="Result file with the Model figures.", type=click.Path())
+@click.option("--images", default="", metavar="DIR", help="Folder of the Model figures.", type=click.Path())
+def write_starter(place: str, judge: str | None, **given: str) -> int:
     """Write the list, unless there is a file of that name; print the commands that use it."""
+    from flows.commands.starter import STARTER, filled  # datasets, which `jury up` does not need
+
     target = Path(place).expanduser()
     target = target / LIST if target.is_dir() else target
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}: make it, or name a file in another")
-    data = STARTER.read_bytes()
+    named = {name: path for name, path in given.items() if path}
+    if named and not given["dataset"]:
+        raise InputError("--results and --images go with --dataset, the folder that they belong to")
+    text, flows = filled(named, judge or "") if named else (STARTER.read_text(encoding="utf-8"), [])
     try:
-        with target.open("xb") as file:
-            file.write(data)
+        with target.open("x", encoding="utf-8") as file:
+            file.write(text)
     except FileExistsError as error:
         raise InputError(f"{target} exists already, and stays as it is: name another file") from error
-    say(f"{target} holds two deployments of drawn samples: put your dataset, judge and schedule into it, then")
+    if flows:
+        say(f"{target} judges {given['dataset']} nightly from 02:00 UTC on, by {enumerated(flows)}. To serve it:")
+    else:
+        say(f"{target} holds two deployments of drawn samples: put your dataset, judge and schedule into it, then")
     say(f"  {command_line(f'up --deployments {shlex.quote(str(target))}')}")
     return 0
+
+
+write_starter.params.append(judge_option())
 
 
 async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> list[str]:

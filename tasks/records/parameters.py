@@ -166,7 +166,7 @@ class Parameters(Record):
 
 
 class PairwiseParameters(Parameters):
-    """Parameters of the pairwise flows (diagram, plot)."""
+    """Parameters of the flows diagram and plot. A field that may not be empty is, emptied, as the deployment has it."""
 
     category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
     difficulty: list[str] = Field(default=[], description="Judge only these difficulties; empty: all.")
@@ -208,7 +208,7 @@ class PairwiseParameters(Parameters):
 
 
 class RubricParameters(Parameters):
-    """Parameters of the text-to-image flows (object, counting, colors, position)."""
+    """Parameters of the flows of images. A field that may not be empty is, emptied, as the deployment has it."""
 
     metadata: str = Field(
         default="",

@@ -116,7 +116,7 @@ def number_fields(schema: dict[str, Any]) -> None:
         for name in (fields.keys() & {*names}) - {*MOST_NEEDED}:
             fields[name]["title"] = f"{topic}: {fields[name]['title']}"
     schema["properties"] = {
-        name: {**_said(_without_null(fields[name])), "position": place} for place, name in enumerate(order)
+        name: {**_without_null(fields[name]), "position": place} for place, name in enumerate(order)
     }
 
 
@@ -126,14 +126,6 @@ def _without_null(field: dict[str, Any]) -> dict[str, Any]:
         return field
     kind, _ = field["anyOf"]
     return {**{key: value for key, value in field.items() if key not in ("anyOf", "default")}, **kind}
-
-
-def _said(field: dict[str, Any]) -> dict[str, Any]:
-    """Return a field that says what an emptied one means, if that is not the empty text; see `flow_run.completed`."""
-    is_text = field.get("type") == "string" and field.get("default") and "enum" not in field  # a choice is never empty
-    if not is_text and not (field.get("type") in ("integer", "number") and "default" in field):
-        return field
-    return {**field, "description": f"{field.get('description', '')} Emptied: as the deployment has it.".strip()}
 
 
 def complete_form(schema: dict[str, Any]) -> None:

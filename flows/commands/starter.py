@@ -1,0 +1,68 @@
+"""List of deployments to begin with: `deployments/starter.yaml`, as it is or filled for a dataset and a judge."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from tasks.datasets.paths import resolved
+from tasks.endpoint.catalog import addressed, judge_named
+from tasks.errors import InputError
+from tasks.protocols.loading import load_dataset
+from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, Judge
+from tasks.records.parameters import FLOWS, PAIRWISE, Probe, parameters_of
+
+STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
+"""List of two deployments with comments, for users to change; an empty line is before the comment of each."""
+
+
+def filled(given: Mapping[str, str], judge: str) -> tuple[str, list[str]]:
+    """Return the list with a nightly deployment of each flow that a dataset is for, and these flows.
+
+    Args:
+        given: dataset, and results or images, as parameters name them.
+        judge: endpoint and model, such as `openai/gpt-6.1-terra`; empty: the embedded judge.
+
+    Raises:
+        InputError: no flow can judge the dataset, with the reasons; or the judge is not known.
+    """
+    asked = judge_named(judge or f"{EMBEDDED}/{EMBEDDED_MODEL}")
+    addressed(Probe(judge=Judge.model_validate(asked)))
+    places = {name: path if "://" in path else str(Path(path).expanduser().absolute()) for name, path in given.items()}
+    flows = _flows_for(places)
+    head, figures, generated, collect = STARTER.read_text(encoding="utf-8").split("\n\n  # ")
+    texts = [figures if flow in PAIRWISE else generated for flow in flows]
+    entries = [
+        _entry(text, flow, 15 * at, places, asked) for at, (text, flow) in enumerate(zip(texts, flows, strict=True))
+    ]
+    return "\n\n  # ".join([head, *entries, collect]), flows
+
+
+def _flows_for(places: Mapping[str, str]) -> list[str]:
+    flows, refused = list[str](), list[str]()
+    for flow in PAIRWISE if len(places) > 1 else FLOWS:
+        try:
+            load_dataset(flow, resolved(parameters_of(flow).model_validate(places), datetime.now().astimezone()))
+            flows.append(flow)
+        except InputError as error:
+            refused.append(str(error))
+    if not flows:
+        raise InputError("\n".join(dict.fromkeys(refused)))
+    return flows
+
+
+def _entry(text: str, flow: str, minute: int, places: Mapping[str, str], judge: Mapping[str, str]) -> str:
+    """Return an entry of the list with other values, due so long after two at night; JSON is YAML, too."""
+    files = [f"{name}: {json.dumps(path, ensure_ascii=False)}" for name, path in places.items()]
+    values = {
+        r"name: my-\S+": f"name: my-{flow}",
+        r"entrypoint: .*": f"entrypoint: flows.{flow}.{flow}",
+        r"- \{slug: .*": f'- {{slug: nightly, cron: "{minute % 60} {2 + minute // 60} * * *", timezone: UTC}}',
+        r"dataset: samples.*": "\n        ".join(files),
+        r"\n *candidate_name: .*": "",
+        r"(?<!# )judge: \{.*": f"judge: {json.dumps({**judge, 'concurrency': 16}, ensure_ascii=False)}",
+    }
+    for pattern, value in values.items():
+        text = re.sub(pattern, lambda _, value=value: value, text, count=1)
+    return text
