@@ -56,7 +56,7 @@ LONGEST = [
         *("up", "supervision", "collect", "pipeline", "rubric_flows", "alarms", "pages_browsers", "site", "sending"),
         *("faults", "without_server", "hostile_inputs", "attribution", "history_database", "api"),
         *("passport_runs", "remote", "hostile_stores", "control_runs", "outages", "secrets", "candidate_gate"),
-        "report_page_browser",
+        *("report_page_browser", "documentation"),
     )
 ]
 """Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
