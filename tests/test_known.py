@@ -35,7 +35,7 @@ MODEL_NAMES = re.compile(
     r"|\b(?:gpt|claude|gemini|mistral|pixtral|llama|qwen)[\w.-]*\d[\w.:-]*(?<![.:])\b|\bo\d\b"
 )
 """What is given as a judge's model, and names of the families that judge."""
-NO_MODELS = {"…", "MODEL", "X", EMBEDDED_MODEL}
+NO_MODELS = {"…", "MODEL", "X", EMBEDDED_MODEL, "my-vlm"}
 """What stands in the place of a model."""
 WITH_ADDRESS = [name for name, each in endpoints().items() if not each.has_resources]
 OPENAI = "https://api.openai.com/v1"
