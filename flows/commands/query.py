@@ -83,11 +83,11 @@ def query(question: str, describe: bool, as_csv: bool, as_json: bool, seconds: f
     elif as_csv:
         _print_csv(answer.columns, rows)
     else:
-        is_place = bool(question) and len(question.split()) == 1 and not describe
+        # Only a terminal may be too narrow for all columns of a view or table; what they mean decides which are shown.
+        is_place = is_shown and len(question.split()) == 1
         meanings = {each.name: each.meaning for each in history.columns_of(folder, question)} if is_place else None
-        _print_rows(
-            answer.columns, rows, WIDEST if question else sys.maxsize, out.width if out.is_terminal else None, meanings
-        )
+        widest, room = WIDEST if question else sys.maxsize, out.width if is_shown else None
+        _print_rows(answer.columns, rows, widest, room, meanings)
     return 0
 
 

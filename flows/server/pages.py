@@ -96,12 +96,13 @@ async def _response(folder: Path, wanted: str, request: Request) -> Response:
     if request.method not in ("GET", "HEAD"):
         return PlainTextResponse("pages are read, and nothing else\n", 405, {"allow": "GET, HEAD"})
     path = request.scope["path"]
-    page, now = _read(folder, path), unfinished(folder.parent) if path in ("/", f"/{INDEX}") else []
+    is_index = path in ("/", f"/{INDEX}")
+    page, now = _read(folder, path), unfinished(folder.parent) if is_index else []
     if page is None:
         at_work = "".join(f"{one.start.flow}: {one.words}\n" for one in now)
         return PlainTextResponse(f"there is no such page; the index at / has those that there are\n{at_work}", 404)
     policy = f"{policy_of(page[:HEAD_BYTES])}; frame-ancestors 'none'"
-    if path in ("/", f"/{INDEX}"):
+    if is_index:
         page = page.replace(b"<body>", b"<body data-served>", 1)
         part = unfinished_part(now, page_files(folder.parent)).encode("utf-8", "replace")
         page = _UNFINISHED.sub(lambda _: part, page, 1)

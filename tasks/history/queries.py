@@ -67,7 +67,7 @@ _SHARD_RUNS = """
     CREATE OR REPLACE TEMP TABLE shard_runs AS FROM history.main.shard_runs UNION ALL
     SELECT run_id, evaluation_id FROM runs WHERE run_id = $1 AND status = 'unfinished' AND coalesce(shards, 1) = 1"""
 _EVALUATIONS = "CREATE OR REPLACE TEMP TABLE evaluations AS FROM history.main.evaluations"
-"""Temporary copies of two views: views look for a name among the temporary tables first."""
+"""Temporary copy of a view, as `_SHARD_RUNS` makes another: views look for a name among the temporary tables first."""
 
 
 @contextmanager
