@@ -77,13 +77,13 @@ def test_a_run_that_is_interrupted_is_in_the_bill_at_once(
     assert printed(out) == pytest.approx(stored(store) - before, abs=1e-6) == pytest.approx((twin.count - asked) * CALL)
 
 
-@pytest.mark.parametrize("budget", [0, 0.04], ids=["ended", "stopped at its budget"])
+@pytest.mark.parametrize("budget", [(), ("--budget", 0.04)], ids=["ended", "stopped at its budget"])
 def test_a_run_that_ends_prints_what_is_stored(
-    budget: float, tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+    budget: tuple[object, ...], tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
     command += judged_by(loopback, **PRICES)
-    code, out, err = jury(*command, "--budget", budget)
+    code, out, err = jury(*command, *budget)
     assert code == (3 if budget else 0), err
     agree(store, loopback, jury, ask)
     assert printed(out) == pytest.approx(stored(store), abs=1e-6)

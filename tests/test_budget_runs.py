@@ -124,7 +124,7 @@ def test_a_month_is_shared_by_all_runs_of_a_store(
     [
         ({"budget": 1}, "", "no price of m at http://127.0.0.1"),
         ({}, "200", "JURY_BUDGET_MONTH is set, and no price of m at http://127.0.0.1"),
-        ({"budget": -1}, "", "--budget: Input should be greater than or equal to 0, found '-1'"),
+        ({"budget": -1}, "", "--budget: Input should be greater than 0, found '-1'"),
         ({"budget": 1, "shards": 2}, "", "shards would stop each at a place of its own"),
         ({**PRICES}, "0", "JURY_BUDGET_MONTH is '0': allowed is an amount above 0"),
         ({**PRICES}, "ten", "JURY_BUDGET_MONTH is 'ten': allowed is an amount above 0"),

@@ -163,7 +163,10 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_a_run_goes_on_where_runner_and_server_are_killed(seen: dict[str, Any]) -> None:
-    assert (seen["run"]["state_name"], seen["run"]["run_count"], seen["twice"]) == ("Completed", 1, 0)
+    assert (seen["run"]["state_name"], seen["twice"]) == ("Completed", 0)
+    # A ledger for each process that judged: the server may count a start twice whose answer was late.
+    begun = [start.read_text() for start in (seen["store"] / "ledger").glob("*/run.json")]
+    assert sum(seen["run"]["id"] in start for start in begun) == 1
     for name in ("runner", "Prefect server"):
         assert seen["said"].count(f"the {name} has ended and starts again") == 1
 

@@ -212,7 +212,10 @@ def test_a_server_that_ends_before_it_answers_is_told_with_where_its_words_are(b
     ("mistake", "words"),
     [
         (("--dataset", "/no/slip"), "jury: dataset /no/slip does not exist"),
-        (("--shards", "2"), "jury: shards are runs of a deployment, and there is no Prefect server that has any: "),
+        (
+            ("--dataset", "samples", "--shards", "2"),
+            "jury: shards are runs of a deployment, and there is no Prefect server that has any: ",
+        ),
     ],
 )
 def test_a_mistake_is_told_before_the_server_begins(tmp_path: Path, mistake: tuple[str, ...], words: str) -> None:

@@ -223,7 +223,7 @@ def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
         made["failed"] = up.started("object/object-nightly", dataset=str(folder / "nowhere"))
         wait_for(lambda: judge.in_flight == 4 * 2)
         os.kill(process_of(up, made["ended"]), signal.SIGTERM)
-        wait_for(lambda: up.state(made["ended"]) == "CRASHED", 60)
+        wait_for(lambda: up.state(made["ended"]) == "CRASHED")
         assert up.ended(made["failed"])["state_type"] == "FAILED"
         with paused(up):
             made["told"] = command("status", "--store", up.store).stdout
