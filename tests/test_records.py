@@ -22,11 +22,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "05f194a263814b58c1fa95920a0092d0da578d89198f0067a7ad04620e9943e5"),
-        (Probe, "de8b4b860e7934f0df9d5d1627a8bdcb27417062edaf96a46dbe27564c583f0c"),
-        (Parameters, "9baf391026589c58d6cb8ed99dce350143a39d7dd6e6cf8b7513c40c71e626d6"),
-        (PairwiseParameters, "9ebd7d144dee056a8b84a0b93b291ba457b4835e8946624826dd53e2a30d8421"),
-        (RubricParameters, "5bcddac67ba4cd520512bbc718bd3197f335e1eff5774edacde62f3c1e417a99"),
+        (Judge, "c42c6c8a54493a5daa0ad62313a74ea29cad3e5f59c0d0ab453503e4e1a8801a"),
+        (Probe, "c7e21446606453e239bbebe436b632304b96a468f9079daf6c3e2dfa3c82622d"),
+        (Parameters, "9bcc2d87d6078b2eb4a4aab4da7072359818aa79a38af422eab24c8c4609544a"),
+        (PairwiseParameters, "c42b8d56fa67729fcc452e85d5ba96541129bece27ccb52361fdda9bc9f92fb1"),
+        (RubricParameters, "3bbbcb614958eba4a0ed86ecdc3c5f37f9dd92006a2dfa2409e767c0ae48f8fd"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
