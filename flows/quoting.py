@@ -130,7 +130,7 @@ def _left_of_month(session: Session, run: Run) -> float | None:
 def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgment]) -> Quote:
     judge, known = run.parameters.judge, [*rows, *pilot]
     plan.there.update(row.key for row in pilot if row.status == "ok")
-    expected = Expected(seen(known, plan.calls), tries(known))
+    expected = Expected(seen(known, plan.calls, run.start.prompts), tries(known))
     answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
     found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, answered))
     return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
@@ -147,15 +147,16 @@ def plan_of(run: Run, samples: Iterable[Sample]) -> Plan:
 
 
 def _sized(run: Run, case: Case, call: Call) -> PlannedCall:
-    prompt = run.rubric.prompt(call.dimension)
+    question = case.questions(run.rubric)[call.dimension]
+    prompt, asked = question.prompt, case.reduced_to(question)
     letters = len(run.layout.instructions(prompt)) + sum(
-        len(case.texts[name]) for name in prompt.inputs if name in case.texts
+        len(asked.texts[name]) for name in prompt.inputs if name in asked.texts
     )
     return PlannedCall(
         key=call.key,
         subject=(case.sample.sample_id, case.sample.candidate, case.sample.control),
-        dimension=call.dimension,
-        text_sha256=case.text_sha256(prompt),
+        dimension=prompt.dimension,
+        text_sha256=asked.text_sha256(prompt),
         letters=letters,
         pictures=len(case.pictures),
         megapixels=megapixels(case.notes()),

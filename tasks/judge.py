@@ -114,10 +114,11 @@ async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
 
 async def write_down(run: Run, case: Case, call: Call, answer: Reply, question: Request = OF_A_BATCH) -> Judgment:
     """Read, price and store the reply to a call."""
-    charge = await run.bill.charge(question, answer, call.dimension)
-    prompt, reading = run.rubric.prompt(call.dimension), Reading(error=answer.error)
+    asked = case.questions(run.rubric)[call.dimension]
+    charge = await run.bill.charge(question, answer, asked.prompt.dimension)
+    reading = Reading(error=answer.error)
     if answer.status == "ok":
-        reading = protocol_of(run.start.flow).read_reply(answer.text, prompt, case.sample)
+        reading = protocol_of(run.start.flow).read_reply(answer.text, asked.prompt, asked.sample)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     row = Judgment(
         run_id=run.start.run_id,
@@ -135,8 +136,8 @@ async def write_down(run: Run, case: Case, call: Call, answer: Reply, question: 
         finish_reason=answer.finish_reason,
         rung=answer.rung,
         key=call.key,
-        prompt_sha256=prompt.sha256,
-        text_sha256=case.text_sha256(prompt),
+        prompt_sha256=asked.prompt.sha256,
+        text_sha256=case.reduced_to(asked).text_sha256(asked.prompt),
         pictures=case.notes(),
         judge_asked=run.parameters.judge.model,
         judge_answered=answer.model,

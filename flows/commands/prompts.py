@@ -1,5 +1,6 @@
 """`jury prompts`: list of prompts, their requests and checks, and import of published ones."""
 
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,7 +10,7 @@ from flows.commands.console import Command
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import holdings, load_rubric, prompt_sets
+from tasks.rubrics.rubric import DEFAULT_SET, Rubric, holdings, load_rubric, prompt_sets
 from tasks.text import printable
 
 _prompt_set = click.option(
@@ -87,6 +88,7 @@ def _user_message(prompt: Prompt) -> list[str]:
     from tasks.demo.samples import drawn_samples
     from tasks.judging.case import PUBLISHED, load_case
     from tasks.judging.protocol import picture_policy
+    from tasks.protocols import protocol_of
     from tasks.protocols.loading import load_dataset
     from tasks.records.parameters import parameters_of
 
@@ -97,5 +99,9 @@ def _user_message(prompt: Prompt) -> list[str]:
         # No drawn sample has the tag that a user's own set brings: another one shows where its texts go.
         sample = next((each for each in samples if each.tag in ("", prompt.dimension)), samples[0])
         case = load_case(sample, load_rubric(prompt.flow), parameters, picture_policy(parameters))
-        request = PUBLISHED.request(prompt, sample, case.texts, case.pictures, parameters.order_list()[0])
+        fitting = replace(sample, tag=prompt.dimension if sample.tag else "")
+        rubric = Rubric(flow=prompt.flow, prompt_set=DEFAULT_SET, prompts=(prompt,))
+        question, *_ = protocol_of(prompt.flow).questions(fitting, rubric)
+        asked = case.reduced_to(question)
+        request = PUBLISHED.request(prompt, asked.sample, asked.texts, asked.pictures, parameters.order_list()[0])
     return [part if isinstance(part, str) else f"(picture, {len(part.encoded)} characters)" for part in request.content]

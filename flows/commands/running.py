@@ -77,7 +77,7 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
             "PREFECT_API_URL to the server of your workers"
         )
     if not local.to_be_split:
-        rubric, remote = load_rubric(flow, local.prompt_set), remote_of(asked.store)
+        rubric, remote = load_rubric(flow, local.prompt_set, local.prompts_asked()), remote_of(asked.store)
         opening = Opening(flow, asked=asked, parameters=local, rubric=rubric, remote=remote, scheduled=False)
         for each in extensions_of(opening):
             each.check()

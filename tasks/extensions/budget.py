@@ -132,7 +132,7 @@ def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) ->
 
     Where they are too few for that, such as those of a quote, they count as calls of this run.
     """
-    replies = seen(past_replies(store, start), ())
+    replies = seen(past_replies(store, start), (), start.prompts)
     expected = Expected(replies)
     known = {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}
     costs = CallCosts(tariff, asked.judge.max_output_tokens, known.get)
@@ -245,7 +245,7 @@ class RunLimit(Limit):
 
     def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         """See `Limit.after_call`."""
-        self.budget.settle(name_of(case, call), call.dimension, billed(row))
+        self.budget.settle(name_of(case, call), call.prompt, billed(row))
 
     def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
         """See `Limit.stopped`."""
@@ -295,7 +295,9 @@ def name_of(case: Case, call: Call) -> Hashable:
 
 def expected(run: Run, budget: Budget, case: Case, call: Call) -> float:
     """Return the highest expected cost of a call."""
-    return budget.expected(call.dimension, _most_tokens(run, case, run.rubric.prompt(call.dimension)))
+    question = case.questions(run.rubric)[call.dimension]
+    tokens = _most_tokens(run, case.reduced_to(question), question.prompt)
+    return budget.expected(question.prompt.dimension, tokens)
 
 
 def _most_tokens(run: Run, case: Case, prompt: Prompt) -> int:

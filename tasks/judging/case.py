@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import product
 from typing import NamedTuple
 
 from tasks.datasets.entries import read_picture, read_texts
@@ -12,6 +13,7 @@ from tasks.judging.questions import Layout, call_key
 from tasks.pictures.preparation import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.protocols import protocol_of
+from tasks.protocols.protocol import Question
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import Prompt
@@ -36,6 +38,8 @@ class Call(NamedTuple):
     order: Order
     vote: int
     key: str
+    prompt: str = ""
+    """Dimension of its prompt, in whose step it is made."""
 
 
 @dataclass(eq=False)
@@ -54,10 +58,25 @@ class Case:
     ended: bool = False
     """True once its calls have ended, those that are made no more among them."""
     decided: bool = False
+    _questions: dict[str, Question] = field(default_factory=dict[str, Question])
 
-    def unsettled(self, dimension: str) -> list[Call]:
-        """Return the calls to be made: new, invalid fewer than three times, or unavailable without another try."""
-        return [call for call in self.calls if call.dimension == dimension and self.is_open(call)]
+    def questions(self, rubric: Rubric) -> dict[str, Question]:
+        """Return dimension -> question about the sample."""
+        if not self._questions:
+            asked = protocol_of(rubric.flow).questions(self.sample, rubric)
+            self._questions = {question.dimension: question for question in asked}
+        return self._questions
+
+    def reduced_to(self, question: Question) -> "Case":
+        """Return the case with the texts that a question is sent with."""
+        if question.sample is self.sample:
+            return self
+        texts = {**self.texts, **protocol_of(question.prompt.flow).texts_of(question.sample)}
+        return Case(question.sample, texts, self.pictures)
+
+    def unsettled(self, prompt: str) -> list[Call]:
+        """Return the calls of a prompt to make: new, invalid fewer than three times, or unavailable without a retry."""
+        return [call for call in self.calls if call.prompt == prompt and self.is_open(call)]
 
     def attempts(self, call: Call) -> list[Judgment]:
         """Return the judgments recorded for a call, in order."""
@@ -152,19 +171,20 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PU
     """Return all calls that the protocol requires for a sample, with their keys."""
     asked = parameters_for(case.sample, parameters)
     is_anchor = case.sample.control == ANCHOR
-    return tuple(
-        Call(prompt.dimension, order, vote, key)
-        for prompt in rubric.prompts_for(case.sample)
-        for order in asked.order_list()
-        for vote in range(1, asked.votes + 1)
-        for key in [call_key(prompt, case.sample, case.digests, order, vote, asked.judge, is_anchor, layout.identity)]
-    )
+    calls: list[Call] = []
+    for question in case.questions(rubric).values():
+        dimension, prompt, sample = question
+        digests = case.reduced_to(question).digests
+        for order, vote in product(asked.order_list(), range(1, asked.votes + 1)):
+            key = call_key(prompt, sample, digests, order, vote, asked.judge, is_anchor, layout.identity)
+            calls.append(Call(dimension, order, vote, key, prompt.dimension))
+    return tuple(calls)
 
 
 def planned_calls(sample: Sample, rubric: Rubric, parameters: Parameters) -> int:
     """Return the number of calls that the protocol requires for a sample whose pictures can be read."""
     asked = parameters_for(sample, parameters)
-    return len(rubric.prompts_for(sample)) * len(asked.order_list()) * asked.votes
+    return len(protocol_of(rubric.flow).questions(sample, rubric)) * len(asked.order_list()) * asked.votes
 
 
 def parameters_for(sample: Sample, parameters: Parameters) -> Parameters:

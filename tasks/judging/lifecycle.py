@@ -31,7 +31,7 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
     """
     asked = asked.with_live_calls() if asked.quote else asked
     parameters = asked.model_copy(update={"store": str(local_cache(asked.store))})
-    rubric, remote = load_rubric(flow, asked.prompt_set), remote_of(asked.store)
+    rubric, remote = load_rubric(flow, asked.prompt_set, asked.prompts_asked()), remote_of(asked.store)
     return Opening(
         flow,
         asked=asked,

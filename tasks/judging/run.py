@@ -93,9 +93,10 @@ class Run:
 
     def question(self, case: Case, call: Call) -> Request:
         """Return the question of a call as it is sent."""
-        prompt = self.rubric.prompt(call.dimension)
-        asked = self.layout.request(prompt, case.sample, case.texts, case.pictures, call.order)
-        return asked._replace(key=self.layout.key(case.number))
+        question = case.questions(self.rubric)[call.dimension]
+        asked = case.reduced_to(question)
+        request = self.layout.request(question.prompt, asked.sample, asked.texts, asked.pictures, call.order)
+        return request._replace(key=self.layout.key(case.number))
 
     @cached_property
     def bill(self) -> Bill:

@@ -118,9 +118,12 @@ def _inputs(
 
 def _texts(sample: Sample, rubric: Rubric, judged: Collection[str]) -> dict[str, str]:
     """Return the texts of the prompts; InputError if their hashes are others than those in the history."""
-    case, prompts = Case(sample, sample_texts(sample, rubric.flow), {}), rubric.prompts_for(sample)
-    if not judged or not {*judged} <= {f"{prompt.dimension} {case.text_sha256(prompt)}" for prompt in prompts}:
+    case, asked = Case(sample, sample_texts(sample, rubric.flow), {}), set[str]()
+    for question in case.questions(rubric).values():
+        asked.add(f"{question.dimension} {case.reduced_to(question).text_sha256(question.prompt)}")
+    if not judged or not {*judged} <= asked:
         raise InputError("its texts are others than the judge got")
+    prompts = rubric.prompts_for(sample)
     return {name: text for name, text in case.texts.items() if any(name in prompt.inputs for prompt in prompts)}
 
 

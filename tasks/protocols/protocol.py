@@ -24,6 +24,16 @@ AskedPrompt = TypeVar("AskedPrompt", bound=Prompt)
 AskedParameters = TypeVar("AskedParameters", bound=Parameters)
 
 
+class Question(NamedTuple):
+    """One question about a sample, which each call asks once in an order."""
+
+    dimension: str
+    """Name of its answers: that of its prompt, unless the prompt asks several questions about a sample."""
+    prompt: Prompt
+    sample: Sample
+    """The sample, reduced to what the question is about."""
+
+
 class ReplyForm(NamedTuple):
     """Required form of a reply to a prompt."""
 
@@ -92,6 +102,10 @@ class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
     @abstractmethod
     def read_dataset(self, source: Path, flow: str, parameters: AskedParameters) -> Dataset:
         """Read a dataset and apply the filters of `parameters`; InputError lists the problems."""
+
+    def questions(self, sample: Sample, rubric: Rubric) -> Sequence[Question]:
+        """Return the questions about a sample; by default each prompt that judges it asks one."""
+        return [Question(prompt.dimension, prompt, sample) for prompt in rubric.prompts_for(sample)]
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
         """Return texts that are sent with a sample besides those of its record, by the name of the prompt's input."""

@@ -149,6 +149,10 @@ class Parameters(Record):
         """Return the orders in which the pictures of a sample are shown."""
         return ("single",)
 
+    def prompts_asked(self) -> tuple[str, ...]:
+        """Return the dimensions whose prompts are asked; empty: all of the flow."""
+        return ()
+
     @property
     def shares_beginnings(self) -> bool:
         """Return whether the questions about a sample begin alike, so that a cache can serve the beginning."""

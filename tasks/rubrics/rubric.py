@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,13 +70,16 @@ class Rubric(Record):
         return (self.prompt(sample.tag),) if sample.tag else self.prompts
 
 
-def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
+def load_rubric(flow: str, prompt_set: str = DEFAULT_SET, only: Collection[str] = ()) -> Rubric:
     """Load the prompts of `flow`, with the replacements from `prompt_set`.
 
     A set is a name (see `prompt_sets`) or a folder that contains `<flow>/<dimension>.md`. A dimension that it lacks
     keeps its default prompt; one that the default set lacks is added. Raises InputError if the flow or the set does not
     exist, or the set has nothing for this flow. If prompts are at fault, one InputError lists every problem of every
     file, one line each.
+
+    Args:
+        only: dimensions whose prompts are asked; empty: all.
     """
     default = _prompt_files(PROMPTS / flow)
     if not default:
@@ -92,7 +95,8 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     if problems:
         raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
     prompts.sort(key=lambda prompt: prompt.position)
-    return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
+    asked = tuple(prompt for prompt in prompts if not only or prompt.dimension in only)
+    return Rubric(flow=flow, prompt_set=prompt_set, prompts=asked)
 
 
 def prompt_sets() -> list[str]:

@@ -74,25 +74,34 @@ def past_replies(store: Path, like: RunStart) -> list[Judgment]:
         with suppress(InputError, OSError):
             if run.name != like.run_id and _same_judge(read_start(run), like):
                 for row in read_judgments(run):
-                    if like.prompts.get(row.dimension) == row.prompt_sha256 and not row.reused_from:
-                        found[row.dimension].append(row)
+                    prompt = _prompt_of(row, like.prompts)
+                    if like.prompts.get(prompt) == row.prompt_sha256 and not row.reused_from:
+                        found[prompt].append(row)
     return [row for rows in found.values() for row in rows]
 
 
-def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
-    """Return amounts and times of replies, with the length of their questions if these calls have the same texts."""
+def _prompt_of(row: Judgment, prompts: Mapping[str, str]) -> str:
+    """Return the dimension of the prompt that a reply is to; a prompt may ask several questions about a sample."""
+    if row.dimension in prompts:
+        return row.dimension
+    return next((dimension for dimension, sha256 in prompts.items() if sha256 == row.prompt_sha256), row.dimension)
+
+
+def seen(rows: Iterable[Judgment], calls: Iterable[Call], prompts: Mapping[str, str] | None = None) -> list[Seen]:
+    """Return amounts and times of replies, with the length of their questions if these calls have the same texts.
+
+    Args:
+        prompts: dimension -> SHA-256 of its prompt; None: each dimension asks one question about a sample.
+    """
     letters = {(call.dimension, call.text_sha256): call.letters for call in calls}
-    return [
-        Seen(
-            row.dimension,
-            Amounts(row.tokens_in, row.tokens_cached, row.tokens_written, row.tokens_out),
-            row.seconds,
-            letters.get((row.dimension, row.text_sha256)),
-            megapixels(row.pictures),
-        )
-        for row in rows
-        if row.status not in UNBILLED
-    ]
+    found: list[Seen] = []
+    for row in rows:
+        if row.status not in UNBILLED:
+            prompt = _prompt_of(row, prompts or {})
+            amounts = Amounts(row.tokens_in, row.tokens_cached, row.tokens_written, row.tokens_out)
+            length = letters.get((prompt, row.text_sha256))
+            found.append(Seen(prompt, amounts, row.seconds, length, megapixels(row.pictures)))
+    return found
 
 
 def tries(rows: Iterable[Judgment]) -> float:

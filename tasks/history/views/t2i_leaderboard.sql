@@ -15,7 +15,7 @@ WITH tagged AS (
            CASE WHEN v.best IS NULL THEN s.vs_best_among ELSE v.among END AS vs_best_among, v.best
     FROM scores s JOIN evaluations r USING (run_id) LEFT JOIN versus_best v
         ON v.flow = r.flow AND v.runs = [r.run_id] AND v.candidate = s.candidate AND v.dimension = s.dimension
-    WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL AND r.stopped IS NULL
+    WHERE s."grouping" = 'all' AND s.measure = 'score' AND list_contains(image_flows(), r.flow) AND r.stopped IS NULL
     QUALIFY rank() OVER (
         PARTITION BY s.candidate, r.dataset_key, r.judge_key, r.prompt_set, r.flow
         ORDER BY r.started_at DESC, r.run_id DESC) = 1
