@@ -11,13 +11,10 @@ from written_history import ask, whole_run
 
 from tasks import records
 from tasks.history import landing
-from tasks.history.comments import comment
+from tasks.history.columns import RECORDS, comment, with_definitions
 from tasks.history.database import FOLDER, HISTORY, opened_master
 from tasks.history.landing import land, prepare
 from tasks.history.queries import catalog
-from tasks.judging.results import ControlRow
-from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import GradeRow, ScoreRow
 
 
 def test_a_history_that_was_prepared_is_the_one_that_the_first_run_makes(
@@ -47,21 +44,11 @@ def test_every_field_of_the_records_has_its_column(store: Path) -> None:
     def fields(*kinds: type[BaseModel]) -> set[str]:
         return {info.serialization_alias or name for kind in kinds for name, info in kind.model_fields.items()}
 
-    loaded = {"status", "ledger_bytes", "judge_key", "replies_from"}
-    assert columns("runs") == fields(records.RunStart, records.RunEnd) | loaded
-    assert columns("judgments") == fields(records.Judgment) | {"last_attempt"}
-    assert columns("outcomes") == fields(records.Outcome) - {"control"}
-    assert columns("controls") == fields(ControlRow) | {"run_id"}
+    elsewhere = {"outcomes": {"control"}, "labels": {"labels", "annotators"}, "passports": {"lines"}}
+    for table in RECORDS.keys() - {"aspect_scores"}:
+        assert fields(*RECORDS[table]) - columns(table) == elsewhere.get(table, set())
     assert columns("(SELECT unnest(dimensions, max_depth := 2) FROM controls)") == fields(records.DimensionOutcome)
-    assert columns("scores") == fields(ScoreRow, GradeRow) | {"run_id"}
-    assert columns("rates") == fields(RateRow) | {"run_id"}
-    assert columns("pictures") == fields(records.PictureNote) | {"picture_path"}
     assert columns("(SELECT unnest(pictures['human']) FROM judgments)") == fields(records.PictureNote)
-    assert columns("(SELECT unnest(pictures['human']) FROM outcomes)") == fields(records.PictureNote)
-    assert columns("(SELECT unnest(dimensions, max_depth := 2) FROM outcomes)") == fields(records.DimensionOutcome)
-    assert columns("(SELECT unnest(aspects, max_depth := 2) FROM outcomes)") == fields(records.AspectScore)
-    assert columns("(SELECT unnest(scores, max_depth := 2) FROM judgments)") == fields(records.AspectScore)
-    assert columns("(SELECT unnest([seen], max_depth := 2) FROM judgments)") == fields(records.Seen)
     assert columns("(SELECT unnest(seen.objects, max_depth := 2) FROM judgments)") == fields(records.SeenObject)
 
 
@@ -106,6 +93,21 @@ def test_what_only_asks_loads_no_statistics(module: str) -> None:
 )
 def test_a_column_is_explained_by_the_docstrings_of_its_fields(table: str, column: str, said: str) -> None:
     assert comment(table, column) == said
+
+
+@pytest.mark.parametrize(
+    ("table", "named", "defined"),
+    [
+        ("judgments", "vote", '"vote" INTEGER NOT NULL'),
+        ("judgments", "price, judged_at", '"price" DOUBLE , "judged_at" TIMESTAMP NOT NULL'),
+        ("runs", "shard, finished_at", '"shard" INTEGER , "finished_at" TIMESTAMP '),
+        ("runs", "revision NOT NULL", '"revision" INTEGER NOT NULL'),
+        ("bridges", "confusion", '"confusion" MAP(VARCHAR, BIGINT) NOT NULL'),
+    ],
+)
+def test_a_named_column_is_defined_by_its_fields(table: str, named: str, defined: str) -> None:
+    sql = "CREATE TABLE {} (\n    {}\n);"
+    assert with_definitions(sql.format(table, f"{{{named}}}")) == sql.format(table, defined)
 
 
 def test_a_column_of_no_record_has_no_docstring() -> None:

@@ -74,8 +74,14 @@ _MARK = hashlib.sha256((_TABLES + _VIEWS).encode()).hexdigest()
 
 def lay_out(db: Connection) -> None:
     """Make tables, views, comments and the mark in the attached, empty `history`."""
-    db.execute(_TABLES)
-    db.execute("\n".join(_column_comments(db)))
+    # Records of statistics import numpy and scipy, which readers of a history do not need.
+    from tasks.history.columns import comment, with_definitions
+
+    db.execute(with_definitions(_TABLES))
+    uncommented = """SELECT table_name, column_name FROM duckdb_columns()
+        WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
+    named = db.execute(uncommented).fetchall()
+    db.execute("\n".join(_comment(table, column, comment(table, column)) for table, column in named))
     db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'")
     db.execute("\n".join(_view_comments(db)))
 
@@ -98,16 +104,6 @@ def _mark(db: Connection) -> str | None:
     except duckdb.CatalogException:
         return None
     return found[0] if found else None
-
-
-def _column_comments(db: Connection) -> Iterator[str]:
-    # Records of statistics import numpy and scipy, which readers of a history do not need.
-    from tasks.history.comments import comment
-
-    uncommented = """SELECT table_name, column_name FROM duckdb_columns()
-        WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
-    for table, column in db.execute(uncommented).fetchall():
-        yield _comment(table, column, comment(table, column))
 
 
 def _view_comments(db: Connection) -> Iterator[str]:

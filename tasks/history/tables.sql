@@ -1,61 +1,23 @@
 -- The tables of the history, as they are loaded from ledgers. When anything in this folder's SQL changes, a history
 -- made before is made anew from the ledgers (`jury store rebuild`).
 --
--- Columns bear the names of the records' keys, so that rows are loaded by name, and hold what the docstrings of those
--- fields say (comments.py); commented here are the columns that come from no record. There are no indexes: a run is
--- deleted and inserted whole. Names that SQL reserves are quoted, "order" in queries too.
+-- A column named in braces has its type and comment from the records of its table (columns.py). It bears the name of
+-- their key, so that rows are loaded by name. A new type of such a field changes no SQL: raise the number of this layout
+-- then, 1. Defined and commented here are the columns that come from no record. There are no indexes: a run is deleted
+-- and inserted whole. Queries quote names that SQL reserves, such as "order".
 
 CREATE TABLE runs (
-    run_id VARCHAR NOT NULL,
-    evaluation_id VARCHAR NOT NULL,
-    shard INTEGER,
-    shards INTEGER,
-    flow VARCHAR NOT NULL,
+    {run_id, evaluation_id, shard, shards, flow},
     status VARCHAR NOT NULL CHECK (status IN ('finished', 'unfinished', 'waiting', 'quote')),
-    started_at TIMESTAMP NOT NULL,
-    finished_at TIMESTAMP,
-    seconds DOUBLE,
-    version VARCHAR NOT NULL,
-    prefect_run_id VARCHAR NOT NULL,
-    scheduled BOOLEAN NOT NULL,
-    made_for VARCHAR,
-    dataset VARCHAR NOT NULL,
-    dataset_key VARCHAR NOT NULL,
-    candidates VARCHAR[] NOT NULL,
-    samples BIGINT NOT NULL,
-    prompt_set VARCHAR NOT NULL,
-    prompts MAP(VARCHAR, VARCHAR) NOT NULL,
-    dimensions VARCHAR[] NOT NULL,
-    judge VARCHAR NOT NULL,
-    endpoint VARCHAR NOT NULL,
-    anchors_key VARCHAR,
-    resume_key VARCHAR NOT NULL,
-    protocol_key VARCHAR,
+    {started_at, finished_at, seconds, version, prefect_run_id, scheduled, made_for, dataset, dataset_key,
+    candidates, samples, prompt_set, prompts, dimensions, judge, endpoint, anchors_key, resume_key, protocol_key},
     judge_key VARCHAR,
-    protocol MAP(VARCHAR, VARCHAR) NOT NULL,
-    parameters JSON NOT NULL,
-    spending_limit DOUBLE,
-    calls BIGINT,
-    control_calls BIGINT,
-    reused BIGINT,
+    {protocol, parameters, spending_limit, calls, control_calls, reused},
     replies_from MAP(VARCHAR, BIGINT),
-    judgments MAP(VARCHAR, BIGINT),
-    outcomes MAP(VARCHAR, BIGINT),
-    ledger_rows MAP(VARCHAR, BIGINT),
-    cost MAP(VARCHAR, DOUBLE),
-    unpriced MAP(VARCHAR, BIGINT),
-    limits STRUCT(
-        calls_in_flight INTEGER, calls_per_second DOUBLE, waits INTEGER, waited_seconds DOUBLE, away_seconds DOUBLE
-    ),
-    stopped STRUCT(
-        budget DOUBLE, "month" VARCHAR, spent DOUBLE, needed DOUBLE, judged BIGINT, samples BIGINT,
-        whole MAP(VARCHAR, MAP(VARCHAR, BIGINT))
-    ),
-    warnings VARCHAR[],
-    revision INTEGER NOT NULL,
-    removed_cost MAP(VARCHAR, DOUBLE) NOT NULL,
+    {judgments, outcomes, ledger_rows, cost, unpriced, limits, stopped, warnings, revision NOT NULL,
+    removed_cost NOT NULL},
     ledger_bytes BIGINT NOT NULL,
-    "schema" INTEGER NOT NULL
+    {schema NOT NULL}
 );
 COMMENT ON TABLE runs IS 'Runs: processes that judged one dataset each. All times in the history are UTC.';
 COMMENT ON COLUMN runs.status IS 'finished; waiting: for its batches; unfinished: still running, or ended without finishing; or quote: a few samples, judged for a quote.';
@@ -66,124 +28,29 @@ COMMENT ON COLUMN runs.replies_from IS
 COMMENT ON COLUMN runs.ledger_bytes IS 'Size of the ledger when it was loaded; another size means more to load.';
 
 CREATE TABLE judgments (
-    run_id VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    sample_id VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    control VARCHAR,
-    dimension VARCHAR NOT NULL,
-    "order" VARCHAR NOT NULL,
-    vote INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
+    {run_id, flow, sample_id, candidate, control, dimension, order, vote, attempt},
     last_attempt BOOLEAN NOT NULL,
-    status VARCHAR NOT NULL,
-    verdict VARCHAR,
-    scores STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
-    seen STRUCT(
-        objects STRUCT(name VARCHAR, present BOOLEAN, "count" INTEGER, color VARCHAR)[], relation_holds BOOLEAN
-    ),
-    reasoning VARCHAR NOT NULL,
-    raw VARCHAR NOT NULL,
-    error VARCHAR NOT NULL,
-    finish_reason VARCHAR NOT NULL,
-    rung VARCHAR NOT NULL,
-    recovery VARCHAR NOT NULL,
-    "key" VARCHAR NOT NULL,
-    prompt_sha256 VARCHAR NOT NULL,
-    text_sha256 VARCHAR NOT NULL,
-    pictures MAP(VARCHAR, STRUCT(
-        source_sha256 VARCHAR, sent_sha256 VARCHAR, format VARCHAR, mode VARCHAR, width INTEGER, height INTEGER,
-        bytes BIGINT, sent_format VARCHAR, sent_width INTEGER, sent_height INTEGER, sent_bytes BIGINT, changes VARCHAR[]
-    )) NOT NULL,
-    judge_asked VARCHAR NOT NULL,
-    judge_answered VARCHAR NOT NULL,
-    system_fingerprint VARCHAR,
-    endpoint VARCHAR NOT NULL,
-    tokens_in BIGINT NOT NULL,
-    tokens_out BIGINT NOT NULL,
-    tokens_cached BIGINT NOT NULL,
-    tokens_written BIGINT,
-    tokens_pictures BIGINT,
-    tokens_reasoning BIGINT,
-    service_tier VARCHAR,
-    price DOUBLE,
-    price_source VARCHAR,
-    estimated DOUBLE,
-    saved_by_reuse DOUBLE,
-    saved_by_service_tier DOUBLE,
-    saved_by_cache DOUBLE,
-    seconds DOUBLE NOT NULL,
-    not_sent VARCHAR[],
-    http_retries INTEGER NOT NULL,
-    waits INTEGER,
-    waited_seconds DOUBLE,
-    judged_at TIMESTAMP NOT NULL,
-    reused_from VARCHAR NOT NULL,
-    "schema" INTEGER NOT NULL
+    {status, verdict, scores, seen, reasoning, raw, error, finish_reason, rung, recovery, key, prompt_sha256,
+    text_sha256, pictures, judge_asked, judge_answered, system_fingerprint, endpoint, tokens_in, tokens_out,
+    tokens_cached, tokens_written, tokens_pictures, tokens_reasoning, service_tier, price, price_source, estimated,
+    saved_by_reuse, saved_by_service_tier, saved_by_cache, seconds, not_sent, http_retries, waits, waited_seconds,
+    judged_at, reused_from, schema NOT NULL}
 );
 COMMENT ON TABLE judgments IS
     'Replies to calls, or what came instead, every attempt. Those of unfinished runs are in it, too.';
 COMMENT ON COLUMN judgments.last_attempt IS 'Whether this is the last attempt of its call: the one that counts.';
 
 CREATE TABLE outcomes (
-    run_id VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    sample_id VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    category VARCHAR NOT NULL,
-    difficulty VARCHAR NOT NULL,
-    tag VARCHAR,
-    prompt_id VARCHAR,
-    prompt VARCHAR,
-    status VARCHAR NOT NULL,
-    overall VARCHAR,
-    score DOUBLE,
-    score_scale DOUBLE NOT NULL,
-    aspects STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
-    aspect_mean DOUBLE,
-    satisfied BOOLEAN,
-    pivotal VARCHAR[],
-    tier VARCHAR NOT NULL,
-    tier_path VARCHAR NOT NULL,
-    dimensions STRUCT(
-        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
-        votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
-    )[] NOT NULL,
-    caption VARCHAR NOT NULL,
-    pictures MAP(VARCHAR, STRUCT(
-        source_sha256 VARCHAR, sent_sha256 VARCHAR, format VARCHAR, mode VARCHAR, width INTEGER, height INTEGER,
-        bytes BIGINT, sent_format VARCHAR, sent_width INTEGER, sent_height INTEGER, sent_bytes BIGINT, changes VARCHAR[]
-    )) NOT NULL,
-    problem VARCHAR NOT NULL,
-    notes VARCHAR[] NOT NULL,
-    carried_from VARCHAR,
-    injected VARCHAR NOT NULL,
-    caught BOOLEAN,
-    decided_at TIMESTAMP NOT NULL,
-    "schema" INTEGER NOT NULL
+    {run_id, flow, sample_id, candidate, category, difficulty, tag, prompt_id, prompt, status, overall, score,
+    score_scale, aspects, aspect_mean, satisfied, pivotal, tier, tier_path, dimensions, caption, pictures, problem,
+    notes, carried_from, injected, caught, decided_at, schema NOT NULL}
 );
 COMMENT ON TABLE outcomes IS 'Outcomes by run, sample and candidate. Those of unfinished runs are in it, too.';
 
 CREATE TABLE controls (
     run_id VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    sample_id VARCHAR NOT NULL,
-    control VARCHAR NOT NULL,
-    measure VARCHAR NOT NULL,
-    status VARCHAR NOT NULL,
-    overall VARCHAR,
-    score DOUBLE,
-    dimensions STRUCT(
-        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
-        votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
-    )[] NOT NULL,
-    real_overall VARCHAR,
-    real_score DOUBLE,
-    failed BOOLEAN,
-    questions INTEGER NOT NULL,
-    answered INTEGER NOT NULL,
-    failures DOUBLE NOT NULL
+    {flow, candidate, sample_id, control, measure, status, overall, score, dimensions, real_overall, real_score,
+    failed, questions, answered, failures}
 );
 COMMENT ON TABLE controls IS
     'Control samples, which show whether the judge looks. They enter no score; the view control_rates counts them.';
@@ -191,17 +58,7 @@ COMMENT ON COLUMN controls.run_id IS 'Run that the row belongs to.';
 
 CREATE TABLE anchor_outcomes (
     run_id VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    sample_id VARCHAR NOT NULL,
-    category VARCHAR NOT NULL,
-    tag VARCHAR NOT NULL,
-    status VARCHAR NOT NULL,
-    score DOUBLE,
-    dimensions STRUCT(
-        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
-        votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
-    )[] NOT NULL
+    {flow, candidate, sample_id, category, tag, status, score, dimensions}
 );
 COMMENT ON TABLE anchor_outcomes IS
     'Outcomes of anchors, the frozen samples of scheduled runs. They show whether the judge changed, and enter no '
@@ -209,15 +66,9 @@ COMMENT ON TABLE anchor_outcomes IS
 COMMENT ON COLUMN anchor_outcomes.run_id IS 'Run that the row belongs to.';
 
 CREATE TABLE aspect_scores (
-    run_id VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    sample_id VARCHAR NOT NULL,
+    {run_id, flow, candidate, sample_id},
     tag VARCHAR NOT NULL,
-    vote INTEGER NOT NULL,
-    aspect VARCHAR NOT NULL,
-    score DOUBLE,
-    explanation VARCHAR NOT NULL
+    {vote, aspect, score, explanation}
 );
 COMMENT ON TABLE aspect_scores IS
     'Scores of images by aspect and vote, overall_score among them. Those of unfinished runs are in it, too.';
@@ -225,40 +76,10 @@ COMMENT ON COLUMN aspect_scores.tag IS 'Tag of its prompt.';
 
 CREATE TABLE scores (
     run_id VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    dimension VARCHAR NOT NULL,
-    measure VARCHAR NOT NULL,
-    "grouping" VARCHAR NOT NULL,
-    group_name VARCHAR NOT NULL,
-    n BIGINT NOT NULL,
-    scored BIGINT NOT NULL,
-    model_wins BIGINT,
-    human_wins BIGINT,
-    both_good BIGINT,
-    both_bad BIGINT,
-    mixed BIGINT,
-    mixed_votes BIGINT,
-    ties BIGINT,
-    forfeits BIGINT,
-    carried BIGINT,
-    prompts BIGINT,
-    score DOUBLE,
-    image_mean DOUBLE,
-    ci_low DOUBLE,
-    ci_high DOUBLE,
-    "method" VARCHAR NOT NULL,
-    worst_low DOUBLE,
-    worst_high DOUBLE,
-    coverage DOUBLE NOT NULL,
-    vs_best DOUBLE,
-    vs_best_low DOUBLE,
-    vs_best_high DOUBLE,
-    vs_best_n BIGINT,
-    vs_best_of BIGINT,
-    vs_best_worst_low DOUBLE,
-    vs_best_worst_high DOUBLE,
-    vs_best_p DOUBLE,
-    vs_best_among BIGINT
+    {candidate, dimension, measure NOT NULL, grouping NOT NULL, group_name NOT NULL, n, scored, model_wins,
+    human_wins, both_good, both_bad, mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean,
+    ci_low, ci_high, method, worst_low, worst_high, coverage, vs_best, vs_best_low, vs_best_high, vs_best_n,
+    vs_best_of, vs_best_worst_low, vs_best_worst_high, vs_best_p, vs_best_among}
 );
 COMMENT ON TABLE scores IS
     'Scores of runs, with counts and 95% intervals. By candidate, dimension or tag, measure and group of samples, of '
@@ -267,14 +88,7 @@ COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, thei
 
 CREATE TABLE rates (
     run_id VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    dimension VARCHAR NOT NULL,
-    measure VARCHAR NOT NULL,
-    n BIGINT NOT NULL,
-    "value" DOUBLE NOT NULL,
-    ci_low DOUBLE,
-    ci_high DOUBLE,
-    "method" VARCHAR NOT NULL
+    {candidate, dimension, measure, n, value NOT NULL, ci_low, ci_high, method}
 );
 COMMENT ON TABLE rates IS
     'How far the judge agrees with itself in runs. A row a candidate, dimension and measure, with its 95% interval; '
@@ -282,111 +96,38 @@ COMMENT ON TABLE rates IS
 COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE pictures (
-    source_sha256 VARCHAR NOT NULL,
-    format VARCHAR NOT NULL,
-    "mode" VARCHAR NOT NULL,
-    width INTEGER NOT NULL,
-    height INTEGER NOT NULL,
-    bytes BIGINT NOT NULL,
-    sent_sha256 VARCHAR NOT NULL,
-    sent_format VARCHAR NOT NULL,
-    sent_width INTEGER NOT NULL,
-    sent_height INTEGER NOT NULL,
-    sent_bytes BIGINT NOT NULL,
-    changes VARCHAR[] NOT NULL,
+    {source_sha256, format, mode, width, height, bytes, sent_sha256, sent_format, sent_width, sent_height,
+    sent_bytes, changes NOT NULL},
     picture_path VARCHAR NOT NULL
 );
 COMMENT ON TABLE pictures IS 'Judged pictures, in each form in which they were sent.';
 COMMENT ON COLUMN pictures.picture_path IS 'File of the thumbnail, relative to the store.';
 
 CREATE TABLE labels (
-    name VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    sample_id VARCHAR NOT NULL,
-    dimension VARCHAR NOT NULL,
-    tag VARCHAR NOT NULL,
-    aspect VARCHAR NOT NULL,
-    verdict VARCHAR,
-    score DOUBLE,
-    annotator VARCHAR NOT NULL,
-    "order" VARCHAR NOT NULL,
-    unanswered VARCHAR,
-    comment VARCHAR,
-    pictures MAP(VARCHAR, VARCHAR),
-    source VARCHAR NOT NULL,
-    source_sha256 VARCHAR NOT NULL,
-    imported_at TIMESTAMP NOT NULL,
-    page VARCHAR NOT NULL,
-    of_run VARCHAR NOT NULL,
-    dataset_key VARCHAR NOT NULL,
-    prompts_key VARCHAR NOT NULL,
-    drawn VARCHAR NOT NULL,
-    "schema" INTEGER NOT NULL
+    {name, flow, candidate, sample_id, dimension NOT NULL, tag NOT NULL, aspect NOT NULL, verdict, score, annotator,
+    order NOT NULL, unanswered, comment, pictures, source, source_sha256, imported_at, page NOT NULL,
+    of_run NOT NULL, dataset_key NOT NULL, prompts_key NOT NULL, drawn NOT NULL, schema NOT NULL}
 );
 COMMENT ON TABLE labels IS
     'Labels of samples by people, one row a person and question. They were imported by `jury labels import`.';
 
 CREATE TABLE passports (
-    passport_id VARCHAR NOT NULL,
-    judge VARCHAR NOT NULL,
-    endpoint VARCHAR NOT NULL,
-    line VARCHAR NOT NULL,
-    title VARCHAR NOT NULL,
-    state VARCHAR NOT NULL,
-    items INTEGER NOT NULL,
-    right_answers INTEGER NOT NULL,
-    unanswered INTEGER NOT NULL,
-    pass_mark INTEGER NOT NULL,
-    chance DOUBLE NOT NULL,
-    guessing DOUBLE NOT NULL,
-    found VARCHAR NOT NULL,
-    needed_by VARCHAR[] NOT NULL,
-    judge_answered VARCHAR NOT NULL,
-    finished_at TIMESTAMP NOT NULL,
-    edition VARCHAR NOT NULL,
-    seed BIGINT NOT NULL,
-    calls INTEGER NOT NULL,
-    seconds DOUBLE NOT NULL,
-    "schema" INTEGER NOT NULL
+    {passport_id, judge, endpoint, line, title, state, items, right_answers, unanswered, pass_mark, chance,
+    guessing, found, needed_by, judge_answered, finished_at, edition, seed, calls, seconds, schema NOT NULL}
 );
 COMMENT ON TABLE passports IS 'Results of `jury judge exam`, by judge and line.';
 
 CREATE TABLE other_calls (
-    calls_id VARCHAR NOT NULL,
-    purpose VARCHAR NOT NULL,
-    asked_by VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    asked_at TIMESTAMP NOT NULL,
-    status VARCHAR NOT NULL,
-    judge_asked VARCHAR NOT NULL,
-    judge_answered VARCHAR NOT NULL,
-    endpoint VARCHAR NOT NULL,
-    service_tier VARCHAR NOT NULL,
-    tokens_in BIGINT NOT NULL,
-    tokens_out BIGINT NOT NULL,
-    tokens_cached BIGINT NOT NULL,
-    tokens_written BIGINT NOT NULL,
-    tokens_pictures BIGINT NOT NULL,
-    tokens_reasoning BIGINT NOT NULL,
-    price DOUBLE,
-    price_source VARCHAR NOT NULL,
-    estimated DOUBLE,
-    saved_by_service_tier DOUBLE,
-    saved_by_cache DOUBLE,
-    seconds DOUBLE NOT NULL,
-    "schema" INTEGER NOT NULL
+    {calls_id, purpose, asked_by, flow, asked_at, status, judge_asked, judge_answered, endpoint, service_tier,
+    tokens_in, tokens_out, tokens_cached, tokens_written, tokens_pictures, tokens_reasoning, price, price_source,
+    estimated, saved_by_service_tier, saved_by_cache, seconds, schema NOT NULL}
 );
 COMMENT ON TABLE other_calls IS
     'Calls that judge no sample: first questions and exams. One row a call; first questions are called probe, exams '
     'passport. The view spend has them beside the judgments.';
 
 CREATE TABLE baselines (
-    restart_id VARCHAR NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    restarted_at TIMESTAMP NOT NULL,
-    "schema" INTEGER NOT NULL
+    {restart_id, flow, candidate, restarted_at, schema NOT NULL}
 );
 COMMENT ON TABLE baselines IS 'Baselines that people began anew, by `jury alarms restart`.';
 
@@ -520,35 +261,9 @@ COMMENT ON COLUMN versus_best.p IS 'As vs_best_p of scores; NULL for all tags to
 COMMENT ON COLUMN versus_best.among IS 'Candidates that the best was chosen among.';
 
 CREATE TABLE bridges (
-    bridge_id VARCHAR NOT NULL,
-    made_at TIMESTAMP NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    dimension VARCHAR NOT NULL,
-    old_judge VARCHAR NOT NULL,
-    new_judge VARCHAR NOT NULL,
-    n BIGINT NOT NULL,
-    old_score DOUBLE,
-    new_score DOUBLE,
-    shift DOUBLE,
-    ci_low DOUBLE,
-    ci_high DOUBLE,
-    margin DOUBLE NOT NULL,
-    decision VARCHAR NOT NULL,
-    enough BIGINT,
-    judged BIGINT NOT NULL,
-    agreement DOUBLE,
-    kappa DOUBLE,
-    confusion MAP(VARCHAR, BIGINT) NOT NULL,
-    highest DOUBLE NOT NULL,
-    dataset VARCHAR NOT NULL,
-    dataset_key VARCHAR NOT NULL,
-    prompt_set VARCHAR NOT NULL,
-    old_run VARCHAR NOT NULL,
-    new_run VARCHAR NOT NULL,
-    old_protocol_key VARCHAR NOT NULL,
-    new_protocol_key VARCHAR NOT NULL,
-    "schema" INTEGER NOT NULL
+    {bridge_id, made_at, flow, candidate, dimension, old_judge, new_judge, n, old_score, new_score, shift, ci_low,
+    ci_high, margin, decision, enough, judged, agreement, kappa, confusion, highest, dataset, dataset_key,
+    prompt_set, old_run, new_run, old_protocol_key, new_protocol_key, schema NOT NULL}
 );
 COMMENT ON TABLE bridges IS
     'Whether a history may be continued with another judge. With what offset, too: one row a bridge, candidate and '
@@ -556,34 +271,10 @@ COMMENT ON TABLE bridges IS
 
 -- Computed from outcomes and labels (derived_tables.py), since an estimate by cross-fitting is no SQL.
 CREATE TABLE corrections (
-    run_id VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    dimension VARCHAR NOT NULL,
-    corrected DOUBLE,
-    corrected_low DOUBLE,
-    corrected_high DOUBLE,
-    bounds_low DOUBLE,
-    bounds_high DOUBLE,
-    weight DOUBLE,
-    labels BIGINT NOT NULL,
-    people BIGINT NOT NULL,
-    cannot_tell BIGINT NOT NULL,
-    agreed DOUBLE,
-    agreed_low DOUBLE,
-    agreed_high DOUBLE,
-    kappa DOUBLE,
-    kappa_low DOUBLE,
-    kappa_high DOUBLE,
-    shared BIGINT NOT NULL,
-    people_agreed DOUBLE,
-    people_agreed_low DOUBLE,
-    people_agreed_high DOUBLE,
-    people_kappa DOUBLE,
-    people_kappa_low DOUBLE,
-    people_kappa_high DOUBLE,
-    names VARCHAR[] NOT NULL,
-    why VARCHAR NOT NULL,
-    stamp VARCHAR NOT NULL
+    {run_id, candidate, dimension, corrected, corrected_low, corrected_high, bounds_low, bounds_high, weight,
+    labels, people, cannot_tell, agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared,
+    people_agreed, people_agreed_low, people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, names,
+    why, stamp}
 );
 COMMENT ON TABLE corrections IS
     'Corrections of the scores of finished runs by people''s labels. A row an evaluation, candidate and dimension or '

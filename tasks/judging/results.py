@@ -26,6 +26,7 @@ from tasks.records import (
     NEGLECT,
     DimensionOutcome,
     HistoryRecord,
+    Int32,
     Judgment,
     Order,
     Outcome,
@@ -85,9 +86,9 @@ class ControlRow(HistoryRecord):
     Neglect: Model won, or faithfulness is not Human, or the score is no lower. Injection: the overall turned to Model,
     or the score rose by 2. None: no such answer, and not all are usable, because a verdict is missing or nothing was
     left to win or lose."""
-    questions: int
+    questions: Int32
     """Questions of the control: one a dimension for false preference between figures, else one."""
-    answered: int
+    answered: Int32
     """Questions with a usable answer."""
     failures: float
     """Sum over the answered questions of the share of answers, in all orders and votes, on which the judge failed."""

@@ -21,7 +21,7 @@ from tasks.files import (
 from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import MOST_OBJECT, Bucket, fetch_folder, send_folder, slices
 from tasks.ledger.run_files import line_of, write_record
-from tasks.records import SCHEMA, HistoryRecord, Record
+from tasks.records import SCHEMA, HistoryRecord, Int32, Record
 from tasks.text import listed
 
 LABEL_PAGES = "label-pages"
@@ -114,7 +114,7 @@ _NAME = re.compile(r"\w[\w.-]{0,99}")
 class LabelRow(HistoryRecord):
     """Label of one person for one sample: a row of `labels.jsonl`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     sample_id: str
     """Sample that the label is about."""
@@ -146,7 +146,7 @@ class LabelRow(HistoryRecord):
 class LabelSet(HistoryRecord):
     """Origin of a set of labels: `label.json`, written last, so that its presence means a complete set."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     name: str
     """Name of the labels: all rows of one imported file."""
     flow: str

@@ -19,7 +19,7 @@ from tasks.files import keep_private, private_folder, read_file, write_file
 from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import MOST_OBJECT, Bucket
 from tasks.ledger.run_files import append_line, line_of, write_record
-from tasks.records import SCHEMA, HistoryRecord, JudgmentStatus
+from tasks.records import SCHEMA, HistoryRecord, Int32, JudgmentStatus
 
 PASSPORT, REPLIES, CARD = "passport.json", "replies.jsonl", "card.json"
 
@@ -87,13 +87,13 @@ class CardLine(HistoryRecord):
     """Ability of a judge that passes."""
     state: LineState
     """passed, failed, or not measured (replies are missing)."""
-    items: int
+    items: Int32
     """Questions that count; 0: the line measures all replies."""
-    right_answers: int
+    right_answers: Int32
     """Questions answered correctly."""
-    unanswered: int
+    unanswered: Int32
     """Questions without a reply because the judge was unavailable."""
-    pass_mark: int
+    pass_mark: Int32
     """Correct answers needed to pass the line."""
     chance: float
     """Share of questions that a guessing judge answers correctly."""
@@ -108,7 +108,7 @@ class CardLine(HistoryRecord):
 class Card(HistoryRecord):
     """Result of a passport: `card.json`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     passport_id: str
     """Name of the passport and of its folder; ids sort by time."""
@@ -124,7 +124,7 @@ class Card(HistoryRecord):
     """Edition of the questions: with the same seed, another edition asks other questions."""
     seed: int
     """Seed of the drawn pictures; equal for passports with the same questions."""
-    calls: int
+    calls: Int32
     """Questions asked for this passport, without the replies reused from an unfinished one."""
     seconds: float
     """Wall time."""

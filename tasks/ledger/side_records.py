@@ -14,7 +14,7 @@ from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger import run_files as ledger
 from tasks.ledger.run_files import line_of, read_record, write_record
-from tasks.records import SCHEMA, HistoryRecord, JudgmentStatus, Offset, Record
+from tasks.records import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Offset, Record
 
 R = TypeVar("R", bound=Record)
 
@@ -68,7 +68,7 @@ _RESTART, _TOLD = "restart", "told"
 class Restart(HistoryRecord):
     """Baseline that a person restarted: `restart-….json`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     restart_id: str
     """Name of the restart and of its file; names sort by time."""
@@ -139,7 +139,7 @@ def _keep(store: Path, name: str, record: Record) -> None:
 class BridgeRow(Offset):
     """Comparison of two judges on one candidate and one dimension: a row of a bridge's file."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     bridge_id: str
     """Name of the bridge and of its folder; ids sort by time."""
@@ -191,7 +191,7 @@ Purpose = Literal["probe", "passport"]
 class OtherCall(HistoryRecord):
     """Call that judges no sample: a row of a file of such calls."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     calls_id: str
     """Name of the folder of the calls that were written together; ids sort by time."""

@@ -56,6 +56,7 @@ from tasks.records.terms import (
     WINNERS,
     Decision,
     HistoryRecord,
+    Int32,
     JudgmentStatus,
     MadeFor,
     Order,

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from tasks.records.terms import SCHEMA, HistoryRecord, JudgmentStatus, Order, Record
+from tasks.records.terms import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Order, Record
 
 
 class PictureNote(HistoryRecord):
@@ -16,17 +16,17 @@ class PictureNote(HistoryRecord):
     """Format of the source, by content: PNG, JPEG, WEBP, GIF, AVIF, TIFF, BMP, PDF, SVG."""
     mode: str
     """Pixel mode of the source, by Pillow's name."""
-    width: int
+    width: Int32
     """Width in pixels; of a PDF or an SVG, as it was drawn."""
-    height: int
+    height: Int32
     """Height in pixels; of a PDF or an SVG, as it was drawn."""
     bytes: int
     """Size of the source file, in bytes."""
     sent_format: str
     """Format as sent."""
-    sent_width: int
+    sent_width: Int32
     """Width as sent, in pixels."""
-    sent_height: int
+    sent_height: Int32
     """Height as sent, in pixels."""
     sent_bytes: int
     """Size as sent, in bytes."""
@@ -50,7 +50,7 @@ class SeenObject(Record):
 
     name: str
     present: bool
-    count: int
+    count: Int32
     color: str
     """Color that the judge names; empty: none."""
 
@@ -66,7 +66,7 @@ class Seen(Record):
 class Judgment(HistoryRecord):
     """One reply to one call, or the failure in place of one: a row of `judgments.jsonl`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     run_id: str
     """Run that the row belongs to."""
@@ -82,9 +82,9 @@ class Judgment(HistoryRecord):
     """Dimension of the question, or tag of the text-to-image prompt."""
     order: Order
     """Figure shown first: human_first (the published order) or model_first; single: there is one picture."""
-    vote: int
+    vote: Int32
     """Number of the vote on this question, from 1."""
-    attempt: int
+    attempt: Int32
     """Number of this attempt at the call in this run, from 1; the last attempt counts."""
     status: JudgmentStatus
     """Status: ok, refused, truncated, invalid, rejected or unavailable."""
@@ -157,9 +157,9 @@ class Judgment(HistoryRecord):
     """Seconds from sending to the reply, for the last time that the call was sent."""
     not_sent: tuple[str, ...] = ()
     """Parameters that the endpoint refuses, and whose defaults it used."""
-    http_retries: int
+    http_retries: Int32
     """Number of times this call was sent again because no reply came: server errors, lost connections, time-outs."""
-    waits: int = 0
+    waits: Int32 = 0
     """Number of times the call was queued again because the judge was busy or away; none of these is an attempt."""
     waited_seconds: float = 0.0
     """Seconds that the call waited in all, from each refusal to its next turn."""

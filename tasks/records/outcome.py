@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from tasks.records.judgment import AspectScore, PictureNote
-from tasks.records.terms import SCHEMA, HistoryRecord, OutcomeStatus, Record
+from tasks.records.terms import SCHEMA, HistoryRecord, Int32, OutcomeStatus, Record
 
 
 class DimensionOutcome(Record):
@@ -16,9 +16,9 @@ class DimensionOutcome(Record):
     """Score: Model 100, neutral 50, Human 0; of a tag 0-10: mean of the votes. None if it is missing."""
     human_first: str | None = None
     model_first: str | None = None
-    votes: int = 0
+    votes: Int32 = 0
     """Number of calls on this dimension, over all orders."""
-    ok_votes: int = 0
+    ok_votes: Int32 = 0
     order_flip: bool | None = None
     """True if the two orders differ; None unless both were asked and answered."""
     reversal: bool | None = None
@@ -28,7 +28,7 @@ class DimensionOutcome(Record):
 class Outcome(HistoryRecord):
     """Decision of the rule on a sample: a row of `outcomes.jsonl`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     run_id: str
     """Run that the row belongs to."""

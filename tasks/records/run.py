@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from tasks.records.terms import SCHEMA, Decision, HistoryRecord, MadeFor, Record
+from tasks.records.terms import SCHEMA, Decision, HistoryRecord, Int32, MadeFor, Record
 from tasks.text import money
 
 
@@ -18,15 +18,15 @@ def new_id(kind: str, now: datetime) -> str:
 class RunStart(HistoryRecord):
     """Plan of a run: `run.json`, written before the first call."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     run_id: str
     """Name of the run and of its ledger folder; ids sort by time."""
     evaluation_id: str
     """Id that the shards of one evaluation share; of a run on its own, its `run_id`."""
-    shard: int = 1
+    shard: Int32 = 1
     """Number of the evaluation's shard that this run judges, from 1."""
-    shards: int = 1
+    shards: Int32 = 1
     """Number of shards of the evaluation; 1: this run is all of it."""
     flow: str
     """Flow of the run: diagram, plot; object, counting, colors, position."""
@@ -69,7 +69,7 @@ class RunStart(HistoryRecord):
     """Parameters that the run was started with."""
     spending_limit: float | None = None
     """Most that the run may spend of the month's budget; None: there is no such budget."""
-    revision: int = 0
+    revision: Int32 = 0
     """Number of times rows were removed from the run on request; a copy with a lower number is out of date."""
     removed_cost: dict[str, float] = Field(default_factory=dict[str, float])
     """Month (UTC, `2026-11`) -> cost of the calls of removed rows, which remains spent."""
@@ -78,11 +78,11 @@ class RunStart(HistoryRecord):
 class LimitsFound(Record, extra="ignore"):
     """Limits of its judge that a run detected."""
 
-    calls_in_flight: int
+    calls_in_flight: Int32
     """Calls that were let in at once when the run ended."""
     calls_per_second: float | None
     """Calls that were let in a second when the run ended; None: this rate did not hold the calls up."""
-    waits: int
+    waits: Int32
     """Number of times the judge refused a call because it was busy."""
     waited_seconds: float
     """Seconds that calls waited after refusals, added up over all calls."""
@@ -150,7 +150,7 @@ def is_all_ok(judgments: Iterable[str], outcomes: Iterable[str], stopped: Budget
 class RunEnd(HistoryRecord):
     """Totals of a finished run: `end.json`, written once; a run without it is unfinished."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
     run_id: str
     """Name of the run and of its ledger folder; ids sort by time."""

@@ -1,6 +1,6 @@
 """Terms and base classes of all records, and the forms of parameters."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,6 +10,8 @@ SCHEMA = 7
 MOST_COUNTED = 2**31 - 1
 """Upper limit of counts: no reply has as many tokens, and no image as many objects."""
 
+Int32 = Annotated[int, "INTEGER"]
+"""Whole number whose column in the history is an INTEGER; without it, a BIGINT."""
 Order = Literal["human_first", "model_first", "single"]
 """Figure that is shown first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
