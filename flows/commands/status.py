@@ -95,7 +95,7 @@ def _told(run: Path) -> str:
     except InputError as error:
         return f"{run.name}  {error}"
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    came = _with_end(end) if end else of_run(run.parents[1], run.name).words
+    came = _with_end(end) if end else of_run(run.parents[1], start).words
     forgotten = "; rows were forgotten at a request" if start.revision else ""
     return f"{start.run_id}  {what}: {came}{forgotten}"
 

@@ -215,6 +215,7 @@ class Ledger:
         self._files: dict[str, FileIO] = {}
         self._opening = Lock()
         self._rows = dict.fromkeys((JUDGMENTS, OUTCOMES), 0)
+        self._progress = ""
         self._cost, self._unpriced = defaultdict[str, float](float), Counter[str]()
 
     def append(self, row: Judgment | Outcome) -> None:
@@ -244,8 +245,9 @@ class Ledger:
     def note_progress(self, words: str) -> None:
         """Write the progress of the run, or why it stops, for other processes; nothing before its first row."""
         with suppress(OSError):
-            if self._files:
+            if self._files and words != self._progress:
                 write_whole(self.folder / PROGRESS, words.encode("utf-8", "replace"), private=True)
+                self._progress = words
 
     def end(self, end: RunEnd) -> None:
         """Mark the run as finished, with its row counts and costs. From here on nothing in the folder changes."""

@@ -16,6 +16,7 @@ from tasks.history import queries as history
 from tasks.history.queries import stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
+from tasks.ledger.run_files import folder, read_start
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
 from tasks.pages.queries import ask, corrected_words, people_lines, points, question
 from tasks.pages.unfinished import of_run
@@ -218,5 +219,5 @@ def gather(store: Path, run_id: str) -> Evaluation:
             comparisons=comparisons,
             points=line,
             watched=watched(store, run_id),
-            state="" if about["finished_at"] else of_run(store, run_id).words,
+            state="" if about["finished_at"] else of_run(store, read_start(folder(store, run_id))).words,
         )

@@ -39,23 +39,18 @@ def unfinished(store: Path) -> list[Unfinished]:
     since = f"{datetime.now(UTC) - RECENT:%Y%m%dT%H%M%S}"
     runs = [run for run in ledger.run_folders(store) if run.name >= since]
     first = next((at for at, run in enumerate(runs) if not (run / ledger.END).exists()), len(runs))
-    starts = ((run, ledger.start_of(run)) for run in runs[first:])
-    newest = {start.resume_key: (run, start) for run, start in starts if start and not start.parameters.get("quote")}
-    return [
-        of_run(store, run.name) for run, _ in sorted(newest.values(), reverse=True) if not (run / ledger.END).exists()
-    ]
+    starts = (ledger.start_of(run) for run in runs[first:])
+    newest = {start.resume_key: start for start in starts if start and not start.parameters.get("quote")}
+    last = sorted(newest.values(), key=lambda start: start.run_id, reverse=True)
+    return [of_run(store, start) for start in last if not (ledger.folder(store, start.run_id) / ledger.END).exists()]
 
 
-def of_run(store: Path, run_id: str) -> Unfinished:
-    """Return the state of a run without an end.
-
-    Raises:
-        InputError: its start record is damaged.
-    """
-    run = ledger.folder(store, run_id)
-    start, told = ledger.read_start(run), ledger.read_progress(run)
+def of_run(store: Path, start: RunStart) -> Unfinished:
+    """Return the state of a run without an end."""
+    run = ledger.folder(store, start.run_id)
+    told = ledger.read_progress(run)
     if ledger.is_waiting(run):
-        batch = progress_of(store / "batches" / run_id)
+        batch = progress_of(store / "batches" / start.run_id)
         asked = f": {batch.words}, as of {batch.asked_at[:16].replace('T', ' ')} UTC" if batch else ""
         return Unfinished(start, f"Waits for its batches{asked}; `jury batch collect` asks again.", goes_on=True)
     if told.startswith(ledger.STOPPED_BY):
