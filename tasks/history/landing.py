@@ -70,13 +70,6 @@ def _sql(name: str) -> str:
 _TABLES = _sql("tables")
 _VIEWS = "\n".join(_sql(f"views/{name}") for name in ("macros", *VIEWS))
 _MARK = hashlib.sha256((_TABLES + _VIEWS).encode()).hexdigest()
-_FORMER = {
-    "31d9849eed23c5035a3de4c03566cb877c0b26a4e40b7aa25355a03d94d4c657": (
-        "a7b2f5df5f167b257d7d3fe622566960bef4d401572c8f6c32c3148add4e272c"
-    )
-}
-"""Mark -> mark that equal tables and views had while the SQL spelled out all columns."""
-_MARKS = (_MARK, _FORMER.get(_MARK, _MARK))
 
 
 def lay_out(db: Connection) -> None:
@@ -100,7 +93,7 @@ def is_laid_out(db: Connection) -> bool:
         InputError: the tables are those of another version.
     """
     found = _mark(db)
-    if found not in _MARKS and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
+    if found != _MARK and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
         raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
     return found is not None
 
