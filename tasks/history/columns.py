@@ -61,7 +61,7 @@ def with_definitions(sql: str) -> str:
 
     A column may be NULL if its field may be None or left out, unless NOT NULL follows the name.
     """
-    return _TABLE.sub(lambda table: _NAMES.sub(lambda names: _definitions(table[1], names[1]), table[0]), sql)
+    return _TABLE.sub(_defined, sql)
 
 
 def comment(table: str, column: str) -> str:
@@ -75,14 +75,19 @@ def comment(table: str, column: str) -> str:
     return " ".join(filter(None, dict.fromkeys([*words, _without(table, fields)])))
 
 
-def _definitions(table: str, names: str) -> str:
-    return ", ".join(_definition(table, *each.split(maxsplit=1)) for each in names.split(","))
+def _defined(table: re.Match[str]) -> str:
+    def definitions(names: re.Match[str]) -> str:
+        return ", ".join(_definition(table[1], *each.split(maxsplit=1)) for each in names[1].split(","))
+
+    return _NAMES.sub(definitions, table[0])
 
 
 def _definition(table: str, column: str, not_null: str = "") -> str:
     fields = _fields(table, column)
     kind = "TIMESTAMP" if column.endswith("_at") else _type(next(iter(fields.values())))
-    may_be_null = _without(table, fields) or any(map(_may_lack, fields.values()))
+    may_be_null = _without(table, fields) or any(
+        not field.is_required() or NoneType in get_args(field.annotation) for field in fields.values()
+    )
     return f'"{column}" {kind} {not_null if may_be_null else "NOT NULL"}'
 
 
@@ -103,10 +108,6 @@ def _by_key(record: type[Record]) -> dict[str, FieldInfo]:
 def _without(table: str, fields: Mapping[type[HistoryRecord], FieldInfo]) -> str:
     """Return the meaning of NULL in a column that not all records of its table have; empty: it has none."""
     return "" if len(fields) == len(RECORDS[table]) else next(filter(None, map(_WITHOUT.get, fields)), "")
-
-
-def _may_lack(field: FieldInfo) -> bool:
-    return not field.is_required() or NoneType in get_args(field.annotation)
 
 
 def _type(field: FieldInfo) -> str:
