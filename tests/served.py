@@ -162,11 +162,15 @@ def on_ctrl_c(handler: Any) -> Iterator[None]:
 
 
 def wait_for(condition: Any, seconds: float = 300.0) -> None:
-    """Look again and again until the condition holds, for so long as only a busy machine needs."""
-    deadline = time.monotonic() + seconds
+    """Look again and again until the condition holds, for so long as only a busy machine needs.
+
+    Each look may ask a server, so the pauses grow with the time that it takes.
+    """
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.25)
+        waited = time.monotonic() - began
+        assert waited < seconds, "waited in vain"
+        time.sleep(min(max(waited / 20, 0.05), 1.0))
 
 
 def shown_until_closed(ours: int) -> str:
