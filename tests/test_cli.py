@@ -26,7 +26,7 @@ from flows.commands import store as store_commands
 from flows.commands.console import command_line
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records.parameters import FLOWS, T2I
+from tasks.records.parameters import FLOWS
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = {path: entry for entries in COMMANDS.values() for path, entry in entries.items()}
@@ -356,17 +356,6 @@ def test_the_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> 
     assert not (tmp_path / "store").exists(), "nothing was judged"
     code, _, err = jury("demo", "--count", 2)
     assert code == 2 and "--count goes with --samples DIR" in err and not (tmp_path / "store").exists()
-
-
-@pytest.mark.usefixtures("prefect_server")
-def test_geneval_judges_four_flows_into_one_store_and_its_exit_code_is_the_worst(tmp_path: Path, jury: Any) -> None:
-    given = ["run", "geneval", "--dataset", "samples", "--limit", 1, "--store", tmp_path / "store"]
-    code, out, _ = jury(*given)
-    assert code == 0 and out.endswith("All tags together: jury query t2i_leaderboard\n")
-    code, out, err = jury(*given, "--tag", "counting", "--json")
-    assert code == 2 and err.count("tag") >= 3 and {row["dimension"] for row in json.loads(out)} == {"counting"}
-    flows = [row["flow"] for row in json.loads(jury("query", "FROM runs ORDER BY started_at", "--json")[1])]
-    assert flows == [*T2I, "counting"]
 
 
 def test_a_ping_shows_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:

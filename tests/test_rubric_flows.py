@@ -48,13 +48,14 @@ def graded(score: Any, words: str = "because") -> dict[str, Any]:
     return {"explanation": words, "score": score}
 
 
-def test_the_four_flows_fill_one_leaderboard(drawn: Path, tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_geneval_fills_one_leaderboard_by_four_flows_and_its_exit_code_is_the_worst(
+    drawn: Path, tmp_path: Path, jury: Any, ask: Any
+) -> None:
     one_each = shutil.copytree(drawn, tmp_path / "images", ignore=shutil.ignore_patterns("0001.png"))
-    for flow in FLOWS:
-        code, out, err = jury("run", flow, "--dataset", one_each)
-        assert code == 0, err
-        assert "steady" in out and "careless" in out and "injected defects" in out
-        assert "By image: the mean over images." in out
+    code, out, err = jury("run", "geneval", "--dataset", one_each)
+    assert code == 0 and out.endswith("All tags together: jury query t2i_leaderboard\n"), err
+    for words in ("steady", "careless", "injected defects", "By image: the mean over images."):
+        assert out.count(words) >= len(FLOWS)
     rows = ask("t2i_leaderboard")
     assert [row["tag"] for row in rows] == [tag for tag in (*TAGS, "overall") for _ in range(2)]
     for better, worse in zip(rows[::2], rows[1::2], strict=True):
@@ -68,6 +69,9 @@ def test_the_four_flows_fill_one_leaderboard(drawn: Path, tmp_path: Path, jury: 
     assert caught >= 0.85 and false <= 0.1
     assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'")[0]["n"] == 96
     assert ask("SELECT count(*) AS n FROM best_images")[0]["n"] == 96
+    code, out, err = jury("run", "geneval", "--dataset", one_each, "--tag", "counting", "--json")
+    assert code == 2 and err.count("tag") >= 3 and {row["dimension"] for row in json.loads(out)} == {"counting"}
+    assert [row["flow"] for row in ask("FROM runs ORDER BY started_at")] == [*FLOWS, "counting"]
 
 
 def test_the_set_checked_tells_what_is_there_beside_the_scores(drawn: Path, jury: Any, ask: Any) -> None:
