@@ -20,7 +20,7 @@ from written_history import keep_ledger, write_evaluations
 
 from flows.commands import query
 from tasks.history.database import _READER
-from tasks.history.queries import catalog
+from tasks.history.queries import catalog, held_open
 
 DIGEST = "ab" * 32
 
@@ -105,7 +105,8 @@ def test_a_view_on_a_narrow_terminal_tells_rows_apart_and_explains_its_blanks(
         keep_ledger(tmp_path, f"20261120T12{minute:02}00-{flow}-0000aa", rows, **of_flow)
     write_evaluations(tmp_path)
     monkeypatch.setattr(query, "console", lambda: Console(width=80, force_terminal=True))
-    shown = {each.name: jury("query", each.name, "--store", tmp_path)[1].splitlines() for each in catalog(tmp_path)}
+    with held_open(tmp_path):
+        shown = {each.name: jury("query", each.name, "--store", tmp_path)[1].splitlines() for each in catalog(tmp_path)}
     tables = {
         name: (lines[rule - 1].split(), lines[rule + 1 : -1])
         for name, lines in shown.items()
