@@ -53,10 +53,11 @@ LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("up", "supervision", "collect", "pipeline", "rubric_flows", "alarms", "pages_browsers", "site", "sending"),
-        *("faults", "without_server", "hostile_inputs", "attribution", "history_database", "api"),
-        *("passport_runs", "remote", "hostile_stores", "control_runs", "outages", "secrets", "candidate_gate"),
-        *("report_page_browser", "documentation"),
+        *("documentation", "up", "supervision", "site", "collect", "alarms", "secrets", "compare", "sending"),
+        *("bills_agree", "api", "remote", "pages_browsers", "attribution", "api_keys", "agreement"),
+        *("candidate_gate", "without_server", "hostile_inputs", "pipeline", "label_page", "outages", "budget_runs"),
+        *("faults", "rubric_flows", "history_database", "passport_runs", "hostile_stores", "control_runs"),
+        "report_page_browser",
     )
 ]
 """Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
