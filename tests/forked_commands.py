@@ -1,11 +1,13 @@
 """Commands `jury` and `prefect` for scripts, by processes forked from one that has imported what they need.
 
-An import takes most of the processor's time of a short command. All names of hosts lead to this machine, and ports to
-those that the starter names. As a program: SOCKET and a JSON object of ports; `install` writes the commands.
+An import takes most of the processor's time of a short command. So it does of the processes that a run starts for its
+pages and thumbnails: commands find a `python` that forks these, too. All names of hosts lead to this machine, and ports
+to those that the starter names. As a program: SOCKET and a JSON object of ports; `install` writes the commands.
 """
 
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -15,8 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails")
+"""Modules that commands start as programs, and that need no other environment."""
 CLIENT = """#!{python} -SEs
 import json, os, signal, socket, sys
+if os.path.basename(sys.argv[0]) == "python" and not {{*sys.argv}} & {{*{forked}}}:
+    os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as made:
     made.connect({socket!r})
     asked = json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
@@ -34,9 +40,10 @@ os._exit(code[0] if code else 1)
 def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str]) -> Iterator[Path]:
     """Start the process; yields the folder of the commands."""
     place = folder / "socket"
-    for name in ("jury", "prefect"):
+    for name in ("jury", "prefect", "python"):
         file = folder / name
-        file.write_text(CLIENT.format(python=sys.executable, socket=str(place)), encoding="utf-8")
+        written = CLIENT.format(python=sys.executable, socket=str(place), forked=FORKED)
+        file.write_text(written, encoding="utf-8")
         file.chmod(0o755)
     with (folder / "log").open("w") as log:
         program = [sys.executable, __file__, str(place), json.dumps(ports)]
@@ -70,6 +77,11 @@ def run(name: str, arguments: list[str]) -> int:
         from flows.cli import main
 
         return main()
+    if name == "python":
+        at = arguments.index("-m") + 1
+        sys.argv = arguments[at:]
+        runpy.run_module(arguments[at], run_name="__main__", alter_sys=True)
+        return 0
     from prefect.cli import app
     from prefect.context import refresh_global_settings_context
 
@@ -81,7 +93,7 @@ def run(name: str, arguments: list[str]) -> int:
     return 0
 
 
-def answer(made: socket.socket) -> None:
+def answer(made: socket.socket, python: str) -> None:
     """Run one command, and report its process and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # a command may end all processes of its group
@@ -100,6 +112,7 @@ def answer(made: socket.socket) -> None:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    sys.executable = python
     code = 1
     try:
         code = run(name, arguments)
@@ -119,6 +132,7 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
     import flows.api
     import flows.commands.run
     import flows.pipeline  # noqa: F401
+    import tasks.pages.site  # noqa: F401
 
     resolve_here(ports)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -129,7 +143,7 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
         while True:
             made, _ = listening.accept()
             if not os.fork():
-                answer(made)
+                answer(made, str(Path(place).with_name("python")))
             made.close()
 
 
