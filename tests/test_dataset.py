@@ -117,7 +117,7 @@ def test_pictures_are_carried_to_the_stages_that_a_content_critic_made_needless(
 )
 def test_data_that_sorted_keys_would_change_is_part_of_the_protocol(tmp_path: Path, data: object, own_order: bool):
     write_benchmark(tmp_path / "set", [record(0, content=data), record(1)], "plot")
-    write_json(tmp_path / "run.json", [result(0), result(1)])
+    write_json(tmp_path / "run.json", [record(n) | {"eval_image_field": "made", "made": inline(n)} for n in (0, 1)])
     dataset = load(tmp_path / "set", "plot", results=str(tmp_path / "run.json"))
     assert dataset_items(dataset) == ({"order of data": "their own"} if own_order else {})
 

@@ -36,7 +36,7 @@ def test_every_flow_has_a_nightly_deployment() -> None:
 
 
 def test_the_list_to_begin_with_can_be_served_and_so_can_what_stands_in_its_comments(tmp_path: Path) -> None:
-    titles = ["diagram/my-diagrams", "counting/my-counting", "collect/collect"]
+    titles = ["diagram/my-diagram", "counting/my-counting", "collect/collect"]
     assert [deployed.title for deployed in read_list(STARTER)] == titles
     text, place = STARTER.read_text(encoding="utf-8"), tmp_path / "prefect.yaml"
     place.write_text(re.sub(r"(?m)^( +)# (\w+: )", r"\1\2", text), encoding="utf-8")
@@ -78,12 +78,12 @@ def test_deploy_init_fills_the_list_for_a_dataset_and_a_judge(
     assert [deployed.title for deployed in nightly] == [f"{flow}/my-{flow}" for flow in T2I]
     assert [deployed.schedules[0].cron for deployed in nightly] == [f"{minute} 2 * * *" for minute in (0, 15, 30, 45)]
     assert main(["deploy", "init", "two.yaml", "--dataset", "data", "--results", "data/results/plot.json"]) == 0
-    assert [(each.own.get("results") or "")[-9:] for each in read_list(tmp_path / "two.yaml")] == 2 * ["plot.json"] + [
-        ""
-    ]
+    plot, _ = read_list(tmp_path / "two.yaml")
+    assert (plot.title, plot.own["results"]) == ("plot/my-plot", str(tmp_path / "data" / "results" / "plot.json"))
     for wrong, told in (
         ("--dataset no", f"jury: dataset {tmp_path}/no does not exist\n"),
         ("--results data/results/plot.json", "--results and --images go with --dataset"),
+        ("--dataset data --images data/plot/images", "--images fit diagram and plot: name the dataset's folder of one"),
         ("--dataset data --judge gpt-x", "'gpt-x' names no known endpoint before its model"),
     ):
         assert main(["deploy", "init", "none.yaml", *wrong.split()]) == 2 and told in capsys.readouterr().err

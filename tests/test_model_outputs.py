@@ -107,6 +107,11 @@ def test_a_sample_without_a_record_says_so(tmp_path: Path):
             (),
             "no record names its picture in 'eval_image_field': choose a stage, the file holds critic0",
         ),
+        (
+            [record(0) | {"eval_image_field": "vanilla_plot_base64_jpg", "vanilla_plot_base64_jpg": inline(1)}],
+            (),
+            "run.json: holds Model figures for plot, none for diagram",
+        ),
         ([], (), "run.json: holds no record"),
         (
             [result(n, **{KEY: f"https://x.org/{n}.png"}) for n in range(2)],

@@ -31,12 +31,10 @@ WIDEST_TYPE = 24
 """Most characters of a column's type; those of some columns list 20 fields."""
 SHA256 = re.compile("[0-9a-f]{64}")
 """Digests: their first 12 characters are shown in a table, all of them in JSON."""
-TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d+")
-"""Times: a table shows them to the second."""
+TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)\.\d+")
+"""Times: a table shows them to the second, a narrow one to the minute."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a text that a spreadsheet runs."""
-SAME = 40
-"""Most characters of a value that is equal in all rows."""
 EXPLAINED_BY = re.compile(r"NULL:.*\bsee (\w+)")
 """Name of the column that explains a blank, in the comment of the column that has it."""
 
@@ -140,12 +138,16 @@ def _print_rows(
     cells = [[_words(value, widest) for value in row.values()] for row in rows]
     left_out = ""
     if meanings and room and len(rows) > 1 and _width(names, cells) > room:
-        same, shown, more = _chosen(rows, names, cells, room, meanings)
-        if shown and same:
-            print(click.wrap_text(f"in every row: {same}", room, subsequent_indent=GAP))
-        if shown:
+        short = [[_words(value, room // 5) for value in row.values()] for row in rows]
+        varying = [at for at, column in enumerate(zip(*short, strict=True)) if len({*column}) > 1]
+        same = [f"{name} {short[0][at]}" for at, name in enumerate(names) if at not in varying and short[0][at]]
+        tells_apart = len({*map(tuple, short)}) == len({*map(tuple, cells)})
+        if shown := _chosen(rows, names, short, varying, room, meanings) if tells_apart else []:
+            if same:
+                print(click.wrap_text(f"in every row: {', '.join(same)}", room, subsequent_indent=GAP))
+            more = len(varying) - len(shown)
             left_out = f"; {more} more columns with --csv, --json or SQL" if more else ""
-            names, cells = [names[at] for at in shown], [[row[at] for at in shown] for row in cells]
+            names, cells = [names[at] for at in shown], [[row[at] for at in shown] for row in short]
     fits = room is None or _width(names, cells) <= room
     widths = column_widths([names, *cells])
     table = [names, ["-" * width for width in widths], *cells]
@@ -163,19 +165,18 @@ def _chosen(
     rows: Sequence[Mapping[str, object]],
     names: Sequence[str],
     cells: Sequence[Sequence[str]],
+    varying: Sequence[int],
     room: int,
     meanings: Mapping[str, str],
-) -> tuple[str, list[int], int]:
-    """Return what is equal in all rows, the places of the columns of a table that fits, and how many are left out.
+) -> list[int]:
+    """Return the places of the varying columns to show: those that tell the rows apart, then what else fits.
 
-    Those columns come first that tell the rows apart, narrow ones and texts before others; then numbers, each with the
-    column that explains its blanks; then what else fits. No places: not even the first ones fit.
+    Narrow texts come first to tell rows apart. Numbers come first of what else fits, each with the column that explains
+    its blanks. Empty: not even the first columns fit.
     """
     widths = [width + len(GAP) for width in column_widths([names, *cells])]
     texts = [*zip(*cells, strict=True)]
     values = [*zip(*(row.values() for row in rows), strict=True)]
-    varying = [at for at, column in enumerate(texts) if len({*column}) > 1]
-    same = [f"{names[at]} {cut(column[0], SAME)}" for at, column in enumerate(texts) if at not in varying and column[0]]
     words = {at for at in varying if not all(isinstance(value, int | float | None) for value in values[at])}
     chosen = list[int]()
     for at in sorted(varying, key=lambda each: (each not in words, widths[each])):
@@ -190,8 +191,7 @@ def _chosen(
         more = [*dict.fromkeys((*chosen, at, *by))]
         if sum(widths[each] for each in more) <= room + len(GAP):
             chosen = more
-    fits = sum(widths[each] for each in chosen) <= room + len(GAP)
-    return ", ".join(same), sorted(chosen) if fits else [], len(varying) - len(chosen)
+    return sorted(chosen) if sum(widths[each] for each in chosen) <= room + len(GAP) else []
 
 
 def _kinds(columns: Sequence[Sequence[str]], places: Sequence[int]) -> int:
@@ -213,5 +213,5 @@ def _words(value: object, widest: int) -> str:
         return f"{round(value, 2):g}" if abs(value) >= 1 else f"{value:.4g}"
     words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if time := TIME.fullmatch(words):
-        return " ".join(time.groups())
+        return f"{time[1]} {time[2]}{time[3] if widest >= len(time[0]) else ''}"
     return words[:12] if SHA256.fullmatch(words) else one_line(words, widest)

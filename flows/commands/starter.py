@@ -1,7 +1,6 @@
 """List of deployments to begin with: `deployments/starter.yaml`, as it is or filled for a dataset and a judge."""
 
 import json
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +11,12 @@ from tasks.errors import InputError
 from tasks.protocols.loading import load_dataset
 from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, Judge
 from tasks.records.parameters import FLOWS, PAIRWISE, Probe, parameters_of
+from tasks.text import enumerated
 
 STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
 """List of two deployments with comments, for users to change; an empty line is before the comment of each."""
+EMBEDDED_JUDGE = "{model: pixel-baseline, base_url: embedded, concurrency: 16}"
+"""Judge of its entries."""
 
 
 def filled(given: Mapping[str, str], judge: str) -> tuple[str, list[str]]:
@@ -32,9 +34,8 @@ def filled(given: Mapping[str, str], judge: str) -> tuple[str, list[str]]:
     places = {name: path if "://" in path else str(Path(path).expanduser().absolute()) for name, path in given.items()}
     flows = _flows_for(places)
     head, figures, generated, collect = STARTER.read_text(encoding="utf-8").split("\n\n  # ")
-    texts = [figures if flow in PAIRWISE else generated for flow in flows]
     entries = [
-        _entry(text, flow, 15 * at, places, asked) for at, (text, flow) in enumerate(zip(texts, flows, strict=True))
+        _entry(figures if flow in PAIRWISE else generated, flow, at, places, asked) for at, flow in enumerate(flows)
     ]
     return "\n\n  # ".join([head, *entries, collect]), flows
 
@@ -49,20 +50,22 @@ def _flows_for(places: Mapping[str, str]) -> list[str]:
             refused.append(str(error))
     if not flows:
         raise InputError("\n".join(dict.fromkeys(refused)))
+    if len(flows) > 1 and "images" in places:
+        raise InputError(f"the figures of --images fit {enumerated(flows)}: name the dataset's folder of one of them")
     return flows
 
 
-def _entry(text: str, flow: str, minute: int, places: Mapping[str, str], judge: Mapping[str, str]) -> str:
-    """Return an entry of the list with other values, due so long after two at night; JSON is YAML, too."""
-    files = [f"{name}: {json.dumps(path, ensure_ascii=False)}" for name, path in places.items()]
-    values = {
-        r"name: my-\S+": f"name: my-{flow}",
-        r"entrypoint: .*": f"entrypoint: flows.{flow}.{flow}",
-        r"- \{slug: .*": f'- {{slug: nightly, cron: "{minute % 60} {2 + minute // 60} * * *", timezone: UTC}}',
-        r"dataset: samples.*": "\n        ".join(files),
-        r"\n *candidate_name: .*": "",
-        r"(?<!# )judge: \{.*": f"judge: {json.dumps({**judge, 'concurrency': 16}, ensure_ascii=False)}",
+def _entry(text: str, flow: str, at: int, places: Mapping[str, str], judge: Mapping[str, str]) -> str:
+    """Return an entry of the list with other values, due 15 minutes after the one before; JSON is YAML, too."""
+    shown = "diagram" if flow in PAIRWISE else "counting"
+    named = [f"{name}: {json.dumps(path, ensure_ascii=False)}" for name, path in places.items()]
+    changes = {
+        f"my-{shown}": f"my-{flow}",
+        f"entrypoint: flows.{shown}.{shown}": f"entrypoint: flows.{flow}.{flow}",
+        "0 2 * * *": f"{15 * at % 60} {2 + at // 4} * * *",
+        "dataset: samples": "\n        ".join(named),
+        EMBEDDED_JUDGE: json.dumps({**judge, "concurrency": 16}, ensure_ascii=False),
     }
-    for pattern, value in values.items():
-        text = re.sub(pattern, lambda _, value=value: value, text, count=1)
+    for old, new in changes.items():
+        text = text.replace(old, new)
     return text

@@ -15,8 +15,8 @@ from tasks.demo.defects import KINDS, LABELS
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import read_regular, real_place
 from tasks.records import PictureSource
-from tasks.records.parameters import PairwiseParameters
-from tasks.text import kind, listed, quoted
+from tasks.records.parameters import PAIRWISE, PairwiseParameters
+from tasks.text import enumerated, kind, listed, quoted
 
 USUAL_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif")
 PICTURE_ENDINGS = (
@@ -181,6 +181,9 @@ def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
 
 def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, problems: Problems) -> None:
     stages = stages_among(held.keys, flow)
+    flows = [each for each in PAIRWISE if any(_stage_of(key, each) for key in held.keys)]
+    if flows and flow not in flows:
+        problems.add(path.name, f"holds Model figures for {enumerated(flows)}, none for {flow}")
     if held.keys and "" in keys and NAMED not in held.keys:
         problems.add(path.name, f"no record names its picture in {NAMED!r}: choose a stage, the file holds {stages}")
     for stage, key in keys.items():
@@ -352,7 +355,7 @@ def read_labels(root: Path, flow: str, within: Collection[str] = ()) -> dict[str
 
 
 def _task_folder(source: Path, flow: str, split: str) -> Path:
-    folders = (source / flow, source)
+    folders = [source / flow] if source.name in {*PAIRWISE} - {flow} else [source / flow, source]
     for folder in folders:
         if (folder / f"{split}.json").is_file():
             return folder
