@@ -49,7 +49,7 @@ def judge(
 
     The run has a process and a Prefect server of its own. Both stay for the next call, and end with this process. A
     call that comes meanwhile, from another thread, has others. So has one with another store, working folder or
-    environment (keys, `JURY_` variables): it starts them anew.
+    environment (keys, `JURY_` variables): it starts them again.
 
     Ctrl-C stops the run. All replies so far are in the ledger, and the same call continues from there.
 

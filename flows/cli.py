@@ -36,20 +36,19 @@ COMMANDS: dict[str, dict[str, Entry]] = {
             "Draw samples with known defects and judge them, with no key and no network; or only draw them.",
             "demo.demo",
         ),
-        "batch": Entry("Take in the replies of runs that wait for their batches, or cancel those."),
-        "batch collect": Entry("Take in the replies of runs that wait for their batches.", "batch.collect_runs"),
-        "batch cancel": Entry("Cancel the batches of a run; finished replies are taken in.", "batch.cancel_run"),
-        "judge": Entry("Ask a judge a question, test what it can see, or compare it with the judge before it."),
+        "batch": Entry("Collect or cancel the batches that runs wait for."),
+        "batch collect": Entry("Collect the replies of runs that wait for their batches.", "batch.collect_runs"),
+        "batch cancel": Entry("Cancel the batches of a run; finished replies are kept.", "batch.cancel_run"),
+        "judge": Entry("Ask a judge a question, test what it can see, or compare two judges."),
         "judge ping": Entry("Ask the judge one cheap question.", "judge.ping"),
         "judge exam": Entry(
             "Test what a judge can see and keeps to, on drawn pictures with known answers.", "exam.exam"
         ),
         "judge endpoints": Entry(
-            "List the endpoints that are known by a short name, with what their documentation says.",
-            "judge.list_endpoints",
+            "List the known endpoints, with the promises of their documentation.", "judge.list_endpoints"
         ),
         "judge bridge": Entry(
-            "Tell whether a history may be continued with another judge, and with what offset.", "bridge.bridge_judges"
+            "Check whether another judge may continue a history, and with what offset.", "bridge.bridge_judges"
         ),
         "prompts": Entry("List, show, check or import prompts."),
         "prompts list": Entry(
@@ -64,33 +63,25 @@ COMMANDS: dict[str, dict[str, Entry]] = {
     "Schedules": {
         "up": Entry("Serve the deployments: a Prefect server with its UI, schedules, and runs on request.", "up.up"),
         "deploy": Entry(
-            "Make on the server of PREFECT_API_URL what runs of a work pool need, once a server; or write a list of "
-            "your own deployments to begin with.",
-            "up.deploy",
+            "Prepare a Prefect server for runs of a work pool, or write a list of deployments.", "up.deploy"
         ),
-        "alarms": Entry("Begin the baseline of nightly alarms anew."),
+        "alarms": Entry("Restart the baseline of nightly alarms."),
         "alarms restart": Entry(
-            "Let the next scheduled run be the first night of a new baseline, and end the alarms that are open.",
-            "alarms.restart",
+            "Start a new baseline with the next scheduled run, and close open alarms.", "alarms.restart"
         ),
-        "status": Entry(
-            "Show what is up, what runs, failed, is paused or comes next, and what ran last.", "status.status"
-        ),
+        "status": Entry("Show servers, runs, failures, pauses, the next runs and open alarms.", "status.status"),
     },
     "Results": {
         "query": Entry("Show a table or view of the history, or the answer to an SQL query.", "query.query"),
         "report": Entry("Write an evaluation with its pictures into one HTML file.", "pages.report"),
         "compare": Entry("Show what changed from one run, or one candidate, to another.", "compare.compare_runs"),
-        "gate": Entry(
-            "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
-            "compare.gate",
-        ),
+        "gate": Entry("Decide in CI whether a candidate passes, by its score or against another.", "compare.gate"),
         "store": Entry("Bring history, pages and bucket in step with the ledgers, or remove data for good."),
         "store sync": Entry("Load what the ledgers hold and the history lacks.", "store.sync"),
         "store rebuild": Entry("Rebuild the history from all ledgers.", "store.rebuild"),
         "store push": Entry("Send the pages that the bucket of a remote store lacks, and its index.", "pages.push"),
         "store pages": Entry(
-            "Make the store's pages anew: the index of all evaluations, and a page each.", "pages.make_pages"
+            "Make the store's pages again: the index, and a page for each evaluation.", "pages.make_pages"
         ),
         "store forget": Entry("Remove a run, a candidate or a sample from the store for good.", "store.forget"),
     },

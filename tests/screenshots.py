@@ -57,7 +57,6 @@ def prepare(store: Path, place: Path) -> None:
         named = ("--orders", "both", "--candidate-name", "painter")
         command("run", "diagram", "--dataset", place / "drawn", *named, *judged)
     command("run", "counting", "--dataset", place / "drawn" / GENERATED, *judged)
-    command("compare", "--flow", "diagram", "--last", 2, "--store", store)
     command("store", "pages", "--store", store)
     command("report", "--flow", "diagram", "-o", place / "report.html", "--store", store)
     newest = max((store / "ledger").glob("*-diagram-*")).name
@@ -81,11 +80,9 @@ def keep(name: str, tab: Any) -> None:
 
 def take(browser: Any, up: Up, place: Path) -> None:
     """The pages, a sample in dark, and the summary of the newest run as the Prefect UI shows it."""
-    pages = up.store / "pages"
-    [comparison] = pages.glob("compare-*.html")
-    keep("report", opened(browser, (place / "report.html").as_uri()))
-    for name, page in (("index", pages / "index.html"), ("comparison", comparison), ("label", place / "label.html")):
-        keep(name, opened(browser, page.as_uri(), height=1000 if name == "index" else 900))
+    keep("report", opened(browser, (place / "report.html").as_uri(), height=850))
+    keep("index", opened(browser, (up.store / "pages" / "index.html").as_uri(), height=1000))
+    keep("label", opened(browser, (place / "label.html").as_uri(), height=900))
     tab = opened(browser, (place / "report.html").as_uri(), "dark")
     tab.fill("[name=search]", SHOWN)
     tab.press("[name=search]", "Enter")

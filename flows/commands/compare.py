@@ -38,7 +38,7 @@ TWO = 2
 )
 @click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
 @click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
-@click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant, or whose candidates.")
+@click.option("--flow", type=click.Choice(FLOWS), metavar="FLOW", help="Flow of the last runs, or of the candidates.")
 @json_option("Print everything as JSON; of two candidates an array.")
 @store_option
 def compare_runs(
@@ -120,15 +120,16 @@ CODES = {"passes": 0, "fails": 4, "cannot tell": 5}
 
 
 @click.command(cls=Command)
-@click.option("--flow", type=click.Choice(FLOWS), required=True, help="Flow whose newest runs are meant.")
-@click.option("--candidate", required=True, metavar="NAME", help="Who is to pass, by its newest finished run.")
-@click.option("--against", default="", metavar="NAME", help="Whom it is compared with; itself: its run before.")
+@click.option(
+    "--flow", type=click.Choice(FLOWS), metavar="FLOW", required=True, help="Flow whose newest runs are compared."
+)
+@click.option("--candidate", required=True, metavar="NAME", help="Candidate to decide on, by its newest finished run.")
+@click.option("--against", default="", metavar="NAME", help="Candidate to compare with; the same name: its run before.")
 @click.option(
     "--margin",
     type=click.FloatRange(0),
     metavar="POINTS",
-    help="How far below the other it may be: passes where the whole interval lies above that, fails where all of it "
-    "lies below.",
+    help="Most points that it may lose: it passes if the whole interval is above that, and fails if all is below.",
 )
 @click.option("--min", "least", type=float, metavar="SCORE", help="The least score, in place of --against.")
 @click.option(

@@ -12,7 +12,7 @@ from tasks.demo.samples import GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
-from tasks.records.parameters import FLOWS, PAIRWISE, T2I, default_store, parameters_of
+from tasks.records.parameters import FLOWS, PAIRWISE, default_store, parameters_of
 
 CANDIDATE = "drawn"
 """Candidate of the drawn figures; the drawn images have candidates of their own."""
@@ -83,6 +83,5 @@ def _draw(root: Path, count: int, prompts: int, seed: int) -> None:
     draw_all(root, count, prompts, seed)
     for flow in PAIRWISE:
         print(f"{count} {flow} samples drawn; judge them with: {command_line(f'run {flow} --dataset {root}')}")
-    judging = command_line(f"run FLOW --dataset {root / GENERATED}")
+    judging = command_line(f"run geneval --dataset {root / GENERATED}")
     print(f"images of {prompts} prompts a tag drawn; judge them with: {judging}")
-    print(f"  FLOW: {', '.join(T2I)}")

@@ -57,7 +57,7 @@ def push(store: str) -> int:
 
 @click.command(cls=Command)
 @click.argument("run", default="", metavar="[RUN]", help="Beginning of its id; empty: the newest.")
-@click.option("--flow", type=click.Choice(FLOWS), help="The newest of this flow.")
+@click.option("--flow", type=click.Choice(FLOWS), metavar="FLOW", help="The newest of this flow.")
 @click.option(
     "-o",
     "--output",

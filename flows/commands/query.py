@@ -31,7 +31,7 @@ WIDEST_TYPE = 24
 """Most characters of a column's type; those of some columns list 20 fields."""
 SHA256 = re.compile("[0-9a-f]{64}")
 """Digests: their first 12 characters are shown in a table, all of them in JSON."""
-TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)\.\d+")
+TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)(?:\.\d+)?")
 """Times: a table shows them to the second, a narrow one to the minute."""
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """First characters of a text that a spreadsheet runs."""

@@ -48,7 +48,7 @@ OF_FLOWS = {
     "counting": "Judge generated images of counted objects.",
     "colors": "Judge generated images of colored objects.",
     "position": "Judge generated images of objects beside or above each other.",
-    "geneval": "Judge generated images with object, counting, colors and position, one run after the other.",
+    "geneval": "Judge images with object, counting, colors and position, each in a run with its own --budget.",
 }
 """Flow, or name for several, -> its sentence."""
 SEVERAL = {"geneval": T2I}
@@ -129,7 +129,11 @@ class _Flows(Group):
             )
         return (
             " ".join(named),
-            _command(" ".join(named), flows, f"Judge a dataset with {enumerated(flows)}."),
+            _command(
+                " ".join(named),
+                flows,
+                f"Judge a dataset with {enumerated(flows)}, each in a run with its own --budget.",
+            ),
             args[len(named) :],
         )
 

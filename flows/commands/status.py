@@ -12,7 +12,7 @@ from uuid import UUID
 import click
 
 from flows.commands.alarms import alarm_lines
-from flows.commands.console import Command, say
+from flows.commands.console import Command, aligned, say
 from flows.commands.options import store_option
 from flows.server.server import answered, use_running
 from tasks.errors import InputError
@@ -23,7 +23,7 @@ from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.run_files import read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
 from tasks.pages.unfinished import of_run, unfinished
-from tasks.records import INCOMPLETE, RunEnd
+from tasks.records import INCOMPLETE
 from tasks.text import counted, number_of, one_line
 
 if TYPE_CHECKING:
@@ -54,26 +54,22 @@ def status(store: str) -> int:
     folder = local_cache(store)
     server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
-    print(f"Prefect    {_server_words(server.ui if server else '', api)}")
+    at = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
+    print(f"Prefect    {at}")
     if api or server:
         for line in _at_work():
             say(f"  {line}")
     print(f"store      {folder.absolute()}{_open_words(folder)}")
     say(f"pages      {_pages_words(folder)}")
     open_ones = {folder / "ledger" / one.start.run_id for one in unfinished(folder)}
-    for run in sorted({*run_folders(folder)[-LAST:], *open_ones}, reverse=True):
-        say(f"  {_told(run)}")
+    shown = sorted({*run_folders(folder)[-LAST:], *open_ones}, reverse=True)
+    for line in aligned([("", *_told(run)) for run in shown]):
+        say(line)
     for line in month_lines(folder, datetime.now(UTC)):
         say(line)
     for line in alarm_lines(folder):
         say(line)
     return max(_show_forgetting(folder, store), _show_history(folder))
-
-
-def _server_words(ui: str, api: str | None) -> str:
-    if ui:
-        return ui
-    return f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
 
 
 def _pages_words(store: Path) -> str:
@@ -89,19 +85,17 @@ def _open_words(store: Path) -> str:
     return f" (other users of this machine may enter it: chmod 700 {shlex.quote(str(store))})" if is_open else ""
 
 
-def _told(run: Path) -> str:
+def _told(run: Path) -> tuple[str, str]:
+    """Return the id of a run, and a line about it."""
     try:
         start, end = read_start(run), read_end(run)
     except InputError as error:
-        return f"{run.name}  {error}"
+        return run.name, str(error)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    came = _with_end(end) if end else of_run(run.parents[1], start).words
+    came = f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else of_run(run.parents[1], start).words
+    incomplete = "INCOMPLETE, " if end and not end.all_ok else ""
     forgotten = "; rows were forgotten at a request" if start.revision else ""
-    return f"{start.run_id}  {what}: {came}{forgotten}"
-
-
-def _with_end(end: RunEnd) -> str:
-    return f"{'' if end.all_ok else 'INCOMPLETE, '}{counted(end.outcomes)}, {end.seconds:,.0f} s"
+    return start.run_id, f"{what}: {incomplete}{came}{forgotten}"
 
 
 def _show_forgetting(folder: Path, store: str) -> int:

@@ -92,7 +92,7 @@ CREATE TABLE rates (
 );
 COMMENT ON TABLE rates IS
     'How far the judge agrees with itself in runs. A row a candidate, dimension and measure, with its 95% interval; '
-    'also what the outcomes hang on. Unfinished runs have rows, too; what was not asked for has none.';
+    'also what the outcomes hang on. Unfinished runs have rows, too. Calls that were not made have none.';
 COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 
 CREATE TABLE pictures (

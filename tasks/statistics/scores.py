@@ -101,7 +101,7 @@ class ScoreRow(LevelRow):
     n: int
     """Samples of the group."""
     scored: int
-    """Samples with a score: the sum of the seven counts that follow."""
+    """Samples with a score."""
     model_wins: int
     """Verdicts (or outcomes) Model."""
     human_wins: int
@@ -120,8 +120,8 @@ class ScoreRow(LevelRow):
     forfeits: int
     """Samples without a Model picture: they score 0."""
     carried: int
-    """Samples judged by the picture of an earlier stage, since the generator's critic was content then; each is in one
-    of the seven counts, too."""
+    """Samples judged by the picture of an earlier stage, since the generator's critic was content then; another count
+    has each, too."""
     score: float | None
     """Mean of the scored samples: Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the
     plot flow faithfulness cannot exceed 50."""

@@ -17,7 +17,7 @@ FROM told t JOIN evaluations r USING (run_id) JOIN series s USING (run_id)
 ORDER BY r.started_at DESC, run_id DESC, t.first_at;
 COMMENT ON VIEW judge_versions IS
     'Models and fingerprints that answered, night by night. A changed fingerprint says that something changed, not '
-    'that it matters: the view anchors tells that.';
+    'that it matters: the view anchors shows that.';
 -- run_id: Evaluation (evaluations.run_id).
 -- replies: Replies with this model and fingerprint.
 -- first_at: Time of the first of them, UTC.
