@@ -110,11 +110,7 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
     type=click.Path(),
 )
 @click.option(
-    "--flow",
-    type=click.Choice(FLOWS),
-    metavar="FLOW",
-    default=None,
-    help="Flow whose samples a table is about; a page tells it.",
+    "--flow", type=click.Choice(FLOWS), metavar="FLOW", help="Flow whose samples a table is about; a page has its own."
 )
 @click.option("--name", default="", help="Name of the labels (default: the file's name).")
 @store_option

@@ -127,15 +127,8 @@ class _Flows(Group):
             raise click.UsageError(
                 f"{enumerated(flows)} take different datasets: name figures and images in two runs", ctx
             )
-        return (
-            " ".join(named),
-            _command(
-                " ".join(named),
-                flows,
-                f"Judge a dataset with {enumerated(flows)}, each in a run with its own --budget.",
-            ),
-            args[len(named) :],
-        )
+        name, words = " ".join(named), f"Judge a dataset with {enumerated(flows)}, each in a run with its own --budget."
+        return name, _command(name, flows, words), args[len(named) :]
 
 
 @click.group(cls=_Flows, options_metavar="", subcommand_metavar="FLOW... [OPTIONS]")

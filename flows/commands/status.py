@@ -155,7 +155,7 @@ def _server_lines() -> list[str]:
         first = {(run.deployment_id, run.created_by and run.created_by.id): run for run in reversed(due)}
         coming = sorted(first.values(), key=lambda run: str(run.expected_start_time))[:NEXT]
         return [
-            *(f"running  {_named(run, names)}, {_state(run)}{_since(run)}" for run in running),
+            *(f"running  {_named(run, names)}, {(run.state_name or '').lower()}{_since(run)}" for run in running),
             *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in failed),
             *(f"partly   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in partly),
             *(f"paused   {words}" for words in _paused([*deployments.values()])),
@@ -182,13 +182,9 @@ def _whose(run: "FlowRun", names: dict[UUID, str]) -> str:
     return names.get(run.deployment_id or run.flow_id, names[run.flow_id])
 
 
-def _state(run: "FlowRun") -> str:
-    return (run.state_name or "").lower()
-
-
 def _message(run: "FlowRun") -> str:
-    state = run.state
-    return one_line(state.message if state and state.message else _state(run), LONGEST_MESSAGE)
+    words = (run.state and run.state.message) or (run.state_name or "").lower()
+    return one_line(words, LONGEST_MESSAGE)
 
 
 def _since(run: "FlowRun") -> str:

@@ -114,9 +114,7 @@ class _Asked(NamedTuple):
 @click.option("--run", default="", metavar="RUN", help="All of a run: the beginning of its id.")
 @click.option("--candidate", default="", metavar="NAME", help="A candidate, in all runs that judged it.")
 @click.option("--sample", default="", metavar="ID", help="A sample by its whole id, in all runs that judged it.")
-@click.option(
-    "--flow", type=click.Choice(FLOWS), metavar="FLOW", help="The candidate or the sample of this flow alone."
-)
+@click.option("--flow", type=click.Choice(FLOWS), metavar="FLOW", help="Only the candidate or sample of this flow.")
 @click.option("--dry-run", is_flag=True, help="List what would go, and change nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
