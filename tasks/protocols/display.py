@@ -16,7 +16,7 @@ from tasks.text import number_words
 MISSING_OUTPUT = "Missing output (forfeit)"
 """Reason to look at a sample for which the candidate delivered no output."""
 
-Row = TypeVar("Row", ScoreRow, GradeRow)
+Row = TypeVar("Row", bound=ScoreRow | GradeRow)
 
 
 class Terms(NamedTuple):
@@ -106,6 +106,10 @@ class Display(ABC, Generic[Row]):
     @abstractmethod
     def chart(self, scores: Sequence[Row]) -> Chart:
         """Return the scores, at least one, as a chart."""
+
+    def aspect_words(self, score: float | None) -> str:
+        """Return the score of one aspect of a sample in words."""
+        return "does not apply" if score is None else number_words(score)
 
     @abstractmethod
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:

@@ -113,9 +113,10 @@ def _folder(name: str) -> Path:
 
 
 def _prompts(prompt_set: str, flows: Iterable[str]) -> dict[str, Prompt]:
-    """Return `<flow>/<dimension>` -> prompt, for these flows under a prompt set."""
+    """Return `<flow>/<dimension>` -> prompt, for these flows under a prompt set, if its kind has published texts."""
     prompts = (prompt for flow in flows for prompt in load_rubric(flow, prompt_set).prompts)
-    return {f"{prompt.flow}/{prompt.dimension}": prompt for prompt in prompts}
+    published = (prompt for prompt in prompts if type(prompt).of_published is not Prompt.of_published)
+    return {f"{prompt.flow}/{prompt.dimension}": prompt for prompt in published}
 
 
 def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) -> tuple[dict[str, Quoted], list[str]]:
