@@ -85,7 +85,8 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (
             ["run", "all"],
             "No such flow 'all': diagram and plot judge figures against human ones, object, counting, colors "
-            "and position generated images; geneval stands for these four\nTry `jury run --help`.",
+            "and position generated images, facts judges pictures by checklists; geneval stands for the four of "
+            "images\nTry `jury run --help`.",
         ),
         (["run", "plot", "colors"], "plot and colors take different datasets: name figures and images in two runs\n"),
         (

@@ -22,7 +22,7 @@ from tasks.endpoint.catalog import RECOMMENDED_MODEL
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
 
 HOUSE = Path(__file__).parents[1]
-FLOWS = (*PAIRWISE, *T2I)
+FLOWS = (*PAIRWISE, *T2I, "facts")
 
 
 def test_every_flow_has_a_nightly_deployment() -> None:

@@ -14,7 +14,7 @@ from tasks.extensions import extensions_of
 from tasks.judging.extension import Opening
 from tasks.ledger.remote import Remote
 from tasks.records.judge import Judge
-from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.records.parameters import ChecklistParameters, PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 MODEL = Judge(model="m", base_url="http://127.0.0.1:1/v1")  # pyright: ignore
@@ -60,6 +60,7 @@ def test_the_schedule_the_environment_and_the_store_ask_for_extensions(
 def test_an_export_is_an_extension_of_a_run_and_not_of_its_quote() -> None:
     asked = RubricParameters(export="results.jsonl")
     assert named(asked, "counting") == ["GenevalExport"]
+    assert named(ChecklistParameters(export="results.json"), "counting") == ["ChecklistExport"]
     assert named(asked.model_copy(update={"quote": "history"}), "counting") == []
 
 

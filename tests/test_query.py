@@ -87,7 +87,7 @@ def test_what_there_is_to_ask_for_is_a_line_each_the_views_first(store: Path) ->
 
 def test_the_columns_of_a_view_are_described(store: Path, jury: Any) -> None:
     shown = " ".join(on_a_terminal(store, "--describe", 80, "leaderboard").split())
-    assert "score_scale Highest score: 100 for figures, 10 for images. (DOUBLE)" in shown
+    assert "score_scale Highest score: 100 for figures and checklists, 10 for images. (DOUBLE)" in shown
     code, out, _ = jury("query", "Leaderboard", "--describe", "--csv", "--store", store)
     assert code == 0 and out.startswith(
         "column,type,meaning\ncandidate,VARCHAR,System whose figures or images were judged."

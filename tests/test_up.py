@@ -26,7 +26,7 @@ from tasks.ledger.run_files import read_start
 from tasks.records.parameters import PairwiseParameters
 
 AUTOMATIONS = Path(__file__).parents[1] / "docs" / "howto" / "deploy.md"
-FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
+FLOWS = ("diagram", "plot", "object", "counting", "colors", "position", "facts")
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ Image Jury is up\.
   store        \S+
   deployments
 (?:    [a-z]+/[a-z]+-nightly +\d+ \d \* \* \* UTC
-){6}    collect/collect +without a schedule
+){7}    collect/collect +without a schedule
 
 Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all of it\.
 """

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 from flows.commands.console import Command, command_line
 from flows.commands.options import store_option
 from flows.commands.run import run_flow
-from tasks.demo.samples import GENERATED, MOST_PROMPTS, draw_all
+from tasks.demo.samples import CHECKS, GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
@@ -85,3 +85,4 @@ def _draw(root: Path, count: int, prompts: int, seed: int) -> None:
         print(f"{count} {flow} samples drawn; judge them with: {command_line(f'run {flow} --dataset {root}')}")
     judging = command_line(f"run geneval --dataset {root / GENERATED}")
     print(f"images of {prompts} prompts a tag drawn; judge them with: {judging}")
+    print(f"their checks written; judge them with: {command_line(f'run facts --dataset {root / GENERATED / CHECKS}')}")

@@ -30,6 +30,7 @@ from tasks.records.judge import EMBEDDED
 from tasks.records.parameters import (
     PAIRWISE,
     T2I,
+    ChecklistParameters,
     PairwiseParameters,
     Parameters,
     RubricParameters,
@@ -48,6 +49,7 @@ OF_FLOWS = {
     "counting": "Judge generated images of counted objects.",
     "colors": "Judge generated images of colored objects.",
     "position": "Judge generated images of objects beside or above each other.",
+    "facts": "Judge pictures by a checklist: questions with known answers.",
     "geneval": "Judge images with object, counting, colors and position, each in a run with its own --budget.",
 }
 """Flow, or name for several, -> its sentence."""
@@ -58,6 +60,7 @@ DATASETS: dict[type[Parameters], str] = {
     "or Parquet) with id, task, context, caption, human_image and model_image",
     RubricParameters: "a folder in GenEval's layout, one candidate's or a folder of several, or a manifest (JSON "
     "Lines, CSV or Parquet) with id, tag, prompt and image",
+    ChecklistParameters: "a manifest (JSON Lines, CSV or Parquet) with id, prompt, image and checks",
 }
 """Parameters -> what their dataset may be."""
 
@@ -117,7 +120,7 @@ class _Flows(Group):
         if unknown and not get_close_matches(unknown, self.commands):
             raise click.UsageError(
                 f"No such flow {unknown!r}: {enumerated(PAIRWISE)} judge figures against human ones, {enumerated(T2I)} "
-                "generated images; geneval stands for these four",
+                "generated images, facts judges pictures by checklists; geneval stands for the four of images",
                 ctx,
             )
         if unknown:

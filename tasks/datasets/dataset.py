@@ -59,7 +59,7 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
             candidate, sample_id = entry.sample.candidate, entry.sample.sample_id
             _, first = met.setdefault(candidate, {}).setdefault(sample_id, (entry, row.where))
             if first != row.where:
-                problems.add(row.where, _met_before(candidate, sample_id, first))
+                problems.add(row.where, met_before(candidate, sample_id, first))
     folder.check_named(problems)
     if columns.check(path.name, problems) and tasks and flow not in tasks:
         problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
@@ -68,7 +68,7 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
 
 def _figure(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, problems: Problems) -> Entry | None:
     entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
-    found = _candidate_and_picture(row, "model_image", folder, name, problems)
+    found = candidate_and_picture(row, "model_image", folder, name, problems)
     if not entry or not found:
         return None
     candidate, model = found
@@ -130,7 +130,7 @@ def _image(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow
     sample_id = row.values.get("id")
     if fault := id_fault(sample_id):
         problems.add(row.where, fault)
-    found = _candidate_and_picture(row, "image", folder, name, problems)
+    found = candidate_and_picture(row, "image", folder, name, problems)
     if fault or not asked or not found:
         return None
     candidate, picture = found
@@ -143,12 +143,12 @@ def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:
     first: dict[str, _ImageRow] = {}
     for row in rows:
         if (same := met.setdefault((row.candidate, row.sample_id), row)) is not row:
-            problems.add(row.asked.where, _met_before(row.candidate, row.sample_id, same.asked.where))
+            problems.add(row.asked.where, met_before(row.candidate, row.sample_id, same.asked.where))
         elif (other := first.setdefault(row.sample_id, row)).text != row.text:
             problems.add(row.asked.where, f"id {row.sample_id!r} has another tag or prompt than in {other.asked.where}")
 
 
-def _candidate_and_picture(
+def candidate_and_picture(
     row: Row, key: str, folder: Folder, name: str, problems: Problems
 ) -> tuple[str, PictureSource] | None:
     """Return the candidate of a row, `name` by default, and its figure or image; None if the picture is a problem."""
@@ -162,7 +162,7 @@ def _candidate_and_picture(
         return None
 
 
-def _met_before(candidate: str, sample_id: str, where: str) -> str:
+def met_before(candidate: str, sample_id: str, where: str) -> str:
     """Describe the problem of a manifest row whose id is already in the row at `where`."""
     return (
         f"id {quoted(sample_id)} of {quoted(candidate)} is already in {where}: give one of them another id or, "
@@ -201,9 +201,9 @@ def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dat
     read = read_benchmark if source.is_dir() else read_figure_manifest
     entries, warnings = read(source, flow, parameters, problems)
     problems.stop(f"dataset {source.name}")
-    _require_picture(source, "model", entries)
+    require_picture(source, "model", entries)
     selected = select(entries, parameters)
-    return _dataset(dataset_root(source, flow).name, dataset_key(selected), selected, warnings)
+    return make_dataset(dataset_root(source, flow).name, dataset_key(selected), selected, warnings)
 
 
 def read_images(source: Path, flow: str, parameters: RubricParameters) -> Dataset:
@@ -215,19 +215,19 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     read = read_geneval if source.is_dir() else read_image_manifest
     found = read(source, parameters, problems)
     problems.stop(f"dataset {source.name}")
-    _require_picture(source, "image", found.entries)
+    require_picture(source, "image", found.entries)
     ours = _of_flow(found, flow, source.name, tags_of(flow, parameters.prompt_set))
     within = Folder(source, parameters.follow_links).within if source.is_dir() else ()
     labels = read_labels(source, flow, within)
-    selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
+    selected = [labelled(entry, labels) for entry in select(ours, parameters)]
     # Count all images of these prompts: if `ids` selects some of them, the others are not missing.
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
     missing = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
     chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "tag"})
-    return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *missing])
+    return make_dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *missing])
 
 
-def _require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
+def require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
     """Raise InputError if there is no picture to judge: a wrong choice of files must not become a low score."""
     sources = [(entry.sample.sample_id, entry.sample.pictures[role]) for entry in entries]
     if sources and all(picture.problem for _, picture in sources):
@@ -249,13 +249,15 @@ def _of_flow(found: Generated, flow: str, name: str, tags: Sequence[str]) -> lis
     return ours
 
 
-def _labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:
+def labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:
+    """Return the entry with the known defect of its picture, if there is one."""
     sample = entry.sample
     injected = labels.get(f"{sample.candidate}/{sample.sample_id}", "")
     return entry._replace(sample=replace(sample, injected=injected)) if injected else entry
 
 
-def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str]) -> Dataset:
+def make_dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str]) -> Dataset:
+    """Return the dataset of these entries, with warnings about them after the given ones."""
     samples = tuple(entry.sample for entry in entries)
     return Dataset(
         name=name,

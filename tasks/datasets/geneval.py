@@ -100,7 +100,7 @@ def covered(asked: Mapping[str, Asked], images: Images, prompt_set: str) -> Gene
         _entry(image, prompt_id, prompt, candidate)
         for candidate, its in images.items()
         for prompt_id, prompt in asked.items()
-        for image in its.get(prompt_id) or [_absent(prompt_id, prompt, candidate)]
+        for image in its.get(prompt_id) or [absent_image(prompt_id, prompt.place, candidate)]
     ]
     return Generated(entries, asked, list(_unknown_tags(asked, prompt_set)))
 
@@ -112,7 +112,7 @@ def gaps(samples: Sequence[Sample]) -> list[str]:
     for sample in samples:
         prompts[sample.candidate].add(sample.prompt_id)
         if _is_absent(sample):
-            absent[sample.candidate].append(f"{sample.prompt_id} ({sample.tag})")
+            absent[sample.candidate].append(sample.prompt_id if sample.checks else f"{sample.prompt_id} ({sample.tag})")
     return [
         f"{len(missing)} of {len(prompts[candidate])} prompts {'have' if len(missing) > 1 else 'has'} no image of "
         f"{candidate}: {listed(missing)}"
@@ -136,9 +136,10 @@ def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
     return Entry(sample, sha256(asked.prompt.encode()).hexdigest(), "")
 
 
-def _absent(prompt_id: str, asked: Asked, candidate: str) -> Image:
+def absent_image(prompt_id: str, record: Place, candidate: str) -> Image:
+    """Return what stands for the images of a prompt that a candidate has none of."""
     problem = f"{NO_PICTURE}{candidate} has no image of prompt {prompt_id}"
-    return Image(f"{prompt_id}/{NONE}", PictureSource(problem=problem), asked.place)
+    return Image(f"{prompt_id}/{NONE}", PictureSource(problem=problem), record)
 
 
 def _is_absent(sample: Sample) -> bool:

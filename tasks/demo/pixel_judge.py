@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,11 +19,11 @@ from scipy import ndimage as untyped_ndimage  # pyright: ignore[reportMissingTyp
 
 from tasks.demo.canvas import PAINTS, SHAPES, silhouette
 from tasks.demo.chat import PROBE, BadRequest, Question, completion, read_request
-from tasks.demo.samples import read_prompt
+from tasks.demo.samples import plural, read_prompt
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.preparation import as_shown
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Requirement, Seen, SeenObject, Verdict
-from tasks.records.parameters import PAIRWISE, T2I
+from tasks.records.parameters import CHECKLIST, PAIRWISE, T2I
 
 ndimage: Any = untyped_ndimage
 
@@ -416,7 +417,10 @@ def answer(body: bytes) -> dict[str, Any]:
         return _compare(question)
     if flow in T2I:
         return _score(question)
-    known = ", ".join((PROBE, *(f"{flow}_<dimension>" for flow in PAIRWISE), *(f"{flow}_<tag>" for flow in T2I)))
+    if flow in CHECKLIST:
+        return _check_facts(question)
+    named = (*(f"{flow}_<dimension>" for flow in PAIRWISE), *(f"{flow}_<tag>" for flow in T2I), *CHECKLIST)
+    known = ", ".join((PROBE, *named))
     raise BadRequest(f"The pixel judge knows no {question.name!r}; it answers {known}")
 
 
@@ -458,3 +462,59 @@ def _score(question: Question) -> dict[str, Any]:
         relation = {"relation_holds": seen["relation_holds"]} if "relation_holds" in asked else {}
         reply[SEEN] = {"objects": objects} | relation
     return reply
+
+
+# Checks
+
+ONE_CHECK, CHECK_LIST = "Question", "Questions"
+"""Labels of the text with one check, and with several."""
+_ASKED = re.compile(
+    r"(?:\d+\. )?(?:Is there an? (?P<present>[^?]+)"
+    r"|How many (?P<counted>[^?]+) are there"
+    r"|What color is the (?P<colored>[^?]+)"
+    r"|Is the (?P<placed>[^?]+?) (?P<relation>left of|right of|above|below) the (?P<target>[^?]+))"
+    r"\? \((?P<allowed>.+)\)"
+)
+"""Question about a drawn image, with the answers that are allowed."""
+_OPTION = re.compile(r"\b([A-Z]): ([^;)]+)")
+
+
+def _check_facts(question: Question) -> dict[str, Any]:
+    if len(question.pictures) != 1:
+        raise BadRequest(f"A picture is checked alone; found {len(question.pictures)} pictures")
+    found = find_blobs(as_shown(question.pictures[0][1]))
+    if "answers" not in question.properties:
+        return _answered(question.text(ONE_CHECK), found)
+    lines = question.text(CHECK_LIST).splitlines()
+    return {"answers": [{"number": number, **_answered(line, found)} for number, line in enumerate(lines, 1)]}
+
+
+def _answered(line: str, blobs: Blobs) -> dict[str, str]:
+    """Return reason and answer of a check about drawn shapes; `no`, 0 or the first option if pixels cannot tell."""
+    asked = _ASKED.fullmatch(line)
+    answer = answer_check(asked, blobs) if asked else None
+    words = f"pixels show {name_blobs(blobs)}; nothing was recognized"
+    if answer is None:
+        allowed = line.rpartition(" (")[2]
+        answer = "0" if allowed.startswith(("a whole", "0")) else "A" if allowed.startswith("a letter") else "no"
+        words += ": pixels cannot tell"
+    return {"reason": f"{words}.", "answer": answer}
+
+
+def answer_check(asked: re.Match[str], blobs: Blobs) -> str | None:
+    """Return the answer to a check about drawn shapes; None: pixels cannot tell."""
+    name = asked["present"] or asked["colored"] or asked["placed"]
+    if asked["counted"]:
+        name = next((shape for shape in SHAPES if plural(shape) == asked["counted"]), "")
+    found = _find(name, blobs)
+    if found is None:
+        return None
+    if asked["counted"]:
+        return str(len(found))
+    if asked["colored"]:
+        color = Counter(blob.color for blob in found).most_common(1)[0][0] if found else ""
+        return next((letter for letter, words in _OPTION.findall(asked["allowed"]) if words.strip() == color), None)
+    if asked["placed"]:
+        target = _find(asked["target"], blobs)
+        return "yes" if found and target and _lies(found[0], asked["relation"], target[0]) else "no"
+    return "yes" if found else "no"

@@ -5,7 +5,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -28,11 +28,11 @@ from tasks.demo.canvas import (
     encode,
     paste_shape,
 )
-from tasks.demo.defects import CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS
+from tasks.demo.defects import CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS, UNCHECKED
 from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.records import Requirement
-from tasks.records.parameters import T2I
+from tasks.records.parameters import CHECKLIST, T2I
 
 DIAGRAM_SIZE, PLOT_SIZE = (720, 400), (700, 420)
 MARGIN = 16  # of a diagram
@@ -485,7 +485,12 @@ def _phrase(one: Requirement) -> str:
     words = f"{one.color} {one.name}".strip()
     if one.count == 1:
         return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
-    return f"{NUMBERS[one.count - 1]} {words}{'es' if words.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+    return f"{NUMBERS[one.count - 1]} {plural(words)}"
+
+
+def plural(name: str) -> str:
+    """Return the plural of a drawn object's name."""
+    return f"{name}{'es' if name.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
 def _requirement(phrase: str) -> Requirement:
@@ -499,6 +504,8 @@ def _requirement(phrase: str) -> Requirement:
 
 
 GENERATED = "generated"
+CHECKS = "checks.jsonl"
+"""Manifest of the drawn images with their checks."""
 DRAWN_FIGURES = 24
 DRAWN_PROMPTS = 8
 """Prompts of each tag: the fewest for which means have intervals."""
@@ -545,6 +552,62 @@ def draw_samples(root: Path, flow: str, count: int = DRAWN_FIGURES, seed: int = 
     _write_json(root / flow / "test.json", records)
 
 
+def draw_checks(root: Path, prompts_per_tag: int, seed: int = 7) -> Path:
+    """Draw images, and write `checks.jsonl`: a row an image with the checks of its prompt; return this manifest.
+
+    `facts/labels.json` has the kind of an image under its id in the manifest, if any check is about it.
+    """
+    draw_images(root, prompts_per_tag, seed)
+    lines = (root / "evaluation_metadata.jsonl").read_text().splitlines()
+    kinds = json.loads((root / LABELS).read_text())
+    rows, labels = list[str](), dict[str, str]()
+    for candidate in CANDIDATES:
+        for number, line in enumerate(lines):
+            asked = json.loads(line)
+            for picture in sorted((root / candidate / f"{number:05d}" / "samples").glob("*.png")):
+                name = f"{number:05d}_{picture.stem}"
+                kind = kinds[f"{candidate}/{number:05d}/{picture.stem}"]
+                if kind not in UNCHECKED:
+                    labels[f"{candidate}/{name}"] = kind
+                row = {"id": name, "prompt_id": f"{number:05d}", "candidate": candidate}
+                place = {"category": asked["tag"], "image": picture.relative_to(root).as_posix()}
+                rows.append(json.dumps({**row, **place, "prompt": asked["prompt"], "checks": [*_checks(asked)]}))
+    (root / "facts").mkdir(exist_ok=True)
+    write_whole(root / "facts" / LABELS, json.dumps(labels, indent=1).encode())
+    write_whole(root / CHECKS, "".join(f"{row}\n" for row in rows).encode())
+    return root / CHECKS
+
+
+def _checks(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the checks of a prompt, from its objects as GenEval lists them."""
+    names = [each["class"] for each in asked["include"]]
+    for number, each in enumerate(asked["include"], 1):
+        name, parent = each["class"], f"object {number}"
+        yield {"id": parent, "question": f"Is there {_with_article(name)}?", "expected": "yes", "group": "object"}
+        counted = {"id": f"count {number}", "question": f"How many {plural(name)} are there?", "form": "number"}
+        yield {**counted, "expected": each["count"], "group": "count", "parents": [parent]}
+        if color := each.get("color"):
+            options = dict(zip("ABCD", _options(color), strict=True))
+            [letter] = (letter for letter, words in options.items() if words == color)
+            worded = {"id": f"color {number}", "question": f"What color is the {name}?", "form": "choice"}
+            yield {**worded, "options": options, "expected": letter, "group": "color", "parents": [parent]}
+        if position := each.get("position"):
+            question = f"Is the {name} {position[0]} the {names[position[1]]}?"
+            parents = [parent, f"object {position[1] + 1}"]
+            yield {"id": "position", "question": question, "expected": "yes", "group": "position", "parents": parents}
+    other = next(shape for shape in SHAPES if shape not in names)
+    yield {"id": "nothing else", "question": f"Is there {_with_article(other)}?", "expected": "no", "group": "object"}
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _options(color: str) -> list[str]:
+    place = COLORS.index(color)
+    return sorted({color, *(COLORS[(place + step) % len(COLORS)] for step in (1, 2, 3))})
+
+
 def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
     """Draw `count` figures of either kind and, in `generated`, images of so many prompts for each tag.
 
@@ -555,7 +618,7 @@ def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
             raise InputError(f"{root} is not empty; samples are drawn into a new or empty folder")
         for flow in NEW_FIGURE:
             draw_samples(root, flow, count, seed)
-        draw_images(root / GENERATED, prompts_per_tag, seed=seed)
+        draw_checks(root / GENERATED, prompts_per_tag, seed)
     except OSError as error:
         raise InputError(f"samples cannot be drawn into {root}: {error.strerror or error}") from error
 
@@ -565,6 +628,8 @@ def drawn_samples(root: Path, flow: str, figures: int = DRAWN_FIGURES, prompts: 
     if flow in T2I:
         draw_images(root / GENERATED, prompts)
         return root / GENERATED
+    if flow in CHECKLIST:
+        return draw_checks(root / GENERATED, prompts)
     draw_samples(root, flow, figures)
     return root
 

@@ -5,6 +5,7 @@ import os
 from tasks.judging.extension import Extension, Opening
 from tasks.ledger.remote import is_remote
 from tasks.records.judge import EMBEDDED
+from tasks.records.parameters import ChecklistParameters
 
 
 def extensions_of(opening: Opening) -> tuple[Extension, ...]:
@@ -40,9 +41,12 @@ def extensions_of(opening: Opening) -> tuple[Extension, ...]:
 
         found.append(FrozenAnchors)
     if getattr(asked, "export", "") and not asked.quote:
-        from tasks.extensions.geneval_export import GenevalExport
+        if isinstance(asked, ChecklistParameters):
+            from tasks.extensions.checklist_export import ChecklistExport as Export
+        else:
+            from tasks.extensions.geneval_export import GenevalExport as Export
 
-        found.append(GenevalExport)
+        found.append(Export)
     if asked.judge.base_url != EMBEDDED and not asked.quote:
         from tasks.extensions.judge_notices import JudgeNotices
 

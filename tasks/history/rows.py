@@ -44,7 +44,8 @@ _REPEATED = """UPDATE judgments SET last_attempt = false
             repeated."order", repeated.vote)"""
 """Update of repeated calls only: a window over all rows would hold all of them in memory, with their texts."""
 _ASPECTS = """INSERT INTO aspect_scores BY NAME
-    SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
+    SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores).aspect AS aspect,
+           unnest(scores).score AS score, unnest(scores).explanation AS explanation
     FROM judgments WHERE run_id = $1 AND last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
 _REPLIES_FROM = """UPDATE runs SET replies_from = (
     SELECT map(list(origin ORDER BY origin), list(n ORDER BY origin)) FROM (

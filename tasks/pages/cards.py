@@ -172,7 +172,7 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         fragile="" if row["mean"] is None else _fragile(row["pivotal"] or (), questions),
         notes=tuple(_notes(row)),
         questions=tuple(questions),
-        aspects=tuple(_aspect(each, context.limit) for each in row["aspects"] or ()),
+        aspects=tuple(_aspect(each, context) for each in row["aspects"] or ()),
         pictures={side: row[side.lower()] or "" for side in context.display.sides},
     )
 
@@ -196,9 +196,9 @@ def _question(row: Mapping[str, Any], status: str, reasons: tuple[Reason, ...]) 
     )
 
 
-def _aspect(row: Mapping[str, Any], limit: int) -> Aspect:
-    score = "does not apply" if row["score"] is None else number_words(row["score"])
-    return Aspect(name=row["aspect"], score=score, explanation=cut(row["explanation"], limit), points=row["score"])
+def _aspect(row: Mapping[str, Any], context: Context) -> Aspect:
+    name, words = cut(row["question"], context.limit) or row["aspect"], context.display.aspect_words(row["score"])
+    return Aspect(name=name, score=words, explanation=cut(row["explanation"], context.limit), points=row["score"])
 
 
 def _notes(row: Mapping[str, Any]) -> Iterable[str]:
@@ -227,7 +227,7 @@ def text_limit(reasons: Rows, samples: Table, budget: int) -> int:
     aspects = samples.columns.index("aspects")
     for row in samples.rows:
         texts += [row[place] or "" for place in captions]
-        texts += [each["explanation"] for each in row[aspects] or ()]
+        texts += [each[text] for each in row[aspects] or () for text in ("explanation", "question")]
     return fair_share([len(text.encode("utf-8", "replace")) for text in texts], budget)
 
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tasks.rubrics.prompts import PairwisePrompt, Prompt, RubricPrompt
+from tasks.rubrics.prompts import InstrumentPrompt, PairwisePrompt, Prompt, RubricPrompt
 from tasks.rubrics.rubric import PROMPT_MODELS
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PACKAGES: dict[type[Prompt], str] = {
     PairwisePrompt: "tasks.protocols.figures",
     RubricPrompt: "tasks.protocols.images",
+    InstrumentPrompt: "tasks.protocols.checklist",
 }
 """Model of the prompts of a kind -> its package."""
 

@@ -6,6 +6,9 @@ are in `parameters` and `judge`.
 """
 
 # pyright: reportUnusedImport=false
+from tasks.records.check import (
+    Check,
+)
 from tasks.records.judgment import (
     AspectScore,
     Judgment,

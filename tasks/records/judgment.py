@@ -35,14 +35,20 @@ class PictureNote(HistoryRecord):
 
 
 class AspectScore(HistoryRecord):
-    """Score in a rubric's reply, of one aspect or of the image as a whole."""
+    """Score of one aspect of a rubric or one check of a checklist, or of the image as a whole."""
 
     aspect: str
-    """Key of the aspect, or `overall_score`."""
+    """Key of the aspect, id of the check, or `overall_score`."""
     score: float | None
-    """Score, 0-10; None if the aspect does not apply."""
+    """Score, 0-10, None if the aspect does not apply; of a check 100 for a right answer, None if it is not scored."""
     explanation: str
-    """The judge's explanation."""
+    """The judge's explanation; of a check its answer, then the reason."""
+    question: str = ""
+    """Question of a check, in an outcome; empty: an aspect."""
+    group: str = ""
+    """Group of a check, in an outcome; empty: none."""
+    weight: float = 1.0
+    """Weight of a check, in an outcome."""
 
 
 class SeenObject(Record):
@@ -91,7 +97,8 @@ class Judgment(HistoryRecord):
     verdict: str | None
     """Verdict: Model, Human, Both are good or Both are bad; None unless the status is ok, and always for a rubric."""
     scores: tuple[AspectScore, ...] = ()
-    """Scores by a rubric: its aspects, then `overall_score`; empty unless ok. `aspect_scores` has them as rows."""
+    """Scores by a rubric: its aspects, then `overall_score`; empty unless ok. Of a checklist, its answered checks.
+    `aspect_scores` has them as rows."""
     seen: Seen | None = None
     """Objects that the judge sees, by a rubric with a check; None: not asked, or not answered."""
     reasoning: str

@@ -45,7 +45,7 @@ class Outcome(HistoryRecord):
     difficulty: str
     """Difficulty of the sample; empty: none."""
     tag: str = ""
-    """Tag of the text-to-image prompt; empty for figures."""
+    """Tag of the text-to-image prompt, or instrument of a checklist; empty for figures."""
     prompt_id: str = ""
     """Id that the images of one text-to-image prompt share; empty for figures."""
     prompt: str = ""
@@ -58,16 +58,17 @@ class Outcome(HistoryRecord):
     overall: str | None
     """Overall outcome: Model, Human or Tie; None if undecided, and for a rubric."""
     score: float | None
-    """Score: Model 100, Tie 50, Human 0, forfeit 0; of a rubric 0-10, the judge's overall score, mean of the votes.
-    None: undecided, see status."""
+    """Score: Model 100, Tie 50, Human 0, forfeit 0; of a rubric 0-10, the judge's overall score, mean of the votes; of
+    a checklist 0-100, the weighted share of right answers. None: undecided, see status."""
     score_scale: float
-    """Highest possible score: 100 for figures, 10 for generated images."""
+    """Highest possible score: 100 for figures and checklists, 10 for rubrics of generated images."""
     aspects: tuple[AspectScore, ...] = ()
-    """Scores of a rubric's aspects, each the mean of the votes."""
+    """Scores of a rubric's aspects, or of the checks of a list, each the mean of the votes."""
     aspect_mean: float | None = None
     """Mean of the aspects that apply, 0-10."""
     satisfied: bool | None = None
-    """True if the objects that the judge sees are those that the prompt asks for; None: not asked, or undecided."""
+    """True if the objects that the judge sees are those that the prompt asks for, or all checks are right; None: not
+    asked, or undecided."""
     pivotal: tuple[str, ...] = ()
     """Dimensions for which another allowed verdict, alone, would have changed the overall."""
     tier: str

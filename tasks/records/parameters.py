@@ -13,7 +13,10 @@ from tasks.records.terms import Order, Record, complete_form
 
 PAIRWISE = ("diagram", "plot")
 T2I = ("object", "counting", "colors", "position")
-FLOWS = (*PAIRWISE, *T2I)
+CHECKLIST = ("facts",)
+SINGLE = "single"
+"""Instrument that asks each check of a list in a call of its own."""
+FLOWS = (*PAIRWISE, *T2I, *CHECKLIST)
 DEFAULT_STORE = "jury-store"
 ROOTS = "JURY_ROOTS"
 """Environment variable that confines a worker to folders and URLs such as s3://bucket/prefix, separated by commas."""
@@ -228,6 +231,32 @@ class RubricParameters(Parameters):
     chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task of a tag.")
 
 
+class ChecklistParameters(Parameters):
+    """Parameters of the flow of checklists. A field that may not be empty is, emptied, as the deployment has it."""
+
+    images: str = Field(
+        default="",
+        description="Folder of images, or a JSON file that maps a prompt (or its id) to one file or a list of files.",
+    )
+    format: Literal["", "manifest", "geneval2", "unigenbench", "corebench", "dsg", "tifa", "aibench"] = Field(
+        default="", description="Form of the dataset's files; empty: detected."
+    )
+    instrument: Literal["together", "single"] = Field(
+        default="together",
+        description="Ask all checks of an image together in one call, or each of them in a single call.",
+    )
+    skip_broken: bool = Field(
+        default=False,
+        description="Leave out prompts whose rows cannot be read, with a warning, instead of refusing the dataset.",
+    )
+    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
+    export: str = Field(default="", description="File to write besides: the results in the form of the published set.")
+
+    def prompts_asked(self) -> tuple[str, ...]:
+        """Return the dimensions whose prompts are asked: the instrument."""
+        return (self.instrument,)
+
+
 P = TypeVar("P", bound=Parameters | Collect)
 
 
@@ -260,6 +289,7 @@ def at_store(parameters: P) -> P:
 PARAMETERS: dict[str, type[Parameters]] = {
     **dict.fromkeys(PAIRWISE, PairwiseParameters),
     **dict.fromkeys(T2I, RubricParameters),
+    **dict.fromkeys(CHECKLIST, ChecklistParameters),
 }
 """Flow -> model of its parameters."""
 

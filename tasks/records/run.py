@@ -29,7 +29,7 @@ class RunStart(HistoryRecord):
     shards: Int32 = 1
     """Number of shards of the evaluation; 1: this run is all of it."""
     flow: str
-    """Flow of the run: diagram, plot; object, counting, colors, position."""
+    """Flow of the run: diagram, plot; object, counting, colors, position; facts."""
     started_at: str
     """Time before the first call, UTC."""
     version: str

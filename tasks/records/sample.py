@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tasks.records.check import Check
 from tasks.records.terms import Record
 
 
@@ -77,6 +78,8 @@ class Sample:
     """All objects that the text-to-image prompt asks for; empty: unknown."""
     excluded: tuple[Requirement, ...] = ()
     """Objects that the image must not show."""
+    checks: tuple[Check, ...] = ()
+    """Questions of a checklist; empty: another kind of judging."""
     notes: tuple[str, ...] = ()
     """Remarks for the reader: `empty context`, `2 image links dropped`."""
     injected: str = ""

@@ -89,11 +89,21 @@ def known_cost(status: str, price: float | None, estimated: float | None = 0.0) 
 
 TOPICS = {
     "Data": (
-        *("dataset", "results", "images", "stage", "metadata", "candidate_name"),
+        *("dataset", "format", "results", "images", "stage", "metadata", "candidate_name", "skip_broken"),
         *("limit", "ids", "candidate", "category", "difficulty", "split", "tag", "follow_links"),
     ),
     "Judge": ("judge",),
-    "Protocol": ("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),
+    "Protocol": (
+        "prompt_set",
+        "instrument",
+        "orders",
+        "votes",
+        "layout",
+        "controls",
+        "anchors",
+        "threshold",
+        "keep_image_links",
+    ),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
     "Money": ("quote", "budget"),

@@ -226,3 +226,18 @@ class RubricPrompt(Prompt):
             for key, (zero, ten) in zip(keys, scales, strict=True)
         }
         return {"inputs": self.inputs, "aspects": aspects}
+
+
+class InstrumentPrompt(Prompt):
+    """Prompt of one way to ask the checks of a list: the system prompt, and the inputs of its request."""
+
+    named_by_flow = False
+    inputs: dict[Literal["image", "prompt", "checks"], Label] = Field(  # pyright: ignore
+        description="a table of image and checks, and perhaps prompt, each with a label that is non-empty text"
+    )
+    """Inputs in the order of the request."""
+
+    @field_validator("inputs")
+    @classmethod
+    def _labelled(cls, inputs: dict[str, str]) -> dict[str, str]:
+        return kept({"both image and checks": {"image", "checks"} <= inputs.keys()}, inputs)

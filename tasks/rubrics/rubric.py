@@ -13,8 +13,8 @@ from pydantic_core import ErrorDetails
 from tasks.errors import InputError
 from tasks.files import read_regular_text, real_place
 from tasks.records import OVERALL_SCORE, DimensionOutcome, Judgment, Outcome, Record, Sample
-from tasks.records.parameters import PAIRWISE, T2I
-from tasks.rubrics.prompts import SOURCE, Aspect, PairwisePrompt, Prompt, RubricPrompt
+from tasks.records.parameters import CHECKLIST, PAIRWISE, T2I
+from tasks.rubrics.prompts import SOURCE, Aspect, InstrumentPrompt, PairwisePrompt, Prompt, RubricPrompt
 from tasks.text import listed
 
 DEFAULT_SET = "default"
@@ -37,6 +37,7 @@ LONGEST = 1_000_000
 PROMPT_MODELS: dict[str, type[Prompt]] = {
     **dict.fromkeys(PAIRWISE, PairwisePrompt),
     **dict.fromkeys(T2I, RubricPrompt),
+    **dict.fromkeys(CHECKLIST, InstrumentPrompt),
 }
 """Flow -> model of its prompts, which also determines its kind of judging."""
 

@@ -225,14 +225,15 @@ class GradeRow(LevelRow):
     """Decimals of the score, where it is shown."""
 
     dimension: str
-    """Of generated images: the tag."""
+    """Of generated images: the tag; of checklists the instrument."""
     measure: str
     """Of generated images: score (the judge's overall score) or aspect_mean. Also good (share of prompts with an image
-    at or above the threshold) and satisfied (share of images that meet their prompt)."""
+    at or above the threshold) and satisfied (share of images that meet their prompt). Of checklists: score (share of
+    right answers) or satisfied (share of images with all answers right)."""
     grouping: str = "all"
-    """Of generated images: all, or aspect (the score of one aspect)."""
+    """Of generated images: all, or aspect (the score of one aspect, or of one group of checks)."""
     group_name: str = ""
-    """Of generated images: the aspect."""
+    """Of generated images: the aspect, or the group of checks."""
     n: int
     """Of generated images: images."""
     scored: int
@@ -240,10 +241,10 @@ class GradeRow(LevelRow):
     prompts: int
     """Text-to-image prompts with a value of the measure for at least one image."""
     score: float | None
-    """Of generated images: mean over prompts of the means over their images, 0-10; of good and satisfied a share,
-    0-1."""
+    """Of generated images: mean over prompts of the means over their images, 0-10, of checklists 0-100 (a group of
+    checks has all of its answers pooled); of good and satisfied a share, 0-1."""
     image_mean: float | None
-    """Mean over images, 0-10 or a share."""
+    """Mean over images: 0-10, of checklists 0-100, or a share."""
 
     @property
     def inapplicable(self) -> bool:

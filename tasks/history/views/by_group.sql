@@ -7,7 +7,7 @@ SELECT s.candidate, s.dimension, s.measure, s."grouping", s.group_name, s.score,
        r.protocol_key
 FROM scores s JOIN evaluations r USING (run_id);
 COMMENT ON VIEW by_group IS 'All scores: of all samples, by category, difficulty or aspect.';
--- score: Mean, 0-100 for figures, 0-10 for images; of good and satisfied a share. NULL: none has one, see scored.
+-- score: Mean, 0-100 for figures and checklists, 0-10 for images; of good and satisfied a share. NULL: none has one, see scored.
 -- ci_low: Lower end of the 95% interval. NULL: fewer than 8 samples (of images: prompts) have a score, see scored.
 -- ci_high: Upper end of the 95% interval. NULL: fewer than 8 samples (of images: prompts) have a score, see scored.
 -- run_id: Evaluation (evaluations.run_id).

@@ -17,7 +17,7 @@ COMMENT ON VIEW changes IS
     'Samples whose outcome differs from the run before. That is the one before it that measured something on the same '
     'flow, dataset, judge and prompt set; jury compare takes any two.';
 -- score_before: Score in the run before. NULL: undecided, see outcome_before.
--- score: Figures: Model 100, Tie 50, Human or forfeit 0. Images: 0-10. NULL: undecided, see outcome.
+-- score: Figures: Model 100, Tie 50, Human or forfeit 0. Images: 0-10. Checklists: 0-100. NULL: undecided, see outcome.
 -- change: score minus score_before.
 -- outcome_before: Overall verdict, or status, in the run before.
 -- outcome: Overall verdict; of images, and where there is none, the status.

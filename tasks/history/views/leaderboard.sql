@@ -18,4 +18,4 @@ COMMENT ON VIEW leaderboard IS
     'Scores by run, candidate and dimension or tag, newest first. Compare only rows of equal dataset_key and '
     'protocol_key; t2i_leaderboard joins the four flows of images.';
 -- best: Candidate that vs_best compares with, where the newest measured runs of the candidates are different ones.
--- score_scale: Highest score: 100 for figures, 10 for images.
+-- score_scale: Highest score: 100 for figures and checklists, 10 for images.

@@ -7,7 +7,7 @@ SELECT o.candidate, o.sample_id, o.score, o.score_scale, o.overall, o.status, o.
        picture_path(o.pictures['human'].source_sha256) AS human_picture
 FROM outcomes o JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id;
 COMMENT ON VIEW samples IS 'Samples of finished runs: score, outcome, picture files.';
--- score: Figures: Model 100, Tie 50, Human or forfeit 0. Images: 0-10. NULL: undecided, see status.
+-- score: Figures: Model 100, Tie 50, Human or forfeit 0. Images: 0-10. Checklists: 0-100. NULL: undecided, see status.
 -- run_id: Evaluation (evaluations.run_id).
 -- source_sha256: SHA-256 of the judged picture's file.
 -- picture: File of the judged picture's thumbnail, relative to the store; NULL: there is none.

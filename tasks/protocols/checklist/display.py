@@ -1,0 +1,134 @@
+"""Display of checklists: shares of right answers over all checks and by group, and the picture with its checks."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from markupsafe import Markup
+
+from tasks.presentation import charts
+from tasks.presentation.charts import BAR_HEIGHT, INK, MOST_CANDIDATES, WIDTH, Chart
+from tasks.presentation.tables import Grid
+from tasks.presentation.wording import (
+    VS_BEST,
+    coverage_words,
+    interval_words,
+    judge_notes,
+    score_with_interval,
+    score_words,
+    vs_best_notes,
+    vs_best_words,
+    worst_case_notes,
+)
+from tasks.protocols.checklist.reply import RIGHT
+from tasks.protocols.checklist.scores import CheckRow
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms
+from tasks.records import Outcome
+from tasks.text import one_line
+
+SHARE = "Scores are shares of right answers, 0-100: by picture, then by prompt. A group has all answers of its checks."
+ALL_RIGHT = "All right: share of the pictures without a wrong answer."
+
+
+class ChecklistDisplay(Display[CheckRow]):
+    """Scores over all checks, with each group of checks below them."""
+
+    row = CheckRow
+    counted = "images"
+    scale = "of 100"
+    sides = ("Image",)
+    false_findings = "false alarms on clean images"
+
+    def headline(self, scores: Sequence[CheckRow]) -> list[Headline]:
+        """Return the score of every candidate over all checks, the best first."""
+        return [Headline(row.candidate, row) for row in ranked(scores)]
+
+    def grid(self, scores: Sequence[CheckRow], grouping: str = "all") -> Grid:
+        """Return shares over all checks and by group, the best candidate first."""
+        whole = {row.candidate: row for row in scores if row.measure == "satisfied"}
+        compared = any(row.vs_best is not None for row in scores)
+        lines: list[list[str]] = []
+        for best in ranked(scores):
+            share = whole[best.candidate].score
+            cells = [*_cells(best), "–" if share is None else f"{share:.0%}", coverage_words(best)]
+            lines += [[best.candidate], ["all checks", *cells, *[vs_best_words(best)] * compared]]
+            for row in _groups(scores, best.candidate):
+                lines.append([f"  {row.group_name}", *_cells(row), "", coverage_words(row), *[""] * compared])
+        return Grid(["", "score", "95% interval", "all\nright", "scored", *[VS_BEST] * compared], lines, VS_BEST)
+
+    def notes(self, scores: Sequence[CheckRow], terms: Terms) -> list[str]:
+        """Return notes on missing answers, differences from the best, and the scale."""
+        beside = vs_best_notes(row for row in scores if row.measure == "score")
+        return [*worst_case_notes(scores), *beside, SHARE, ALL_RIGHT, *judge_notes(terms.endpoint)]
+
+    def chart(self, scores: Sequence[CheckRow]) -> Chart:
+        """Draw a panel for each of the best candidates, with a bar for all checks and for each group, 0-100."""
+        best = ranked(scores)[:MOST_CANDIDATES]
+        drawn = {row.candidate: [row, *_groups(scores, row.candidate)] for row in best}
+        ticks = [(WIDTH * value / RIGHT, f"{value}") for value in range(0, 101, 20)]
+        panels = [charts.rows(name, [(_label(row), _bar(row)) for row in rows], ticks) for name, rows in drawn.items()]
+        every = [row for rows in drawn.values() for row in rows]
+        left, right = charts.label_room(map(_label, every)), charts.text_room(map(score_with_interval, every))
+        words = " ".join(f"{one_line(row.candidate)}, {_label(row)}: {score_with_interval(row)}." for row in every)
+        return charts.stacked(TITLE, panels, left, WIDTH + 8 + right, f"{TITLE}. {words}")
+
+    def aspect_words(self, score: float | None) -> str:
+        """Return whether a check is right; after several votes, the share of those that say so."""
+        return "not scored" if score is None else {RIGHT: "right", 0.0: "wrong"}.get(score, f"{score:.0f}% right")
+
+    def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
+        """Return the prompt, and each check with the judge's answer, the wrong ones first."""
+        checks = sorted(outcome.aspects, key=lambda each: RIGHT + 1 if each.score is None else each.score)
+        lines = [[each.question, self.aspect_words(each.score), each.explanation] for each in checks]
+        return Shown(
+            above=(Quoted("Prompt: ", outcome.prompt),),
+            outcome=Quoted("Outcome: ", outcome.tier_path),
+            table=Grid(["check", "result", "the judge's answer"], lines),
+            below=(),
+        )
+
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        """Yield reasons: a missing score, a wrong answer, an answer that is not scored."""
+        if outcome.score is None:
+            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not scored"
+        elif outcome.satisfied:
+            yield "All right"
+        else:
+            yield "Not all right" if outcome.satisfied is False else "Some checks not scored"
+
+
+def ranked(rows: Iterable[CheckRow]) -> list[CheckRow]:
+    """Return the row of each candidate over all checks: the best first, candidates without a score last."""
+    whole = [row for row in rows if row.measure == "score" and row.grouping == "all"]
+    return sorted(whole, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)
+
+
+def _groups(rows: Iterable[CheckRow], candidate: str) -> list[CheckRow]:
+    return [row for row in rows if row.candidate == candidate and row.grouping == "aspect"]
+
+
+def _cells(row: CheckRow) -> list[str]:
+    return [score_words(row), interval_words(row)]
+
+
+TITLE = "Shares of right answers with their 95% intervals"
+COLOUR = "#0072B2"
+OPACITY_OF_GROUPS = 0.4
+"""Opacity that keeps the intervals visible on their bars, black on white and white on black."""
+
+
+def _label(row: CheckRow) -> str:
+    return row.group_name or "all checks"
+
+
+def _bar(row: CheckRow) -> Markup:
+    """Draw a bar, the interval on it, and the numbers beside it."""
+    scale, middle = WIDTH / RIGHT, BAR_HEIGHT / 2
+    marks = [charts.text(WIDTH + 8, middle + 4, score_with_interval(row))]
+    if row.score is not None:
+        opacity = OPACITY_OF_GROUPS if row.group_name else 1
+        marks.append(charts.bar(0, 3, scale * row.score, BAR_HEIGHT - 6, COLOUR, opacity))
+    if row.ci_low is not None and row.ci_high is not None:
+        marks.append(charts.rule(scale * row.ci_low, middle, scale * row.ci_high, middle, INK, 2))
+    return charts.joined(marks)
+
+
+DISPLAY = ChecklistDisplay()

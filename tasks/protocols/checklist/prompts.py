@@ -1,0 +1,154 @@
+"""Prompts of a checklist dataset, and the rules that their checks follow."""
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from math import isfinite
+from typing import NamedTuple
+
+from tasks.datasets.entries import clean_text, id_fault
+from tasks.datasets.rows import Row
+from tasks.errors import Problems
+from tasks.records import Check, Place
+from tasks.text import kind, listed, number_of, quoted
+
+_NUMBERS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+NUMBERS = _NUMBERS.split()
+"""Number words, each at the index of its number."""
+_ANSWERS = {"yes_no": ("yes", "no"), "ordinal": ("0", "1", "2")}
+
+
+class ChecklistPrompt(NamedTuple):
+    """A text (prompt or method text) with its checks; a set's own reader leaves out the fields from `where` on."""
+
+    prompt_id: str
+    key: str
+    """Key of the record that holds the text."""
+    checks: Sequence[Check]
+    category: str = ""
+    names: tuple[str, ...] = ()
+    """Names of its images in a folder or map, besides its id."""
+    notes: tuple[str, ...] = ()
+    """Remarks for the reader."""
+    where: str = ""
+    """File and row, for messages."""
+    place: Place = Place("")
+    text: str = ""
+    """Text as the judge reads it."""
+
+
+Draw = Callable[[Sequence[Row]], ChecklistPrompt]
+"""Reader of the rows of one prompt."""
+
+
+class Broken(Problems):
+    """Rows that are left out, with the first problem of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: dict[str, str] = {}
+
+    def add(self, where: str, what: object) -> None:
+        """Note one problem of a row."""
+        self.count()
+        self._rows.setdefault(where, str(what))
+
+    def warnings(self) -> Iterator[str]:
+        """Yield a sentence that counts and names the rows."""
+        if self._rows:
+            rows = (f"{where} ({what})" for where, what in self._rows.items())
+            yield f"{number_of(len(self._rows), 'row')} left out, since they cannot be read: {listed(rows, 5)}"
+
+
+def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> ChecklistPrompt | None:
+    """Return the prompt of these rows, the first of which holds its text; None, with problems noted, if it has any."""
+    where, place, values = rows[0]
+    try:
+        drawn = draw(rows)
+        if fault := next(filter(None, map(id_fault, drawn.prompt_id.split("/"))), None):
+            raise fault
+        if not isinstance(drawn.category, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"category is {kind(drawn.category)}, must be text")
+        text, links = _text(values, drawn.key)
+        faults = list(check_faults(drawn.checks))
+    except KeyError as error:
+        faults = [f"key {error} is missing"]
+    except (ValueError, TypeError, AttributeError) as error:  # also a value of another type than the set's own
+        faults = [str(error)]
+    else:
+        if not faults:
+            dropped = (f"{number_of(links, 'image link')} dropped from the prompt",) if links else ()
+            notes, checks = (*drawn.notes, *dropped), tuple(drawn.checks)
+            return drawn._replace(checks=checks, notes=notes, where=where, place=place, text=text)
+    for fault in faults:
+        broken.add(where, fault)
+    return None
+
+
+def _text(values: Mapping[str, object], key: str) -> tuple[str, int]:
+    """Return a text as the judge reads it, and the number of image links dropped from it."""
+    if not isinstance(value := values[key], str):
+        raise ValueError(f"{key!r} is {kind(value)}, must be text")
+    text, links = clean_text(value)
+    if not text.strip():
+        raise ValueError(f"{key!r} is empty, must be text")
+    return text, links
+
+
+def as_number(answer: str) -> float | None:
+    """Return the number that an answer is, in digits or as an English word up to twenty; None for any other text."""
+    word = answer.strip().casefold()
+    try:
+        number = float(NUMBERS.index(word)) if word in NUMBERS else float(word)
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
+
+
+def check_faults(checks: Sequence[Check]) -> Iterator[str]:
+    """Yield all that is wrong with the checks of one prompt."""
+    if not checks:
+        yield "has no checks"
+    ids = Counter(check.check_id for check in checks)
+    yield from (f"check {quoted(check_id)} is there {times} times" for check_id, times in ids.items() if times > 1)
+    for check in checks:
+        for fault in _faults(check, ids.keys()):
+            yield f"check {quoted(check.check_id)}: {fault}"
+    try:
+        TopologicalSorter({check.check_id: check.parents for check in checks}).prepare()
+    except CycleError as error:
+        yield f"the parents of checks lead in a circle: {' to '.join(map(quoted, error.args[1]))}"
+
+
+def _faults(check: Check, ids: Container[str]) -> Iterator[str]:
+    if not check.question.strip():
+        yield "question is empty, must be text"
+    if not (check.weight > 0 and isfinite(check.weight)):
+        yield f"weight is {check.weight:g}, must be a number above 0"
+    for parent in check.parents:
+        if parent not in ids:
+            yield f"parent {quoted(parent)} is no check of this prompt"
+    if check.form == "choice" and len(check.options) < 2:
+        yield "has the form choice, and needs at least two options"
+    for letter, words in check.options:
+        if not (len(letter) == 1 and "A" <= letter <= "Z") or not words.strip():
+            yield f"option {quoted(letter)} must be a letter from A to Z, with words"
+    if check.form != "choice" and check.options:
+        yield f"has options, and the form {check.form}; options need the form choice"
+    yield from _expected_faults(check)
+
+
+def _expected_faults(check: Check) -> Iterator[str]:
+    allowed = _ANSWERS.get(check.form) or tuple(letter for letter, _ in check.options)
+    if not check.expected:
+        yield "expected is empty"
+    for answer in check.expected:
+        if check.form == "number" and as_number(answer) is None:
+            yield f"expected is {quoted(answer)}, must be a number"
+        if check.form != "number" and answer not in allowed:
+            yield f"expected is {quoted(answer)}, allowed are {listed(allowed)}"
+    if allowed and set(allowed) <= set(check.expected):
+        yield "every answer is expected"

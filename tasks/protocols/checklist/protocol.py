@@ -1,0 +1,172 @@
+"""Protocol of checklists: datasets, questions, answers and outcomes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+
+from tasks.datasets.dataset import Dataset
+from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
+from tasks.protocols.checklist import reply
+from tasks.protocols.checklist.datasets import read_checklists
+from tasks.protocols.checklist.scores import CheckTally
+from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
+from tasks.records import BLANK, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
+from tasks.records.parameters import SINGLE, ChecklistParameters
+from tasks.rubrics.prompts import InstrumentPrompt
+from tasks.rubrics.rubric import Rubric
+from tasks.statistics.series import Compared, Measure, Measured
+from tasks.text import number_of
+
+HALF = reply.RIGHT / 2
+"""Mean of several votes below which a check counts as wrong for those that depend on it."""
+
+
+class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
+    """Judging of one picture by questions with known answers; scores are the share of right answers, 0-100."""
+
+    unit = "prompts"
+    decimals = 1
+    highest = reply.RIGHT
+
+    def read_dataset(self, source: Path, flow: str, parameters: ChecklistParameters) -> Dataset:
+        """Read a manifest or a published set."""
+        return read_checklists(source, flow, parameters)
+
+    def questions(self, sample: Sample, rubric: Rubric) -> Sequence[Question]:
+        """Return one question with all checks, or one for each check, named by its id."""
+        prompt = rubric.prompt(sample.tag)
+        if sample.tag != SINGLE:
+            return [Question(prompt.dimension, prompt, sample)]
+        return [Question(check.check_id, prompt, replace(sample, checks=(check,))) for check in sample.checks]
+
+    def texts_of(self, sample: Sample) -> Mapping[str, str]:
+        """Return the checks that are asked."""
+        return {"checks": reply.questions_text(sample)}
+
+    def reply_form(self, prompt: InstrumentPrompt, sample: Sample) -> ReplyForm:
+        """Return a form with a reason and an answer for each check."""
+        allowed = [[check.question, check.form, check.options, check.expected] for check in sample.checks]
+        return ReplyForm(reply.schema(sample), reply.format_words(sample), allowed)
+
+    def read_reply(self, text: str, prompt: InstrumentPrompt, sample: Sample) -> Reading:
+        """Return the scores of the answers in a reply."""
+        return reply.read(text, sample)
+
+    def decide(
+        self,
+        sample: Sample,
+        judgments: Sequence[Judgment],
+        rubric: Rubric,
+        parameters: ChecklistParameters,
+        problems: Mapping[str, str],
+    ) -> Decided:
+        """Return the weighted share of right answers among the scored checks.
+
+        All is right unless one check is wrong; that is unknown while one is not scored. A picture without a scored
+        check is incomplete, and one that is missing or unreadable has no score.
+        """
+        problem = problems.get("image", "")
+        votes = 0 if problem else parameters.votes
+        answered = _by_check(sample, judgments, votes)
+        aspects = tuple(_ruled(sample, answered))
+        known = [(each.score, each.weight) for each in aspects if each.score is not None]
+        score = sum(score * weight for score, weight in known) / sum(weight for _, weight in known) if known else None
+        satisfied = (
+            False if any(score < reply.RIGHT for score, _ in known) else True if len(known) == len(aspects) else None
+        )
+        ok_votes = min((len(each) for each in answered.values()), default=0)
+        tagged = DimensionOutcome(dimension=sample.tag, verdict=None, score=score, votes=votes, ok_votes=ok_votes)
+        return Decided(
+            status="bad_picture" if problem else "incomplete" if score is None else "complete",
+            score=score,
+            aspects=aspects,
+            satisfied=satisfied,
+            tier_path=f"bad picture: {problem}" if problem else _words(aspects),
+            dimensions=(tagged,),
+            caught=noticed(sample.injected, satisfied),
+            problem=problem,
+        )
+
+    def score_tally(self, start: RunStart) -> Tally:
+        """Return scores over all checks and by group."""
+        return CheckTally()
+
+    def measured(self, outcome: Compared) -> Measured:
+        """Return the share of right answers, then whether all are right, to pair with pictures of the same prompt."""
+        satisfied = None if outcome.satisfied is None else float(outcome.satisfied)
+        values = {
+            Measure(outcome.tag, "score", reply.RIGHT): outcome.score,
+            Measure(outcome.tag, "satisfied", 1.0): satisfied,
+        }
+        return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
+
+
+def _by_check(sample: Sample, judgments: Sequence[Judgment], votes: int) -> dict[str, list[AspectScore]]:
+    """Return check -> its answer in each vote that has one. A reply with a fault counts for its other answers."""
+    latest = last_attempts(judgments)
+    found: dict[str, list[AspectScore]] = {}
+    for check in sample.checks:
+        asked = check.check_id if sample.tag == SINGLE else sample.tag
+        replies = (latest.get((asked, "single", vote)) for vote in range(1, votes + 1))
+        answers = (each for row in replies if row for each in row.scores if each.aspect == check.check_id)
+        found[check.check_id] = list(answers)
+    return {check_id: its if 2 * len(its) >= votes else [] for check_id, its in found.items()}
+
+
+def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Iterator[AspectScore]:
+    """Yield each check with its score after the rule of parents, which is that of DSG (Cho et al., 2023)."""
+    checks = {check.check_id: check for check in sample.checks}
+    scores: dict[str, float | None] = {}
+
+    def score(check: Check) -> float | None:
+        if check.check_id not in scores:
+            scores[check.check_id] = _with_parents(
+                _mean(answered[check.check_id]), [score(checks[parent]) for parent in check.parents]
+            )
+        return scores[check.check_id]
+
+    for check in sample.checks:
+        its = answered[check.check_id]
+        # An empty picture gives the right answer: that says nothing about a judge.
+        empty = sample.control == BLANK and check.absence
+        yield AspectScore(
+            aspect=check.check_id,
+            score=None if empty else score(check),
+            explanation=its[0].explanation if its else "",
+            question=check.question,
+            group=check.group,
+            weight=check.weight,
+        )
+
+
+def _mean(votes: Sequence[AspectScore]) -> float | None:
+    known = [vote.score for vote in votes if vote.score is not None]
+    return fmean(known) if known else None
+
+
+def _with_parents(own: float | None, parents: Sequence[float | None]) -> float | None:
+    """Return the score of a check: 0 if a parent is wrong, and none if one is not scored, unless it is wrong itself."""
+    if any(parent is not None and parent < HALF for parent in parents):
+        return 0.0
+    return own if None not in parents or (own is not None and own < HALF) else None
+
+
+def _words(aspects: Sequence[AspectScore]) -> str:
+    known = [each.score for each in aspects if each.score is not None]
+    right = sum(score == reply.RIGHT for score in known)
+    missing = len(aspects) - len(known)
+    return f"{right} of {number_of(len(aspects), 'check')} right" + f", {missing} not scored" * bool(missing)
+
+
+def noticed(kind: str, satisfied: bool | None) -> bool | None:
+    """Return whether the answers show that the judge noticed the kind of a drawn image: all right only if it is clean.
+
+    None: the kind is unknown, or a check is not scored and no other is wrong.
+    """
+    if satisfied is None or kind not in SCENE_KINDS:
+        return None
+    return satisfied == (kind == CLEAN_SCENE)
+
+
+PROTOCOL = ChecklistProtocol()

@@ -1,0 +1,205 @@
+"""Published checklist sets, read from their own files, none of which is part of this project.
+
+The readers of GenEval 2, UniGenBench, T2I-CoReBench and DSG were tried on the whole sets, at the
+commits in `PUBLISHED`. Of TIFA only its sample of questions was at hand; of AIBench its scripts, and its first and
+last record.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any, NamedTuple
+
+from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
+from tasks.errors import InputError, Problems
+from tasks.files import open_regular, read_regular
+from tasks.protocols.checklist.prompts import NUMBERS, ChecklistPrompt, Draw
+from tasks.records import Check, Place
+from tasks.text import quoted
+
+HEAD = 1 << 16
+"""Bytes at the beginning of a file that contain its mark."""
+_MEMBER = re.compile(r'[\s,]*+"((?:[^"\\]|\\.)*+)"\s*:\s*', re.DOTALL)
+INSUFFICIENT = "the image does not contain sufficient information"
+"""Beginning of AIBench's option that is right where the figure does not show the answer."""
+
+
+def _check(number: int, question: str, answer: str, group: str, absence: bool = False) -> Check:
+    return Check(str(number), question, (answer,), group=group, absence=absence or answer == "no")
+
+
+def _geneval2(rows: Sequence[Row]) -> ChecklistPrompt:
+    values: Any = rows[0].values
+    checks: list[Check] = []
+    for (question, answer), skill in zip(values["vqa_list"], values["skills"], strict=True):
+        check = _check(len(checks) + 1, question, answer.casefold(), skill)
+        if check.expected[0] in NUMBERS:
+            number = str(NUMBERS.index(check.expected[0]))
+            check = replace(check, form="number", expected=(check.expected[0], number), absence=number == "0")
+        checks.append(check)
+    line = int(rows[0].where.rsplit(" ", 1)[1])  # lines before it may be broken
+    return ChecklistPrompt(f"{line - 1:05}", "prompt", checks, f"{values['atom_count']} atoms")
+
+
+def _unigenbench(rows: Sequence[Row]) -> ChecklistPrompt:
+    """Return a check for each test point, in our words: the set has no questions."""
+    values: Any = rows[0].values
+    language = "zh" if "prompt_zh" in values else "en"
+    try:
+        points: Any = json_object(values[f"sub_dims_{language}"].encode())
+    except InputError as error:
+        raise ValueError(f"index {values['index']}: sub_dims_{language} {error}") from error
+    names, described, category = ("Testpoints", "Testpoint Description", "Primary Categories")
+    ask, negation = "Is this right in the image ({}): {}?", "Grammar - Negation"
+    if language == "zh":
+        names, described, category = ("考点", "考点对应描述", "一级垂类")
+        ask, negation = "图像中这一点是否正确（{}）：{}？", "语法-否定"
+    pairs = enumerate(zip(points[names], points[described], strict=True), 1)
+    checks = [_check(number, ask.format(name, words), "yes", name, name == negation) for number, (name, words) in pairs]
+    return ChecklistPrompt(values["index"], f"prompt_{language}", checks, points[category])
+
+
+def _corebench(rows: Sequence[Row]) -> ChecklistPrompt:
+    values: Any = rows[0].values
+    prompt_id = rows[0].where.rsplit(" ", 1)[1]
+    task = prompt_id.rpartition("-")[0]
+    checks = [
+        _check(number, each["question"], "yes", ", ".join(each["tags"]), not _ABSENT.isdisjoint(each["tags"]))
+        for number, each in enumerate(values["Checklist"], 1)
+    ]
+    return ChecklistPrompt(prompt_id, "Prompt", checks, task, (f"{task}/{prompt_id}",))
+
+
+_ABSENT = frozenset(("instance_neg", "attribute_neg"))
+"""Tags of questions that an empty image satisfies."""
+
+
+def _dsg(rows: Sequence[Row]) -> ChecklistPrompt:
+    """Return the checks of an item. Where the set's parents cannot be asked first, they are left out, and noted."""
+    checks, dropped = list[Check](), False
+    found: list[Any] = [row.values for row in rows]
+    known = {values["proposition_id"] for values in found}
+    for values in found:
+        own, named = values["proposition_id"], [each.strip() for each in values["dependency"].split(",")]
+        children = {check.check_id for check in checks if own in check.parents}
+        parents = tuple(each for each in dict.fromkeys(named) if each in known - children - {own})
+        dropped |= bool({*named} - {*parents, "0"})
+        check = _check(own, values["question_natural_language"], "yes", values["category_broad"])
+        checks.append(replace(check, parents=parents))
+    item = found[0]["item_id"]
+    notes = ("parents left out that are no other check of the prompt, or lead in a circle",) if dropped else ()
+    return ChecklistPrompt(item, "text", checks, item.rpartition("_")[0], notes=notes)
+
+
+def _tifa(rows: Sequence[Row]) -> ChecklistPrompt:
+    checks: list[Check] = []
+    found: list[Any] = [row.values for row in rows]
+    for values in found:
+        choices, answer = values["choices"], values["answer"]
+        check = _check(len(checks) + 1, values["question"], answer, values["element_type"])
+        if not {*choices} <= {"yes", "no"}:
+            if answer not in choices:
+                raise ValueError(f"the answer {quoted(answer)} is none of the choices")
+            options = tuple(zip(ascii_uppercase, choices, strict=False))
+            check = replace(check, form="choice", options=options, expected=(ascii_uppercase[choices.index(answer)],))
+        checks.append(check)
+    return ChecklistPrompt(found[0]["id"], "caption", checks, found[0]["id"].rpartition("_")[0])
+
+
+def _aibench(rows: Sequence[Row]) -> ChecklistPrompt:
+    values: Any = rows[0].values
+    checks: list[Check] = []
+    for each in values["checklist"]:
+        letter = each["correct_option"].strip().upper()
+        words = each["options"][letter].casefold()
+        check = _check(
+            each["id"], each["question"], letter, each["level"], words == "no" or words.startswith(INSUFFICIENT)
+        )
+        checks.append(replace(check, form="choice", options=tuple(sorted(each["options"].items()))))
+    return ChecklistPrompt(values["id"], "method_text", checks, values["id"].partition("/")[0])
+
+
+Rows = Callable[[Path, tuple[str, ...], Problems], Iterable[Sequence[Row]]]
+
+
+def _each(path: Path, within: tuple[str, ...], problems: Problems) -> Iterator[Sequence[Row]]:
+    """Yield each row of a file alone."""
+    return ([row] for row in find_rows(path, problems, within))
+
+
+def _of_same(key: str) -> Rows:
+    """Return a reader of a file whose rows of one prompt have the same value under a key."""
+
+    def read(path: Path, within: tuple[str, ...], problems: Problems) -> Iterable[Sequence[Row]]:
+        found: dict[str, list[Row]] = {}
+        for row in find_rows(path, problems, within):
+            found.setdefault(str(row.values.get(key)), []).append(row)
+        return found.values()
+
+    return read
+
+
+def _members(path: Path, within: tuple[str, ...], problems: Problems) -> Iterator[Sequence[Row]]:
+    """Yield each member of a JSON object as a row at the place of its value."""
+    raw = read_regular(path, LONGEST, within)
+    json_object(raw.removeprefix(b"\xef\xbb\xbf"))
+    text = raw.decode("latin-1")  # a character for each byte, so that positions are those of the file
+    at = text.index("{") + 1
+    while found := _MEMBER.match(text, at):
+        _, at = json.JSONDecoder().raw_decode(text, found.end())
+        name, value = found[1].encode("latin-1").decode(), raw[found.end() : at]
+        try:
+            place = Place(str(path), found.end(), len(value), within=within)
+            yield [Row(f"{path.name}, {name}", place, json_object(value))]
+        except ValueError as error:
+            problems.add(f"{path.name}, {name}", str(error))
+
+
+class Published(NamedTuple):
+    """A published set, and how its files are found and read."""
+
+    name: str
+    licence: str
+    file: str
+    """Pattern of its files."""
+    mark: bytes
+    """Key or column that only its files have."""
+    rows: Rows
+    draw: Draw
+
+
+PUBLISHED = {
+    # facebookresearch/GenEval2, a6e82d2
+    "geneval2": Published(
+        "GenEval 2", "CC BY-NC 4.0 (no commercial use)", "geneval2_data.jsonl", b'"vqa_list"', _each, _geneval2
+    ),
+    # CodeGoat24/UniGenBench, 49d0bce
+    "unigenbench": Published("UniGenBench", "CC BY 4.0", "test_prompts_*.csv", b"sub_dims_", _each, _unigenbench),
+    # KlingTeam/T2I-CoReBench, ebf7b7a
+    "corebench": Published("T2I-CoReBench", "Apache-2.0", "[CR]-[A-Z][A-Z].json", b'"Checklist"', _members, _corebench),
+    # j-min/DSG, 7330119
+    "dsg": Published("DSG-1k", "Apache-2.0", "dsg-1k-anns.csv", b"proposition_id", _of_same("item_id"), _dsg),
+    # Yushi-Hu/tifa, 8e37050
+    "tifa": Published("TIFA", "Apache-2.0", "*_question_answers.json", b'"element_type"', _of_same("id"), _tifa),
+    # ali-vilab/AIBench, 90eceff
+    "aibench": Published("AIBench", "not stated by its repository", "AIBench.jsonl", b'"method_text"', _each, _aibench),
+}
+FOLDERS = ("", "data", "dsg/data", "tifa_v1.0")
+"""Folders in a checkout of a set's repository that may hold its files."""
+
+
+def set_of(path: Path) -> str:
+    """Return the published set that a file is of; empty: none."""
+    with open_regular(path) as file:
+        head = file.readline(HEAD) if path.suffix.lower() == ".csv" else file.read(HEAD)
+    return next((name for name, each in PUBLISHED.items() if each.mark in head), "")
+
+
+def files_in(folder: Path, name: str) -> list[Path]:
+    """Return the files of a set, or of our manifest, in a folder or in a checkout of the set's repository."""
+    pattern = PUBLISHED[name].file if name in PUBLISHED else "manifest.*"
+    found = [sorted((folder / each).glob(pattern)) for each in FOLDERS]
+    return next((files for files in found if files), list[Path]())

@@ -1,0 +1,148 @@
+"""Reply to the checks of a picture: its form and its answers.
+
+An answer outside its form is no answer: the call is asked again, and nothing is guessed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from tasks.endpoint.replies import objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.requests import object_schema
+from tasks.protocols.checklist.prompts import as_number
+from tasks.protocols.protocol import Reading
+from tasks.records import AspectScore, Check, Sample
+from tasks.records.parameters import SINGLE
+from tasks.text import listed
+
+RIGHT = 100.0
+"""Score of a right answer; that of a wrong one is 0."""
+ANSWERS, NUMBER, REASON, ANSWER = "answers", "number", "reason", "answer"
+"""Keys of a reply."""
+_ALLOWED = {"yes_no": "yes or no", "number": "a whole number in digits", "ordinal": "0, 1 or 2"}
+"""Form of a check -> its answers in words; a choice names its options."""
+_COMMA = re.compile(r",(?=\s*+[}\]])")
+_MARKS = " \t\r\n.()*_`'\""
+
+
+def questions_text(sample: Sample) -> str:
+    """Return the checks as they are asked, each with the answers that are allowed; several are numbered from 1."""
+    lines = [_asked(check) for check in sample.checks]
+    return lines[0] if sample.tag == SINGLE else "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+
+
+def _asked(check: Check) -> str:
+    if check.form == "choice":
+        options = "; ".join(f"{letter}: {words}" for letter, words in check.options)
+        return f"{check.question} (a letter: {options})"
+    return f"{check.question} ({_ALLOWED[check.form]})"
+
+
+def schema(sample: Sample) -> dict[str, Any]:
+    """Return the JSON schema of the reply, reasons before answers. It has no bounds: some servers refuse them."""
+    answer = {REASON: {"type": "string"}, ANSWER: {"type": "string"}}
+    if sample.tag == SINGLE:
+        return object_schema(answer)
+    each = object_schema({NUMBER: {"type": "integer"}, **answer})
+    return object_schema({ANSWERS: {"type": "array", "items": each}})
+
+
+def format_words(sample: Sample) -> str:
+    """Return the request for the reply format, sent on every rung of the ladder."""
+    answer = f'"{REASON}", a string of one sentence, and then "{ANSWER}", a string that is one of the allowed answers'
+    opening = "Reply with a single JSON object and nothing around it."
+    if sample.tag == SINGLE:
+        return f"{opening} It has two keys: {answer}."
+    number = f'"{NUMBER}", the number of the question'
+    return (
+        f'{opening} Its key "{ANSWERS}" holds an array with one object for each of the {len(sample.checks)} questions, '
+        f"in their order: {number}, {answer}."
+    )
+
+
+def read(text: str, sample: Sample) -> Reading:
+    """Return the scores of the answers in a reply; with an error, those of the answers that have their form."""
+    body, taken_off = unwrapped(text)
+    given, how = _answers(body, sample)
+    read = Reading(recovery=recovery(*taken_off, how))
+    if not given:
+        return read._replace(error=f"no answer found in {reply_words(text, taken_off)}")
+    numbers = Counter(number for number, _ in given)
+    problems = [f"question {shown(number)} is answered {times} times" for number, times in numbers.items() if times > 1]
+    problems += [
+        f"there is no question {shown(each)}" for each in numbers if each not in range(1, len(sample.checks) + 1)
+    ]
+    scores: list[AspectScore] = []
+    for number, check in enumerate(sample.checks, 1):
+        its = [values for asked, values in given if asked == number]
+        answer = answer_in_form(check, its[0].get(ANSWER)) if len(its) == 1 else None
+        if answer is not None:
+            reason = plain(its[0].get(REASON, ""))
+            words = f"{answer}: {reason}" if reason else answer
+            scores.append(AspectScore(aspect=check.check_id, score=score_of(check, answer), explanation=words))
+        elif its and len(its) == 1:
+            problems.append(f"question {number} is answered {shown(its[0].get(ANSWER))}, allowed is {_allowed(check)}")
+        elif not its:
+            problems.append(f"question {number} has no answer")
+    first = scores[0].explanation if len(sample.checks) == len(scores) == 1 else ""
+    return read._replace(scores=tuple(scores), reasoning=first, error="; ".join(problems))
+
+
+def _answers(body: str, sample: Sample) -> tuple[list[tuple[object, Mapping[str, Any]]], str]:
+    """Return (number of the question, its answer with the reason) for each answer, and a note on how it was read."""
+    found = objects(body)
+    how = "" if found.whole else "taken out of prose"
+    if not found.whole and _COMMA.search(body):
+        found, how = objects(_COMMA.sub("", body)), "broken JSON mended"
+    if sample.tag != SINGLE:
+        lists = [cast(list[object], value) for key, value in found.pairs if key == ANSWERS and isinstance(value, list)]
+        items = [cast(Mapping[str, Any], each) for value in lists for each in value if isinstance(each, dict)]
+        return [(_number(item.get(NUMBER)), item) for item in items], how
+    given = [value for key, value in found.pairs if key == ANSWER]
+    reason = next((value for key, value in found.pairs if key == REASON), "")
+    return [(1, {REASON: reason, ANSWER: value}) for value in dict.fromkeys(map(str, given))], how
+
+
+def _number(value: object) -> object:
+    """Return the number of a question, which some models write as text."""
+    text = str(value).strip(_MARKS)
+    return int(text) if text.isdecimal() and len(text) < 6 else value
+
+
+def _allowed(check: Check) -> str:
+    return listed(letter for letter, _ in check.options) if check.form == "choice" else _ALLOWED[check.form]
+
+
+def answer_in_form(check: Check, given: object) -> str | None:
+    """Return an answer as its form spells it; None for anything else. `two` is 2, and a choice may be its words."""
+    if isinstance(given, bool):
+        given = "yes" if given else "no"
+    if not isinstance(given, str | int | float):
+        return None
+    text = str(given).strip(_MARKS).casefold()
+    if check.form == "yes_no":
+        return text if text in ("yes", "no") else None
+    if check.form == "choice":
+        return _letter(check.options, text)
+    number = as_number(text)
+    if number is None or number < 0 or number != int(number) or (check.form == "ordinal" and number > 2):
+        return None
+    return str(int(number))
+
+
+def _letter(options: Sequence[tuple[str, str]], text: str) -> str | None:
+    for letter, words in options:
+        wording = words.strip(_MARKS).casefold()
+        if text in (letter.casefold(), wording) or re.fullmatch(rf"{letter}[).:\s]+{re.escape(wording)}", text, re.I):
+            return letter
+    return None
+
+
+def score_of(check: Check, answer: str) -> float:
+    """Return the score of an answer in its form: 100 if it is expected, else 0; an ordinal is worth half its value."""
+    if check.form == "ordinal":
+        return RIGHT * int(answer) / 2
+    if check.form == "number":
+        return RIGHT * (float(answer) in {as_number(each) for each in check.expected})
+    return RIGHT * (answer.casefold() in {each.strip().casefold() for each in check.expected})

@@ -1,0 +1,622 @@
+"""Checklist datasets: manifests with their mistakes, published sets in their own forms, images, and keys."""
+
+import ast
+import asyncio
+import csv
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from factories import outcome
+from own_data import PUBLISHED as BESIDE
+from written_datasets import png, write_json
+
+from tasks.datasets.dataset import Dataset
+from tasks.datasets.entries import read_texts
+from tasks.errors import InputError
+from tasks.extensions.checklist_export import ChecklistExport
+from tasks.judging.extension import Opening
+from tasks.protocols.checklist.datasets import read_checklists
+from tasks.protocols.checklist.prompts import as_number
+from tasks.records import AspectScore, Check
+from tasks.records.parameters import ChecklistParameters
+
+YES = {"id": "c1", "question": "Is there a cup?", "expected": "yes"}
+TWO = {"id": "c2", "question": "How many spoons?", "expected": "two", "form": "number", "parents": ["c1"], "group": "n"}
+PICK = {"id": "c3", "question": "Where?", "expected": "B", "form": "choice", "options": {"A": "left", "B": "right"}}
+
+
+def load(source: Path, **parameters: object) -> Dataset:
+    asked = ChecklistParameters.model_validate({"dataset": str(source)} | parameters)
+    return read_checklists(source, "facts", asked)
+
+
+def row(number: int = 1, *checks: object, **other: object) -> dict[str, Any]:
+    own = {"id": f"s{number}", "prompt": f"a cup, {number}", "image": "cup.png", "checks": [*(checks or (YES,))]}
+    return own | other
+
+
+def write_lines(path: Path, rows: Sequence[object]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    (path.parent / "cup.png").write_bytes(png(9))
+    return path
+
+
+def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def test_a_manifest_gives_samples_with_their_checks_and_text(tmp_path: Path):
+    rows = [
+        row(1, YES, TWO, PICK, candidate="a", prompt_id="p", prompt="spoons"),
+        row(2, YES, TWO, PICK, candidate="a", prompt_id="p", prompt="spoons"),
+        row(3, {**YES, "expected": ["No"], "weight": 2}, candidate="a"),
+        row(1, YES, TWO, PICK, candidate="b", prompt_id="p", prompt="spoons"),
+    ]
+    found = load(write_lines(tmp_path / "m.jsonl", rows), instrument="single")
+    assert [(each.candidate, each.sample_id, each.subject, each.tag) for each in found.samples] == [
+        ("a", "s1", "p", "single"),
+        ("a", "s2", "p", "single"),
+        ("a", "s3", "s3", "single"),
+        ("b", "s1", "p", "single"),
+        ("b", "s3/none", "s3", "single"),
+    ]
+    assert found.samples[0].checks == (
+        Check("c1", "Is there a cup?", ("yes",)),
+        Check("c2", "How many spoons?", ("two",), "number", group="n", parents=("c1",)),
+        Check("c3", "Where?", ("B",), "choice", (("A", "left"), ("B", "right"))),
+    )
+    assert found.samples[2].checks == (Check("c1", "Is there a cup?", ("no",), weight=2.0, absence=True),)
+    texts = [read_texts(each)["prompt"] for each in found.samples]
+    assert texts == ["spoons", "spoons", "a cup, 3", "spoons", "a cup, 3"]
+    assert found.warnings == ("1 of 2 prompts has no image of b: s3",)
+
+
+@pytest.mark.parametrize(("ending", "as_text"), [(".csv", True), (".parquet", True), (".parquet", False)])
+def test_a_table_is_the_same_dataset_as_its_lines(tmp_path: Path, ending: str, as_text: bool):
+    rows = [row(1, YES, TWO, category="x"), row(2, TWO | {"parents": []}, category="")]
+    lines = load(write_lines(tmp_path / "m.jsonl", rows))
+    cells = [each | {"checks": json.dumps(each["checks"])} if as_text else each for each in rows]
+    table = tmp_path / f"m{ending}"
+    write_table(table, cells) if ending == ".csv" else polars.DataFrame(cells).write_parquet(table)
+    found = load(table)
+    assert found.key == lines.key
+    assert [each.checks for each in found.samples] == [each.checks for each in lines.samples]
+    assert [read_texts(each) for each in found.samples] == [read_texts(each) for each in lines.samples]
+
+
+def changed(**other: object) -> dict[str, object]:
+    return row(1, YES | other)
+
+
+MISTAKES: dict[str, tuple[list[object], str]] = {
+    "no checks": ([row(1) | {"checks": []}], "m.jsonl, line 1: has no checks"),
+    "no list": ([row(1) | {"checks": {}}], "'checks' is an object, must be a list of objects"),
+    "broken text": ([row(1) | {"checks": "[{"}], "'checks' is no JSON: column 3"),
+    "unknown key of a check": ([changed(wieght=2)], "check 1: wieght: Extra inputs are not permitted"),
+    "unknown column": ([row(1, catgory="x")], "column 'catgory' does not exist"),
+    "no question": ([changed(question=" ")], "check 'c1': question is empty"),
+    "check twice": ([row(1, YES, YES)], "check 'c1' is there 2 times"),
+    "unknown parent": ([changed(parents=["c9"])], "check 'c1': parent 'c9' is no check of this prompt"),
+    "own parent": ([changed(parents=["c1"])], "the parents of checks lead in a circle: 'c1' to 'c1'"),
+    "circle": ([row(1, YES | {"parents": ["c2"]}, TWO)], "lead in a circle: 'c"),
+    "no number": ([changed(form="number", expected="many")], "expected is 'many', must be a number"),
+    "no yes or no": ([changed(expected="true")], "expected is 'true', allowed are yes, no"),
+    "a boolean": ([changed(expected=True)], "check 1: expected: must be text, a number or a list of these, found True"),
+    "every answer": ([changed(expected=["yes", "no"])], "every answer is expected"),
+    "ordinal": ([changed(form="ordinal", expected=3)], "expected is '3', allowed are 0, 1, 2"),
+    "no such option": ([row(1, PICK | {"expected": "C"})], "check 'c3': expected is 'C', allowed are A, B"),
+    "a single option": ([row(1, PICK | {"options": {"B": "right"}})], "needs at least two options"),
+    "no letter": (
+        [row(1, PICK | {"options": {"A": "left", "B": "right", "10": "up"}})],
+        "option '10' must be",
+    ),
+    "needless options": ([changed(options={"A": "x"})], "has options, and the form yes_no"),
+    "unknown form": (
+        [changed(form="score")],
+        "check 1: form: Input should be 'yes_no', 'number'",
+    ),
+    "no weight": ([changed(weight=0)], "check 'c1': weight is 0, must be a number above 0"),
+    "no expected": ([changed(expected=[])], "check 'c1': expected is empty"),
+    "no text": ([row(1, prompt="")], "'prompt' is empty, must be text"),
+    "category": ([row(1, category=3)], "category is a number, must be text"),
+    "id of a path": ([row(1, prompt_id="a/b")], "id 'a/b' holds a path separator"),
+    "sample twice": ([row(1), row(1)], "m.jsonl, line 2: id 's1' of 'm' is already in m.jsonl, line 1"),
+    "other prompt": (
+        [row(1, candidate="a"), row(1, candidate="b", prompt_id="p")],
+        "id 's1' is an image of another prompt in m.jsonl, line 1",
+    ),
+    "other checks": (
+        [row(1, prompt_id="p"), row(2, PICK, prompt_id="p", prompt="a cup, 1")],
+        "checks of prompt 'p'",
+    ),
+    "other text": (
+        [row(1, prompt_id="p"), row(2, prompt_id="p")],
+        "text of prompt 'p' differs from that in m.json",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "words"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_in_a_manifest_is_a_problem_with_file_and_row(tmp_path: Path, rows: list[object], words: str):
+    with pytest.raises(InputError) as stop:
+        load(write_lines(tmp_path / "m.jsonl", rows))
+    assert words in str(stop.value)
+    assert "m.jsonl, line" in str(stop.value)
+
+
+def test_broken_rows_are_left_out_only_on_request_and_named(tmp_path: Path):
+    path = write_lines(tmp_path / "m.jsonl", [row(1), row(2, YES | {"weight": -1}), row(3, TWO | {"parents": []})])
+    with pytest.raises(InputError, match=r"m.jsonl, line 2: check 'c1': weight is -1"):
+        load(path)
+    found = load(path, skip_broken=True)
+    assert [each.sample_id for each in found.samples] == ["s1", "s3"]
+    reason = "check 'c1': weight is -1, must be a number above 0"
+    assert found.warnings == (f"1 row left out, since they cannot be read: m.jsonl, line 2 ({reason})",)
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "question": {"question": "Is there a mug?"},
+    "expected": {"expected": ["yes", "yes"]},
+    "group": {"group": "g"},
+    "weight": {"weight": 2},
+    "absence": {"absence": True},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_key_follows_every_field_of_a_check(tmp_path: Path, change: dict[str, Any]):
+    whole = load(write_lines(tmp_path / "m.jsonl", [row(1), row(2)])).key
+    assert load(write_lines(tmp_path / "m.jsonl", [row(1), row(2, YES | change)])).key != whole
+
+
+def test_the_key_follows_the_selection_but_neither_candidates_nor_images(tmp_path: Path):
+    rows = [row(number, candidate=name, prompt_id=f"p{number}") for name in "ab" for number in (1, 2)]
+    path = write_lines(tmp_path / "m.jsonl", rows)
+    whole = load(path).key
+    assert load(path, candidate=["b"]).key == whole
+    assert load(path, limit=1).key != whole
+    assert load(write_lines(tmp_path / "n.jsonl", [*reversed(rows)][1:])).key == whole
+
+
+@pytest.mark.parametrize(
+    ("answer", "number"),
+    [("two", 2), (" Zero ", 0), ("3", 3), ("2.5", 2.5), ("-1", -1), ("many", None), ("nan", None), ("", None)],
+)
+def test_a_number_is_read_from_digits_or_a_word(answer: str, number: float | None):
+    assert as_number(answer) == number
+
+
+POINTS = {"Testpoints": ["Style", "Grammar - Negation"], "Testpoint Description": ["in ink", "no hat"]}
+LEVEL = {"id": "V/1_1", "level": "Level 1: Parts", "question": "Which part?", "options": {"B": "No", "A": "Yes"}}
+CHOICE = {"id": "coco_7", "caption": "two cups", "element_type": "count", "element": "cup"}
+
+
+def geneval2(folder: Path) -> Path:
+    asked = [["How many cups are there?", "two"], ["Are the cups red?", "Yes"]]
+    line = {"prompt": "two red cups", "atom_count": 3, "vqa_list": asked, "skills": ["count", "attribute"]}
+    return write_lines(folder / "geneval2_data.jsonl", [line, line | {"prompt": "a red cup", "atom_count": 4}]).parent
+
+
+def unigenbench(folder: Path) -> Path:
+    cells = json.dumps(POINTS | {"Primary Categories": "Art"})
+    rows = [{"index": 0, "prompt_en": "a man in ink", "sub_dims_en": cells}]
+    return write_table(folder / "data" / "test_prompts_en.csv", rows).parents[1]
+
+
+def corebench(folder: Path) -> Path:
+    asked = [
+        {"question": "Is there a cup?", "tags": ["instance_pos"]},
+        {"question": "No cat?", "tags": ["instance_neg"]},
+    ]
+    first = {"Prompt": 'eine Tasse fällt, "{\\"}"', "Checklist": asked, "Remark": "x"}
+    rows = {"C-MI-001": first, "C-MI-002": first | {"Prompt": "a cup"}}
+    text = json.dumps(rows, ensure_ascii=False, indent=2)
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "C-MI.json").write_text(text, encoding="utf-8-sig")
+    return folder
+
+
+def dsg(folder: Path) -> Path:
+    def part(number: int, dependency: str, category: str = "entity") -> dict[str, Any]:
+        own = {"item_id": "vrd_3", "text": "a cup on a mat", "proposition_id": number, "dependency": dependency}
+        return own | {"category_broad": category, "question_natural_language": f"Part {number}?"}
+
+    rows = [part(1, "0"), part(2, "1, air"), part(3, "3,2", "relation"), part(4, "5"), part(5, "4")]
+    return write_table(folder / "dsg-1k-anns.csv", rows)
+
+
+def tifa(folder: Path) -> Path:
+    rows = [
+        CHOICE | {"question": "how many cups?", "choices": ["1", "2", "3"], "answer": "2"},
+        CHOICE | {"question": "is this a dog?", "choices": ["yes", "no"], "answer": "no"},
+    ]
+    return write_json(folder / "tifa_v1.0_question_answers.json", rows)
+
+
+def aibench(folder: Path) -> Path:
+    unseen = {"A": "x", "B": "The image does not contain sufficient information to answer."}
+    asked = [LEVEL | {"correct_option": "A"}, LEVEL | {"id": "V/1_2", "options": unseen, "correct_option": "b"}]
+    return write_lines(folder / "AIBench.jsonl", [{"id": "V/1", "method_text": "We pour.", "checklist": asked}])
+
+
+SETS: dict[str, tuple[Any, str, str, str, list[Check]]] = {
+    "geneval2": (
+        geneval2,
+        "00001",
+        "a red cup",
+        "4 atoms",
+        [
+            Check("1", "How many cups are there?", ("two", "2"), "number", group="count"),
+            Check("2", "Are the cups red?", ("yes",), group="attribute"),
+        ],
+    ),
+    "unigenbench": (
+        unigenbench,
+        "0",
+        "a man in ink",
+        "Art",
+        [
+            Check("1", "Is this right in the image (Style): in ink?", ("yes",), group="Style"),
+            Check(
+                "2",
+                "Is this right in the image (Grammar - Negation): no hat?",
+                ("yes",),
+                group="Grammar - Negation",
+                absence=True,
+            ),
+        ],
+    ),
+    "corebench": (
+        corebench,
+        "C-MI-001",
+        'eine Tasse fällt, "{\\"}"',
+        "C-MI",
+        [
+            Check("1", "Is there a cup?", ("yes",), group="instance_pos"),
+            Check("2", "No cat?", ("yes",), group="instance_neg", absence=True),
+        ],
+    ),
+    "dsg": (
+        dsg,
+        "vrd_3",
+        "a cup on a mat",
+        "vrd",
+        [
+            Check("1", "Part 1?", ("yes",), group="entity"),
+            Check("2", "Part 2?", ("yes",), group="entity", parents=("1",)),
+            Check("3", "Part 3?", ("yes",), group="relation", parents=("2",)),
+            Check("4", "Part 4?", ("yes",), group="entity", parents=("5",)),
+            Check("5", "Part 5?", ("yes",), group="entity"),
+        ],
+    ),
+    "tifa": (
+        tifa,
+        "coco_7",
+        "two cups",
+        "coco",
+        [
+            Check("1", "how many cups?", ("B",), "choice", (("A", "1"), ("B", "2"), ("C", "3")), "count"),
+            Check("2", "is this a dog?", ("no",), group="count", absence=True),
+        ],
+    ),
+    "aibench": (
+        aibench,
+        "V/1",
+        "We pour.",
+        "V",
+        [
+            Check("V/1_1", "Which part?", ("A",), "choice", (("A", "Yes"), ("B", "No")), "Level 1: Parts"),
+            Check(
+                "V/1_2",
+                "Which part?",
+                ("B",),
+                "choice",
+                (("A", "x"), ("B", "The image does not contain sufficient information to answer.")),
+                "Level 1: Parts",
+                absence=True,
+            ),
+        ],
+    ),
+}
+"""Set -> writer of a small one in its form, and what one of its prompts must be read as."""
+
+
+def write_images(folder: Path, *names: str) -> str:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(png(7))
+    return str(folder)
+
+
+@pytest.mark.parametrize(("name", "case"), SETS.items(), ids=SETS)
+def test_a_published_set_is_detected_and_read_in_its_own_form(
+    tmp_path: Path, name: str, case: tuple[Any, str, str, str, list[Check]]
+):
+    write, prompt_id, text, category, checks = case
+    source = write(tmp_path / "set")
+    images = write_images(tmp_path / "images", f"{prompt_id}.png")
+    found = load(source, images=images)
+    (sample,) = [each for each in found.samples if each.prompt_id == prompt_id]
+    assert (read_texts(sample)["prompt"], sample.category, [*sample.checks]) == (text, category, checks)
+    assert (sample.sample_id, sample.pictures["image"].problem) == (f"{prompt_id}/{prompt_id.rpartition('/')[2]}", "")
+    assert "comes under the licence of its authors" in found.warnings[0]
+    assert load(source, images=images, format=name) == found
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "unigenbench": (
+        lambda row: row | {"sub_dims_en": '{"Testpoints": ["a" "b"]}'},
+        "index 0: sub_dims_en is not a JSON object (column 21: Expecting ',' delimiter)",
+    ),
+    "other lengths": (
+        lambda row: row | {"sub_dims_en": json.dumps(POINTS | {"Primary Categories": "", "Testpoints": ["Style"]})},
+        "zip() argument",
+    ),
+    "a key less": (lambda row: row | {"sub_dims_en": "{}"}, "key 'Testpoints' is missing"),
+    "another kind": (
+        lambda row: row | {"sub_dims_en": json.dumps(POINTS | {"Primary Categories": "", "Testpoints": 3})},
+        "not iterable",
+    ),
+    "no text": (lambda row: row | {"prompt_en": " "}, "'prompt_en' is empty, must be text"),
+}
+
+
+@pytest.mark.parametrize(("change", "words"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_row_of_a_published_set_is_refused_or_left_out(tmp_path: Path, change: Any, words: str):
+    path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
+    with path.open(newline="") as file:
+        (good,) = csv.DictReader(file)
+    write_table(path, [good | {"index": "1"}, change(good)])
+    images = write_images(tmp_path / "images", "1_0.png")
+    with pytest.raises(InputError) as stop:
+        load(path, images=images)
+    assert words in str(stop.value)
+    found = load(path, images=images, skip_broken=True)
+    assert [each.sample_id for each in found.samples] == ["1/1_0"]
+    (left_out,) = [each for each in found.warnings if each.startswith("1 row left out")]
+    assert words in left_out
+
+
+def cups(folder: Path) -> Path:
+    lines = [row(number) for number in range(2)]
+    asked = {"vqa_list": [["Is there a cup?", "Yes"]], "skills": ["object"], "atom_count": 3}
+    return write_lines(folder / "geneval2_data.jsonl", [{"prompt": each["prompt"]} | asked for each in lines])
+
+
+FOLDERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
+    "one image": (["00000.png", "00001.jpg"], [("images", "00000/00000"), ("images", "00001/00001")]),
+    "numbered": (
+        ["00000_10.png", "00000_2.png", "00001-0.webp"],
+        [("images", "00000/00000_2"), ("images", "00000/00000_10"), ("images", "00001/00001-0")],
+    ),
+    "a folder a prompt": (["00000/1.png", "00001/0.png"], [("images", "00000/1"), ("images", "00001/0")]),
+    "a PDF beside it": (
+        ["00000.png", "00000.pdf", "00001.png"],
+        [("images", "00000/00000"), ("images", "00001/00001")],
+    ),
+    "candidates": (
+        ["b/00000.png", "a/00000/0.png", "a/00001/0.png", "logs/plot.png"],
+        [("a", "00000/0"), ("a", "00001/0"), ("b", "00000/00000"), ("b", "00001/none")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("files", "samples"), FOLDERS.values(), ids=FOLDERS)
+def test_images_are_found_by_name_in_a_folder(tmp_path: Path, files: list[str], samples: list[tuple[str, str]]):
+    found = load(cups(tmp_path / "set"), images=write_images(tmp_path / "images", *files))
+    assert [(each.candidate, each.sample_id) for each in found.samples] == samples
+    strange = [each for each in found.warnings if "of no prompt" in each]
+    assert strange == ["images has 1 image of no prompt of the dataset: 'logs/plot.png'"] * ("logs/plot.png" in files)
+
+
+MAPS: dict[str, tuple[str, object, list[tuple[str, str]]]] = {
+    "prompts": ("m.json", {"a cup, 0": "x/p.png", "a cup, 1": "q.png"}, [("00000/p", ""), ("00001/q", "")]),
+    "ids and lists": (
+        "m.json",
+        {"00001": ["x/p.png", "q.png"]},
+        [("00000/none", "no"), ("00001/p", ""), ("00001/q", "")],
+    ),
+    "equal stems": (
+        "m.json",
+        {"00000": ["p.png", "x/p.png"]},
+        [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")],
+    ),
+    "a file that is not there": ("m.json", {"00000": "p.png", "00001": "z.png"}, [("00000/p", ""), ("00001/z", "no")]),
+    "records": (
+        "m.jsonl",
+        [
+            {"prompt_id": "00000", "status": "success", "image_path": "q.png"},
+            {"prompt_id": "00000", "status": "success", "image_path": "p.png;x/p.png"},
+            {"prompt_id": "00001", "status": "failed", "error": "refused"},
+        ],
+        [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "samples"), MAPS.values(), ids=MAPS)
+def test_images_are_found_by_a_map(tmp_path: Path, name: str, content: Any, samples: list[tuple[str, str]]):
+    write_images(tmp_path, "p.png", "q.png", "x/p.png")
+    path = write_json(tmp_path / name, content) if name.endswith(".json") else write_lines(tmp_path / name, content)
+    found = load(cups(tmp_path / "set"), images=str(path), candidate_name="c")
+    assert {each.candidate for each in found.samples} == {"c"}
+    assert [(each.sample_id, each.pictures["image"].problem[:2]) for each in found.samples] == samples
+
+
+def test_a_prompt_that_is_in_a_set_twice_is_a_problem(tmp_path: Path):
+    path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
+    with path.open(newline="") as file:
+        (line,) = csv.DictReader(file)
+    write_table(path, [line, line])
+    with pytest.raises(InputError, match=r"row 2: prompt '0' is already in test_prompts_en.csv, row 1"):
+        load(path, images=write_images(tmp_path / "i", "0_0.png"))
+
+
+def test_no_id_of_a_published_set_leads_out_of_a_folder(tmp_path: Path):
+    line = {"id": "../V", "method_text": "We pour.", "checklist": [LEVEL | {"correct_option": "A"}]}
+    path = write_lines(tmp_path / "AIBench.jsonl", [line])
+    with pytest.raises(InputError, match=r"line 1: id '\.\.' names nothing"):
+        load(path, images=write_images(tmp_path / "i", "V.png"))
+
+
+REFUSED: dict[str, tuple[dict[str, object], str]] = {
+    "no images": ({"images": ""}, "images is empty: name the folder"),
+    "no such folder": ({"images": "gone"}, "does not exist"),
+    "no prompt's images": ({"images": "other"}, "images other has none of any prompt: found 'cat.png'"),
+    "a map of other prompts": ({"images": "other.json"}, "found 'a cat', looked for names such as '00000.png'"),
+    "a map of no files": ({"images": "bad.json"}, "'00000' must be the name of a file"),
+    "a name for two": ({"images": "two", "candidate_name": "x"}, "candidate_name can name one candidate, two holds"),
+    "files of one image": ({"images": "same"}, "are files of one image: keep one"),
+    "two lists": ({"dataset": "lists"}, "holds several lists of prompts, test_prompts_en.csv, test_prompts_zh.csv"),
+    "no list": ({"dataset": "two"}, "holds no checklists; looked for geneval2_data.jsonl"),
+    "another format": ({"format": "dsg"}, "line 1: key 'proposition_id' is missing"),
+}
+
+
+@pytest.mark.parametrize(("given", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_wrong_choice_of_files_is_refused(tmp_path: Path, given: dict[str, Any], words: str):
+    cups(tmp_path / "set")
+    write_images(tmp_path, "other/cat.png", "two/a/00000.png", "two/b/00000.png", "same/00000.png", "same/00000.jpg")
+    write_json(tmp_path / "other.json", {"a cat": "other/cat.png"})
+    write_json(tmp_path / "bad.json", {"00000": 3, "00001": "other/cat.png"})
+    for name in ("en", "zh"):
+        write_table(tmp_path / "lists" / f"test_prompts_{name}.csv", [{"index": 0}])
+    source = tmp_path / given.get("dataset", "set")
+    images = given.get("images", "two") and str(tmp_path / given.get("images", "two"))
+    with pytest.raises(InputError) as stop:
+        load(source / "geneval2_data.jsonl" if "format" in given else source, **given | {"images": images})
+    assert words in str(stop.value)
+
+
+REAL = Path(os.environ.get("JURY_PUBLISHED_SETS") or BESIDE / "sets")
+COUNTS = {
+    "geneval2": (800, 6_012),
+    "unigenbench/data/test_prompts_en.csv": (600, 1_813),
+    "unigenbench/data/test_prompts_zh.csv": (600, 1_813),
+    "unigenbench/data/test_prompts_en_long.csv": (599, 3_915),
+    "corebench": (1_080, 13_536),
+    "dsg": (1_060, 8_182),
+}
+
+
+@pytest.mark.parametrize(("path", "counts"), COUNTS.items(), ids=COUNTS)
+def test_a_set_from_its_repository_has_all_of_its_prompts_and_checks(
+    tmp_path: Path, path: str, counts: tuple[int, int]
+):
+    source = REAL / path
+    if not source.exists():
+        pytest.skip(f"there is no {source}: clone the set's repository, or name its parent in JURY_PUBLISHED_SETS")
+    first = {"geneval2": "00000", "corebench": "C-MI-001", "dsg": "vrd_1"}.get(path, "0")
+    found = load(source, images=write_images(tmp_path / "images", f"{first}.png"), skip_broken=True)
+    assert (len(found.samples), sum(len(each.checks) for each in found.samples)) == counts
+    assert all(read_texts(each)["prompt"].strip() for each in found.samples[:: len(found.samples) // 20])
+
+
+def export(dataset: Dataset, path: Path, scores: dict[str, list[float | None]], **parameters: object) -> list[str]:
+    """Export scores of checks by sample, in another order than the dataset's; return the warnings."""
+    asked = ChecklistParameters.model_validate({"export": str(path)} | parameters)
+    unused: Any = None
+    extension = ChecklistExport(Opening("facts", asked, asked, unused, None, False))
+    asyncio.run(extension.prepare(dataset))
+    asyncio.run(extension.begin(unused))
+    for sample in reversed(dataset.samples):
+        given = zip(sample.checks, scores.get(sample.sample_id, []), strict=False)
+        aspects = [AspectScore(aspect=check.check_id, score=score, explanation="A") for check, score in given]
+        status = "bad_picture" if sample.pictures["image"].problem else "complete"
+        extension.after_outcome(sample, outcome(sample.sample_id, status=status, aspects=aspects))
+        extension.after_outcome(sample, outcome(sample.sample_id, control="blank", aspects=aspects[:1]))
+    return [*asyncio.run(extension.finish())]
+
+
+def test_an_export_for_geneval2_has_a_list_a_prompt_in_the_order_of_its_file(tmp_path: Path):
+    found = load(geneval2(tmp_path), images=write_images(tmp_path / "i", "00000_0.png", "00000_1.png", "00001.png"))
+    scores = {"00000/00000_0": [50.0, 100.0], "00000/00000_1": [25.0, 0.0], "00001/00001": [0.0, None]}
+    warnings = export(found, tmp_path / "scores.json", scores)
+    assert json.loads((tmp_path / "scores.json").read_text()) == [[0.375, 0.5], [0.0, None]]
+    assert warnings == ["1 check of the export without a score"]
+
+
+def test_an_export_for_unigenbench_is_read_by_its_columns_of_points_and_results(tmp_path: Path):
+    path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
+    found = load(path, images=write_images(tmp_path / "i", "0_0.png", "0_1.png", "0_2.png"))
+    scores = {"0/0_0": [100.0, 0.0], "0/0_1": [None, 100.0], "0/0_2": [None, None]}
+    export(found, tmp_path / "out.csv", scores)
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    read = [
+        (ast.literal_eval(row["testpoint"]), row["result_json"] and ast.literal_eval(row["result_json"])["score"])
+        for row in rows
+    ]
+    assert read == [(["Style", "Grammar - Negation"], [1, 0]), (["Grammar - Negation"], [1]), ([], "")]
+    assert [Path(row["img_path"]).name for row in rows] == ["0_0.png", "0_1.png", "0_2.png"]
+
+
+def test_an_export_for_corebench_adds_scores_to_the_sets_own_records(tmp_path: Path):
+    images = write_images(tmp_path / "i", "C-MI/C-MI-001-0.png", "C-MI-002/0.png")
+    found = load(corebench(tmp_path / "set"), images=images)
+    scores = {"C-MI-001/C-MI-001-0": [100.0, None], "C-MI-002/0": [0.0, 100.0]}
+    export(found, tmp_path / "out.json", scores)
+    read = json.loads((tmp_path / "out.json").read_text())
+    assert read.pop("mean_score") == 0.75
+    assert {name: [each["score"] for each in record["Checklist"]] for name, record in read.items()} == {
+        "C-MI-001-0": [1, ""],
+        "C-MI-002-0": [0, 1],
+    }
+    assert (read["C-MI-001-0"]["Remark"], read["C-MI-001-0"]["image_score"]) == ("x", 1.0)
+
+
+def test_an_export_for_aibench_has_a_record_a_paper_whose_levels_can_be_pooled(tmp_path: Path):
+    found = load(aibench(tmp_path / "set"), images=write_images(tmp_path / "i", "V/1.png"))
+    export(found, tmp_path / "out.jsonl", {"V/1/1": [100.0, None]})
+    (record,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    (step,) = record["steps"]
+    assert (record["prompt_id"], step["task"], step["score"]) == ("V/1", "visual_qa", 0.5)
+    fields = ("qid", "level", "gt", "pred", "is_correct")
+    assert [tuple(each[field] for field in fields) for each in step["details"]] == [
+        ("V/1_1", "Level 1: Parts", "A", "A", True),
+        ("V/1_2", "Level 1: Parts", "B", "", False),
+    ]
+
+
+NO_EXPORT: dict[str, tuple[str, dict[str, object], str]] = {
+    "another ending": ("out.txt", {}, "found another ending; allowed: .csv"),
+    "a set's own file": ("data/test_prompts_en.csv", {}, "found a file that is no export"),
+    "a folder": ("folder.csv", {}, "found a folder"),
+    "below a file": ("kept.txt/out.csv", {}, "cannot be written"),
+    "a set without a form": ("out.csv", {"format": "dsg"}, "has no form of its own; allowed are geneval2, unigen"),
+}
+
+
+@pytest.mark.parametrize(("name", "given", "words"), NO_EXPORT.values(), ids=NO_EXPORT)
+def test_an_export_that_cannot_be_is_refused_before_the_first_call(
+    tmp_path: Path, name: str, given: dict[str, object], words: str
+):
+    found = load(unigenbench(tmp_path), images=write_images(tmp_path / "i", "0_0.png"))
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "kept.txt").write_text("mine")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match=words):
+        export(found, tmp_path / name, {}, **given)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_an_earlier_export_is_replaced_and_two_candidates_are_not_mixed(tmp_path: Path):
+    source = unigenbench(tmp_path)
+    one = load(source, images=write_images(tmp_path / "i", "a/0_0.png"))
+    for score in (0.0, 100.0):
+        export(one, tmp_path / "out.csv", {"0/0_0": [score, score]})
+    assert "[1, 1]" in (tmp_path / "out.csv").read_text()
+    two = load(source, images=write_images(tmp_path / "i", "b/0_0.png"))
+    with pytest.raises(InputError, match="export takes the images of one candidate, found a, b"):
+        export(two, tmp_path / "new.csv", {})

@@ -1,0 +1,252 @@
+"""Checklists: what a judge may reply, what follows for a picture, the scores, and whole runs."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import pytest
+from factories import judgment, outcome, start
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, Request, allowed_reply, text
+from written_datasets import png
+
+from tasks.protocols.checklist.protocol import PROTOCOL
+from tasks.protocols.checklist.reply import answer_in_form, questions_text, read, score_of
+from tasks.records import Check, Place, Sample
+from tasks.records.parameters import ChecklistParameters
+from tasks.rubrics.rubric import load_rubric
+
+RED = Check("red", "Is it red?", ("yes",))
+TWO = Check("two", "How many cups are there?", ("two", "2"), form="number", parents=("red",))
+KIND = Check("kind", "Which kind?", ("B",), form="choice", options=(("A", "tea"), ("B", "coffee")), weight=2.0)
+WELL = Check("well", "How well does it fit?", ("2",), form="ordinal")
+CHECKS = (RED, TWO, KIND, WELL)
+RUBRIC = load_rubric("facts")
+
+
+def sample(*checks: Check, tag: str = "together", **changes: Any) -> Sample:
+    return Sample(sample_id="s", candidate="c", tag=tag, prompt_id="p", record=Place("f"), checks=checks, **changes)
+
+
+def replied(*answers: object) -> str:
+    given = [{"number": number, "reason": "seen", "answer": each} for number, each in enumerate(answers, 1)]
+    return json.dumps({"answers": given})
+
+
+@pytest.mark.parametrize(
+    ("check", "given", "answer", "score"),
+    [
+        (RED, "Yes.", "yes", 100),
+        (RED, False, "no", 0),
+        (RED, "cannot tell", None, None),
+        (RED, "yes, mostly", None, None),
+        (TWO, 2, "2", 100),
+        (TWO, "Two", "2", 100),
+        (TWO, "3 cups", None, None),
+        (TWO, -1, None, None),
+        (TWO, 2.5, None, None),
+        (KIND, "b", "B", 100),
+        (KIND, "(B)", "B", 100),
+        (KIND, "Coffee", "B", 100),
+        (KIND, "A: tea", "A", 0),
+        (KIND, "A or B", None, None),
+        (WELL, "1", "1", 50),
+        (WELL, 3, None, None),
+        (WELL, None, None, None),
+        (WELL, ["2"], None, None),
+    ],
+)
+def test_an_answer_counts_in_its_form_alone(check: Check, given: object, answer: str | None, score: float) -> None:
+    found = answer_in_form(check, given)
+    assert found == answer and (found is None or score_of(check, found) == score)
+
+
+@pytest.mark.parametrize(
+    ("reply", "known", "error"),
+    [
+        (replied("yes", 2, "B", 2), [100, 100, 100, 100], ""),
+        ("```json\n" + replied("no", 3, "A", 0) + "\n```", [0, 0, 0, 0], ""),
+        (replied("yes", 2, "B", 2).replace("}]", "},]"), [100, 100, 100, 100], ""),
+        (replied("yes", 2, "B"), [100, 100, 100], "question 4 has no answer"),
+        (replied("yes", "many", "B", 2), [100, 100, 100], "question 2 is answered 'many', allowed is a whole number"),
+        (replied("yes", 2, "B", 2, "no"), [100, 100, 100, 100], "there is no question 5"),
+        ("yes to all", [], "no answer found in the reply: 'yes to all'"),
+        (replied(), [], "no answer found"),
+    ],
+)
+def test_a_reply_to_a_list_keeps_the_answers_that_have_their_form(reply: str, known: list[float], error: str) -> None:
+    reading = read(reply, sample(*CHECKS))
+    assert [each.score for each in reading.scores] == known
+    assert reading.error.startswith(error) if error else not reading.error
+
+
+def test_a_question_that_is_answered_twice_has_no_answer() -> None:
+    twice = {"answers": [{"number": 1, "answer": "yes"}, {"number": "1", "answer": "no"}, {"number": 2, "answer": "B"}]}
+    reading = read(json.dumps(twice), sample(RED, KIND))
+    assert [each.aspect for each in reading.scores] == ["kind"] and "question 1 is answered 2 times" in reading.error
+
+
+def test_a_single_question_has_one_answer_with_its_reason() -> None:
+    one = sample(KIND, tag="single")
+    reading = read('{"reason": "a brown cup", "answer": "coffee"}', one)
+    assert [(each.aspect, each.score, each.explanation) for each in reading.scores] == [("kind", 100, "B: a brown cup")]
+    assert "several" not in reading.error and not reading.error
+    assert "is answered 2 times" in read('{"answer": "A"} or {"answer": "B"}', one).error
+    assert questions_text(one) == "Which kind? (a letter: A: tea; B: coffee)"
+    assert questions_text(sample(RED, TWO)).splitlines()[1] == "2. How many cups are there? (a whole number in digits)"
+
+
+def decided(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes: Any) -> Any:
+    rows = [
+        judgment("s", "together", None, order="single", vote=vote, scores=[
+            {"aspect": name, "score": score, "explanation": ""} for name, score in found.items()
+        ])
+        for vote, found in enumerate(votes, 1)
+    ]  # fmt: skip
+    asked = ChecklistParameters(votes=max(1, len(votes)))
+    return PROTOCOL.decide(sample(*checks, **changes), rows, RUBRIC, asked, {})
+
+
+def test_what_is_not_scored_is_not_guessed() -> None:
+    found = decided(CHECKS, [{"red": 100, "kind": 0}])
+    assert (found.status, found.score, found.satisfied) == ("complete", 100 / 3, False)
+    assert [each.score for each in found.aspects] == [100, None, 0, None]
+    assert found.tier_path == "1 of 4 checks right, 2 not scored"
+    assert decided(CHECKS, [{"red": 100}]).satisfied is None
+    none = decided(CHECKS, [])
+    assert (none.status, none.score, none.satisfied) == ("incomplete", None, None)
+
+
+@pytest.mark.parametrize(
+    ("parent", "own", "score"),
+    [(100, 100, 100), (0, 100, 0), (0, None, 0), (None, 100, None), (None, 0, 0), (100, None, None)],
+)
+def test_a_check_depends_on_its_parent(parent: float | None, own: float | None, score: float | None) -> None:
+    given = {name: value for name, value in (("red", parent), ("two", own)) if value is not None}
+    assert decided((RED, TWO), [given]).aspects[1].score == score
+
+
+def test_votes_are_averaged_if_half_of_them_answer() -> None:
+    assert decided((RED,), [{"red": 100}, {"red": 0}, {"red": 100}]).score == pytest.approx(200 / 3)
+    assert decided((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
+
+
+def test_a_blank_picture_tells_nothing_by_what_is_absent() -> None:
+    absent = Check("no cat", "Is there a cat?", ("no",), absence=True)
+    found = decided((RED, absent), [{"red": 0, "no cat": 100}], control="blank")
+    assert ([each.score for each in found.aspects], found.score) == ([0, None], 0)
+
+
+def test_scores_are_those_of_the_rule_on_random_tables() -> None:
+    """By DSG's rule, the mean over prompts of the means over pictures, and pooled by group."""
+    random = Random(5)
+    for _ in range(300):
+        tally, images, pooled = PROTOCOL.score_tally(start(flow="facts")), defaultdict(list), defaultdict(list)
+        for number in range(random.randint(1, 12)):
+            checks = [
+                Check(f"{at}", "?", ("yes",), group=random.choice("ab"), weight=random.choice((1.0, 2.0)),
+                      parents=("0",) if at and random.random() < 0.4 else ())
+                for at in range(random.randint(1, 5))
+            ]  # fmt: skip
+            given = {each.check_id: random.choice((0.0, 100.0)) for each in checks if random.random() < 0.85}
+            found = decided(tuple(checks), [given])
+            first, sums = given.get("0"), [0.0, 0.0]
+            for check in checks:
+                own = given.get(check.check_id)
+                if check.parents and first == 0:
+                    own = 0.0
+                elif check.parents and first is None and own == 100:
+                    own = None
+                if own is not None:
+                    sums[0] += own * check.weight
+                    sums[1] += check.weight
+                    pooled[check.group].append((own * check.weight, check.weight))
+            if sums[1]:
+                assert found.score == pytest.approx(sums[0] / sums[1])
+                images[number // 2].append(sums[0] / sums[1])
+            facts = {"flow": "facts", "tag": "together", "prompt_id": f"p{number // 2}", "score": found.score}
+            facts |= {"satisfied": found.satisfied, "aspects": [each.model_dump() for each in found.aspects]}
+            tally.add(outcome(f"s{number}", "----", None, **facts))
+        rows = {row.group_name: row.score for row in tally.rows() if row.measure == "score"}
+        assert rows[""] == (pytest.approx(fmean(map(fmean, images.values()))) if images else None)
+        for group, values in pooled.items():
+            assert rows[group] == pytest.approx(sum(value for value, _ in values) / sum(weight for _, weight in values))
+
+
+# Whole runs
+
+
+def manifest(folder: Path, pictures: int = 3) -> Path:
+    folder.mkdir()
+    checks = [
+        {"id": "red", "question": "Is it red?", "expected": "yes", "group": "color"},
+        {"id": "two", "question": "How many cups are there?", "expected": 2, "form": "number", "parents": ["red"]},
+    ]
+    rows: list[str] = []
+    for number in range(pictures):
+        (folder / f"{number}.png").write_bytes(png(number))
+        row = {"id": f"s{number}", "prompt": f"cups {number}", "image": f"{number}.png", "candidate": "kiln"}
+        rows.append(json.dumps({**row, "checks": checks}))
+    target = folder / "cups.jsonl"
+    target.write_text("\n".join(rows))
+    return target
+
+
+def seeing(seen: Request) -> Reply:
+    """A judge that finds all red and counts two cups, or three where the questions come one by one."""
+    if seen.schema_name == "probe":
+        return allowed_reply()(seen)
+    if seen.schema_name == "facts_together":
+        return text(replied("yes", 2))
+    count = any("How many" in words for words in seen.texts)
+    return text(json.dumps({"reason": "seen", "answer": "3" if count else "yes"}))
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
+    tmp_path: Path, jury: Any, ask: Any
+) -> None:
+    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--store", tmp_path / "store"]
+    with LoopbackJudge(seeing) as judge:
+        code, out, err = jury(*command, *judged_by(judge))
+        assert code == 0, err
+        assert judge.by_name == {"probe": 1, "facts_together": 3} and "100.0" in out and "color" in out
+        code, out, err = jury(*command, *judged_by(judge), "--instrument", "single")
+        assert code == 0, err
+        assert judge.by_name["facts_single"] == 6 and "50.0" in out
+        code, out, err = jury(*command, *judged_by(judge))
+        assert code == 0 and judge.by_name["facts_together"] == 3, "its answers are reused"
+    rows = ask("SELECT dimension, score, score_scale FROM leaderboard ORDER BY started_at")
+    assert [tuple(row.values()) for row in rows] == [
+        ("together", 100, 100),
+        ("single", 50, 100),
+        ("together", 100, 100),
+    ]
+    asked = ask("SELECT DISTINCT dimension FROM judgments ORDER BY 1")
+    assert [row["dimension"] for row in asked] == ["red", "together", "two"]
+    [single] = ask("SELECT run_id FROM evaluations WHERE list_contains(dimensions, 'single')")
+    page = tmp_path / "page.html"
+    assert jury("report", single["run_id"], "-o", page)[0] == 0
+    shown = page.read_text(encoding="utf-8")
+    assert "How many cups are there?" in shown and "3: seen" in shown and "wrong" in shown
+    assert ask("SELECT DISTINCT aspect FROM aspect_scores ORDER BY 1") == [{"aspect": "red"}, {"aspect": "two"}]
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_a_faulty_answer_is_asked_again_and_then_left_out_alone(tmp_path: Path, jury: Any, ask: Any) -> None:
+    def unsure(seen: Request) -> Reply:
+        return text(replied("yes", "several")) if seen.schema_name == "facts_together" else seeing(seen)
+
+    command = ["run", "facts", "--dataset", manifest(tmp_path / "data", 1), "--store", tmp_path / "store"]
+    with LoopbackJudge(unsure) as judge:
+        code, _, err = jury(*command, *judged_by(judge), "--retry-delay-seconds", "0")
+        assert code == 3, err
+        assert judge.by_name["facts_together"] == 3
+    [row] = ask("SELECT status, score, satisfied, aspects FROM outcomes")
+    assert (row["status"], row["score"], row["satisfied"]) == ("complete", 100, None)
+    assert [each["score"] for each in row["aspects"]] == [100, None]
+    [board] = ask("SELECT coverage, scored FROM leaderboard")
+    assert board == {"coverage": 0.5, "scored": 1}
