@@ -18,7 +18,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 from served import JURY, Up, environment, free_port, jury_up, wait_for
 
-from tasks.demo.samples import GENERATED
+from tasks.demo.samples import CHECKS, GENERATED
 
 PICTURES = Path(__file__).with_name("pictures")
 SAMPLES = 60
@@ -26,6 +26,8 @@ MENDED = (30, 36, 33, 24, 0)
 """So many Model figures are as good as the Human ones in the evaluations, the oldest first."""
 SHOWN = "test_4"
 """A sample whose Model figure is overloaded with words."""
+CHECKED = "sample=00005_0000&candidate=careless"
+"""An image whose two objects have the colors of each other."""
 COLOURS = 128
 """Of a palette: a third of the size, and nothing is lost that an eye would miss."""
 
@@ -57,6 +59,8 @@ def prepare(store: Path, place: Path) -> None:
         named = ("--orders", "both", "--candidate-name", "painter")
         command("run", "diagram", "--dataset", place / "drawn", *named, *judged)
     command("run", "counting", "--dataset", place / "drawn" / GENERATED, *judged)
+    command("run", "facts", "--dataset", place / "drawn" / GENERATED / CHECKS, *judged)
+    command("report", "--flow", "facts", "-o", place / "facts.html", "--store", store)
     command("store", "pages", "--store", store)
     command("report", "--flow", "diagram", "-o", place / "report.html", "--store", store)
     newest = max((store / "ledger").glob("*-diagram-*")).name
@@ -82,6 +86,7 @@ def take(browser: Any, up: Up, place: Path) -> None:
     """The pages, a sample in dark, and the summary of the newest run as the Prefect UI shows it."""
     keep("report", opened(browser, (place / "report.html").as_uri(), height=850))
     keep("index", opened(browser, (up.store / "pages" / "index.html").as_uri(), height=1000))
+    keep("checklist", opened(browser, f"{(place / 'facts.html').as_uri()}#{CHECKED}", height=640))
     keep("label", opened(browser, (place / "label.html").as_uri(), height=900))
     tab = opened(browser, (place / "report.html").as_uri(), "dark")
     tab.fill("[name=search]", SHOWN)

@@ -110,7 +110,7 @@ def aibench(judged: Sequence[Judged]) -> str:
                 "question": check.question,
                 "options": dict(check.options),
                 "gt": check.expected[0],
-                "pred": each.answers[check.check_id].explanation.partition(":")[0] if right is not None else "",
+                "pred": "" if right is None else each.answers[check.check_id].explanation[0],
                 "is_correct": bool(right),
             }
             for check, right in zip(each.sample.checks, each.right(), strict=True)

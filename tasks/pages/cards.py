@@ -3,6 +3,7 @@
 The page holds them as JSON, and `report.js` uses these names.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -172,7 +173,7 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         fragile="" if row["mean"] is None else _fragile(row["pivotal"] or (), questions),
         notes=tuple(_notes(row)),
         questions=tuple(questions),
-        aspects=tuple(_aspect(each, context) for each in row["aspects"] or ()),
+        aspects=tuple(_aspect(each, context) for each in sorted(row["aspects"] or (), key=_place)),
         pictures={side: row[side.lower()] or "" for side in context.display.sides},
     )
 
@@ -194,6 +195,11 @@ def _question(row: Mapping[str, Any], status: str, reasons: tuple[Reason, ...]) 
         orders=f"Human first: {row['human_first']}; Model first: {row['model_first']}" if row["order_flip"] else "",
         reasons=reasons,
     )
+
+
+def _place(aspect: Mapping[str, Any]) -> float:
+    """Return the place of an aspect: a rubric's keep their order; of checks the wrong ones come first."""
+    return aspect["score"] if aspect["question"] and aspect["score"] is not None else math.inf
 
 
 def _aspect(row: Mapping[str, Any], context: Context) -> Aspect:

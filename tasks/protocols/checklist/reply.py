@@ -79,7 +79,8 @@ def read(text: str, sample: Sample) -> Reading:
         answer = answer_in_form(check, its[0].get(ANSWER)) if len(its) == 1 else None
         if answer is not None:
             reason = plain(its[0].get(REASON, ""))
-            words = f"{answer}: {reason}" if reason else answer
+            named = " ".join([answer, *(f"({words})" for letter, words in check.options if letter == answer)])
+            words = f"{named}: {reason}" if reason else named
             scores.append(AspectScore(aspect=check.check_id, score=score_of(check, answer), explanation=words))
         elif its and len(its) == 1:
             problems.append(f"question {number} is answered {shown(its[0].get(ANSWER))}, allowed is {_allowed(check)}")
