@@ -83,6 +83,15 @@ def test_a_reply_to_a_list_keeps_the_answers_that_have_their_form(reply: str, kn
     assert reading.error.startswith(error) if error else not reading.error
 
 
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, None, True, "one", 1e300, 10**18, "9" * 4_000, [[[]]]])
+def test_no_number_or_answer_of_a_reply_is_too_odd_to_be_read(odd: object) -> None:
+    known = {"number": 2, "answer": "B"}
+    for strange in ({"number": odd, "answer": "yes"}, {"number": 1, "answer": odd}):
+        reading = read(json.dumps({"answers": [strange, known]}), sample(RED, KIND))
+        assert reading.scores[-1].aspect == "kind" and bool(reading.error) == (len(reading.scores) == 1)
+    assert read(json.dumps({"answer": odd}), sample(KIND, tag="single")).error
+
+
 def test_a_question_that_is_answered_twice_has_no_answer() -> None:
     twice = {"answers": [{"number": 1, "answer": "yes"}, {"number": "1", "answer": "no"}, {"number": 2, "answer": "B"}]}
     reading = read(json.dumps(twice), sample(RED, KIND))

@@ -14,7 +14,7 @@ from tasks.protocols.checklist.prompts import as_number
 from tasks.protocols.protocol import Reading
 from tasks.records import AspectScore, Check, Sample
 from tasks.records.parameters import SINGLE
-from tasks.text import listed
+from tasks.text import bounded, listed
 
 RIGHT = 100.0
 """Score of a right answer; that of a wrong one is 0."""
@@ -23,6 +23,8 @@ ANSWERS, NUMBER, REASON, ANSWER = "answers", "number", "reason", "answer"
 _ALLOWED = {"yes_no": "yes or no", "number": "a whole number in digits", "ordinal": "0, 1 or 2"}
 """Form of a check -> its answers in words; a choice names its options."""
 _COMMA = re.compile(r",(?=\s*+[}\]])")
+MOST_NAMED = 5
+"""Most faults of a reply that its error names."""
 _MARKS = " \t\r\n.()*_`'\""
 
 
@@ -82,15 +84,16 @@ def read(text: str, sample: Sample) -> Reading:
             named = " ".join([answer, *(f"({words})" for letter, words in check.options if letter == answer)])
             words = f"{named}: {reason}" if reason else named
             scores.append(AspectScore(aspect=check.check_id, score=score_of(check, answer), explanation=words))
-        elif its and len(its) == 1:
+        elif len(its) == 1:
             problems.append(f"question {number} is answered {shown(its[0].get(ANSWER))}, allowed is {_allowed(check)}")
         elif not its:
             problems.append(f"question {number} has no answer")
     first = scores[0].explanation if len(sample.checks) == len(scores) == 1 else ""
-    return read._replace(scores=tuple(scores), reasoning=first, error="; ".join(problems))
+    error = "; ".join(bounded(problems[:MOST_NAMED], len(problems)))
+    return read._replace(scores=tuple(scores), reasoning=first, error=error)
 
 
-def _answers(body: str, sample: Sample) -> tuple[list[tuple[object, Mapping[str, Any]]], str]:
+def _answers(body: str, sample: Sample) -> tuple[list[tuple[int | str, Mapping[str, Any]]], str]:
     """Return (number of the question, its answer with the reason) for each answer, and a note on how it was read."""
     found = objects(body)
     how = "" if found.whole else "taken out of prose"
@@ -102,13 +105,19 @@ def _answers(body: str, sample: Sample) -> tuple[list[tuple[object, Mapping[str,
         return [(_number(item.get(NUMBER)), item) for item in items], how
     given = [value for key, value in found.pairs if key == ANSWER]
     reason = next((value for key, value in found.pairs if key == REASON), "")
-    return [(1, {REASON: reason, ANSWER: value}) for value in dict.fromkeys(map(str, given))], how
+    different = {str(value): value for value in map(_scalar, given)}
+    return [(1, {REASON: reason, ANSWER: value}) for value in different.values()], how
 
 
-def _number(value: object) -> object:
-    """Return the number of a question, which some models write as text."""
-    text = str(value).strip(_MARKS)
-    return int(text) if text.isdecimal() and len(text) < 6 else value
+def _scalar(value: object) -> str | int | float:
+    """Return a value of a reply that can be compared: itself, or its text if it is an object or a list."""
+    return value if isinstance(value, str | int | float) else shown(value)
+
+
+def _number(value: object) -> int | str:
+    """Return the number of a question, which some models write as text; the text of anything else."""
+    text = str(_scalar(value)).strip(_MARKS)
+    return int(text) if text.isdecimal() and len(text) < 6 else text
 
 
 def _allowed(check: Check) -> str:
