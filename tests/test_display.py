@@ -10,18 +10,17 @@ from PIL import Image, ImageColor
 from rich.console import Console
 from written_history import figures
 
-from tasks.presentation.charts import WIDTH, Chart
+from tasks.presentation.charts import OPACITY_OF_PARTS, SCORE_COLOUR, WIDTH, Chart
 from tasks.presentation.tables import grid_table
 from tasks.protocols import display_of
 from tasks.protocols.display import Quoted, Terms, labels_of
 from tasks.protocols.figures.display import PARTS, score_notes
-from tasks.protocols.images.display import COLOUR, OPACITY_OF_ASPECTS
 from tasks.records import OVERALL, Outcome
 
 FIGURES, IMAGES = display_of("diagram"), display_of("counting")
 COLOURS = {part.name: ImageColor.getrgb(part.colour) for part in PARTS if part.colour != "transparent"}
-TAG = ImageColor.getrgb(COLOUR)
-ASPECT = tuple(round(255 - OPACITY_OF_ASPECTS * (255 - part)) for part in TAG)
+TAG = ImageColor.getrgb(SCORE_COLOUR)
+ASPECT = tuple(round(255 - OPACITY_OF_PARTS * (255 - part)) for part in TAG)
 ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
 
 

@@ -135,6 +135,29 @@ def bar(x: float, y: float, width: float, height: float, color: str, opacity: fl
     return Markup(shape).format(*places, color, opacity, GREY, _tooltip(words))
 
 
+SCORE_COLOUR = "#0072B2"
+OPACITY_OF_PARTS = 0.4
+"""Opacity that keeps the intervals visible on their bars, black on white and white on black."""
+
+
+def score_bar(
+    score: float | None, ends: tuple[float | None, float | None], highest: float, words: str, is_part: bool
+) -> Markup:
+    """Draw a bar for a score from 0 to `highest`, its interval on it, and the score in words beside it.
+
+    Args:
+        ends: ends of the interval; None: there is none.
+        is_part: the score is that of a part of another one; its bar is fainter.
+    """
+    scale, middle, (low, high) = WIDTH / highest, BAR_HEIGHT / 2, ends
+    marks = [text(WIDTH + 8, middle + 4, words)]
+    if score is not None:
+        marks.append(bar(0, 3, scale * score, BAR_HEIGHT - 6, SCORE_COLOUR, OPACITY_OF_PARTS if is_part else 1))
+    if low is not None and high is not None:
+        marks.append(rule(scale * low, middle, scale * high, middle, INK, 2))
+    return joined(marks)
+
+
 def rule(
     x: float, y: float, x2: float, y2: float, color: str = GREY, width: float = 1, dash: str = "", opacity: float = 1
 ) -> Markup:

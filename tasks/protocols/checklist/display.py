@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from tasks.presentation import charts
-from tasks.presentation.charts import BAR_HEIGHT, INK, MOST_CANDIDATES, WIDTH, Chart
+from tasks.presentation.charts import MOST_CANDIDATES, WIDTH, Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
@@ -110,9 +110,6 @@ def _cells(row: CheckRow) -> list[str]:
 
 
 TITLE = "Shares of right answers with their 95% intervals"
-COLOUR = "#0072B2"
-OPACITY_OF_GROUPS = 0.4
-"""Opacity that keeps the intervals visible on their bars, black on white and white on black."""
 
 
 def _label(row: CheckRow) -> str:
@@ -120,15 +117,8 @@ def _label(row: CheckRow) -> str:
 
 
 def _bar(row: CheckRow) -> Markup:
-    """Draw a bar, the interval on it, and the numbers beside it."""
-    scale, middle = WIDTH / RIGHT, BAR_HEIGHT / 2
-    marks = [charts.text(WIDTH + 8, middle + 4, score_with_interval(row))]
-    if row.score is not None:
-        opacity = OPACITY_OF_GROUPS if row.group_name else 1
-        marks.append(charts.bar(0, 3, scale * row.score, BAR_HEIGHT - 6, COLOUR, opacity))
-    if row.ci_low is not None and row.ci_high is not None:
-        marks.append(charts.rule(scale * row.ci_low, middle, scale * row.ci_high, middle, INK, 2))
-    return charts.joined(marks)
+    words = score_with_interval(row)
+    return charts.score_bar(row.score, (row.ci_low, row.ci_high), RIGHT, words, bool(row.group_name))
 
 
 DISPLAY = ChecklistDisplay()
