@@ -54,10 +54,10 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
 
 
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
-    from tasks.extensions.budget import budget_of_passport  # Prefect, which `--help` does not need
+    from tasks.extensions.budget import budget_of_calls  # Prefect, which `--help` does not need
 
     questions, passport_id = calls_of(seed), new_id("passport", datetime.now(UTC))
-    budget = await budget_of_passport(judge, folder, remote, passport_id)
+    budget = await budget_of_calls(judge, folder, remote, passport_id)
     asked = number_of(questions, "small question")
     warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
     with _progress(questions) as heard:

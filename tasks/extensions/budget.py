@@ -111,8 +111,8 @@ def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | N
     return ASKED_AGAIN * samples * asked.votes * len(asked.order_list()) * sum(filter(None, known))
 
 
-async def budget_of_passport(judge: Judge, store: Path, remote: Remote | None, passport_id: str) -> Budget | None:
-    """Return the rest of the month's budget, for a passport; None without such a budget, or for a free judge.
+async def budget_of_calls(judge: Judge, store: Path, remote: Remote | None, asked_by: str) -> Budget | None:
+    """Return the rest of the month's budget, for a passport or a draft; None if there is none, or the judge is free.
 
     Raises:
         InputError: the judge has no known price, the month's budget is no valid amount, or the store cannot be used.
@@ -122,7 +122,7 @@ async def budget_of_passport(judge: Judge, store: Path, remote: Remote | None, p
     tariff = await asyncio.to_thread(tariff_of, judge, None)
     if amount is None or tariff is None:
         return None
-    month = month_of_store(store, remote, amount, passport_id)
+    month = month_of_store(store, remote, amount, asked_by)
     limit = await in_daemon_thread(lambda: MonthLimit(month, None, None))
     return Budget(None, CallCosts(tariff, judge.max_output_tokens), limit)
 

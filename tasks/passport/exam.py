@@ -10,7 +10,7 @@ from pathlib import Path
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply
-from tasks.endpoint.requests import Request, probe_request
+from tasks.endpoint.requests import probe_request
 from tasks.errors import InputError, first_of
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
 from tasks.ledger.run_files import moment_of
@@ -27,14 +27,9 @@ from tasks.passport.items import (
 )
 from tasks.records import new_id
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.spending.bill import OtherCalls, billed
-from tasks.spending.budget import VARIABLE, Budget
-from tasks.text import money
+from tasks.spending.bill import OtherCalls
+from tasks.spending.budget import Budget
 
-QUESTION = "passport"
-"""Name in the budget of all questions of a passport: they cost about the same."""
-MOST_PICTURE_TOKENS = 2_000
-"""Most tokens of a drawn picture."""
 FRESH_HOURS = 20
 """Age up to which replies of an unfinished passport are taken over: a card describes the judge as it is."""
 
@@ -84,11 +79,11 @@ class Exam:
             seed=seed,
             settings=settings_of(judge),
         )
-        self._judge, self._secret, self._heard, self._budget = judge, secret, heard, budget
+        self._judge, self._secret, self._heard = judge, secret, heard
         self._items = items_of(seed)
         self._earlier = unfinished_replies(store)
         self._ledger = PassportLedger(store, self._start)
-        self._calls = OtherCalls(store, judge, "passport", asked_by=self._start.passport_id)
+        self._calls = OtherCalls(store, judge, "passport", asked_by=self._start.passport_id, budget=budget)
         self._rows: list[PassportReply] = []
 
     async def card(self) -> Card:
@@ -103,7 +98,6 @@ class Exam:
             await self._ask_all()
         finally:
             self._ledger.close()
-            await self._calls.write_down()
         start = self._start
         card = Card(
             passport_id=start.passport_id,
@@ -130,10 +124,7 @@ class Exam:
             except ExceptionGroup as errors:
                 raise first_of(errors) from None
             finally:
-                for request, reply in vlm.take_asides():
-                    charge = await self._calls.note(request, reply)
-                    if self._budget:
-                        self._budget.spent += charge.price or 0.0
+                await self._calls.end(vlm)
 
     async def _ask_one(self, vlm: Vlm, item: Item) -> None:
         pictures = await asyncio.to_thread(prepared, item)
@@ -144,30 +135,10 @@ class Exam:
             row = earlier.model_copy(update={"reused_from": earlier.reused_from or passport_id})
         else:
             shown = tuple(picture.note.sent_sha256 for picture in pictures)
-            row = _row(item, key, shown, await self._reply(vlm, question, key))
+            row = _row(item, key, shown, await self._calls.ask(vlm, question))
         self._ledger.append(row)
         self._rows.append(row)
         self._heard()
-
-    async def _reply(self, vlm: Vlm, question: Request, key: str) -> Reply:
-        budget = self._budget
-        if budget and not await budget.covers(key, budget.expected(QUESTION, _most_tokens(question))):
-            raise InputError(
-                f"the passport stopped: {money(budget.spent)} are spent, and a further question, which may cost "
-                f"{money(budget.needed)}, does not fit into what is left of the month's budget ({VARIABLE}). The "
-                f"replies so far are kept, and a passport within {FRESH_HOURS} hours takes them over"
-            )
-        reply = await vlm.ask(question)
-        charge = await self._calls.note(question, reply)
-        if budget:
-            budget.settle(key, QUESTION, billed(charge))
-        return reply
-
-
-def _most_tokens(question: Request) -> int:
-    """Return an upper bound: no text takes more tokens than it has bytes; no picture of a passport is a large one."""
-    texts = sum(len(part.encode()) for part in (question.system, *question.content) if isinstance(part, str))
-    return texts + question.pictures * MOST_PICTURE_TOKENS
 
 
 def _row(item: Item, key: str, pictures: tuple[str, ...], reply: Reply) -> PassportReply:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import STANDARD, Reply
@@ -18,6 +18,9 @@ from tasks.records import UNBILLED, Judgment, known_cost, new_id
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, tariff
 from tasks.text import money
+
+if TYPE_CHECKING:
+    from tasks.spending.budget import Budget  # which a run without a budget does without
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
 """Assumed size of a call without history: characters a token, tokens of a medium picture, tokens of a short reply."""
@@ -130,16 +133,60 @@ def _by_size(request: Request) -> Amounts:
 
 
 TOGETHER = 8
+MOST_PICTURE_TOKENS = 2_000
+"""Most tokens of a picture in a question about no sample: such pictures are drawn small."""
 
 
 class OtherCalls:
-    """Calls for one purpose, of a run's flow or a passport, if any."""
+    """Calls for one purpose, of a run's flow or a passport, if any.
 
-    def __init__(self, store: Path, judge: Judge, purpose: Purpose, flow: str = "", asked_by: str = "") -> None:
+    Args:
+        asked_by: id of the run, passport or draft that asks them; empty: none.
+        budget: budget that those of `ask` must fit into; None: they have no limit.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        judge: Judge,
+        purpose: Purpose,
+        flow: str = "",
+        asked_by: str = "",
+        budget: "Budget | None" = None,
+    ) -> None:
         self._store, self._judge, self._bill = store, judge, Bill(judge)
         self._purpose: Purpose = purpose
-        self._flow, self._asked_by = flow, asked_by
+        self._flow, self._asked_by, self._budget = flow, asked_by, budget
         self._due: list[OtherCall] = []
+
+    async def ask(self, vlm: Vlm, question: Request) -> Reply:
+        """Ask a question about no sample, and add the call.
+
+        Raises:
+            InputError: it does not fit into the budget.
+        """
+        budget, call = self._budget, object()
+        if budget and not await budget.covers(call, budget.expected(self._purpose, _most_tokens(question))):
+            from tasks.spending.budget import VARIABLE
+
+            raise InputError(
+                f"stopped: {money(budget.spent)} are spent, and a further question, which may cost "
+                f"{money(budget.needed)}, does not fit into what is left of the month's budget ({VARIABLE}). The "
+                "replies so far are kept, and the same command goes on from there"
+            )
+        reply = await vlm.ask(question)
+        charge = await self.note(question, reply)
+        if budget:
+            budget.settle(call, self._purpose, billed(charge))
+        return reply
+
+    async def end(self, vlm: Vlm) -> None:
+        """Add the first questions of a client, and store all calls."""
+        for request, reply in vlm.take_asides():
+            charge = await self.add(request, reply)
+            if self._budget:
+                self._budget.spent += charge.price or 0.0
+        await self.write_down()
 
     async def note(self, request: Request, reply: Reply) -> Charge:
         """Add a call that has ended, and store those added if they are enough; return its cost."""
@@ -179,6 +226,12 @@ class OtherCalls:
             **charge._asdict(),
             seconds=reply.seconds,
         )
+
+
+def _most_tokens(question: Request) -> int:
+    """Return an upper bound: no text takes more tokens than it has bytes."""
+    texts = sum(len(part.encode()) for part in (question.system, *question.content) if isinstance(part, str))
+    return texts + question.pictures * MOST_PICTURE_TOKENS
 
 
 async def note_first_questions(vlm: Vlm, store: Path, flow: str = "", asked_by: str = "") -> list[tuple[Charge, Reply]]:
