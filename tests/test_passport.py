@@ -1,17 +1,25 @@
 """The passport's lines, items and card: what guessing comes to, what is right, what a reply says, what passes."""
 
+import asyncio
 import json
+from dataclasses import replace
 from math import prod
 from random import Random
 
 import pytest
+from factories import any_sample
 
+from tasks.endpoint.client import Vlm
+from tasks.judging.questions import Layout
 from tasks.ledger.passports import PassportReply
 from tasks.passport import items, lines
 from tasks.passport.items import Answer, Item, card_lines, items_of, marks, smallest_words, state_of
 from tasks.passport.lines import GOOD, LINE, LINES, at_least, card_grid, needed
+from tasks.protocols.checklist.protocol import PROTOCOL
+from tasks.records import Check
 from tasks.records.judge import Judge
 from tasks.records.parameters import FLOWS
+from tasks.rubrics.rubric import load_rubric
 
 TESTED = [line for line in LINES if line.items]
 
@@ -50,6 +58,7 @@ def test_every_flow_needs_what_it_judges() -> None:
     names = {flow: {line.name for line in needed(flow)} for flow in FLOWS}
     assert {"text", "two_pictures", "which_is_first", "faint"} <= names["diagram"] & names["plot"]
     assert "counting" in names["counting"] and "colors" in names["colors"] and "positions" in names["position"]
+    assert {"yes_no", "counting", "colors", "positions"} <= names["facts"]
     assert all({"blank", "reply_format"} <= found for found in names.values())
 
 
@@ -152,6 +161,28 @@ def test_a_missing_reply_counts_as_wrong_only_where_it_cannot_matter() -> None:
     assert state_of(counting, [*rows[:5], *away[5:]]) == "not measured"
     wrong = [row(item, None, status="refused") for item in items]
     assert state_of(counting, [*rows[:4], *away[4:5], *wrong[5:]]) == "failed"
+
+
+async def answers_of_pixels(asked: list[Item]) -> list[str]:
+    """Answers of the embedded judge to yes/no items, asked as checks of a run."""
+    prompt, said = load_rubric("facts").prompt("single"), list[str]()
+    async with Vlm(Judge()) as vlm:
+        for item in asked:
+            sample = replace(any_sample(), tag="single", checks=(Check("c", item.question, ("yes",)),))
+            shown = {"image": items.prepared(item)[0]}
+            reply = await vlm.ask(Layout().request(prompt, sample, PROTOCOL.texts_of(sample), shown, "single"))
+            said.append(json.loads(reply.text)["answer"])
+    return said
+
+
+def test_a_judge_that_always_says_yes_or_no_fails_and_one_that_looks_passes() -> None:
+    asked = [item for item in items_of(1) if item.line == lines.YES_NO]
+    assert [item.answer for item in asked].count("yes") * 2 == len(asked)
+    said = {"looks": asyncio.run(answers_of_pixels(asked)), "yes": ["yes"] * len(asked), "no": ["no"] * len(asked)}
+    made = {name: card_lines(asked, [*map(row, asked, answers)]) for name, answers in said.items()}
+    cards = {name: next(line for line in card if line.line == lines.YES_NO) for name, card in made.items()}
+    assert {name: card.state for name, card in cards.items()} == {"looks": "passed", "yes": "failed", "no": "failed"}
+    assert cards["no"].found == "answered no 20 of 20 times"
 
 
 def test_the_smallest_letters_read_are_those_below_which_half_of_the_words_are_lost() -> None:

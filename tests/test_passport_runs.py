@@ -86,7 +86,7 @@ def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(jury: Ju
     told = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
     assert (code, err) == (0, told)
     assert "✗" not in out and "smallest letters read" not in out
-    assert "10 of 10 lines passed. It is the judge's by name and address" in out
+    assert "11 of 11 lines passed. It is the judge's by name and address" in out
     assert max(map(len, out.splitlines())) <= 100
     rows = ask("passports")
     assert {row["state"] for row in rows} == {"passed"}
@@ -236,11 +236,12 @@ def test_a_passport_of_more_than_30_days_is_warned_of(tmp_path: Path) -> None:
 
 
 def test_a_failed_line_is_warned_of_by_the_flows_that_need_it(tmp_path: Path) -> None:
-    kept(tmp_path, {}, text="failed", counting="not measured")
-    said = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in ("diagram", "plot", "counting", "colors")}
+    kept(tmp_path, {}, text="failed", counting="not measured", yes_no="failed")
+    flows = ("diagram", "plot", "counting", "colors", "facts")
+    said = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in flows}
     assert "(reads small text)" in said["diagram"] and said["diagram"] == said["plot"]
     assert "(counts objects)" in said["counting"] and COMMAND in said["counting"]
-    assert said["colors"] == ""
+    assert said["colors"] == "" and "(counts objects, tells yes from no)" in said["facts"]
 
 
 def test_a_run_warns_of_its_judge_and_the_card_is_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:

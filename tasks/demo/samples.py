@@ -599,6 +599,13 @@ def _checks(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"id": "nothing else", "question": f"Is there {_with_article(other)}?", "expected": "no", "group": "object"}
 
 
+def checked_scene(tag: str, group: str, kind: str, random: Random) -> tuple[Scene, str]:
+    """Return a scene of this kind for a random prompt of a tag, and the question of its first check in a group."""
+    required = _required(tag, random.randrange(MOST_PROMPTS), random.getrandbits(32))
+    scene = spoil_scene(random_scene(required, random), kind, random)
+    return scene, next(check["question"] for check in _checks(_row(tag, required)) if check["group"] == group)
+
+
 def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 

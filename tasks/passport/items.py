@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 from PIL import Image
 
 from tasks.demo.canvas import PALETTES, Area, Canvas, encode, paste_shape
+from tasks.demo.defects import CLEAN_SCENE
+from tasks.demo.samples import Scene, checked_scene
 from tasks.endpoint.replies import objects, reply_words, shown, unwrapped
 from tasks.endpoint.requests import Image as SentPicture
 from tasks.endpoint.requests import Request, object_schema
@@ -277,6 +279,26 @@ def _faint_faults(random: Random) -> Iterator[Item]:
         yield Item(lines.FAINT, number, question, draws, answer, WHICH)
 
 
+_YES_NO = (
+    *(("two_object", "object", CLEAN_SCENE, "yes"), ("two_object", "object", "absent", "no")),
+    *(("position", "position", CLEAN_SCENE, "yes"), ("position", "position", "mirrored", "no")),
+)
+"""Tag of a demo prompt, group of its check, kind of the scene, answer: as often yes as no, so the line's share of right
+answers is the balanced accuracy."""
+
+
+def _yes_or_no(random: Random) -> Iterator[Item]:
+    for number, (tag, group, kind, answer) in enumerate(_dealt(_YES_NO, lines.YES_NO, random)):
+        drawn, question = checked_scene(tag, group, kind, random)
+        yield Item(lines.YES_NO, number, question, (partial(demo_scene, drawn),), answer, ("yes", "no"))
+
+
+@_kept
+def demo_scene(drawn: Scene) -> bytes:
+    """Draw a scene of the demo."""
+    return encode(drawn.draw(), "PNG")
+
+
 def marks(answer: str) -> tuple[bool, bool]:
     """Return whether an answer of `WHICH` names the first picture, and whether it names the second."""
     return answer in ("first", "both"), answer in ("second", "both")
@@ -292,6 +314,7 @@ _MAKERS = {
     lines.BLANK: _blanks,
     lines.ORDER: _orders,
     lines.FAINT: _faint_faults,
+    lines.YES_NO: _yes_or_no,
 }
 
 

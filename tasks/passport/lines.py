@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tasks.ledger.passports import Card, CardLine, newest_card
 from tasks.presentation.tables import Grid
 from tasks.records.judge import Judge
-from tasks.records.parameters import DEFAULT_STORE, FLOWS, PAIRWISE, default_store
+from tasks.records.parameters import CHECKLIST, DEFAULT_STORE, FLOWS, PAIRWISE, default_store
 from tasks.text import one_line
 
 EDITION = "1"
@@ -18,7 +18,7 @@ EDITION = "1"
 GOOD = 0.97
 """Share of items that a good judge answers rightly: it may slip."""
 MISSED = 0.005
-"""Largest share of passports in which a good judge may miss the mark of one line: of nine lines, at most 1 in 22."""
+"""Largest share of passports in which a good judge may miss the mark of one line: of ten lines, at most 1 in 20."""
 
 SHAPES = ("ball", "ring", "star", "heart", "cross", "moon", "box", "diamond", "arrow", "house")
 """Shapes that are shown, which a judge can hardly confuse."""
@@ -69,23 +69,26 @@ def at_least(mark: int, items: int, share: float) -> float:
     return sum(comb(items, right) * share**right * (1 - share) ** (items - right) for right in range(mark, items + 1))
 
 
-TEXT, COUNTING, COLOR, POSITION, TWO, FIRST, BLANK, ORDER, FAINT = (
-    *("text", "counting", "colors", "positions", "two_pictures", "which_is_first", "blank", "order", "faint"),
+TEXT, COUNTING, COLOR, POSITION, TWO, FIRST, BLANK, ORDER, FAINT, YES_NO = (
+    *("text", "counting", "colors", "positions", "two_pictures", "which_is_first", "blank", "order", "faint", "yes_no"),
 )
 FORMAT = "reply_format"
 
+_COUNTS = MOST_COUNTED - LEAST_COUNTED + 1
+_COLORED, _PLACED = ("plot", "colors", *CHECKLIST), ("position", *CHECKLIST)
 _WORD = 1 / (len(CONSONANTS) * len(VOWELS)) ** SYLLABLES
 
 LINES = (
     Line(TEXT, "reads small text", "labels are not read: faithfulness and readability are guessed", PAIRWISE, 8, _WORD),
-    Line(COUNTING, "counts objects", "counts are guessed", ("counting",), 8, 1 / (MOST_COUNTED - LEAST_COUNTED + 1)),
-    Line(COLOR, "tells colors", "colors of objects and of series are guessed", ("plot", "colors"), 12, 1 / len(COLORS)),
-    Line(POSITION, "tells positions", "left and right, above and below are guessed", ("position",), 8, 1 / len(PLACES)),
+    Line(COUNTING, "counts objects", "counts are guessed", ("counting", *CHECKLIST), 8, 1 / _COUNTS),
+    Line(COLOR, "tells colors", "colors of objects and of series are guessed", _COLORED, 12, 1 / len(COLORS)),
+    Line(POSITION, "tells positions", "left and right, above and below are guessed", _PLACED, 8, 1 / len(PLACES)),
     Line(TWO, "sees two pictures", "one figure of a pair is not seen", PAIRWISE, 8, 1 / comb(len(SHAPES), 2)),
     Line(FIRST, "tells which is first", "figures of a pair are taken for each other", PAIRWISE, 12, 1 / len(WHICH)),
     Line(BLANK, "recognizes blank pictures", "things are seen that are not there", FLOWS, 8, 1 / (len(SHAPES) + 1)),
     Line(ORDER, "reads shapes in order", "the order of boxes and bars is guessed", PAIRWISE, 6, 1 / 24),
     Line(FAINT, "sees faint faults", "small faults of a figure are not seen", PAIRWISE, 12, 1 / len(WHICH)),
+    Line(YES_NO, "tells yes from no", "answers lean to yes or to no, and scores with them", CHECKLIST, 20, 1 / 2),
     Line(FORMAT, "replies as asked", "replies cannot be read, and are asked for again and paid again", FLOWS),
 )
 """All lines, in the order of the card."""
@@ -156,8 +159,8 @@ def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STO
     card = newest_card(store, judge.model, judge.base_url)
     if card is None:
         return f"nobody has tested what {who} sees and keeps to: {make} does, with a few drawn pictures"
-    wanted = {line.name for line in needed(flow)}
-    if failed := [line for line in card.failed() if line.line in wanted]:
+    passed = {line.line for line in card.lines} - {line.line for line in card.failed()}
+    if failed := [line for line in needed(flow) if line.name not in passed]:
         lacks = f"{who} does not do what this flow needs ({_titles(failed)})"
         return f"by its passport of {_day(card)} {lacks}: {make} tests it again"
     days = ((now or datetime.now(UTC)) - datetime.fromisoformat(card.finished_at)).days
@@ -172,7 +175,7 @@ def _command(judge: Judge, store: str) -> str:
     return " ".join(["jury judge exam", *(f"{name} {shlex.quote(value)}" for name, value in options.items())])
 
 
-def _titles(found: Sequence[CardLine]) -> str:
+def _titles(found: Sequence[CardLine | Line]) -> str:
     return ", ".join(line.title for line in found)
 
 
