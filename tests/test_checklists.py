@@ -13,6 +13,8 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, text
 from written_datasets import png
 
+from tasks.ledger.labels import LabelItem
+from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import answer_in_form, questions_text, read, score_of
 from tasks.records import Check, Place, Sample
@@ -184,6 +186,22 @@ def test_scores_are_those_of_the_rule_on_random_tables() -> None:
         assert rows[""] == (pytest.approx(fmean(map(fmean, images.values()))) if images else None)
         for group, values in pooled.items():
             assert rows[group] == pytest.approx(sum(value for value, _ in values) / sum(weight for _, weight in values))
+
+
+@pytest.mark.parametrize(
+    ("check", "answer", "score"),
+    [(RED, "no", 0), (RED, "cannot tell", None), (TWO, "2", 100), (TWO, "3", 0), (TWO, "not there", 0),
+     (KIND, "B", 100), (WELL, "1", 50)],
+)  # fmt: skip
+def test_an_answer_of_people_has_the_score_of_the_judges(check: Check, answer: str, score: float | None) -> None:
+    own = LABELS.own_question(sample(*CHECKS), check.check_id)
+    asked = {"question": check.check_id, "scores": own.scores}
+    item = LabelItem.model_validate(
+        {"token": "t", "candidate": "c", "sample_id": "s", "tag": "t", "pictures": {}, "left": "", **asked}
+    )
+    found = LABELS.people_label(item, own.asked.question, answer)
+    assert (found.aspect, found.score, LABELS.merged_answer("", [found.score])) == (check.check_id, score, score)
+    assert LABELS.merged_answer("", [100.0, 0.0]) is None and LABELS.merged_answer("", [50.0, 0.0, 50.0]) == 50
 
 
 # Whole runs

@@ -16,15 +16,17 @@ from urllib.parse import unquote
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page, prefer, saved
 from factories import RUN
+from loopback_judge import LoopbackJudge, judged_by
 from own_data import RESULTS, write_own_benchmark
 from PIL import Image
+from test_checklists import manifest, seeing
 from written_history import ask
 
 from flows.cli import main
 from tasks.labels.inputs import Drawable, as_jpeg
 from tasks.labels.labeling import Asked, dealt, drawing
 from tasks.ledger.evaluations import digest
-from tasks.ledger.labels import LABEL_PAGES, LabelPage, read_page
+from tasks.ledger.labels import LABEL_PAGES, LabelItem, LabelPage, read_page
 from tasks.pictures.preparation import Policy, prepare
 
 pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
@@ -73,6 +75,12 @@ def test_images_are_drawn_by_rounds_over_their_prompts() -> None:
     for turn in range(4):
         prompts = [each.prompt_id for each in drawing(found, 3)[5 * turn : 5 * turn + 5]]
         assert sorted(prompts) == [f"p{number}" for number in range(5)]
+
+
+def test_the_questions_of_a_prompt_are_drawn_by_their_weights() -> None:
+    found = [Drawable("alpha", "s", "", "p", {}, name, weight) for name, weight in (("a", 3.0), ("b", 1.0))]
+    first = Counter(drawing(found, seed)[0].question for seed in range(2000))
+    assert first["a"] == pytest.approx(1500, abs=80)  # 4 standard errors
 
 
 def test_several_people_share_20_items_and_no_others() -> None:
@@ -249,6 +257,45 @@ def test_dimensions_and_images_with_their_aspects_are_asked_about(own: Path, tmp
     overall = ("overall_score", "counting", None, "cannot tell")
     assert ask(images, sql) == [("count_accuracy", "counting", 9.0, "")] * 2 + [overall] * 2
     assert ask(images, "SELECT count(*) FROM ratings WHERE source = 'scores'") == [(6,)]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_people_answer_checks_blind_and_correct_their_score(tmp_path: Path, jury: Jury) -> None:
+    store, target = tmp_path / "store", tmp_path / "label.html"
+    with LoopbackJudge(seeing) as judge:
+        assert jury("run", "facts", "--dataset", manifest(tmp_path / "data", 16), *judged_by(judge))[0] == 0
+    [[run_id]] = ask(store, "SELECT run_id FROM runs")
+    page = made_page(store, target, "-n", "32", run=run_id)
+    assert not re.search(r"\b(kiln|cups [0-9]|two|right|wrong|scores|s[0-9]+)\b", json.dumps(data_of(target)))
+    asked = [each for [each] in data_of(target)["asked"].values()]
+    assert {each["words"]: [choice["value"] for choice in each["choices"]] for each in asked} == {
+        "Is it red?": ["yes", "no", "cannot tell"],
+        "How many cups are there?": ["a whole number", "not there", "cannot tell"],
+    }
+    said = {"red": "yes", "two": "3"}
+
+    def say(item: LabelItem, _: str) -> str:
+        return "" if item.lost else said[item.question]
+
+    file = saved(page, tmp_path / "people.json", say)
+    odd = saved(page, tmp_path / "odd.json", lambda item, _: "a whole number" if item.question == "two" else "")
+    assert jury("labels", "import", odd)[0] == 2
+    assert jury("labels", "import", file)[0] == 0
+    code, out, _ = jury("labels", "agreement", run_id, "people")
+    assert code == 0 and re.search(r"together.*\n checks +32 +16 of 32", out), out
+    sql = "SELECT dimension, score, corrected, labels, agreed, cannot_tell FROM corrected"
+    assert ask(store, sql) == [("together", 100.0, 50.0, 16, 0.5, 0)]
+    other = ("labels", "page", run_id, "-o", tmp_path / "b.html")
+    code, _, err = jury(*other, "--ask", "red")
+    assert code == 2 and "facts: a page draws a check for each item" in err
+    (tmp_path / "data" / "0.png").unlink()
+    page = made_page(store, tmp_path / "lost.html", "-n", "32", run=run_id)
+    assert jury("labels", "import", saved(page, tmp_path / "ben.json", say, "ben"))[0] == 0
+    assert ask(store, "SELECT count(*) FROM labels WHERE unanswered = 'cannot be shown'") == [(2,)]
+    rows = tmp_path / "data" / "cups.jsonl"
+    rows.write_text(rows.read_text().replace('"expected": 2', '"expected": 3'))
+    code, _, err = jury(*other)
+    assert code == 2 and f"cups.jsonl has other prompts or checks than at {run_id}" in err
 
 
 def changed(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:

@@ -9,9 +9,16 @@ from answered_page import COUNTING, figures_store, images_store, made_page
 from opened_page import Opened, chromium
 from PIL import Image
 from served import wait_for
+from test_checklists import CHECKS, RUBRIC, sample
+from written_datasets import encoded
 from written_history import ask
 
 from flows.cli import main
+from tasks.labels.inputs import Inputs
+from tasks.labels.labeling import Made
+from tasks.ledger.labels import LabelItem, LabelPage
+from tasks.pages.label_page import write_label_page
+from tasks.protocols.checklist.labels import LABELS
 
 pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
 
@@ -108,6 +115,28 @@ def test_an_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> 
     assert person.progress().startswith("2 of 2 answered")
     rows = person.saved(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["8", "10", "0", "cannot tell", "7", "7", "7", "7"]
+    person.close()
+
+
+def test_a_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) -> None:
+    picture = {"0" * 64: encoded(Image.new("RGB", (9, 9)), "JPEG")}
+    one, inputs = sample(*CHECKS), Inputs(pictures=picture)
+    questions = {each.check_id: (LABELS.own_question(one, each.check_id).asked,) for each in CHECKS}
+    items = [
+        LabelItem(token=name, candidate="c", sample_id="s", tag=name, pictures={"image": "0" * 64}, left="")
+        for name in questions
+    ]
+    about = {"page_id": "0" * 16, "of_run": "", "flow": "facts", "dataset_key": "", "prompts_key": "", "drawn": ""}
+    page = LabelPage.model_validate({**about, "among": 4, "seed": 1, "made_at": "", "questions": {}, "items": items})
+    made = Made(page, questions, RUBRIC, {("c", "s"): inputs})
+    write_label_page(tmp_path, made, tmp_path / "label.html")
+    person = Person(profile(), tmp_path / "label.html")
+    person.press("y", "1", "2", "Enter", "2", "0")
+    assert person.progress().startswith("4 of 4 answered") and not person.page.locator("#text").is_visible()
+    rows = person.saved(tmp_path / "labels.json")["answers"]
+    assert [row["answer"] for row in rows] == ["yes", "12", "B", "0"]
+    person.page.set_input_files("#load", tmp_path / "labels.json")
+    wait_for(lambda: "Loaded 4 of 4" in person.page.inner_text("#notice"))
     person.close()
 
 

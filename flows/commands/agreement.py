@@ -43,7 +43,7 @@ def _print_agreement(found: Agreement) -> None:
     for line in [*label_rules_of(found.a.flow).agreement_notes, *_notes(found)]:
         console.print(printable(line), soft_wrap=True)
     for each in found.questions:
-        if each.question in (OVERALL, OVERALL_SCORE) and each.n:
+        if each.question in (OVERALL, OVERALL_SCORE, label_rules_of(found.a.flow).pooled) and each.n:
             console.print(f"\n{_name(each)}, A in rows and B in columns (--json has the other questions):\n")
             console.print(grid_table(confusion_grid(each), []))
 

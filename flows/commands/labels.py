@@ -38,7 +38,8 @@ from tasks.text import listed, number_of, one_line
 )  # fmt: skip
 @click.option(
     "--ask", multiple=True, metavar="QUESTION",
-    help="Dimension or aspect to ask about, repeatable (default: of figures overall, of images all aspects).",
+    help="Dimension or aspect to ask about, repeatable (default: of figures overall, of images all aspects); "
+    "checks are drawn.",
 )  # fmt: skip
 @click.option("--candidate", default="", metavar="NAME", help="Samples of this candidate alone.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed draws other samples.")
@@ -89,8 +90,8 @@ def _targets(target: Path, people: int) -> list[Path]:
 
 def _tell_of(pages: list[Made], asked: Asked) -> None:
     first = pages[0].page
-    drawn = {item.sample_id + "\n" + item.candidate for page in pages for item in page.page.items}
-    number = number_of(len(drawn), "sample")
+    drawn = {(item.sample_id, item.candidate, item.question) for page in pages for item in page.page.items}
+    number = number_of(len(drawn), "question" if first.items[0].question else "sample")
     say(f"{number} drawn from {first.among:,} of {first.of_run}, uniformly, seed {first.seed}")
     lacking = asked.people * asked.number - sum(len(page.page.items) for page in pages)
     if lacking > 0:

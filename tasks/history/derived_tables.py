@@ -261,11 +261,12 @@ class Correction(HistoryRecord):
     weight: float | None = None
     """Weight of the judge's score in it, 0-1."""
     labels: int
-    """Samples (for images: prompts) that people judged and that count."""
+    """Samples (for images and checklists: prompts) that people judged and that count."""
     people: int
     """Persons who judged them."""
     cannot_tell: int
-    """Samples drawn for people that got no answer, or could not be shown. Above 20% there are bounds alone."""
+    """Samples (for checklists: checks) drawn for people that got no answer, or could not be shown. Above 20% there are
+    bounds alone."""
     agreed: float | None
     """Share of these samples on which judge and people agree (for images: at most 1 point apart)."""
     agreed_low: float | None
@@ -314,6 +315,11 @@ class _Judged(NamedTuple):
     pictures: Mapping[str, str]
 
     @property
+    def about(self) -> tuple[str, str]:
+        """Sample and question."""
+        return self.sample_id, self.question
+
+    @property
     def unit(self) -> str:
         """Unit of the mean: a figure, or the prompt of an image."""
         return self.prompt_id or self.sample_id
@@ -334,6 +340,11 @@ class _Label(NamedTuple):
     dataset_key: str
     prompts_key: str
     drawn: str
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """Sample and question."""
+        return self.sample_id, self.question
 
 
 class _Evaluation(NamedTuple):
@@ -358,13 +369,17 @@ def correct(master: Master) -> list[str]:
 def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:
     labels = [_Label(*row) for row in db.execute(_LABELS, [evaluation.flow]).fetchall()]
     judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
-    headlines = {OVERALL, *(each.tag for each in judged)}
+    headlines, pooled = {OVERALL, *(each.tag for each in judged)}, label_rules_of(evaluation.flow).pooled
     for candidate, dimension in db.execute(_DIMENSIONS, [evaluation.run_id]).fetchall():
         own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
         about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
+        answers = own
+        if pooled:  # a label is about one of the questions that the score is a mean of
+            about = [each for each in labels if each.candidate == candidate]
+            answers = [each for each in judged if each.candidate == candidate and each.question != OVERALL_SCORE]
         if about or dimension in headlines:
             usable, why = _usable(about, own, evaluation)
-            found = _correction(evaluation.flow, own, usable)
+            found = _correction(evaluation.flow, own, answers, usable)
             place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
             withheld = found.pop("withheld")
             row = {**place, **found, "why": "; ".join([*filter(None, [withheld]), *why]), "stamp": evaluation.stamp}
@@ -407,28 +422,35 @@ def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], 
     return f"{other} of its {len(labels)} answers are about other pictures" if other else ""
 
 
-def _correction(flow: str, judged: Sequence[_Judged], labels: Sequence[_Label]) -> dict[str, Any]:
-    """Return the columns of a correction that can be computed."""
+def _correction(
+    flow: str, scored: Sequence[_Judged], judged: Sequence[_Judged], labels: Sequence[_Label]
+) -> dict[str, Any]:
+    """Return the columns of a correction that can be computed.
+
+    Args:
+        scored: the judge's scores of all samples.
+        judged: the judge's answers to the questions that people were asked: these scores, or answers behind them.
+    """
     rules = label_rules_of(flow)
-    said: defaultdict[str, dict[str, Answered]] = defaultdict(dict)
-    asked = {(label.sample_id, label.annotator) for label in labels}
-    shared = sum(people > 1 for people in Counter(sample_id for sample_id, _ in asked).values())
+    said: defaultdict[tuple[str, str], dict[str, Answered]] = defaultdict(dict)
+    asked = {(label.about, label.annotator) for label in labels}
+    shared = sum(people > 1 for people in Counter(about for about, _ in asked).values())
     for label in labels:
         if (answer := _answer(label)) is not None:
-            said[label.sample_id][label.annotator] = answer
+            said[label.about][label.annotator] = answer
     given = {
-        each.sample_id: (each, ours, theirs)
+        each.about: (each, ours, theirs)
         for each in judged
-        if (ours := _answer(each)) is not None and (some := said.get(each.sample_id))
+        if (ours := _answer(each)) is not None and (some := said.get(each.about))
         if (theirs := rules.merged_answer(each.question, [*some.values()])) is not None
     }
-    skipped = {label.sample_id for label in labels} - said.keys()
+    skipped = {label.about for label in labels} - said.keys()
     unsaid = [
         (each.unit, rules.scale.score(ours))
         for each in judged
-        if each.sample_id in skipped and (ours := _answer(each)) is not None
+        if each.about in skipped and (ours := _answer(each)) is not None
     ]
-    units = _Units(flow, judged)
+    units = _Units(flow, scored)
     labelled = [(each.unit, rules.scale.score(a), rules.scale.score(b)) for each, a, b in given.values()]
     told: dict[str, Any] = {
         "labels": len({each.unit for each, *_ in given.values()}),
@@ -500,14 +522,14 @@ class _Units:
         return {"bounds_low": low, "bounds_high": high}
 
 
-def _among(rules: LabelRules, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:
+def _among(rules: LabelRules, shared: Mapping[tuple[str, str], Mapping[str, Answered]]) -> dict[str, Any]:
     """Return the agreement of people on the samples that two or more of them answered."""
     pairs = {
         sample: [(some[one], some[other]) for one, other in combinations(sorted(some), 2)]
         for sample, some in shared.items()
     }
     shares = [fmean(float(rules.scale.alike(a, b)) for a, b in each) for each in pairs.values()]
-    met = [(a, b, sample) for sample, each in pairs.items() for a, b in each]
+    met = [(a, b, sample) for (sample, _), each in pairs.items() for a, b in each]
     return {"shared": len(shared), **_agreement("people_agreed", shares), **_kappa("people_kappa", rules, met)}
 
 

@@ -67,11 +67,11 @@ class Agreed(Record):
     """Agreement of two raters on one question."""
 
     question: str
-    """Dimension, or overall; for generated images an aspect, or overall_score."""
+    """Dimension, or overall; for generated images an aspect, or overall_score; `checks`: all checks together."""
     tag: str
-    """Tag of the images' prompts; empty for figures."""
+    """Tag of the images' prompts, or instrument; empty for figures."""
     n: int
-    """Samples that both answered."""
+    """Samples (of checks: answers) that both answered."""
     only_a: int
     """Number of answers of A for which B has none."""
     only_b: int
@@ -165,9 +165,8 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
         raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
     ours, theirs = answers(store, first, judged), answers(store, second, judged)
     met = _meet(_with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second))
-    questions = tuple(
-        _agreed(*group, label_rules_of(first.flow)) for group in _grouped(met, _sequence(judged, first.flow))
-    )
+    rules = label_rules_of(first.flow)
+    questions = tuple(_agreed(*group, rules) for group in _grouped(met, _sequence(judged, first.flow), rules.pooled))
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
     return Agreement(a=first, b=second, questions=questions)
@@ -190,11 +189,17 @@ def _meet(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer]) -> list[_Met
     return [_Met(key, ours.get(key, _NOTHING), theirs.get(key, _NOTHING)) for key in keys]
 
 
-def _grouped(met: Iterable[_Met], sequence: Sequence[str]) -> list[tuple[tuple[str, str], list[_Met]]]:
-    """Group by tag and question, in the sequence of the dimensions and tags, the overall ones last."""
+def _grouped(met: Iterable[_Met], sequence: Sequence[str], pooled: str) -> list[tuple[tuple[str, str], list[_Met]]]:
+    """Group by tag and question, in the sequence of the dimensions and tags, the overall ones last.
+
+    Args:
+        pooled: name of all questions but the overall one as one group; empty: each is a group.
+    """
     groups: dict[tuple[str, str], list[_Met]] = {}
     for each in met:
-        groups.setdefault((each.tag, each.key.question), []).append(each)
+        question = each.key.question
+        group = pooled if pooled and question != OVERALL_SCORE else question
+        groups.setdefault((each.tag, group), []).append(each)
 
     def place(group: tuple[str, str]) -> tuple[object, ...]:
         tag, question = group

@@ -22,6 +22,7 @@ from tasks.judging.case import Case, sample_texts
 from tasks.judging.protocol import picture_policy
 from tasks.pictures.preparation import Picture, Policy, as_shown, prepare
 from tasks.pictures.thumbnails import scaled
+from tasks.protocols import label_rules_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import Sample
 from tasks.records.parameters import parameters_of
@@ -49,6 +50,10 @@ class Drawable(NamedTuple):
     """Empty for figures."""
     pictures: Mapping[str, str]
     """Role -> SHA-256 of the picture's file."""
+    question: str = ""
+    """One of the sample's own questions; empty: samples share their questions."""
+    weight: float = 1.0
+    """Weight of this question in the sample's score."""
 
     @property
     def unit(self) -> tuple[str, str]:
@@ -63,6 +68,8 @@ class Inputs(NamedTuple):
     """Input of the prompts -> its text."""
     pictures: Mapping[str, bytes] = {}
     """SHA-256 of the picture's file -> the picture as a JPEG."""
+    sample: Sample | None = None
+    """The sample in the dataset; None: it is lost."""
     lost: str = ""
     """Reason why the sample cannot be shown; empty: it can."""
 
@@ -83,13 +90,16 @@ def read_inputs(
         asked = parameters_of(evaluation.flow).model_validate(kept)
         if unknown := places.keys() - type(asked).model_fields:
             raise InputError(f"runs of {evaluation.flow} have no --{' or --'.join(sorted(unknown))}: leave it out")
-        everything = {**{name: list[str]() for name in FILTERS}, "store": str(store), "shard": 0, "limit": 0}
-        whole = asked.model_copy(update={**everything, **places})
-        samples = load_dataset(evaluation.flow, whole).samples
+        own = bool(label_rules_of(evaluation.flow).pooled)
+        everything = {**{name: list[str]() for name in FILTERS}, "limit": 0} if not own else {}
+        whole = asked.model_copy(update={**everything, "store": str(store), "shard": 0, **places})
+        dataset = load_dataset(evaluation.flow, whole)
+        if own and dataset.key != evaluation.dataset_key:  # it holds the right answers
+            raise InputError(f"dataset {whole.dataset} has other prompts or checks than at {evaluation.run_id}")
     except ValidationError as error:
         raise InputError(f"{evaluation.run_id}: its parameters cannot be read: {first_fault(error)}") from error
     by_id: defaultdict[str, list[Sample]] = defaultdict(list)
-    for sample in samples:
+    for sample in dataset.samples:
         by_id[sample.sample_id].append(sample)
     rows = history.query(store, _JUDGED, values=[evaluation.run_id]).rows
     judged = {(candidate, sample_id): {*texts} for candidate, sample_id, texts in rows}
@@ -110,7 +120,7 @@ def _inputs(
     for sample in sorted(by_id.get(drawn.sample_id, ()), key=lambda each: each.candidate != drawn.candidate):
         try:
             texts = _texts(sample, rubric, judged.get(drawn[:2], ()))
-            return Inputs(texts, dict(_pictures(sample, drawn.pictures, policy)))
+            return Inputs(texts, dict(_pictures(sample, drawn.pictures, policy)), sample)
         except InputError as error:
             lost = lost if lost.startswith("its") else str(error)
     return Inputs(lost=lost)
@@ -124,7 +134,9 @@ def _texts(sample: Sample, rubric: Rubric, judged: Collection[str]) -> dict[str,
     if not judged or not {*judged} <= asked:
         raise InputError("its texts are others than the judge got")
     prompts = rubric.prompts_for(sample)
-    return {name: text for name, text in case.texts.items() if any(name in prompt.inputs for prompt in prompts)}
+    # An item asks one of the sample's own questions: it does not show all of them.
+    names = sample.texts if label_rules_of(rubric.flow).pooled else case.texts
+    return {name: case.texts[name] for name in names if any(name in prompt.inputs for prompt in prompts)}
 
 
 def _pictures(sample: Sample, wanted: Mapping[str, str], policy: Policy) -> Iterator[tuple[str, bytes]]:

@@ -37,7 +37,7 @@ from tasks.ledger.labels import (
     read_page,
 )
 from tasks.protocols import label_rules_of
-from tasks.protocols.labels import UNANSWERED, PeopleQuestion
+from tasks.protocols.labels import NUMBER, OWN, UNANSWERED, LabelRules, PeopleQuestion
 from tasks.records import Record
 from tasks.records.parameters import FLOWS
 from tasks.rubrics.rubric import Rubric
@@ -47,10 +47,13 @@ from tasks.text import listed, one_line, quoted
 _JUDGED = """
     SELECT candidate, sample_id, coalesce(tag, '') AS tag, coalesce(prompt_id, '') AS prompt_id,
            map_from_entries(list_transform(map_entries(pictures),
-               lambda each: {'k': each.key, 'v': each.value.source_sha256})) AS pictures
+               lambda each: {'k': each.key, 'v': each.value.source_sha256})) AS pictures,
+           unnest(if($2, [each.aspect FOR each IN aspects IF each.score IS NOT NULL], [''])) AS question,
+           unnest(if($2, [each.weight FOR each IN aspects IF each.score IS NOT NULL], [1.0])) AS weight
     FROM outcomes JOIN shard_runs s USING (run_id)
     WHERE s.evaluation_id = $1 AND score IS NOT NULL AND status IN ('complete', 'incomplete')
-    ORDER BY candidate, sample_id"""
+    ORDER BY candidate, sample_id, question"""
+"""Samples with a score; if samples have questions of their own ($2), a row for each of these that has one."""
 SHARED = FEWEST_SHARED
 """Items that all pages share which are made together: so many tell whether people agree better than by chance."""
 MOST_LOST = 0.1
@@ -92,8 +95,9 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
         raise InputError(f"a page holds 1 item or more, for 1 person or more, found {asked.number} for {asked.people}")
     evaluation = find(store, run)
     rubric = prompts_of(evaluation)
-    questions = label_rules_of(evaluation.flow).people_questions(rubric, asked.questions)
-    found = _drawable(store, evaluation.run_id, asked, questions)
+    rules = label_rules_of(evaluation.flow)
+    questions = rules.people_questions(rubric, asked.questions)
+    found = _drawable(store, evaluation.run_id, asked, None if rules.pooled else questions)
     hands = list(dealt(drawing(found, asked.seed), asked))
     drawn = list({sample[:2]: sample for hand in hands for sample in hand}.values())
     inputs = _inputs(store, evaluation, rubric, drawn, asked.places)
@@ -107,18 +111,18 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
         "among": len(found),
         "seed": asked.seed,
         "made_at": datetime.now(UTC).isoformat(),
-        "questions": {
-            tag: {each.question: tuple(choice.value for choice in each.choices) for each in some}
-            for tag, some in questions.items()
-        },
     }
-    pages = [
-        LabelPage.model_validate(
-            {**about, "page_id": secrets.token_hex(8), "items": [_item(each, inputs[each[:2]].lost) for each in hand]}
-        )
-        for hand in hands
-    ]
-    return [Made(page, questions, rubric, inputs) for page in pages]
+    pages: list[Made] = []
+    for hand in hands:
+        own = [_item(each, inputs[each[:2]], rules) for each in hand]
+        asked_of = {**questions, **{item.tag: (question,) for item, question in own if question}}
+        allowed = {
+            tag: {each.question: tuple(choice.value for choice in each.choices) for each in some}
+            for tag, some in asked_of.items()
+        }
+        held = {"page_id": secrets.token_hex(8), "items": [item for item, _ in own], "questions": allowed}
+        pages.append(Made(LabelPage.model_validate({**about, **held}), asked_of, rubric, inputs))
+    return pages
 
 
 def _inputs(
@@ -142,7 +146,7 @@ def drawing(found: Sequence[Drawable], seed: int) -> list[Drawable]:
     """Return all samples in the order in which they are drawn: the first n of them are a draw of n.
 
     Figures: a random order of all. Images: rounds over the prompts in random order, an image of each drawn at random,
-    since a score is a mean over prompts.
+    since a score is a mean over prompts. Of the questions of samples, one a prompt in each round, by their weights.
     """
     order = random.Random(seed)  # a drawing that can be repeated, and no secret
     units: defaultdict[tuple[str, str], list[Drawable]] = defaultdict(list)
@@ -151,6 +155,8 @@ def drawing(found: Sequence[Drawable], seed: int) -> list[Drawable]:
     hands = list(units.values())
     for hand in hands:
         order.shuffle(hand)
+        if hand[0].question:  # each is the first in proportion to its weight
+            hand.sort(key=lambda each: order.expovariate(each.weight))
     order.shuffle(hands)
     return [sample for turn in zip_longest(*hands) for sample in turn if sample is not None]
 
@@ -167,11 +173,15 @@ def dealt(drawn: Sequence[Drawable], asked: Asked) -> Iterator[list[Drawable]]:
 
 
 def _drawable(
-    store: Path, run_id: str, asked: Asked, questions: Mapping[str, tuple[PeopleQuestion, ...]]
+    store: Path, run_id: str, asked: Asked, questions: Mapping[str, tuple[PeopleQuestion, ...]] | None
 ) -> list[Drawable]:
-    """Return the samples that can be drawn; raises InputError where there is none."""
-    rows = history.query(store, _JUDGED, values=[run_id]).rows
-    named = [row for row in rows if asked.candidate in ("", row[0]) and questions.get(row[2])]
+    """Return the samples that can be drawn; raises InputError where there is none.
+
+    Args:
+        questions: tag -> the questions that its samples share; None: each sample has its own, which are drawn.
+    """
+    rows = history.query(store, _JUDGED, values=[run_id, questions is None]).rows
+    named = [row for row in rows if asked.candidate in ("", row[0]) and (questions is None or questions.get(row[2]))]
     if asked.candidate and not named:
         raise InputError(f"{run_id} has no scored sample of a candidate {asked.candidate!r}")
     if not named:
@@ -179,17 +189,23 @@ def _drawable(
     return [Drawable(*row) for row in named]
 
 
-def _item(sample: Drawable, lost: str) -> LabelItem:
-    roles = sorted(sample.pictures)
-    return LabelItem(
-        token=secrets.token_hex(6),
-        candidate=sample.candidate,
-        sample_id=sample.sample_id,
-        tag=sample.tag,
-        pictures=dict(sample.pictures),
+def _item(drawn: Drawable, inputs: Inputs, rules: LabelRules) -> tuple[LabelItem, PeopleQuestion | None]:
+    """Return an item, and the question that is its own; None: it shares those of its tag."""
+    roles, token = sorted(drawn.pictures), secrets.token_hex(6)
+    own = rules.own_question(inputs.sample, drawn.question) if drawn.question and inputs.sample else None
+    item = LabelItem(
+        token=token,
+        candidate=drawn.candidate,
+        sample_id=drawn.sample_id,
+        tag=token if drawn.question else drawn.tag,
+        pictures=dict(drawn.pictures),
         left=secrets.choice(roles) if len(roles) > 1 else "",
-        lost=lost,
+        lost=inputs.lost,
+        question=drawn.question,
+        scores=dict(own.scores) if own else {},
     )
+    unknown = PeopleQuestion(OWN, "", "", ()) if drawn.question else None  # that of a lost sample
+    return item, own.asked if own else unknown
 
 
 def sides(item: LabelItem) -> list[str]:
@@ -204,6 +220,7 @@ NOT_SHOWN = "cannot be shown"
 """Answer to all questions about an item whose picture or text is gone."""
 _RUN = re.compile(r"\d{8}T\d{6}")
 _OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
+_NUMBER = re.compile("0|[1-9][0-9]{0,5}")
 LARGEST = 256_000_000
 
 
@@ -423,7 +440,9 @@ def _wrong(row: Answer, page: LabelPage, items: Mapping[str, LabelItem]) -> str:
     asked = page.questions.get(items[row.item].tag, {})
     if row.question not in asked:
         return f"question {quoted(row.question)} is not asked of this item, allowed are {listed(asked)}"
-    if row.answer and row.answer not in asked[row.question]:
+    allowed = asked[row.question]
+    known = _NUMBER.fullmatch(row.answer) if NUMBER.value in allowed else None
+    if row.answer and not known and (row.answer not in allowed or row.answer == NUMBER.value):
         return f"answer {quoted(row.answer)}, allowed are {listed(asked[row.question])}"
     return ""
 

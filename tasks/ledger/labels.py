@@ -39,13 +39,17 @@ class LabelItem(Record):
     candidate: str
     sample_id: str
     tag: str
-    """Tag of the image's prompt; empty for figures."""
+    """Key of its questions: the tag of the image's prompt; the token, if the question is its own; empty for figures."""
     pictures: dict[str, str]
     """Role (human, model; image) -> SHA-256 of the picture's file."""
     left: str
     """Role of the picture on the left; empty: there is only one picture."""
     lost: str = ""
     """Reason why it is not on the page, and counts as answered `cannot be shown`; empty: it is."""
+    question: str = ""
+    """Question that is its own (a check), which the page does not name; empty: it shares its questions."""
+    scores: dict[str, float] = Field(default_factory=dict)
+    """Answer to that question -> its score; any other number scores 0."""
 
 
 class LabelPage(Record):
@@ -67,7 +71,7 @@ class LabelPage(Record):
     made_at: str
     """UTC, ISO 8601."""
     questions: dict[str, dict[str, tuple[str, ...]]]
-    """Tag (empty for figures) -> question -> allowed answers."""
+    """Tag of items -> question -> allowed answers."""
     items: tuple[LabelItem, ...]
     file: str = ""
     """Place where the page was written, on the machine that made it."""
@@ -125,11 +129,11 @@ class LabelRow(HistoryRecord):
     tag: str = ""
     """Tag of the image's prompt; empty: not given, and for figures."""
     aspect: str = ""
-    """Aspect of a generated image, or `overall_score`; empty for figures."""
+    """Aspect of a generated image, or `overall_score`; check of a picture; empty for figures."""
     verdict: str | None = None
     """Model, Human, Both are good or Both are bad, overall Model, Human or Tie; None for generated images."""
     score: float | None = None
-    """0-10; None for figures."""
+    """0-10, of a check 0-100; None for figures."""
     annotator: str
     """Person who gave the label; empty: not given."""
     order: str = ""

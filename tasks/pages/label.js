@@ -4,6 +4,7 @@
 const data = JSON.parse(document.getElementById("data").textContent);
 const FORMAT = "image-jury labels 1";
 const KEPT = `${FORMAT} ${data.page}`;
+const NUMBER = "a whole number"; // a choice that is a field
 const SIDES = ["Left", "Right"];
 const by = (id) => document.getElementById(id);
 const LONG = 600; // letters from which on the text has a column of its own
@@ -25,6 +26,7 @@ function pseudonym() {
 const now = () => data.items[state.at];
 const asked = (item) => data.asked[item.tag];
 const answer = (item, question) => state.answers[item.item]?.[question] ?? "";
+const isNumber = (text) => /^\d+$/.test(text);
 const open = (item) => asked(item).find((each) => !answer(item, each.question));
 const answered = () => data.items.filter((item) => !open(item)).length;
 
@@ -102,7 +104,8 @@ async function load(file) {
       const item = data.items.find((one) => one.item === each.item);
       const question = item && asked(item).find((one) => one.question === each.question);
       const choices = question?.choices.map((choice) => choice.value) ?? [];
-      if (!item || (each.answer && !choices.includes(each.answer))) throw new Error("it was changed after it was saved");
+      const known = choices.includes(each.answer) || (choices.includes(NUMBER) && isNumber(each.answer));
+      if (!item || (each.answer && !known)) throw new Error("it was changed after it was saved");
       if (each.answer) (answers[each.item] ??= {})[each.question] = each.answer;
       if (each.comment) comments[each.item] = String(each.comment);
     }
@@ -143,8 +146,18 @@ function choice(one, question, current) {
   return button;
 }
 
+function field(question) {
+  const given = answer(now(), question);
+  const number = make("input", { type: "number", min: 0, max: 999999, required: true, value: isNumber(given) ? given : "" });
+  number.setAttribute("aria-label", "Number");
+  const form = make("form", { className: "choices" }, number, make("button", {}, "Answer ", make("kbd", {}, "Enter")));
+  form.addEventListener("submit", (event) => { event.preventDefault(); give(question, String(number.valueAsNumber)); });
+  return form;
+}
+
 function questionSet(each, current) {
-  const choices = make("div", { className: "choices" }, ...each.choices.map((one) => choice(one, each.question, current)));
+  const shown = each.choices.map((one) => (one.value === NUMBER ? field(each.question) : choice(one, each.question, current)));
+  const choices = make("div", { className: "choices" }, ...shown);
   const hint = make("p", { className: "hint" }, each.hint);
   return make("fieldset", { className: current ? "now" : "" }, make("legend", {}, each.words), hint, choices);
 }
@@ -266,6 +279,8 @@ function pressed(event) {
   if (event.key === "Escape") return document.activeElement.matches("textarea, input") ? document.activeElement.blur() : zoom(0);
   if (event.target.matches("textarea, input:not([type=file])")) return;
   const question = current(now());
+  const number = isNumber(event.key) && document.querySelector(".now [type=number]");
+  if (number) return number.focus(), number.select(); // it gets the digit
   const chosen = question.choices.find((one) => one.key === event.key);
   const act = chosen ? () => give(question.question, chosen.value) : MOVES[event.key];
   if (!act || (!scale && ["ArrowUp", "ArrowDown"].includes(event.key))) return;

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 from tasks.datasets.rows import Cells
 from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.protocol import Answered
+from tasks.records import Sample
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.concordance import Concordance, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 
@@ -24,6 +25,8 @@ class Choice(NamedTuple):
 
 CANNOT_TELL = Choice("c", "cannot tell", "Cannot tell")
 NOT_APPLICABLE = Choice("n", "does not apply", "Does not apply")
+NUMBER = Choice("", "a whole number", "")
+"""Choice that a page shows as a field: the answer is a number in digits."""
 UNANSWERED = (CANNOT_TELL.value, NOT_APPLICABLE.value)
 """Answers that are neither a verdict nor a score."""
 
@@ -37,6 +40,18 @@ class PeopleQuestion(NamedTuple):
     hint: str
     """Meaning of the question, in a sentence."""
     choices: tuple[Choice, ...]
+
+
+OWN = "question"
+"""Name on a page of a question that one sample alone has: its true name may give away the answer."""
+
+
+class OwnQuestion(NamedTuple):
+    """Question that one sample alone has."""
+
+    asked: PeopleQuestion
+    scores: Mapping[str, float]
+    """Answer -> its score; any other number scores 0."""
 
 
 class Category(NamedTuple):
@@ -98,6 +113,9 @@ class LabelRules(ABC):
     agreement_notes: ClassVar[tuple[str, ...]]
     """Meaning of the statistics of agreement, as lines below a table."""
 
+    pooled: ClassVar[str] = ""
+    """Name under which agreement counts all questions together, if each sample has its own; empty: they share them."""
+
     @abstractmethod
     def read_label(self, cells: Cells, known: Mapping[str, Collection[str]]) -> LabelRow:
         """Read the label in a row; its problems are added to those of `cells`.
@@ -116,6 +134,10 @@ class LabelRules(ABC):
         Raises:
             InputError: the flow has no such question.
         """
+
+    def own_question(self, sample: Sample, name: str) -> OwnQuestion:
+        """Return the question of this name that a sample has, called `OWN`; only for kinds with `pooled` questions."""
+        raise NotImplementedError
 
     @abstractmethod
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:

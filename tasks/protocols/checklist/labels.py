@@ -1,16 +1,27 @@
 """Labels of checklists: answers by people."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from tasks.datasets.rows import Cells
 from tasks.errors import InputError
 from tasks.ledger.labels import LabelItem, LabelRow
-from tasks.protocols.checklist.reply import RIGHT
-from tasks.protocols.labels import LabelRules, PeopleQuestion, Scale
+from tasks.protocols.checklist.prompts import as_number
+from tasks.protocols.checklist.reply import RIGHT, score_of
+from tasks.protocols.labels import CANNOT_TELL, NUMBER, OWN, Choice, LabelRules, OwnQuestion, PeopleQuestion, Scale
 from tasks.protocols.protocol import Answered
+from tasks.records import Check, Sample
 from tasks.rubrics.rubric import Rubric
 
 _RIGHT = {"right": RIGHT, "wrong": 0.0}
+_CHOICES = {
+    "yes_no": (Choice("y", "yes", "Yes"), Choice("n", "no", "No")),
+    "ordinal": tuple(Choice(value, value, value) for value in "012"),
+    "number": (NUMBER,),
+}
+_ABSENT = Choice("x", "not there", "Not there")
+"""Answer to a check with parents whose subject is missing: wrong, by the rule of parents."""
+_HINT = "Answer by what the picture shows."
 
 
 class ChecklistLabels(LabelRules):
@@ -19,6 +30,7 @@ class ChecklistLabels(LabelRules):
     required = ("id", "check", "answer")
     optional = ("candidate", "annotator")
     scale = Scale()
+    pooled = "checks"
     agreement_notes = (
         "equal: both right or both wrong; kappa: Cohen's; tau-b: Kendall's",
         "[ ]: 95% interval, over prompts",
@@ -36,22 +48,37 @@ class ChecklistLabels(LabelRules):
         )
 
     def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
-        """Raise InputError: a page asks the same questions about all samples."""
-        raise InputError(
-            f"{rubric.flow}: a page asks the same questions about all samples, and each picture has checks of its own: "
-            "give the answers of people as a table with the columns id, check and answer (right or wrong)"
-        )
+        """Return no question that all samples share; InputError if any is chosen."""
+        if chosen:
+            raise InputError(f"{rubric.flow}: a page draws a check for each item, and none can be chosen: omit --ask")
+        return {}
+
+    def own_question(self, sample: Sample, name: str) -> OwnQuestion:
+        """Return a check with the answers that its form allows; the letters of options are not shown."""
+        check = next(each for each in sample.checks if each.check_id == name)
+        choices = _CHOICES.get(check.form) or tuple(_options(check))
+        known = [str(as_number(each) or 0).removesuffix(".0") for each in check.expected] if NUMBER in choices else ()
+        scores = dict.fromkeys(known, RIGHT) or {each.value: score_of(check, each.value) for each in choices}
+        choices = (*choices, _ABSENT, CANNOT_TELL) if check.parents else (*choices, CANNOT_TELL)
+        return OwnQuestion(PeopleQuestion(OWN, check.question, _HINT, choices), {**scores, _ABSENT.value: 0.0})
 
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
-        """Return an answer about a blind picture as a label."""
-        score = _RIGHT.get(answer)
-        return LabelRow(sample_id=item.sample_id, candidate=item.candidate, aspect=question, score=score, annotator="")
+        """Return an answer about a blind picture as a label of the item's check."""
+        score = item.scores.get(answer, 0.0 if answer.isdecimal() else None)
+        return LabelRow(
+            sample_id=item.sample_id, candidate=item.candidate, aspect=item.question, score=score, annotator=""
+        )
 
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:
         """Merge answers of several people: that of most; None if they are level."""
-        known = [float(each) for each in answers if each is not None]
-        right = sum(each == RIGHT for each in known)
-        return None if 2 * right == len(known) else RIGHT if 2 * right > len(known) else 0.0
+        found = Counter(float(each) for each in answers if each is not None).most_common(2)
+        level = len({times for _, times in found}) < len(found)
+        return None if level or not found else found[0][0]
+
+
+def _options(check: Check) -> Iterator[Choice]:
+    for number, (letter, words) in enumerate(check.options, 1):
+        yield Choice(str(number) if number < 10 else "", letter, words)
 
 
 LABELS = ChecklistLabels()
