@@ -87,6 +87,12 @@ def test_the_last_attempt_counts_and_controls_do_not() -> None:
     assert by_place(rate_rows([], judgments))["repeat_agreement", "faithfulness"] == (1, 1.0)
 
 
+def test_votes_on_checks_have_no_rate() -> None:
+    scores = [{"aspect": "red", "score": 100.0, "explanation": "yes"}]
+    votes = [judgment("s1", "together", None, order="single", vote=vote, scores=scores) for vote in (1, 2)]
+    assert rate_rows([], votes) == []
+
+
 def flipping(sample_id: str, *flips: bool | None, **changes: Any) -> Outcome:
     """An outcome whose orders differ on these dimensions; every flip is a reversal too."""
     made = outcome(sample_id, **changes)

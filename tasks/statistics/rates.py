@@ -157,10 +157,10 @@ def _row(candidate: str, dimension: str, measure: Measure, values: list[float]) 
 
 
 def answer(judgment: Judgment) -> Answer | None:
-    """Return the answer of a judgment; None unless it is ok."""
+    """Return the answer of a judgment; None unless it is ok and about the whole: checks have no rates."""
     if judgment.status != "ok":
         return None
-    return judgment.verdict or next(each.score for each in judgment.scores if each.aspect == OVERALL_SCORE)
+    return judgment.verdict or next((each.score for each in judgment.scores if each.aspect == OVERALL_SCORE), None)
 
 
 def first_position(asked: Asked) -> float | None:
