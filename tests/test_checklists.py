@@ -201,6 +201,7 @@ def test_an_answer_of_people_has_the_score_of_the_judges(check: Check, answer: s
     )
     found = LABELS.people_label(item, own.asked.question, answer)
     assert (found.aspect, found.score, LABELS.merged_answer("", [found.score])) == (check.check_id, score, score)
+    assert LABELS.scale.alike(100.0, 200 / 3) and not LABELS.scale.alike(50.0, 100.0)
     assert LABELS.merged_answer("", [100.0, 0.0]) is None and LABELS.merged_answer("", [50.0, 0.0, 50.0]) == 50
 
 
@@ -242,6 +243,7 @@ def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
         code, out, err = jury(*command, *judged_by(judge))
         assert code == 0, err
         assert judge.by_name == {"probe": 1, "facts_together": 3} and "100.0" in out and "color" in out
+        assert "nobody has tested what the judge m sees" in err
         code, out, err = jury(*command, *judged_by(judge), "--instrument", "single")
         assert code == 0, err
         assert judge.by_name["facts_single"] == 6 and "50.0" in out

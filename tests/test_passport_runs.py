@@ -242,6 +242,8 @@ def test_a_failed_line_is_warned_of_by_the_flows_that_need_it(tmp_path: Path) ->
     assert "(reads small text)" in said["diagram"] and said["diagram"] == said["plot"]
     assert "(counts objects)" in said["counting"] and COMMAND in said["counting"]
     assert said["colors"] == "" and "(counts objects, tells yes from no)" in said["facts"]
+    kept(tmp_path / "older", {"lines": []})
+    assert "tells yes from no" in warning(tmp_path / "older", "facts", JUDGE, now=NOW), "a line that was never asked"
 
 
 def test_a_run_warns_of_its_judge_and_the_card_is_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:

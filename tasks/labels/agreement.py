@@ -193,13 +193,12 @@ def _grouped(met: Iterable[_Met], sequence: Sequence[str], pooled: str) -> list[
     """Group by tag and question, in the sequence of the dimensions and tags, the overall ones last.
 
     Args:
-        pooled: name of all questions but the overall one as one group; empty: each is a group.
+        pooled: name of all questions as one group, without the score that they make up; empty: each is a group.
     """
     groups: dict[tuple[str, str], list[_Met]] = {}
     for each in met:
-        question = each.key.question
-        group = pooled if pooled and question != OVERALL_SCORE else question
-        groups.setdefault((each.tag, group), []).append(each)
+        if not pooled or each.key.question != OVERALL_SCORE:
+            groups.setdefault((each.tag, pooled or each.key.question), []).append(each)
 
     def place(group: tuple[str, str]) -> tuple[object, ...]:
         tag, question = group

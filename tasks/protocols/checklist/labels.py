@@ -29,10 +29,10 @@ class ChecklistLabels(LabelRules):
 
     required = ("id", "check", "answer")
     optional = ("candidate", "annotator")
-    scale = Scale()
+    scale = Scale(near=49.0)
     pooled = "checks"
     agreement_notes = (
-        "equal: both right or both wrong; kappa: Cohen's; tau-b: Kendall's",
+        "equal: both right or both wrong (less than 50 of 100 apart); kappa: Cohen's; tau-b: Kendall's",
         "[ ]: 95% interval, over prompts",
     )
 
