@@ -50,7 +50,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "judge bridge": Entry(
             "Check whether another judge may continue a history, and with what offset.", "bridge.bridge_judges"
         ),
-        "prompts": Entry("List, show, check or import prompts."),
+        "prompts": Entry("List, show, check or import prompts, or draft checks of figures."),
         "prompts list": Entry(
             "List the prompt sets with the flows and dimensions that they hold.", "prompts.list_prompts"
         ),
@@ -58,6 +58,9 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "prompts check": Entry("Check that every prompt of a set can be used.", "prompts.check_prompts"),
         "prompts import": Entry(
             "Make a prompt set of a published document, word for word.", "prompts.import_prompt_set"
+        ),
+        "prompts draft-checks": Entry(
+            "Let a model draft a checklist for figures, and keep what their Human figures pass.", "drafts.draft_checks"
         ),
     },
     "Schedules": {
@@ -110,7 +113,7 @@ PROGRAM = [Path(__file__).parents[1] / name for name in ("flows", "tasks")]
 """Folders of our modules and their files."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk that only the user can fix, for any file."""
-GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam")
+GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam", "prompts draft-checks")
 """Commands that continue where they were stopped."""
 
 

@@ -185,7 +185,7 @@ BRIDGES = Kept(BridgeRow, "bridge", "bridges", "bridge.jsonl", "bridge_id")
 """Bridges of a store."""
 
 
-Purpose = Literal["probe", "passport"]
+Purpose = Literal["probe", "passport", "draft"]
 
 
 class OtherCall(HistoryRecord):
@@ -196,9 +196,10 @@ class OtherCall(HistoryRecord):
     calls_id: str
     """Name of the folder of the calls that were written together; ids sort by time."""
     purpose: Purpose
-    """probe: first question, a test that the judge is available; passport: exam of the judge on drawn pictures."""
+    """probe: first question, a test that the judge is available; passport: exam of the judge on drawn pictures;
+    draft: checks of a figure, from its text."""
     asked_by: str
-    """Run or passport that asked the question; empty: none, or a run that stopped before it began."""
+    """Run, passport or draft that asked the question; empty: none, or a run that stopped before it began."""
     flow: str
     """Flow whose run asked the question; empty: none."""
     asked_at: str

@@ -28,15 +28,17 @@ from tasks.files import real_place
 from tasks.protocols.checklist.images import find_images
 from tasks.protocols.checklist.prompts import Broken, ChecklistPrompt, as_number, build_prompt
 from tasks.protocols.checklist.published import PUBLISHED, Published, files_in, set_of
-from tasks.records import Check, Sample
+from tasks.records import Check, PictureSource, Sample
 from tasks.records.check import Form
 from tasks.records.parameters import ChecklistParameters
 from tasks.text import json_fault, kind, listed, quoted, well_formed
 
 MANIFEST = "manifest"
 """Form of our own files."""
-COLUMNS = ("id", "prompt", "image", "checks")
-"""Columns that some row of a manifest must have."""
+COLUMNS = ("id", "prompt", "checks", "image")
+"""Columns that some row of a manifest must have, the last one unless its images come from elsewhere."""
+DRAFTED_BY, HUMAN = "drafted_by", "Human"
+"""Column with the model that drafted the checks of a figure from its text, and the candidate that tried them first."""
 
 
 Prompts = dict[str, ChecklistPrompt]
@@ -71,7 +73,8 @@ def read_checklists(source: Path, flow: str, parameters: ChecklistParameters) ->
     selected = [labelled(entry, labels) for entry in select(entries, parameters)]
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
     missing = gaps([sample for sample, *_ in entries if (sample.candidate, sample.prompt_id) in judged])
-    key = checklists_key(prompts, parameters)
+    warnings += _draft_warnings(prompts, images, parameters.judge.model)
+    key = checklists_key(prompts, parameters, _are_tried(prompts, images))
     return make_dataset(source.name, key, selected, [*warnings, *_all_alike(prompts), *left_out, *missing])
 
 
@@ -114,10 +117,15 @@ def _all_alike(prompts: Prompts) -> Iterator[str]:
         yield f"each of the {len(checks):,} checks expects {answer}: a judge that always says so would seem right"
 
 
-def checklists_key(prompts: Prompts, parameters: ChecklistParameters) -> str:
-    """Return the SHA-256 (hex) over the prompts of a whole dataset with their checks, and the selection from it."""
+def checklists_key(prompts: Prompts, parameters: ChecklistParameters, tried: bool) -> str:
+    """Return the SHA-256 (hex) over the prompts of a whole dataset with their checks, and the selection from it.
+
+    Args:
+        tried: the pictures chose the checks, so that nothing may be compared with them.
+    """
     parts = sorted((each.prompt_id, each.text, [astuple(check) for check in each.checks]) for each in prompts.values())
     chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "category"})
+    chosen |= {"tried": True} if tried else {}
     return sha256(json.dumps([parts, chosen], sort_keys=True).encode()).hexdigest()
 
 
@@ -146,21 +154,20 @@ def read_manifest(path: Path, parameters: ChecklistParameters, problems: Problem
     """Read the images of all rows, by candidate in order of appearance.
 
     A row without `prompt_id` is a prompt of its own, named by its id, which other candidates share. A row without a
-    candidate belongs to `parameters.candidate_name`, or else to the file's stem. Rows of one prompt must agree.
-
-    Raises:
-        InputError: `images` is given, too.
+    candidate belongs to `parameters.candidate_name`, or else to the file's stem. Rows of one prompt must agree. With
+    `parameters.images` these are judged in place of the images in the rows.
     """
-    if parameters.images:
-        raise InputError(f"manifest {path.name} names the images itself: give no `images`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns = Columns(COLUMNS, ("candidate", "prompt_id", "category"))
+    optional = ("candidate", "prompt_id", "category", DRAFTED_BY, *COLUMNS[-1:])
+    columns = Columns(COLUMNS[:-1] if parameters.images else COLUMNS, optional)
     prompts, first_of_id = dict[str, ChecklistPrompt](), dict[str, ChecklistPrompt]()
     met, images = dict[tuple[str, str], str](), dict[str, dict[str, list[Image]]]()
     for row in find_rows(path, problems, (real_place(path),)):
         if not columns.meet(row, problems):
             continue
-        prompt, found = build_prompt([row], broken, _draw), candidate_and_picture(row, "image", folder, name, broken)
+        prompt = build_prompt([row], broken, _draw)
+        elsewhere = (name, PictureSource()) if parameters.images else None
+        found = elsewhere or candidate_and_picture(row, "image", folder, name, broken)
         if not prompt or not found:
             continue
         candidate, sample_id = well_formed(found[0]), str(row.values["id"])
@@ -178,7 +185,31 @@ def read_manifest(path: Path, parameters: ChecklistParameters, problems: Problem
         images.setdefault(candidate, {}).setdefault(prompt.prompt_id, []).append(image)
     folder.check_named(problems)
     columns.check(path.name, problems)
+    if parameters.images:
+        problems.stop(f"dataset {path.name}")
+        return prompts, *find_images(prompts, parameters, problems)
     return prompts, images, []
+
+
+def _are_tried(prompts: Prompts, images: Images) -> bool:
+    """Return whether the pictures are the Human figures that chose among drafted checks."""
+    return HUMAN in images and any(prompt.drafted_by for prompt in prompts.values())
+
+
+def _draft_warnings(prompts: Prompts, images: Images, judge: str) -> Iterator[str]:
+    """Yield sentences about checks that a model drafted."""
+    drafted = [prompt for prompt in prompts.values() if prompt.drafted_by]
+    if not drafted:
+        return
+    checks, confirmed = sum(len(prompt.checks) for prompt in drafted), sum(prompt.confirmed for prompt in drafted)
+    yield f"a model drafted {checks:,} checks, people confirmed {confirmed:,} of them ({confirmed / checks:.0%})"
+    if judge in {prompt.drafted_by for prompt in drafted}:
+        yield f"{judge} drafted the checks that it answers: it may look for what it expects"
+    if _are_tried(prompts, images):
+        yield (
+            "the Human figures chose these checks, since those that they failed at first were dropped: their score is "
+            "high by construction, and no other score can be compared with it"
+        )
 
 
 def _draw(rows: Sequence[Row]) -> ChecklistPrompt:
@@ -186,7 +217,15 @@ def _draw(rows: Sequence[Row]) -> ChecklistPrompt:
     prompt_id, category = values.get("prompt_id") or values.get("id"), cast(str, values.get("category") or "")
     if fault := id_fault(values.get("id")) or id_fault(prompt_id):
         raise fault
-    return ChecklistPrompt(str(prompt_id), "prompt", read_checks(values["checks"]), category)
+    written, drafted_by = _written_checks(values["checks"]), cast(str, values.get(DRAFTED_BY) or "")
+    return ChecklistPrompt(
+        prompt_id=str(prompt_id),
+        key="prompt",
+        checks=[each.check() for each in written],
+        category=category,
+        drafted_by=drafted_by,
+        confirmed=sum(each.confirmed for each in written),
+    )
 
 
 class _WrittenCheck(BaseModel, extra="forbid"):
@@ -201,6 +240,8 @@ class _WrittenCheck(BaseModel, extra="forbid"):
     parents: tuple[StrictStr, ...] = ()
     weight: StrictInt | StrictFloat = 1.0
     absence: StrictBool | None = None
+    confirmed: StrictBool = False
+    """True once a person agrees with a check that a model drafted; only counted."""
 
     @field_validator("expected", mode="before")
     @classmethod
@@ -234,6 +275,10 @@ def read_checks(value: object) -> tuple[Check, ...]:
     Raises:
         ValueError: a check cannot be read; names the check and the reason.
     """
+    return tuple(each.check() for each in _written_checks(value))
+
+
+def _written_checks(value: object) -> list[_WrittenCheck]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -243,15 +288,15 @@ def read_checks(value: object) -> tuple[Check, ...]:
             raise ValueError("'checks' is nested too deeply") from error
     if not isinstance(value, list):
         raise ValueError(f"'checks' is {kind(value)}, must be a list of objects")
-    found: list[Check] = []
+    found: list[_WrittenCheck] = []
     for number, written in enumerate(cast(list[object], value), 1):
         try:
             if isinstance(written, dict):  # Parquet cannot leave out a key: it has null there
                 written = {key: each for key, each in cast(dict[str, object], written).items() if each is not None}
-            found.append(_WrittenCheck.model_validate(written).check())
+            found.append(_WrittenCheck.model_validate(written))
         except ValidationError as error:
             raise ValueError(f"check {number}: {first_fault(error)}") from error
-    return tuple(found)
+    return found
 
 
 def written_check(check: Check) -> dict[str, object]:

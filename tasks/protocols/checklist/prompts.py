@@ -22,7 +22,7 @@ _ANSWERS = {"yes_no": ("yes", "no"), "ordinal": ("0", "1", "2")}
 
 
 class ChecklistPrompt(NamedTuple):
-    """A text (prompt or method text) with its checks; a set's own reader leaves out the fields from `where` on."""
+    """A text (prompt or method text) with its checks; a reader leaves out the fields from `where` on."""
 
     prompt_id: str
     key: str
@@ -33,6 +33,10 @@ class ChecklistPrompt(NamedTuple):
     """Names of its images in a folder or map, besides its id."""
     notes: tuple[str, ...] = ()
     """Remarks for the reader."""
+    drafted_by: str = ""
+    """Model that drafted the checks; empty: none did."""
+    confirmed: int = 0
+    """Number of these checks that a person confirmed."""
     where: str = ""
     """File and row, for messages."""
     place: Place = Place("")

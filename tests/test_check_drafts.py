@@ -1,0 +1,107 @@
+"""Drafts of checklists by a model, and their trial by the Human figures."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, Request, allowed_reply, text
+from written_datasets import png, write_figures
+
+from tasks.extensions.check_drafts import CHECKS, DRAFT, GROUPS, PICTURES, read_draft
+
+pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+DRAFTED = [
+    {"group": group, "question": f"Is fact {number} of the {group} shown?", "form": "yes_no", "expected": "yes"}
+    for group in GROUPS
+    for number in range(3)
+]
+
+
+def drafted(*changed: dict[str, object]) -> str:
+    """Return a reply with twelve checks, the first ones changed."""
+    checks = [{**each, **change} for each, change in zip(DRAFTED, changed, strict=False)]
+    return json.dumps({"checks": [*checks, *DRAFTED[len(changed) :]]})
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (drafted(), ""),
+        (f"<think>Hm.</think>```json\n{drafted()}\n```", ""),
+        (drafted({"form": "number", "expected": "two"}), ""),
+        (drafted({"expected": "maybe"}), "check '1': expected is 'maybe', allowed are yes, no"),
+        (drafted({"form": "number", "expected": "some"}), "check '1': expected is 'some', must be a number"),
+        (drafted({"group": "beauty"}), "group is 'beauty', allowed are components, relations, labels, must-not"),
+        (drafted({"question": None}), "check 1: question: Field required"),
+        (json.dumps({"checks": DRAFTED[:1] * 12}), "the reply has 1 checks, allowed are 8 to 20"),
+        (json.dumps({"checks": "twelve"}), "the reply has 0 checks, allowed are 8 to 20"),
+    ],
+)
+def test_draft_counts_only_with_enough_checks_in_their_form(reply: str, error: str) -> None:
+    checks, found = read_draft(reply)
+    assert found == error and (error or len(checks) == len(DRAFTED))
+
+
+class Drafting:
+    """Judge that drafts checks, and answers yes to all; its second draft is unusable."""
+
+    def __init__(self) -> None:
+        self.drafts: list[Request] = []
+
+    def __call__(self, seen: Request) -> Reply:
+        if seen.schema_name == "draft_checks":
+            self.drafts.append(seen)
+            usable = len(self.drafts) != 2  # a reply to be asked for again
+            return text(drafted({"expected": "no"}, {"expected": "no"}) if usable else "I would rather not.")
+        if seen.schema_name != "facts_together":
+            return allowed_reply()(seen)
+        asked = re.findall(r"^(\d+)\. Is fact", "\n".join(seen.texts), re.MULTILINE)
+        return text(json.dumps({"answers": [{"number": int(n), "reason": "", "answer": "yes"} for n in asked]}))
+
+
+def test_drafted_checks_are_tried_by_human_figures_edited_and_judge_others(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    loopback.answer = judge = Drafting()
+    folder, named = tmp_path / "draft", ["--judge.model", "m", "--judge.base-url", loopback.base_url]
+    command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
+    assert "name a model with --judge" in jury(*command[:-4])[2]
+    code, out, err = jury(*command)
+    assert code == 0, err
+    assert f"20 of 24 checks pass at the Human figure and are in {folder / CHECKS}" in out
+    assert "people confirmed 0 of them (0%)" in err and "m drafted the checks that it answers" in err
+    assert "their score is high by construction" in " ".join(err.split())
+    assert len(judge.drafts) == 3 and not any(seen.images for seen in judge.drafts)
+    assert ask("SELECT purpose, count(*) AS n FROM other_calls WHERE purpose = 'draft' GROUP BY ALL")[0]["n"] >= 3
+    first, second = (row["score"] for row in ask("SELECT score FROM leaderboard ORDER BY score"))
+    assert (first, second) == (pytest.approx(100 * 20 / 24), 100.0)
+    assert jury(*command)[0] == 2 and len([*(folder / PICTURES).iterdir()]) == 2
+
+    rows = [json.loads(line) for line in (folder / CHECKS).read_text().splitlines()]
+    assert [len(row["checks"]) for row in rows] == [10, 10]
+    for check in rows[0]["checks"]:
+        check["confirmed"] = True
+    (folder / CHECKS).write_text("\n".join(map(json.dumps, rows)))
+    (models := tmp_path / "models").mkdir()
+    for number, row in enumerate(rows):
+        (models / f"{row['id']}.png").write_bytes(png(number))
+    code, _, err = jury("run", "facts", "--dataset", folder / CHECKS, "--images", models, *named)
+    assert code == 0 and "people confirmed 10 of them (50%)" in err and "by construction" not in err
+    keys = ask("SELECT DISTINCT dataset_key FROM evaluations WHERE list_contains(candidates, 'models')")
+    assert keys[0] not in ask("SELECT DISTINCT dataset_key FROM evaluations WHERE list_contains(candidates, 'Human')")
+
+
+def test_stopped_draft_goes_on_without_paying_twice(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+    loopback.answer = judge = Drafting()
+    folder, named = tmp_path / "draft", ["--judge.model", "m", "--judge.base-url", loopback.base_url]
+    command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
+    assert jury(*command, "--limit", 1)[0] == 0
+    (folder / CHECKS).unlink()
+    with (folder / DRAFT).open("ab") as file:
+        file.write(b'{"id": "test_1", "pro')
+    judge.drafts.append(judge.drafts[0])  # the next one is usable
+    assert jury(*command)[0] == 0 and len(judge.drafts) == 3
+    assert [json.loads(line)["id"] for line in (folder / DRAFT).read_text().splitlines()] == ["test_0", "test_1"]
