@@ -36,7 +36,7 @@ GROUPS = [path for path, entry in ENTRIES.items() if not entry.place]
 for _path in ENTRIES:
     _above, _, _name = _path.rpartition(" ")
     BELOW.setdefault(_above, set()).add(_name)
-NAMED = re.compile(r"(?<![\w:/.=-])(?<!--pool )jury(?: +|(?<=`jury)\s+)([a-z]+)(?:\s+([a-z]+))?")
+NAMED = re.compile(r"(?<![\w:/.=-])(?<!--pool )jury(?: +|(?<=`jury)\s+)([a-z]+)(?:\s+([a-z]+(?:-[a-z]+)*))?")
 """Words after `jury`, as texts name a command; a line may end between them."""
 
 
