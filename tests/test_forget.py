@@ -357,7 +357,7 @@ def test_bridges_and_alarms_of_it_go(tmp_path: Path, kind: str, name: str) -> No
     BRIDGES.keep(tmp_path, [bridge_told(old_run=FIRST, new_run=SECOND, candidate="alpha", bridge_id="20261120-it")])
     others = bridge_told(old_run="x", new_run="y", candidate="beta", bridge_id="20261120-other")
     other = BRIDGES.keep(tmp_path, [others])
-    note = {"flow": "diagram", "dataset_key": "d", "protocol_key": "p", "night_at": "2026-11-18T12:00:00+00:00"}
+    note = {"flow": "diagram", "series_key": "d", "protocol_key": "p", "night_at": "2026-11-18T12:00:00+00:00"}
     keep_told(tmp_path, Told.model_validate({**note, "candidate": "alpha", "night": FIRST}))
     keep_told(tmp_path, Told.model_validate({**note, "candidate": "beta", "night": SECOND}))
     restart_baseline(tmp_path, "diagram", "beta")

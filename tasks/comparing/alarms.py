@@ -79,22 +79,22 @@ def attributions(store: Path, run_id: str) -> list[Attribution]:
 JUDGE_MOVED = "jury.judge_moved"
 _MOVED = """
     WITH placed AS (
-        SELECT a.*, e.dataset, e.judge, e.dataset_key, e.protocol_key,
+        SELECT a.*, e.dataset, e.judge, e.series_key, e.protocol_key,
                max(a.started_at) FILTER (a.judge_since IS NULL) OVER (
-                   PARTITION BY a.flow, a.candidate, a.anchors_key, e.dataset_key, e.protocol_key) AS quiet_at
+                   PARTITION BY a.flow, a.candidate, a.anchors_key, e.series_key, e.protocol_key) AS quiet_at
         FROM anchor_nights a JOIN evaluations e USING (run_id)
     )
-    SELECT flow, max(dataset), max(judge), anchors_key, dataset_key, protocol_key, max(quiet_at), min(started_at),
+    SELECT flow, max(dataset), max(judge), anchors_key, series_key, protocol_key, max(quiet_at), min(started_at),
            max(started_at), arg_max(moved_since, started_at), arg_max(moved_nights, started_at),
            arg_max(judge_shift, started_at), arg_max(judge_low, started_at), arg_max(judge_high, started_at)
     FROM placed p
     WHERE started_at > quiet_at AND NOT EXISTS (
               FROM baselines b
               WHERE b.flow = p.flow AND b.candidate IN ('', p.candidate) AND b.restarted_at > p.started_at
-          ) AND ($1 = '' OR (flow, anchors_key, dataset_key, protocol_key) IN (
-              SELECT (flow, anchors_key, dataset_key, protocol_key) FROM evaluations WHERE run_id = $1
+          ) AND ($1 = '' OR (flow, anchors_key, series_key, protocol_key) IN (
+              SELECT (flow, anchors_key, series_key, protocol_key) FROM evaluations WHERE run_id = $1
           ))
-    GROUP BY flow, anchors_key, dataset_key, protocol_key ORDER BY flow, min(started_at)"""
+    GROUP BY flow, anchors_key, series_key, protocol_key ORDER BY flow, min(started_at)"""
 
 
 class MovedJudge(NamedTuple):
@@ -104,7 +104,7 @@ class MovedJudge(NamedTuple):
     dataset: str
     judge: str
     anchors_key: str
-    dataset_key: str
+    series_key: str
     protocol_key: str
     watched_from: datetime
     """Time after which these anchors had no other alarm, UTC."""
@@ -198,7 +198,7 @@ class Alarm(NamedTuple):
     baseline_nights: int
     raised_by: str
     """Evaluation whose night raised it."""
-    dataset_key: str
+    series_key: str
     protocol_key: str
     watched_from: datetime
     """Time after which its series had no other alarm."""
@@ -263,9 +263,15 @@ class Place(NamedTuple):
     change: float | None
     cusum: float
     cusum_limit: float | None
+    left_out: int = 0
+    """Number of questions that other nights of its series lack."""
 
     def words(self, flow: str) -> str:
         """Describe the state in one sentence, drop or not."""
+        edited = f"; {self.left_out:,} {protocol_of(flow).parts} that other nights lack are left out"
+        return self._words(flow) + edited * bool(self.left_out)
+
+    def _words(self, flow: str) -> str:
         decimals, name = protocol_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
         if self.phase == "left out":
             return f"{name}: only {self.scored:.0%} was scored, too little to compare the night with others"
@@ -309,7 +315,7 @@ _COLUMNS = [name for name in Alarm._fields if name not in ("moved", "attribution
 _VERSIONS = """
     SELECT DISTINCT concat_ws(' ', j.judge_answered, nullif(j.system_fingerprint, '')) AS version, n.started_at >= $5
     FROM nights n JOIN shard_runs s ON s.evaluation_id = n.run_id JOIN judgments j ON j.run_id = s.run_id
-    WHERE (n.flow, n.candidate, n.dataset_key, n.protocol_key) = ($1, $2, $3, $4)
+    WHERE (n.flow, n.candidate, n.series_key, n.protocol_key) = ($1, $2, $3, $4)
           AND n.started_at BETWEEN $5::TIMESTAMP - INTERVAL 14 DAY AND $6
           AND j.reused_from = '' AND j.judge_answered <> ''
     ORDER BY version"""
@@ -318,14 +324,14 @@ _PLACES = """
                SELECT count(*) FROM nights b
                WHERE (b.baseline, b.candidate) = (n.baseline, n.candidate) AND b.phase = 'baseline'
                      AND b.night <= n.night
-           ), n.scored, n.baseline_score, n.change, n.cusum, n.cusum_limit
+           ), n.scored, n.baseline_score, n.change, n.cusum, n.cusum_limit, n.left_out
     FROM nights n"""
 _NEWEST = """
     QUALIFY row_number() OVER (PARTITION BY n.flow, n.candidate ORDER BY n.started_at DESC) = 1
     ORDER BY n.flow, n.candidate"""
 _OF_SERIES = f"""
     SELECT {", ".join(f"a.{name}" for name in _COLUMNS)} FROM alarms a
-    JOIN evaluations e USING (flow, dataset_key, protocol_key)
+    JOIN evaluations e USING (flow, series_key, protocol_key)
     WHERE a.state = '{_OPEN}' AND e.run_id = $1 AND list_contains(e.candidates, a.candidate)"""
 
 
@@ -337,7 +343,7 @@ def alarms(store: Path) -> list[Alarm]:
 
 def _with_versions(store: Path, alarm: Alarm) -> Alarm:
     """Return an alarm with the versions of the judge that none of the 14 days before it had; none without such days."""
-    series = alarm.flow, alarm.candidate, alarm.dataset_key, alarm.protocol_key
+    series = alarm.flow, alarm.candidate, alarm.series_key, alarm.protocol_key
     rows = query(store, _VERSIONS, values=(*series, alarm.since_at, alarm.last_at)).rows
     before = {version for version, dropped in rows if not dropped}
     new = [str(version) for version, dropped in rows if dropped and version not in before]
@@ -385,7 +391,7 @@ def _tells(told: Told, alarm: Alarm | MovedJudge) -> bool:
 
 
 def _series(alarm: Alarm | MovedJudge) -> dict[str, str]:
-    named = ("flow", "candidate", "dataset_key", "protocol_key", "anchors_key")
+    named = ("flow", "candidate", "series_key", "protocol_key", "anchors_key")
     return {name: getattr(alarm, name) for name in named}
 
 

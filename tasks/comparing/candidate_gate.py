@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
 
-from tasks.comparing.comparison import Comparison, NotAlike, compare, series_of
-from tasks.comparing.wording import difference_grid, notes
+from tasks.comparing.comparison import Comparison, NotAlike, compare, outcomes_of, series_of
+from tasks.comparing.wording import difference_grid, left_out_words, notes
 from tasks.errors import InputError
 from tasks.history.queries import Evaluation, find, one_opening, query
 from tasks.judging.results import control_rate, red_words
@@ -17,6 +17,7 @@ from tasks.presentation.wording import signed
 from tasks.protocols import protocol_of
 from tasks.records import Record
 from tasks.statistics.intervals import ENOUGH, FEWEST, Difference, interval, proportion
+from tasks.statistics.series import LEAST_SHARED
 from tasks.text import listed, number_words
 
 Decision = Literal["passes", "fails", "cannot tell"]
@@ -77,7 +78,7 @@ def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
     if not 0 < least <= highest:
         raise InputError(f"--min {least:g}: scores of {flow} lie between 0 and {highest:g}")
     run = _newest(store, flow, candidate)
-    side = series_of(store, run.run_id, run.flow, candidate)
+    side = series_of(flow, outcomes_of(store, run.run_id, candidate))
     score = interval([*side.headline.values()], 0.0, highest)
     found = Found(value=score.value, low=score.ci_low, high=score.ci_high, n=len(side.headline), bound=least)
     return _gate(store, run, candidate, found)
@@ -134,6 +135,8 @@ def _gate(
     why = [*unsure, *_unfinished(store, run, candidate)]
     why += [words for side, name in sides for words in _incomplete(store, side, name)]
     why += [side.partial for side, _ in sides if side.partial]
+    if comparison and comparison.left_out > (1 - LEAST_SHARED) * comparison.parts:
+        why.append(f"{left_out_words(comparison)} between the two runs: more than {1 - LEAST_SHARED:.0%}")
     if found and found.low is None:
         why.append(f"there are {found.n} to go by, and no interval below {FEWEST}")
     red = dict.fromkeys(words for side, _ in sides if (words := _judge(store, side)))
@@ -195,8 +198,8 @@ def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Eva
             f"{candidate} has one finished {after.flow} run with replies of its own, {after.run_id}: there is none "
             "before it to compare with"
         )
-    keys = after.dataset_key, after.protocol_key
-    return next((each for each in others if (each.dataset_key, each.protocol_key) == keys), others[0])
+    keys = after.series_key, after.protocol_key
+    return next((each for each in others if (each.series_key, each.protocol_key) == keys), others[0])
 
 
 def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: bool = False) -> list[str]:

@@ -1,7 +1,7 @@
 """Comparison of two evaluations that were measured alike, paired over the samples that both have."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from pathlib import Path
 
@@ -9,10 +9,12 @@ from tasks.errors import InputError
 from tasks.history.derived_tables import OUTCOMES, compared
 from tasks.history.queries import Evaluation, find, one_opening, query, shared_replies
 from tasks.ledger.evaluations import PROMPT, protocol_differences
-from tasks.protocols import protocol_of
+from tasks.protocols import label_rules_of, protocol_of
 from tasks.records import Record
+from tasks.records.parameters import INSTRUMENT
+from tasks.statistics.concordance import Statistic
 from tasks.statistics.intervals import Difference, holm
-from tasks.statistics.series import ALL_PROMPTS, Measure, Series, paired, series
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Series, paired, series, share_parts
 from tasks.text import listed, natural, one_line
 
 MOST_CHANGED = 200
@@ -20,6 +22,16 @@ MOST_CHANGED = 200
 DATASET = "dataset"
 SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
+_ANSWERED = """
+    WITH answered AS (
+        SELECT evaluation_id, prompt_id, sample_id, [each.source_sha256 FOR each IN map_values(pictures)] AS pictures,
+               unnest(aspects) AS part
+        FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id IN ($1, $2) AND candidate = $3
+    )
+    SELECT a.prompt_id, a.part.score, b.part.score FROM answered a JOIN answered b USING (sample_id, pictures)
+    WHERE a.evaluation_id = $1 AND b.evaluation_id = $2 AND a.part.aspect = b.part.aspect AND a.part.asked_key <> ''
+        AND a.part.asked_key = b.part.asked_key AND a.part.score IS NOT NULL AND b.part.score IS NOT NULL
+    ORDER BY ALL"""
 FIRST, SECOND = "the first", "the second"
 ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
 
@@ -87,6 +99,15 @@ class Comparison(Record):
     """Sentence on replies that both runs share; empty: there are none."""
     sizes: tuple[float, float]
     """Mean number of samples of a unit on either side: for generated images, the images of a prompt."""
+    left_out: int = 0
+    """Number of questions that only one of the runs asks about the same units: their answers are left out."""
+    parts: int = 0
+    """Number of all questions about these units; 0: the kind of judging compares no single questions."""
+    equal: Statistic | None = None
+    """Share of equal answers across a difference that is meant, both right or both wrong, with an interval over units;
+    None: another candidate, or no single questions."""
+    equal_of: int = 0
+    """Number of the questions about the same pictures that both answered."""
     among: int = 0
     """Candidates of the run that both sides are of; 0: they are of different runs."""
 
@@ -111,13 +132,20 @@ def compare(
     first, second = find(store, before), find(store, after)
     differing = _differing(first, second, across)
     names = _candidates(first, second, candidates)
+    shared = share_parts(
+        *(outcomes_of(store, run.run_id, name) for run, name in zip((first, second), names, strict=True))
+    )
     one, other = (
-        series_of(store, run.run_id, run.flow, name) for run, name in zip((first, second), names, strict=True)
+        series_of(first.flow, [each._replace(tag=ALL_PROMPTS) for each in side] if INSTRUMENT in differing else side)
+        for side in (shared.before, shared.after)
     )
     found = rows(one, other)
     if not found:
-        raise NotAlike(f"{first.run_id} and {second.run_id} have no tag in common")
+        what = protocol_of(first.flow).parts if shared.left_out else "tag"
+        raise NotAlike(f"{first.run_id} and {second.run_id} have no {what} in common")
     changed = most_changed(one, other)
+    same = differing and names[0] == names[1]
+    equal, equal_of = _equal_answers(store, first, second, names[0]) if same else (None, 0)
     return Comparison(
         before=_side(first, names[0]),
         after=_side(second, names[1]),
@@ -130,6 +158,10 @@ def compare(
         unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
         shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
         sizes=(one.size, other.size),
+        left_out=shared.left_out,
+        parts=shared.of,
+        equal=equal,
+        equal_of=equal_of,
         among=len(first.candidates) if first == second else 0,
     )
 
@@ -142,7 +174,7 @@ def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
         A comparison for each candidate; empty if no earlier evaluation compares, or this one measured nothing.
     """
     sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
-        FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
+        FROM evaluations e JOIN evaluations b USING (flow, series_key, protocol_key)
         WHERE e.run_id = $1 AND e.measured AND b.measured AND b.started_at < e.started_at
             AND list_has_any(b.candidates, e.candidates)
         ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
@@ -155,9 +187,11 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
         whose = f"{first.run_id} is of {first.flow} and {second.run_id} of {second.flow}"
         raise NotAlike(f"{whose}: they share no samples")
     _check_names(across, {DATASET, SHARDS, *first.protocol, *second.protocol})
-    names = [DATASET] * (first.dataset_key != second.dataset_key)
+    names = [DATASET] * (first.series_key != second.series_key)
     if first.protocol_key != second.protocol_key:
         names += protocol_differences(first.protocol, second.protocol) or [SHARDS]
+    if INSTRUMENT in names:  # each instrument has a prompt of its own
+        names = [name for name in names if not name.startswith(PROMPT)]
     refused = [name for name in names if not any(_is_meant(name, given) for given in across)]
     if refused:
         lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]
@@ -218,11 +252,23 @@ def _only(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
-    """Return one candidate of an evaluation, sample by sample."""
-    table = query(store, OUTCOMES, values=(run_id, candidate))
-    measured = protocol_of(flow).measured
-    return series(measured(compared(*row)) for row in table.rows)
+def outcomes_of(store: Path, run_id: str, candidate: str) -> list[Compared]:
+    """Return the outcomes of one candidate of an evaluation."""
+    return [compared(*row) for row in query(store, OUTCOMES, values=(run_id, candidate)).rows]
+
+
+def series_of(flow: str, outcomes: Iterable[Compared]) -> Series:
+    """Return the outcomes of one candidate of an evaluation by measure and unit."""
+    return series(map(protocol_of(flow).measured, outcomes))
+
+
+def _equal_answers(store: Path, first: Evaluation, second: Evaluation, candidate: str) -> tuple[Statistic | None, int]:
+    """Return the share of equal answers to the same questions about the same pictures, and the number of these."""
+    found = query(store, _ANSWERED, values=(first.run_id, second.run_id, candidate)).rows
+    if not found:
+        return None, 0
+    units, one, other = zip(*found, strict=True)
+    return label_rules_of(first.flow).scale.concordance(one, other, units).agreement, len(found)
 
 
 def _side(run: Evaluation, candidate: str) -> Side:

@@ -35,6 +35,8 @@ class Point(NamedTuple):
     """Baseline of the nightly alarm; None: it is no night, or there is no baseline yet."""
     dropped: bool = False
     """True if a drop below the baseline is open."""
+    edited: bool | None = None
+    """True if some questions differ from those of the point before."""
 
 
 HEIGHT = 120
@@ -136,7 +138,8 @@ def _words(point: Point) -> str:
     ends = [number_words(end, 1) for end in (point.ci_low, point.ci_high) if end is not None]
     interval = f" [{', '.join(ends)}]" if ends else ""
     dropped = f" dropped from {number_words(point.baseline_score, 1)}" if point.dropped else ""
-    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}"
+    edited = " with edited questions" * bool(point.edited)
+    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}{edited}"
 
 
 class _Drawing:
@@ -207,6 +210,8 @@ class _Drawing:
             yield charts.dot(x, y, LINE, f"{_words(point)}, {one_line(point.run_id)}")
             if point.dropped:
                 yield charts.text(x, y + 17, "▼", anchor="middle", color=BREAK)
+            if point.edited:
+                yield charts.text(x, y - 8, "edited", anchor="middle", size=12)
 
     def _breaks(self) -> Iterator[Markup]:
         """Draw a dashed line at each break, with the reason on top."""

@@ -136,15 +136,24 @@ def _line(row: "Row", decimals: int) -> list[str]:
 def notes(comparison: "Comparison") -> list[str]:
     """Return notes on reading the table, and on samples in no pair."""
     missing = ", ".join(f"{n} {why}" for why, n in sorted(comparison.not_paired.items()))
-    among = comparison.among
+    among, parts = comparison.among, protocol_of(comparison.after.flow).parts
+    equal = comparison.equal and comparison.equal.share_words(comparison.equal_of)
     return [
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
+        *[f"{left_out_words(comparison)} and are left out."] * bool(comparison.left_out),
+        *[f"Equal answers, both right or both wrong: {equal} (n = {comparison.equal_of:,} {parts})."] * bool(equal),
         *[f"Not paired: {missing}."] * bool(missing),
         *[f"Intervals of this pair alone, not adjusted for choosing among {among}."] * (among > 2),
         *[comparison.shared] * bool(comparison.shared),
         *sizes_words(comparison.sizes),
     ]
+
+
+def left_out_words(comparison: "Comparison") -> str:
+    """Count the questions that only one of the runs asks."""
+    parts = protocol_of(comparison.after.flow).parts
+    return f"{comparison.left_out:,} of {comparison.parts:,} {parts} differ"
 
 
 def sizes_words(sizes: tuple[float, float]) -> list[str]:

@@ -181,6 +181,8 @@ class Dataset(Record):
     """Name of its folder or file."""
     key: str
     """SHA-256 of ids, texts and Human pictures, or of the text-to-image prompts: equal keys make runs comparable."""
+    series_key: str = ""
+    """SHA-256 of the same without questions that may be edited one by one; empty: there are no such questions."""
     samples: tuple[Sample, ...]
     """Samples by candidate, then in the order of the dataset."""
     candidates: tuple[str, ...]
@@ -256,12 +258,15 @@ def labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:
     return entry._replace(sample=replace(sample, injected=injected)) if injected else entry
 
 
-def make_dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str]) -> Dataset:
+def make_dataset(
+    name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str], series_key: str = ""
+) -> Dataset:
     """Return the dataset of these entries, with warnings about them after the given ones."""
     samples = tuple(entry.sample for entry in entries)
     return Dataset(
         name=name,
         key=key,
+        series_key=series_key,
         samples=samples,
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
         warnings=tuple(cut(well_formed(words)) for words in (*warnings, *_warnings(samples))),

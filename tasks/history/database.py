@@ -277,13 +277,13 @@ def _refusal(error: duckdb.Error) -> str:
 
 NIGHTS_DUE = """
     WITH wanted AS (
-        SELECT run_id, flow, unnest(candidates) AS candidate, dataset_key, protocol_key FROM evaluations
+        SELECT run_id, flow, unnest(candidates) AS candidate, series_key, protocol_key FROM evaluations
         WHERE scheduled AND measured
     )
-    SELECT DISTINCT coalesce(w.flow, n.flow) AS flow, candidate, coalesce(w.dataset_key, n.dataset_key) AS dataset_key,
+    SELECT DISTINCT coalesce(w.flow, n.flow) AS flow, candidate, coalesce(w.series_key, n.series_key) AS series_key,
            coalesce(w.protocol_key, n.protocol_key) AS protocol_key
     FROM wanted w FULL JOIN nights n USING (run_id, candidate) WHERE w.run_id IS NULL OR n.run_id IS NULL"""
-"""Series (flow, candidate, dataset_key, protocol_key) with missing or surplus nights."""
+"""Series (flow, candidate, series_key, protocol_key) with missing or surplus nights."""
 LABEL_STAMPS = """
     SELECT flow, md5(string_agg(DISTINCT name || source_sha256, ' ' ORDER BY name || source_sha256)) AS stamp
     FROM labels WHERE page <> '' GROUP BY flow"""

@@ -32,9 +32,11 @@ from tasks.statistics.intervals import (
     corrected,
     proportion,
 )
-from tasks.statistics.series import ALL_PROMPTS, BesideBest, Compared, Series, beside_best, series
+from tasks.statistics.series import ALL_PROMPTS, LEAST_SHARED, BesideBest, Compared, Part, Series, beside_best, series
 
-OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
+OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions,
+        coalesce([{asked_key: part.asked_key, score: part.score, weight: part.weight}
+            FOR part IN aspects IF part.asked_key <> ''], []) AS parts
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
 """Query for the rows of one evaluation and candidate, the arguments of `compared`."""
 
@@ -48,18 +50,20 @@ def compared(
     aspect_mean: float | None,
     satisfied: bool | None,
     dimensions: Sequence[Mapping[str, Any]],
+    parts: Sequence[Mapping[str, Any]],
 ) -> Compared:
     """Return a row of `OUTCOMES` as a value."""
     scores = {each["dimension"]: each["score"] for each in dimensions}
-    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores)
+    asked = [Part(**part) for part in parts]
+    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores, asked)
 
 
 _SCORED = """
     WITH asked AS (
-        SELECT run_id, unnest(candidates) AS candidate, dataset_key, protocol_key, anchors_key, started_at
+        SELECT run_id, unnest(candidates) AS candidate, dataset_key, series_key, protocol_key, anchors_key, started_at
         FROM evaluations WHERE flow = $1 AND scheduled AND measured{}
     ), wanted AS (
-        FROM asked SEMI JOIN (FROM due WHERE flow = $1) USING (candidate, dataset_key, protocol_key)
+        FROM asked SEMI JOIN (FROM due WHERE flow = $1) USING (candidate, series_key, protocol_key)
     ), units AS (
         SELECT s.evaluation_id AS run_id, o.candidate, coalesce(nullif(o.prompt_id, ''), o.sample_id) AS unit,
                avg({}) AS score
@@ -71,16 +75,17 @@ _SCORED = """
     )"""
 """Due nights of a flow, and the scores of their units; `{}`: filter of the nights, and the scored expression."""
 _NIGHTS = f"""{_SCORED.format("", "o.score")}
-    SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.started_at, coalesce(units, []), coalesce(scores, [])
+    SELECT w.run_id, w.candidate, w.dataset_key, w.series_key, w.protocol_key, w.started_at, coalesce(units, []),
+           coalesce(scores, [])
     FROM wanted w LEFT JOIN scored s USING (run_id, candidate) ORDER BY w.started_at, w.run_id"""
 _RESTART = """
-    INSERT INTO due SELECT DISTINCT flow, candidate, dataset_key, protocol_key FROM nights
+    INSERT INTO due SELECT DISTINCT flow, candidate, series_key, protocol_key FROM nights
     WHERE flow = $1 AND $2 IN ('', candidate)"""
 _OUTDATED = """
     DELETE FROM anchor_nights WHERE (run_id, candidate) IN (
-        SELECT (run_id, candidate) FROM nights SEMI JOIN due USING (flow, candidate, dataset_key, protocol_key));
-    DELETE FROM nights WHERE (flow, candidate, dataset_key, protocol_key) IN (
-        SELECT (flow, candidate, dataset_key, protocol_key) FROM due)"""
+        SELECT (run_id, candidate) FROM nights SEMI JOIN due USING (flow, candidate, series_key, protocol_key));
+    DELETE FROM nights WHERE (flow, candidate, series_key, protocol_key) IN (
+        SELECT (flow, candidate, series_key, protocol_key) FROM due)"""
 _RESTARTED = "SELECT candidate, restarted_at FROM baselines WHERE flow = ?"
 
 _ANCHORED = f"""{_SCORED.format(" AND anchors_key <> ''", "dimension_mean(o.dimensions)")}, anchored AS (
@@ -88,7 +93,7 @@ _ANCHORED = f"""{_SCORED.format(" AND anchors_key <> ''", "dimension_mean(o.dime
                list(a.score ORDER BY a.candidate || '/' || a.sample_id) AS anchor_scores
         FROM anchor_outcomes a JOIN shard_runs s USING (run_id) WHERE a.score IS NOT NULL GROUP BY ALL
     )
-    SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.started_at, coalesce(m.units, []),
+    SELECT w.run_id, w.candidate, w.dataset_key, w.series_key, w.protocol_key, w.started_at, coalesce(m.units, []),
            coalesce(m.scores, []), w.anchors_key, coalesce(a.anchors, []), coalesce(a.anchor_scores, []), d.started_at
     FROM wanted w LEFT JOIN scored m USING (run_id, candidate) LEFT JOIN anchored a USING (run_id)
         LEFT JOIN nights n USING (run_id, candidate)
@@ -102,6 +107,7 @@ class _Scored(NamedTuple):
     run_id: str
     candidate: str
     dataset_key: str
+    series_key: str
     protocol_key: str
     started_at: datetime
     """UTC."""
@@ -112,6 +118,8 @@ class _Scored(NamedTuple):
     anchor_scores: Sequence[float] = ()
     dropped_at: datetime | None = None
     """First night of the open drop of the score; None: there is none."""
+    left_out: int = 0
+    """Number of its questions that other nights of its series lack."""
 
 
 def bring_up_to_date(master: Master, restarts: Sequence[Restart]) -> None:
@@ -134,11 +142,12 @@ def _night_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]
     watched = watch(scores, protocol_of(flow).highest)
     for number, (night, found) in enumerate(zip(nights, watched, strict=True), 1):
         yield {
-            **{name: getattr(night, name) for name in ("run_id", "candidate", "dataset_key", "protocol_key")},
+            **{name: getattr(night, name) for name in ("run_id", "candidate", "series_key", "protocol_key")},
             "flow": flow,
             "started_at": _utc(night.started_at),
             "baseline": nights[0].run_id,
             "night": number,
+            "left_out": night.left_out,
             "scored": len(night.scores) / max(1, scores.shape[1]),
             **_found(found),
         }
@@ -202,8 +211,61 @@ def _series_of(db: Connection, sql: str, flow: str) -> Iterator[list[_Scored]]:
     found: defaultdict[tuple[str | int, ...], list[_Scored]] = defaultdict(list)
     for night in (_Scored(*row) for row in db.execute(sql, [flow]).fetchall()):
         restarts = sum(whose in ("", night.candidate) and moment <= night.started_at for whose, moment in restarted)
-        found[night.candidate, night.dataset_key, night.protocol_key, night.anchors_key, restarts].append(night)
-    yield from found.values()
+        found[night.candidate, night.series_key, night.protocol_key, night.anchors_key, restarts].append(night)
+    for nights in found.values():
+        if len({night.dataset_key for night in nights}) == 1:
+            yield nights
+        else:
+            yield from _of_same_questions(db, nights)
+
+
+_ASKED = """
+    SELECT DISTINCT coalesce(nullif(prompt_id, ''), sample_id) || ' ' || unnest(aspects).asked_key
+    FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = ? AND candidate = ?"""
+_RESCORED = """
+    WITH parts AS (
+        SELECT evaluation_id, sample_id, coalesce(nullif(prompt_id, ''), sample_id) AS unit, unnest(aspects) AS part
+        FROM outcomes JOIN shard_runs USING (run_id) WHERE candidate = $1 AND list_contains($2, evaluation_id)
+    ), samples AS (
+        SELECT evaluation_id, unit, sample_id,
+               sum(part.score * part.weight) / sum(part.weight) FILTER (part.score IS NOT NULL) AS score
+        FROM parts SEMI JOIN shared ON place = unit || ' ' || part.asked_key GROUP BY ALL
+    ), units AS (
+        SELECT evaluation_id, unit, avg(score) AS score FROM samples WHERE score IS NOT NULL GROUP BY ALL
+    )
+    SELECT evaluation_id, list(unit ORDER BY unit), list(score ORDER BY unit) FROM units GROUP BY evaluation_id"""
+
+
+def _of_same_questions(db: Connection, nights: Sequence[_Scored]) -> Iterator[list[_Scored]]:
+    """Yield the nights of a series with edited questions, scored by the questions that all of them ask.
+
+    A night that shares less than 80% of its questions with all nights before it begins a series of its own.
+    """
+    asked: dict[str, set[str]] = {}
+    part, shared = list[_Scored](), set[str]()
+    for night in nights:
+        if night.dataset_key not in asked:
+            asked[night.dataset_key] = {place for (place,) in db.execute(_ASKED, night[:2]).fetchall()}
+        own = asked[night.dataset_key]
+        if part and len(shared & own) < LEAST_SHARED * len(own):
+            yield _rescored(db, part, asked, shared)
+            part = []
+        shared = shared & own if part else own
+        part.append(night)
+    yield _rescored(db, part, asked, shared)
+
+
+def _rescored(
+    db: Connection, nights: Sequence[_Scored], asked: Mapping[str, set[str]], shared: set[str]
+) -> list[_Scored]:
+    db.execute("CREATE OR REPLACE TEMP TABLE shared AS SELECT unnest(?) AS place", [[*shared]])
+    values = [nights[0].candidate, [night.run_id for night in nights]]
+    found = {run_id: (units, scores) for run_id, units, scores in db.execute(_RESCORED, values).fetchall()}
+    return [
+        night._replace(units=units, scores=scores, left_out=len(asked[night.dataset_key] - shared))
+        for night in nights
+        for units, scores in [found.get(night.run_id, ([], []))]
+    ]
 
 
 def _table(nights: Sequence[tuple[Sequence[str], Sequence[float]]]) -> Floats:

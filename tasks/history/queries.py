@@ -332,6 +332,7 @@ class Evaluation(NamedTuple):
     """UTC."""
     dataset: str
     dataset_key: str
+    series_key: str
     candidates: list[str]
     judge: str
     prompt_set: str
@@ -440,7 +441,7 @@ def runs_of_candidates(store: Path, one: str, other: str, flow: str = "") -> lis
         WHERE list_contains(a.candidates, $1) AND list_contains(b.candidates, $2) AND $3 IN ('', flow)
             AND a.stopped IS NULL AND b.stopped IS NULL
         QUALIFY row_number() OVER (PARTITION BY flow ORDER BY a.run_id = b.run_id DESC,
-            (a.dataset_key, a.protocol_key) = (b.dataset_key, b.protocol_key) DESC,
+            (a.series_key, a.protocol_key) = (b.series_key, b.protocol_key) DESC,
             greatest(a.started_at, b.started_at) DESC, least(a.started_at, b.started_at) DESC) = 1
         ORDER BY a.started_at, a.run_id"""
     found = [(str(before), str(after)) for before, after in query(store, sql, values=(one, other, flow)).rows]

@@ -26,8 +26,8 @@ from tasks.records import Record, RunEnd, RunStart
 
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
 _OUTDATED = (
-    """DELETE FROM nights WHERE (flow, candidate, dataset_key, protocol_key) IN (
-        SELECT (flow, candidate, dataset_key, protocol_key) FROM nights WHERE run_id = $1)""",
+    """DELETE FROM nights WHERE (flow, candidate, series_key, protocol_key) IN (
+        SELECT (flow, candidate, series_key, protocol_key) FROM nights WHERE run_id = $1)""",
     "DELETE FROM anchor_nights WHERE run_id = $1",
     "DELETE FROM corrections WHERE run_id = $1",
     "DELETE FROM versus_best WHERE list_contains(runs, $1)",

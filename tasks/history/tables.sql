@@ -10,7 +10,7 @@ CREATE TABLE runs (
     {run_id, evaluation_id, shard, shards, flow},
     status VARCHAR NOT NULL CHECK (status IN ('finished', 'unfinished', 'waiting', 'quote')),
     {started_at, finished_at, seconds, version, prefect_run_id, scheduled, made_for, dataset, dataset_key,
-    candidates, samples, prompt_set, prompts, dimensions, judge, endpoint, anchors_key, resume_key, protocol_key},
+    series_key, candidates, samples, prompt_set, prompts, dimensions, judge, endpoint, anchors_key, resume_key, protocol_key},
     judge_key VARCHAR,
     {protocol, parameters, spending_limit, calls, control_calls, reused},
     replies_from MAP(VARCHAR, BIGINT),
@@ -136,7 +136,7 @@ CREATE TABLE nights (
     run_id VARCHAR NOT NULL,
     flow VARCHAR NOT NULL,
     candidate VARCHAR NOT NULL,
-    dataset_key VARCHAR NOT NULL,
+    series_key VARCHAR NOT NULL,
     protocol_key VARCHAR NOT NULL,
     started_at TIMESTAMP NOT NULL,
     baseline VARCHAR NOT NULL,
@@ -149,16 +149,17 @@ CREATE TABLE nights (
     cusum DOUBLE NOT NULL,
     cusum_limit DOUBLE,
     alarm INTEGER,
-    since INTEGER
+    since INTEGER,
+    left_out INTEGER NOT NULL
 );
 COMMENT ON TABLE nights IS
     'Scheduled evaluations against their baseline, by candidate. A row is an evaluation that measured something. The '
-    'baseline is that of its series: the nights of equal flow, candidate, dataset_key and protocol_key. The view '
+    'baseline is that of its series: the nights of equal flow, candidate, series_key and protocol_key. The view '
     'alarms has the drops.';
 COMMENT ON COLUMN nights.run_id IS 'The evaluation (evaluations.run_id).';
 COMMENT ON COLUMN nights.flow IS 'Flow of the evaluation.';
 COMMENT ON COLUMN nights.candidate IS 'System whose figures or images were judged.';
-COMMENT ON COLUMN nights.dataset_key IS 'Equal in a series.';
+COMMENT ON COLUMN nights.series_key IS 'Equal in a series.';
 COMMENT ON COLUMN nights.protocol_key IS 'Equal in a series.';
 COMMENT ON COLUMN nights.started_at IS 'When the evaluation began, UTC: the order of the nights.';
 COMMENT ON COLUMN nights.baseline IS 'Evaluation of the first night of its baseline.';
@@ -175,6 +176,8 @@ COMMENT ON COLUMN nights.cusum IS
 COMMENT ON COLUMN nights.cusum_limit IS 'Above it a drop is raised: 7.5, more for a sum over more than three nights.';
 COMMENT ON COLUMN nights.alarm IS 'Night (column night) that raised the drop which is open; NULL: none is.';
 COMMENT ON COLUMN nights.since IS 'Night with which that drop began.';
+COMMENT ON COLUMN nights.left_out IS
+    'Questions of the night that other nights of its series lack, since they were edited: no night is scored by them.';
 
 CREATE TABLE anchor_nights (
     run_id VARCHAR NOT NULL,

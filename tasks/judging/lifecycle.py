@@ -62,6 +62,7 @@ def start_record(opening: Opening, dataset: Dataset, prefect_run_id: str) -> Run
         scheduled=opening.scheduled,
         dataset=dataset.name,
         dataset_key=dataset.key,
+        series_key=dataset.series_key,
         candidates=dataset.candidates,
         samples=len(dataset.samples),
         prompt_set=rubric.prompt_set,

@@ -60,6 +60,7 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         **settings.asked_besides,
         "orders": ", ".join(parameters.order_list()),
         "votes": str(parameters.votes),
+        **parameters.protocol_items(),
         **({"layout": questions.SHARED} if parameters.shares_beginnings else {}),
         **({"texts": "uncut"} if uncut(parameters) else {}),
         "pictures": picture_policy(parameters).model_dump_json(),

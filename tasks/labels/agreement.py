@@ -91,12 +91,7 @@ class Agreed(Record):
     @property
     def equal_words(self) -> str:
         """Share of equal answers with its interval; without one, the counts that it is made of."""
-        found = self.agreement
-        if found.value is None:
-            return "–"
-        if found.ci_low is None or found.ci_high is None:
-            return f"{round(found.value * self.n):,} of {self.n:,}"
-        return f"{found.value:.0%} [{100 * found.ci_low:.0f}, {100 * found.ci_high:.0f}]"
+        return self.agreement.share_words(self.n)
 
     @property
     def kappa_words(self) -> str:

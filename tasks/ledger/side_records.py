@@ -87,7 +87,7 @@ class Told(Record):
     flow: str
     candidate: str
     """Candidate whose score dropped; empty: the judge of all candidates shifted."""
-    dataset_key: str
+    series_key: str
     protocol_key: str
     night: str
     """Evaluation whose run reported it."""

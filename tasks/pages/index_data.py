@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.comparing.alarms import alarms, moved_judges
-from tasks.comparing.comparison import series_of
+from tasks.comparing.comparison import outcomes_of, series_of
 from tasks.comparing.trend import MOST_RUNS
 from tasks.history.queries import held_together
 from tasks.judging.results import ControlRate, control_rate, judge_status
@@ -23,7 +23,7 @@ from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Headline
 from tasks.statistics.intervals import Difference
-from tasks.statistics.series import Series, paired
+from tasks.statistics.series import Compared, paired, share_parts
 
 MOST_PLACES = 12
 """Most candidates (and tags) shown on a card, the best first; the table has the others."""
@@ -60,7 +60,7 @@ class Line(NamedTuple):
     series: tuple[str, ...]
     """Values that the evaluations of a trend share, besides the score's name; see the view `trend`."""
     keys: tuple[str, str]
-    """Keys of dataset and protocol, equal in evaluations that compare."""
+    """Keys of series and protocol, equal in evaluations that compare."""
     people: Mapping[str, Any] | None = None
     """Score as corrected by people: a row of the view `corrected`; None: there are no labels."""
 
@@ -130,7 +130,7 @@ def _cards(store: Path, lines: Sequence[Line]) -> list[Card]:
     flows: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
         flows[line.flow].append(line)
-    outcomes = cache(partial(series_of, store))
+    outcomes = cache(partial(outcomes_of, store))
     open_ones = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
     return [
         Card(
@@ -155,14 +155,15 @@ def _shown(lines: Sequence[Line]) -> list[Line]:
     return sorted(best, key=lambda line: tags.index(line.dimension))
 
 
-def _place(line: Line, lines: Sequence[Line], outcomes: Callable[[str, str, str], Series]) -> Place:
+def _place(line: Line, lines: Sequence[Line], outcomes: Callable[[str, str], list[Compared]]) -> Place:
     """Compare a line with the last measured one before it with the same keys."""
     measured = [each for each in lines if each.measured and each.value is not None]
     trend = [each for each in measured if (each.name, each.series) == (line.name, line.series)][:MOST_RUNS][::-1]
     before = [each for each in trend[:-1] if each.keys == line.keys] if line in trend else []
     if not before:
         return Place(line, trend, None, None)
-    one, other = (outcomes(each.run_id, each.flow, each.candidate) for each in (before[-1], line))
+    shared = share_parts(*(outcomes(each.run_id, each.candidate) for each in (before[-1], line)))
+    one, other = (series_of(line.flow, side) for side in (shared.before, shared.after))
     both = [each for each in one.values if each in other.values]
     measure = next((each for each in both if (each.dimension, each.measure) == (line.dimension, "score")), None)
     return Place(line, trend, before[-1].started_at, paired(one, other, measure) if measure else None)
@@ -222,7 +223,7 @@ def _line(
         measured=row["measured"],
         stopped=row["stopped"] is not None,
         series=(row["flow"], row["dataset"], row["judge"], row["prompt_set"]),
-        keys=(row["dataset_key"], row["protocol_key"]),
+        keys=(row["series_key"], row["protocol_key"]),
         people=people.get(place),
     )
 

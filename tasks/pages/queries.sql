@@ -39,7 +39,7 @@ ORDER BY kind, n DESC, status;
 
 -- trend: Scores over time
 SELECT t.candidate, t.dimension, t.started_at, t.run_id, t.n, t.scored, t.score, t.ci_low, t.ci_high, t.comparable,
-       t.break_reason, t.baseline_score, t.dropped
+       t.break_reason, t.baseline_score, t.dropped, t.edited
 FROM trend t JOIN evaluations e USING (flow, dataset, judge, prompt_set)
 WHERE e.run_id = $run AND list_contains(e.candidates, t.candidate) AND t.started_at <= e.started_at
 QUALIFY dense_rank() OVER (ORDER BY t.started_at DESC, t.run_id DESC) <= 60
@@ -63,7 +63,7 @@ WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = ''
 ORDER BY candidate, sample_id, dimension_position(evaluation_id, dimension), dimension, "order", vote;
 
 -- index_evaluations: All evaluations, the newest first
-SELECT run_id, flow, started_at, dataset, candidates, judge, endpoint, prompt_set, dataset_key, protocol_key, measured,
+SELECT run_id, flow, started_at, dataset, candidates, judge, endpoint, prompt_set, series_key, protocol_key, measured,
        stopped, coalesce(try_cast(parameters->'judge'->>'price_in' AS DOUBLE)
            + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices, count(*) OVER () AS total
 FROM evaluations ORDER BY started_at DESC, run_id DESC LIMIT 2000;

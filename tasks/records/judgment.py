@@ -49,6 +49,9 @@ class AspectScore(HistoryRecord):
     """Group of a check, in an outcome; empty: none."""
     weight: float = 1.0
     """Weight of a check, in an outcome."""
+    asked_key: str = ""
+    """Hash of a check, its right answers and its parents, in an outcome: equal where the same was asked; empty: an
+    aspect."""
 
 
 class SeenObject(Record):

@@ -16,6 +16,8 @@ T2I = ("object", "counting", "colors", "position")
 CHECKLIST = ("facts",)
 SINGLE = "single"
 """Instrument that asks each check of a list in a call of its own."""
+INSTRUMENT = "instrument"
+"""Protocol item with the instrument of a run, which selects its prompt."""
 FLOWS = (*PAIRWISE, *T2I, *CHECKLIST)
 DEFAULT_STORE = "jury-store"
 ROOTS = "JURY_ROOTS"
@@ -165,6 +167,10 @@ class Parameters(Record):
         """Return the dimensions whose prompts are asked; empty: all of the flow."""
         return ()
 
+    def protocol_items(self) -> dict[str, str]:
+        """Return the items of the protocol that only this kind of judging has."""
+        return {}
+
     @property
     def shares_beginnings(self) -> bool:
         """Return whether the questions about a sample begin alike, so that a cache can serve the beginning."""
@@ -264,6 +270,10 @@ class ChecklistParameters(Parameters):
     def prompts_asked(self) -> tuple[str, ...]:
         """Return the dimensions whose prompts are asked: the instrument."""
         return (self.instrument,)
+
+    def protocol_items(self) -> dict[str, str]:
+        """Return the instrument."""
+        return {INSTRUMENT: self.instrument}
 
 
 P = TypeVar("P", bound=Parameters | Collect)

@@ -45,6 +45,9 @@ class RunStart(HistoryRecord):
     dataset_key: str
     """Hash of ids, texts and reference pictures, or of the text-to-image prompts. Runs with equal keys judged the same
     dataset."""
+    series_key: str = ""
+    """Hash of the dataset without questions that may be edited one by one: equal in all runs of a series. Empty: it is
+    `dataset_key`."""
     candidates: tuple[str, ...]
     """Systems whose figures or images were judged."""
     samples: int

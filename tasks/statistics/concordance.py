@@ -35,6 +35,14 @@ class Statistic(Record):
     why: str = ""
     """Reason why there is no value, or no interval; empty when there are both."""
 
+    def share_words(self, n: int) -> str:
+        """Format a share of `n` answers with its interval; without one, the counts that it is made of."""
+        if self.value is None:
+            return "–"
+        if self.ci_low is None or self.ci_high is None:
+            return f"{round(self.value * n):,} of {n:,}"
+        return f"{self.value:.0%} [{100 * self.ci_low:.0f}, {100 * self.ci_high:.0f}]"
+
 
 class Concordance(NamedTuple):
     """Agreement of two raters on one question."""

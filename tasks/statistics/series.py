@@ -44,6 +44,15 @@ class Measured(NamedTuple):
     """Value by each measure, None if missing; the sample is scored if the first one exists."""
 
 
+class Part(NamedTuple):
+    """Score of one of the questions that make up a sample's score."""
+
+    asked_key: str
+    """Equal where the same was asked."""
+    score: float | None
+    weight: float
+
+
 class Compared(NamedTuple):
     """Parts of an outcome that are compared, from a ledger or from the history."""
 
@@ -56,6 +65,8 @@ class Compared(NamedTuple):
     satisfied: bool | None
     scores: Mapping[str, float | None]
     """Dimension -> its score."""
+    parts: Sequence[Part] = ()
+    """Empty: the questions about a sample are the same in all runs of a series."""
 
     @classmethod
     def of(cls, outcome: Outcome) -> "Compared":
@@ -69,7 +80,50 @@ class Compared(NamedTuple):
             aspect_mean=outcome.aspect_mean,
             satisfied=outcome.satisfied,
             scores={each.dimension: each.score for each in outcome.dimensions},
+            parts=[Part(each.asked_key, each.score, each.weight) for each in outcome.aspects if each.asked_key],
         )
+
+    @property
+    def unit(self) -> str:
+        """Return the unit whose questions all of its samples share: the prompt, or the sample alone."""
+        return self.prompt_id or self.sample_id
+
+    @property
+    def asked(self) -> set[tuple[str, str]]:
+        """Return the unit with each of the questions."""
+        return {(self.unit, part.asked_key) for part in self.parts}
+
+
+class SharedParts(NamedTuple):
+    """Outcomes of two evaluations, reduced to the questions that both ask about a unit."""
+
+    before: Sequence[Compared]
+    after: Sequence[Compared]
+    left_out: int
+    """Number of questions that only one of them asks about a unit of both."""
+    of: int
+    """Number of all questions about these units, in the evaluation that has more."""
+
+
+LEAST_SHARED = 0.8
+"""Least share of its questions that an evaluation must share with others to continue their series."""
+
+
+def share_parts(before: Sequence[Compared], after: Sequence[Compared]) -> SharedParts:
+    """Leave out the questions that only one of two evaluations asks about a unit, and samples without any other."""
+    asked = [set[tuple[str, str]]().union(*(each.asked for each in side)) for side in (before, after)]
+    both = {unit for unit, _ in asked[0]} & {unit for unit, _ in asked[1]}
+    first, second = ({each for each in side if each[0] in both} for side in asked)
+    sides = [[*_without(first ^ second, side)] if first != second else side for side in (before, after)]
+    of = max(len(first), len(second))
+    return SharedParts(*sides, left_out=of - len(first & second), of=of)
+
+
+def _without(differing: Collection[tuple[str, str]], side: Sequence[Compared]) -> Iterator[Compared]:
+    for each in side:
+        kept = [part for part in each.parts if (each.unit, part.asked_key) not in differing]
+        if kept or not each.parts:
+            yield each._replace(parts=kept)
 
 
 @dataclass(frozen=True)

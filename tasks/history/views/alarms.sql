@@ -1,10 +1,10 @@
 CREATE VIEW alarms AS
 WITH raised AS (
-    SELECT flow, candidate, dataset_key, protocol_key, baseline, alarm, min(since) AS since,
+    SELECT flow, candidate, series_key, protocol_key, baseline, alarm, min(since) AS since,
            max(night) AS last_night, arg_min(run_id, night) AS raised_by, min(started_at) AS raised_at,
            arg_min(baseline_score, night) AS baseline_score, arg_min(scale, night) AS scale,
            lag(max(started_at)) OVER (PARTITION BY candidate, baseline ORDER BY alarm) AS last_alarm_at
-    FROM nights WHERE alarm IS NOT NULL GROUP BY flow, candidate, dataset_key, protocol_key, baseline, alarm
+    FROM nights WHERE alarm IS NOT NULL GROUP BY flow, candidate, series_key, protocol_key, baseline, alarm
 ), dropped AS (
     SELECT r.candidate, r.baseline, r.alarm, min(n.started_at) AS since_at, max(n.started_at) AS last_at,
            count(*) AS nights, avg(n.change) AS change, arg_max(n.change, n.night) AS newest_change
@@ -37,7 +37,7 @@ SELECT r.flow, e.dataset, r.candidate, e.judge,
        CASE WHEN r.last_night < a.newest_night THEN 'back'
             WHEN x.restarted_at IS NOT NULL THEN 'restarted' ELSE 'open' END AS state,
        d.since_at, r.raised_at, d.last_at, d.nights, r.baseline_score, r.baseline_score + d.change AS score, d.change,
-       d.newest_change, r.scale, m.most_in, m.most_change, a.began_at AS baseline_from, a.baseline_nights, r.raised_by, r.dataset_key,
+       d.newest_change, r.scale, m.most_in, m.most_change, a.began_at AS baseline_from, a.baseline_nights, r.raised_by, r.series_key,
        r.protocol_key, coalesce(r.last_alarm_at, a.began_at) AS watched_from
 FROM raised r JOIN dropped d USING (candidate, baseline, alarm) JOIN around a USING (candidate, baseline)
     LEFT JOIN most m USING (candidate, baseline, alarm) LEFT JOIN restarted x USING (candidate, baseline, alarm)

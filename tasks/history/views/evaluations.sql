@@ -27,7 +27,8 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
        max(finished_at) AS finished_at,
        CASE WHEN count(*) = 1 THEN max(seconds) ELSE epoch(max(finished_at) - min(started_at)) END AS seconds,
        count(*) AS shards, bool_or(scheduled) AS scheduled, any_value(dataset) AS dataset,
-       any_value(dataset_key) AS dataset_key, list_sort(list_distinct(flatten(list(candidates)))) AS candidates,
+       any_value(dataset_key) AS dataset_key, any_value(coalesce(nullif(series_key, ''), dataset_key)) AS series_key,
+       list_sort(list_distinct(flatten(list(candidates)))) AS candidates,
        sum(samples)::BIGINT AS samples, any_value(prompt_set) AS prompt_set, any_value(prompts) AS prompts,
        any_value(dimensions) AS dimensions, any_value(judge) AS judge, any_value(endpoint) AS endpoint,
        coalesce(max(anchors_key), '') AS anchors_key,
@@ -49,6 +50,7 @@ GROUP BY s.evaluation_id;
 COMMENT ON VIEW evaluations IS
     'Finished runs; the shards of an evaluation are one row. Every view but failures and spend goes by it.';
 -- run_id: Id of the run; of shards, that of their evaluation.
+-- series_key: Hash of the dataset without questions that may be edited one by one: equal in all runs of a series.
 -- replies: Ok replies about its samples.
 -- anew: Those of them that no earlier evaluation has.
 -- measured: It did not stop at its budget, and at least half of its replies are anew. Others are in no trend.

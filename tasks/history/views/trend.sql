@@ -6,9 +6,10 @@ CREATE MACRO protocol_differences(one, other) AS list_filter(
 CREATE VIEW trend AS
 WITH measured AS (
     SELECT *, lag(run_id) OVER series AS before, protocol_key = lag(protocol_key) OVER series AS same_protocol,
-           dataset_key = lag(dataset_key) OVER series AS same_dataset,
+           series_key = lag(series_key) OVER series AS same_dataset,
+           dataset_key <> lag(dataset_key) OVER series AS other_questions,
            dimension = 'overall' OR count(*) OVER (PARTITION BY run_id, candidate) = 1 AS is_headline
-    FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE measured) USING (run_id)
+    FROM by_group JOIN (SELECT run_id, series_key FROM evaluations WHERE measured) USING (run_id)
     WHERE "grouping" = 'all' AND measure = 'score'
     WINDOW series AS (PARTITION BY flow, dataset, candidate, judge, prompt_set, dimension ORDER BY started_at, run_id)
 ), breaks AS (
@@ -23,7 +24,7 @@ SELECT m.flow, m.dataset, m.candidate, m.judge, m.prompt_set, m.dimension, m.sta
        m.score, m.ci_low, m.ci_high, m.coverage, m.protocol_key, m.dataset_key,
        same_protocol AND same_dataset AS comparable,
        CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason,
-       a.moved, n.baseline_score, n.alarm IS NOT NULL AS dropped
+       comparable AND other_questions AS edited, a.moved, n.baseline_score, n.alarm IS NOT NULL AS dropped
 FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
     LEFT JOIN anchor_nights a ON a.run_id = m.run_id AND a.candidate = m.candidate
     LEFT JOIN nights n ON n.run_id = m.run_id AND n.candidate = m.candidate AND is_headline
@@ -32,8 +33,9 @@ ORDER BY m.flow, dataset, m.candidate, judge, prompt_set, max(dimension_position
 COMMENT ON VIEW trend IS
     'Scores over time by candidate and dimension or tag. Oldest first. Runs without replies of their own are left out '
     '(evaluations.measured).';
--- comparable: True if both keys equal those of the row before; NULL for the first. False: see break_reason.
+-- comparable: True if both runs belong to one series; NULL for the first. False: see break_reason.
 -- break_reason: Items of the protocol that differ from the row before, and dataset where that differs.
+-- edited: True if some questions of the list differ from those of the row before; jury compare counts them. NULL: first.
 -- moved: Cause of an open alarm by its anchors: judge moved, candidate moved, both or cannot tell.
 -- baseline_score: Baseline of the nightly alarm, in rows that it goes by: overall, or the only tag, of scheduled runs.
 -- dropped: True while the nightly alarm is open.

@@ -73,9 +73,11 @@ def read_checklists(source: Path, flow: str, parameters: ChecklistParameters) ->
     selected = [labelled(entry, labels) for entry in select(entries, parameters)]
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
     missing = gaps([sample for sample, *_ in entries if (sample.candidate, sample.prompt_id) in judged])
-    warnings += _draft_warnings(prompts, images, parameters.judge.model)
-    key = checklists_key(prompts, parameters, _are_tried(prompts, images))
-    return make_dataset(source.name, key, selected, [*warnings, *_all_alike(prompts), *left_out, *missing])
+    drafts = _draft_warnings(prompts, images, parameters.judge.model)
+    warnings = [*warnings, *drafts, *_all_alike(prompts), *left_out, *missing]
+    tried = _are_tried(prompts, images)
+    key, series_key = (checklists_key(prompts, parameters, checked, tried) for checked in (True, False))
+    return make_dataset(source.name, key, selected, warnings, series_key)
 
 
 def _files(source: Path, asked: str) -> tuple[str, list[Path]]:
@@ -117,13 +119,17 @@ def _all_alike(prompts: Prompts) -> Iterator[str]:
         yield f"each of the {len(checks):,} checks expects {answer}: a judge that always says so would seem right"
 
 
-def checklists_key(prompts: Prompts, parameters: ChecklistParameters, tried: bool) -> str:
-    """Return the SHA-256 (hex) over the prompts of a whole dataset with their checks, and the selection from it.
+def checklists_key(prompts: Prompts, parameters: ChecklistParameters, checked: bool, tried: bool) -> str:
+    """Return the SHA-256 (hex) over the prompts of a whole dataset, and the selection from it.
 
     Args:
+        checked: with the checks of the prompts, or without, as in the key of a series.
         tried: the pictures chose the checks, so that nothing may be compared with them.
     """
-    parts = sorted((each.prompt_id, each.text, [astuple(check) for check in each.checks]) for each in prompts.values())
+    parts = sorted(
+        (each.prompt_id, each.text, [astuple(check) for check in each.checks] if checked else [])
+        for each in prompts.values()
+    )
     chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "category"})
     chosen |= {"tried": True} if tried else {}
     return sha256(json.dumps([parts, chosen], sort_keys=True).encode()).hexdigest()

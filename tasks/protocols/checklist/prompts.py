@@ -1,8 +1,11 @@
 """Prompts of a checklist dataset, and the rules that their checks follow."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 from graphlib import CycleError, TopologicalSorter
+from hashlib import sha256
 from math import isfinite
 from typing import NamedTuple
 
@@ -110,6 +113,19 @@ def as_number(answer: str) -> float | None:
     except ValueError:
         return None
     return number if isfinite(number) else None
+
+
+def asked_keys(checks: Sequence[Check]) -> dict[str, str]:
+    """Return check -> a hash of all that its score depends on: question, right answers, weight, group and parents.
+
+    Ids are no part of it, and those of the parents stand for their hashes: where a parent is edited, so is its child.
+    """
+    by_id, keys = {check.check_id: check for check in checks}, dict[str, str]()
+    for check_id in TopologicalSorter({check.check_id: check.parents for check in checks}).static_order():
+        parents = tuple(sorted(keys[parent] for parent in by_id[check_id].parents))
+        about = astuple(replace(by_id[check_id], check_id="", absence=False, parents=parents))
+        keys[check_id] = sha256(json.dumps(about).encode()).hexdigest()[:16]
+    return keys
 
 
 def check_faults(checks: Sequence[Check]) -> Iterator[str]:

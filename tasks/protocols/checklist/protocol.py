@@ -9,13 +9,14 @@ from tasks.datasets.dataset import Dataset
 from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
 from tasks.protocols.checklist import reply
 from tasks.protocols.checklist.datasets import read_checklists
+from tasks.protocols.checklist.prompts import asked_keys
 from tasks.protocols.checklist.scores import CheckTally
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import BLANK, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import SINGLE, ChecklistParameters
 from tasks.rubrics.prompts import InstrumentPrompt
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.series import Compared, Measure, Measured
+from tasks.statistics.series import Compared, Measure, Measured, Part
 from tasks.text import number_of
 
 HALF = reply.RIGHT / 2
@@ -28,6 +29,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
     unit = "prompts"
     decimals = 1
     highest = reply.RIGHT
+    parts = "checks"
 
     def read_dataset(self, source: Path, flow: str, parameters: ChecklistParameters) -> Dataset:
         """Read a manifest or a published set."""
@@ -70,11 +72,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         votes = 0 if problem else parameters.votes
         answered = _by_check(sample, judgments, votes)
         aspects = tuple(_ruled(sample, answered))
-        known = [(each.score, each.weight) for each in aspects if each.score is not None]
-        score = sum(score * weight for score, weight in known) / sum(weight for _, weight in known) if known else None
-        satisfied = (
-            False if any(score < reply.RIGHT for score, _ in known) else True if len(known) == len(aspects) else None
-        )
+        score, satisfied = _share(aspects)
         ok_votes = min((len(each) for each in answered.values()), default=0)
         tagged = DimensionOutcome(dimension=sample.tag, verdict=None, score=score, votes=votes, ok_votes=ok_votes)
         return Decided(
@@ -94,12 +92,22 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
     def measured(self, outcome: Compared) -> Measured:
         """Return the share of right answers, then whether all are right, to pair with pictures of the same prompt."""
-        satisfied = None if outcome.satisfied is None else float(outcome.satisfied)
+        score, satisfied = _share(outcome.parts)
         values = {
-            Measure(outcome.tag, "score", reply.RIGHT): outcome.score,
-            Measure(outcome.tag, "satisfied", 1.0): satisfied,
+            Measure(outcome.tag, "score", reply.RIGHT): score,
+            Measure(outcome.tag, "satisfied", 1.0): None if satisfied is None else float(satisfied),
         }
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
+
+
+def _share(checks: Sequence[AspectScore | Part]) -> tuple[float | None, bool | None]:
+    """Return the weighted share of right answers among the scored checks, and whether all are right."""
+    known = [(each.score, each.weight) for each in checks if each.score is not None]
+    if not known:
+        return None, None
+    score = sum(score * weight for score, weight in known) / sum(weight for _, weight in known)
+    wrong = any(score < reply.RIGHT for score, _ in known)
+    return score, False if wrong else True if len(known) == len(checks) else None
 
 
 def _by_check(sample: Sample, judgments: Sequence[Judgment], votes: int) -> dict[str, list[AspectScore]]:
@@ -126,6 +134,7 @@ def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Ite
             )
         return scores[check.check_id]
 
+    keys = asked_keys(sample.checks)
     for check in sample.checks:
         its = answered[check.check_id]
         # An empty picture gives the right answer: that says nothing about a judge.
@@ -137,6 +146,7 @@ def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Ite
             question=check.question,
             group=check.group,
             weight=check.weight,
+            asked_key=keys[check.check_id],
         )
 
 

@@ -1,0 +1,201 @@
+"""Checklists that somebody edits: which checks are the same, and how comparison, nights and gate go on."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import finished, outcome, page_trend
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, Request, allowed_reply, text
+from written_datasets import png
+
+from tasks.comparing.alarms import newest_places
+from tasks.comparing.candidate_gate import no_worse
+from tasks.comparing.comparison import NotAlike, compare
+from tasks.comparing.wording import notes
+from tasks.history.landing import land
+from tasks.history.queries import query
+from tasks.protocols.checklist.prompts import asked_keys
+from tasks.records import AspectScore, Check, Outcome
+from tasks.statistics.cusum import BASELINE
+from tasks.statistics.series import Compared, Part, share_parts
+
+CUP = Check("cup", "Is there a cup?", ("yes",))
+RED = Check("red", "Is it red?", ("yes",), parents=("cup",), group="color")
+TEA = Check("tea", "Which drink?", ("A",), form="choice", options=(("A", "tea"), ("B", "coffee")))
+
+
+@pytest.mark.parametrize(
+    ("check", "edit", "differ"),
+    [
+        (CUP, {"question": "Is there one cup?"}, {"cup", "red"}),  # the child is judged by its parent
+        (RED, {"question": "Is it bright red?"}, {"red"}),
+        (RED, {"expected": ("no",)}, {"red"}),
+        (RED, {"weight": 2.0}, {"red"}),
+        (RED, {"group": "hue"}, {"red"}),
+        (RED, {"parents": ()}, {"red"}),
+        (RED, {"parents": ("cup", "tea")}, {"red"}),
+        (RED, {"absence": True}, set()),
+        (TEA, {"options": (("A", "tea"), ("B", "milk"))}, {"tea"}),
+        (TEA, {"form": "yes_no", "options": ()}, {"tea"}),
+    ],
+)
+def test_a_check_is_the_same_if_its_answer_would_count_the_same(
+    check: Check, edit: dict[str, Any], differ: set[str]
+) -> None:
+    before = asked_keys([CUP, RED, TEA])
+    after = asked_keys([replace(each, **edit) if each == check else each for each in (CUP, RED, TEA)])
+    assert {name for name in before if before[name] != after[name]} == differ
+    renamed = asked_keys([replace(CUP, check_id="1"), replace(RED, check_id="2", parents=("1",))])
+    assert [*renamed.values()] == [before["cup"], before["red"]]
+
+
+def side(**prompts: str) -> list[Compared]:
+    """Outcomes of prompts, each with a letter a question."""
+    return [
+        Compared(f"{name}/0", name, "", "complete", None, None, None, {}, [Part(key, 100.0, 1.0) for key in keys])
+        for name, keys in prompts.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "left_out", "of", "kept"),
+    [
+        (side(p="abc"), side(p="abc"), 0, 3, ["abc"]),
+        (side(p="abc"), side(p="abd"), 1, 3, ["ab"]),
+        (side(p="abc"), side(p="abcde"), 2, 5, ["abc"]),
+        (side(p="ab", q="ab"), side(p="cd", q="ab"), 2, 4, ["ab"]),  # nothing of p is left
+        (side(p="ab"), side(p="ab", q="zz"), 0, 2, ["ab"]),  # q is no edit: only one side has it
+        (side(p="ab"), side(p="cd"), 2, 2, []),
+        (side(p=""), side(p=""), 0, 0, [""]),  # another kind of judging
+    ],
+)
+def test_two_sides_keep_the_questions_that_both_ask(
+    before: list[Compared], after: list[Compared], left_out: int, of: int, kept: list[str]
+) -> None:
+    found = share_parts(before, after)
+    assert (found.left_out, found.of) == (left_out, of)
+    assert ["".join(part.asked_key for part in each.parts) for each in found.before] == kept
+
+
+# Nights
+
+
+def judged(edited: str, wrong: int = 0) -> list[Outcome]:
+    """Ten prompts with ten checks each; those of the letters in `edited` are new, and the first `wrong` are wrong."""
+    rows: list[Outcome] = []
+    for number in range(10):
+        scores = [(letter, 0.0 if at < wrong else 100.0) for at, letter in enumerate("abcdefghij")]
+        aspects = [
+            AspectScore(
+                aspect=letter, score=score, explanation="", asked_key=letter.upper() if letter in edited else letter
+            )
+            for letter, score in scores
+        ]
+        facts = {"flow": "facts", "tag": "together", "prompt_id": f"p{number}", "aspects": aspects, "dimensions": ()}
+        rows.append(outcome(f"p{number}/0", "----", None, **facts, score=sum(score for _, score in scores) / 10))
+    return rows
+
+
+def night(store: Path, day: int, edited: str = "", wrong: int = 0) -> str:
+    own = {"scheduled": True, "dataset_key": edited.ljust(64, "0"), "series_key": "s" * 64, "dimensions": ("together",)}
+    return finished(store, f"202609{day:02}T030000000-facts-{day:06}", judged(edited, wrong), **own).run_id
+
+
+def nights(store: Path, columns: str) -> list[Any]:
+    land(store)
+    return query(store, f"SELECT {columns} FROM nights ORDER BY started_at").rows
+
+
+@pytest.mark.usefixtures("laid_out")
+def test_an_edited_check_leaves_the_nights_of_the_others_whole(tmp_path: Path) -> None:
+    for day in range(1, BASELINE + 1):
+        night(tmp_path, day, wrong=1)  # check a, which the edit leaves out
+    last = night(tmp_path, BASELINE + 1, edited="a", wrong=6)
+    found = nights(tmp_path, "phase, night, baseline_score, change, left_out, alarm")
+    assert found[-1] == ("watched", 15, 100, pytest.approx(-500 / 9), 10, 15)
+    assert {row[:2] + row[4:5] for row in found[:-1]} == {("baseline", n, 10) for n in range(1, BASELINE + 1)}
+    [(_, place)] = newest_places(tmp_path)
+    assert place.words("facts").endswith("; 10 checks that other nights lack are left out")
+    [*_, point] = page_trend(tmp_path, last, "together")
+    assert (point.break_reason, point.edited, point.dropped) == (None, True, True)
+
+    night(tmp_path, BASELINE + 2, edited="abcd")  # too much: a new series, which the old one survives
+    found = nights(tmp_path, "phase, night, left_out")
+    assert found[-2:] == [("watched", 15, 10), ("baseline", 1, 0)]
+
+
+@pytest.mark.usefixtures("laid_out")
+@pytest.mark.parametrize(
+    ("edited", "said", "why"),
+    [
+        ("a", "10 of 100 checks differ and are left out.", []),
+        ("abcd", "40 of 100", ["40 of 100 checks differ between"]),
+    ],
+)
+def test_a_gate_goes_by_the_checks_of_both_runs(tmp_path: Path, edited: str, said: str, why: list[str]) -> None:
+    night(tmp_path, 1)
+    night(tmp_path, 2, edited)
+    land(tmp_path)
+    gate = no_worse(tmp_path, "facts", "alpha", "alpha", 5.0)
+    assert gate.comparison and any(line.startswith(said) for line in notes(gate.comparison))
+    assert [line[: len(start)] for line, start in zip(gate.unsure, why, strict=True)] == why
+    night(tmp_path, 3, "abcdefghij")
+    land(tmp_path)
+    ends = [run_id for (run_id,) in query(tmp_path, "SELECT run_id FROM evaluations ORDER BY 1").rows]
+    with pytest.raises(NotAlike, match="have no checks in common"):
+        compare(tmp_path, ends[0], ends[-1])
+
+
+# Whole runs
+
+
+def manifest(folder: Path, second: str) -> Path:
+    """Four pictures, each with two checks."""
+    folder.mkdir(exist_ok=True)
+    checks = [{"id": "red", "question": "Is it red?", "expected": "yes"}]
+    checks.append({"id": "two", "question": second, "expected": "yes"})
+    rows: list[dict[str, Any]] = []
+    for number in range(4):
+        (folder / f"{number}.png").write_bytes(png(number))
+        rows.append({"id": f"s{number}", "prompt": f"cups {number}", "image": f"{number}.png", "checks": checks})
+    target = folder / "cups.jsonl"
+    target.write_text("\n".join(map(json.dumps, rows)))
+    return target
+
+
+def seeing(seen: Request) -> Reply:
+    """A judge that finds all as asked, but says no to the second check where it comes alone."""
+    if seen.schema_name == "probe":
+        return allowed_reply()(seen)
+    if seen.schema_name == "facts_together":
+        return text(json.dumps({"answers": [{"number": n, "reason": "seen", "answer": "yes"} for n in (1, 2)]}))
+    return text(json.dumps({"reason": "seen", "answer": "yes" if any("red" in each for each in seen.texts) else "no"}))
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_runs_compare_after_an_edit_and_across_the_instruments(tmp_path: Path, jury: Any, ask: Any) -> None:
+    with LoopbackJudge(seeing) as judge:
+
+        def judged_checks(second: str, *more: str) -> None:
+            data = manifest(tmp_path / "data", second)
+            code, _, err = jury("run", "facts", "--dataset", data, *judged_by(judge), *more)
+            assert code == 0, err
+
+        judged_checks("Are there tow?")
+        judged_checks("Are there two?")
+        code, out, err = jury("gate", "--flow", "facts", "--candidate", "cups", "--against", "cups", "--margin", 5)
+        assert code == 5 and "4 of 8 checks differ between the two runs: more than 20%" in out, err
+        judged_checks("Are there two?", "--instrument", "single")
+    first, mended, single = (row["run_id"] for row in ask("SELECT run_id FROM runs ORDER BY started_at"))
+    keys = ask("SELECT count(DISTINCT dataset_key) AS datasets, count(DISTINCT series_key) AS series FROM runs")
+    assert keys == [{"datasets": 2, "series": 1}]
+
+    code, out, err = jury("compare", first, mended)
+    assert code == 0 and "4 of 8 checks differ and are left out." in out and "n = 4 prompts" in out, err
+    assert "instrument: together → single" in jury("compare", mended, single)[2]
+    code, out, err = jury("compare", mended, single, "--across", "instrument")
+    assert code == 0 and "Across: instrument." in out and "50.0 against 100.0" in out, err
+    assert "Equal answers, both right or both wrong: 4 of 8 (n = 8 checks)." in out
