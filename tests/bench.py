@@ -18,8 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bench_data import draw_images, draw_pairs
-from bench_sides import DIMENSIONS, IN_FLIGHT
+from bench_data import draw_checklists, draw_images, draw_pairs
+from bench_sides import DIMENSIONS, EARLY, IN_FLIGHT
 from loopback_judge import judge_process
 from served import JURY, free_port
 
@@ -36,7 +36,7 @@ NONE = math.inf
 class Workload(NamedTuple):
     title: str
     kind: str
-    """`pairs` or `images`."""
+    """`pairs`, `images`, or the instrument of a checklist."""
     samples: int
     file_format: str
     wall: float
@@ -54,9 +54,15 @@ class Workload(NamedTuple):
         return self.samples * (2 if self.kind == "pairs" else 1)
 
     def draw(self, root: Path) -> None:
+        if self.kind in CHECKS:
+            prompts, checks = CHECKS[self.kind]
+            draw_checklists(root, prompts, self.samples // prompts, checks)
+            return
         (draw_pairs if self.kind == "pairs" else draw_images)(root, self.samples, self.file_format)
 
 
+CHECKS = {"together": (600, 1813), "single": (1080, 13_536)}
+"""Instrument -> prompts and checks, as UniGenBench and T2I-CoReBench have them."""
 TWO_TIMES = "pairs of {}, each of two times about {} KB"
 WORKLOADS = {
     "png-pairs": Workload(TWO_TIMES.format("PNG", 275), "pairs", PAIRS, "PNG", 1.15, 1.5),
@@ -65,9 +71,11 @@ WORKLOADS = {
     "jpeg-pairs": Workload(TWO_TIMES.format("JPEG", 125), "pairs", PAIRS, "JPEG", 1.10, 1.35, ramp_apart=True),
     "png-images": Workload("PNG images of 1024 pixels, about 1.5 MB each", "images", 553, "PNG", 1.25, NONE, NONE),
     "jpeg-images": Workload("JPEG images of about 125 KB each", "images", 2212, "JPEG", 1.25, 2.0),
+    "checklists": Workload("JPEG images with about three checks each, asked together", "together", 2400, "JPEG", 1.25),
 }
 FEW = Workload("", "pairs", 2, "JPEG", 0, 0)
 GROWN = Workload("", "pairs", MANY, "JPEG", 0, 0)
+SINGLE = Workload("", "single", 1080, "JPEG", 0, 0)
 
 Found = dict[str, float]
 
@@ -124,6 +132,11 @@ class Bench:
         yield Row("wall time, everything reused", "-", f"{reuse:.1f} s", reuse, REUSE_SECONDS, "s")
         if name == "jpeg-pairs":
             yield self._growth(flow["memory"])
+        if name == "checklists":
+            found = self.flow(SINGLE, self.drawn("single", SINGLE), "single-store")
+            told = f"{found['late']:.0f} MB, of {found['early']:.0f} MB then; peak {found['memory']:.0f} MB"
+            calls = f"memory after 13,536 single calls, over that after {EARLY:,}"
+            yield Row(calls, "-", told, found["late"] / found["early"], GROWTH, "x")
 
     def _growth(self, few: float) -> Row:
         flow = self.flow(GROWN, self.drawn("grown", GROWN), "grown-store")

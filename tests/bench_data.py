@@ -110,6 +110,23 @@ def draw_images(root: Path, images: int, file_format: str) -> None:
         (folder / "samples" / f"{image:04d}{suffix}").write_bytes(next(pictures))
 
 
+def draw_checklists(root: Path, prompts: int, images: int, checks: int) -> None:
+    """A manifest of so many prompts, JPEG images of each, and `checks` questions in all, each of which expects yes."""
+    rng = np.random.default_rng(3)
+    pictures = _distinct([figure(rng, "JPEG") for _ in range(DRAWN)])
+    root.mkdir(parents=True)
+    lines: list[str] = []
+    for prompt in range(prompts):
+        numbers = range(prompt, checks, prompts)
+        asked = [{"id": f"c{n}", "question": f"Is thing {n} in the picture?", "expected": "yes"} for n in numbers]
+        for image in range(images):
+            name = f"p{prompt}_{image}"
+            (root / f"{name}.jpg").write_bytes(next(pictures))
+            words = {"id": name, "prompt_id": f"p{prompt}", "prompt": f"things, number {prompt}", "candidate": "kiln"}
+            lines.append(json.dumps({**words, "image": f"{name}.jpg", "checks": asked}))
+    (root / "checks.jsonl").write_text("\n".join(lines))
+
+
 def _record(n: int, suffix: str, words: int) -> dict[str, Any]:
     known = ("module", "attends", "to", "the", "encoded", "state", "of", "each", "token")
     return {

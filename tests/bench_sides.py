@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-IN_FLIGHT = 64
+IN_FLIGHT, EARLY = 64, 1_000
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 TYPES = {".jpg": "image/jpeg", ".png": "image/png"}
 
@@ -77,6 +77,27 @@ def bare_images(root: Path) -> Iterator[Callable[[], list[Call]]]:
             yield partial(read, folder, file)
 
 
+def bare_checklists(root: Path) -> Iterator[Callable[[], list[Call]]]:
+    from tasks.protocols import protocol_of
+    from tasks.protocols.checklist.datasets import read_checks
+    from tasks.records import Place, Sample
+    from tasks.rubrics.rubric import load_rubric
+
+    prompt, rules = load_rubric("facts").prompt("together"), protocol_of("facts")
+
+    def read(row: dict[str, Any]) -> list[Call]:
+        checks = read_checks(row["checks"])
+        sample = Sample(sample_id=row["id"], candidate="kiln", tag="together", record=Place(""), checks=checks)
+        form = rules.reply_form(prompt, sample)
+        texts = (row["prompt"], rules.texts_of(sample)["checks"], form.words)
+        messages = [{"role": "system", "content": prompt.body}]
+        messages.append({"role": "user", "content": _user(texts, (root / row["image"],))})
+        return [("facts_together", messages, dict(form.schema))]
+
+    for line in (root / "checks.jsonl").read_text().splitlines():
+        yield partial(read, json.loads(line))
+
+
 def _user(texts: Iterable[str], files: Iterable[Path]) -> list[dict[str, Any]]:
     addresses = (f"data:{TYPES[file.suffix]};base64,{base64.b64encode(file.read_bytes()).decode()}" for file in files)
     pictures = [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
@@ -103,16 +124,22 @@ async def ours(flow: Any, parameters: Any) -> None:
 def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Coroutine[Any, Any, None]:
     if side == "bare" and kind == "images":
         return bare(bare_images(root), IN_FLIGHT + 64, base_url)
+    if side == "bare" and kind == "together":
+        return bare(bare_checklists(root), IN_FLIGHT + 64, base_url)
     if side == "bare":
         return bare(bare_pairs(root), IN_FLIGHT // len(DIMENSIONS) + 16, base_url)
     from flows.counting import counting
     from flows.diagram import diagram
+    from flows.facts import facts
     from tasks.records.judge import Judge
-    from tasks.records.parameters import PairwiseParameters, RubricParameters
+    from tasks.records.parameters import ChecklistParameters, PairwiseParameters, RubricParameters
 
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     if kind == "images":
         return ours(counting, RubricParameters(dataset=str(root), store=store, judge=judge))  # pyright: ignore
+    if kind in ("together", "single"):
+        asked = ChecklistParameters(dataset=str(root / "checks.jsonl"), instrument=kind, store=store, judge=judge)  # pyright: ignore
+        return ours(facts, asked)
     figures = {"dataset": str(root), "images": str(root / "model"), "store": store, "judge": judge}
     return ours(diagram, PairwiseParameters(**figures, layout="shared" if kind == "shared" else "published"))  # pyright: ignore
 
@@ -121,23 +148,44 @@ def measure(side: str, kind: str, root: str, base_url: str, store: str = "") -> 
     """Run one side; imports are not counted, for either.
 
     Returns:
-        Wall time, CPU and peak memory until it ends, the table included; then the CPU of the processes that make
-        thumbnails, all of it, and how long after the end they were done.
+        Wall time, CPU and peak memory until it ends, the table included; its memory after the first replies and at the
+        end; then the CPU of the processes that make thumbnails, all of it, and how long after the end they were done.
     """
     import openai  # noqa: F401
 
     work = _work(side, kind, Path(root), base_url, store)
     started, before = time.perf_counter(), os.times()
-    asyncio.run(work)
+    early = asyncio.run(_memory_early(work, Path(store)))
     wall, after = time.perf_counter() - started, os.times()
     thumbnails = _ended_children()
     return {
         "wall": wall,
         "cpu": sum(after[:4]) - sum(before[:4]),
+        "early": early,
+        "late": _memory_now(),
         "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "thumbnails": thumbnails,
         "behind": time.perf_counter() - started - wall,
     }
+
+
+async def _memory_early(work: Coroutine[Any, Any, None], store: Path) -> float:
+    """Do the work; return the memory in MB once the ledger in a store had 1,000 replies, 0 if it never had."""
+    task, found = asyncio.ensure_future(work), 0.0
+    while not task.done():
+        await asyncio.wait([task], timeout=0.5)
+        if not found and _replies(store) >= EARLY:
+            found = _memory_now()
+    await task
+    return found
+
+
+def _replies(store: Path) -> int:
+    return sum(file.read_bytes().count(b"\n") for file in store.glob("ledger/*/judgments.jsonl"))
+
+
+def _memory_now() -> float:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
 def _ended_children() -> float:

@@ -5,6 +5,7 @@ import gzip
 import json
 import math
 import random
+import re
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -204,7 +205,9 @@ def example(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
 
 
 def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
-    """Always an allowed reply: `winner` where the schema has it, else its first choice; without a schema, a verdict."""
+    """Always an allowed reply: `winner` where the schema has it, else its first choice; yes to all checks of a list;
+    without a schema, a verdict.
+    """
 
     def answer(request: Request) -> Reply:
         schema = request.schema
@@ -213,6 +216,11 @@ def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
         content = example(schema, schema.get("$defs", {}))
         if winner in schema.get("properties", {}).get("winner", {}).get("enum", ()):
             content["winner"] = winner
+        if content.get("answers") == [] and (asked := re.search(rb"each of the (\d+) questions", request.raw)):
+            said = {"reason": "It is seen.", "answer": "yes"}
+            content["answers"] = [{"number": number, **said} for number in range(1, int(asked[1]) + 1)]
+        elif schema.get("properties", {}).get("answer") == {"type": "string"}:
+            content["answer"] = "yes"
         return text(json.dumps(content))
 
     return answer

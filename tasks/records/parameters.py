@@ -266,6 +266,7 @@ class ChecklistParameters(Parameters):
     )
     category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
     export: str = Field(default="", description="File to write besides: the results in the form of the published set.")
+    chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task.")
 
     def prompts_asked(self) -> tuple[str, ...]:
         """Return the dimensions whose prompts are asked: the instrument."""
