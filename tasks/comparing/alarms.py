@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tasks.history.queries import one_opening, query
 from tasks.ledger.side_records import Told, keep_told, told_before
 from tasks.presentation.wording import signed
-from tasks.protocols import protocol_of
+from tasks.protocols import label_rules_of, protocol_of
 from tasks.records import RunStart
 from tasks.statistics.cusum import BASELINE
 from tasks.text import listed, number_words, one_line
@@ -268,7 +268,7 @@ class Place(NamedTuple):
 
     def words(self, flow: str) -> str:
         """Describe the state in one sentence, drop or not."""
-        edited = f"; {self.left_out:,} {protocol_of(flow).parts} that other nights lack are left out"
+        edited = f"; {self.left_out:,} {label_rules_of(flow).pooled} that other nights lack are left out"
         return self._words(flow) + edited * bool(self.left_out)
 
     def _words(self, flow: str) -> str:

@@ -141,7 +141,7 @@ def compare(
     )
     found = rows(one, other)
     if not found:
-        what = protocol_of(first.flow).parts if shared.left_out else "tag"
+        what = label_rules_of(first.flow).pooled if shared.left_out else "tag"
         raise NotAlike(f"{first.run_id} and {second.run_id} have no {what} in common")
     changed = most_changed(one, other)
     same = differing and names[0] == names[1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import p_words, pairs_words, signed, worst_change_words
-from tasks.protocols import protocol_of
+from tasks.protocols import label_rules_of, protocol_of
 from tasks.statistics.intervals import FEWEST, NO_DIFFERENCE, POWER, TAIL, Difference
 from tasks.text import number_words, one_line
 
@@ -136,7 +136,7 @@ def _line(row: "Row", decimals: int) -> list[str]:
 def notes(comparison: "Comparison") -> list[str]:
     """Return notes on reading the table, and on samples in no pair."""
     missing = ", ".join(f"{n} {why}" for why, n in sorted(comparison.not_paired.items()))
-    among, parts = comparison.among, protocol_of(comparison.after.flow).parts
+    among, parts = comparison.among, label_rules_of(comparison.after.flow).pooled
     equal = comparison.equal and comparison.equal.share_words(comparison.equal_of)
     return [
         "p: exact sign test; below the first row adjusted together (Holm).",
@@ -152,7 +152,7 @@ def notes(comparison: "Comparison") -> list[str]:
 
 def left_out_words(comparison: "Comparison") -> str:
     """Count the questions that only one of the runs asks."""
-    parts = protocol_of(comparison.after.flow).parts
+    parts = label_rules_of(comparison.after.flow).pooled
     return f"{comparison.left_out:,} of {comparison.parts:,} {parts} differ"
 
 

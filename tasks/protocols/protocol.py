@@ -98,8 +98,6 @@ class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
     """Number of decimals of a displayed score."""
     highest: ClassVar[float]
     """Upper end of its scores, which begin at 0."""
-    parts: ClassVar[str] = "questions"
-    """Name of the questions that two runs may share in part, in the plural."""
 
     @abstractmethod
     def read_dataset(self, source: Path, flow: str, parameters: AskedParameters) -> Dataset:

@@ -29,7 +29,6 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
     unit = "prompts"
     decimals = 1
     highest = reply.RIGHT
-    parts = "checks"
 
     def read_dataset(self, source: Path, flow: str, parameters: ChecklistParameters) -> Dataset:
         """Read a manifest or a published set."""
