@@ -1,14 +1,11 @@
 """Checklists: what a judge may reply, what follows for a picture, the scores, and whole runs."""
 
 import json
-from collections import defaultdict
 from pathlib import Path
-from random import Random
-from statistics import fmean
 from typing import Any
 
 import pytest
-from factories import judgment, outcome, start
+from factories import judgment
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, text
 from written_datasets import png
@@ -150,42 +147,6 @@ def test_a_blank_picture_tells_nothing_by_what_is_absent() -> None:
     absent = Check("no cat", "Is there a cat?", ("no",), absence=True)
     found = decided((RED, absent), [{"red": 0, "no cat": 100}], control="blank")
     assert ([each.score for each in found.aspects], found.score) == ([0, None], 0)
-
-
-def test_scores_are_those_of_the_rule_on_random_tables() -> None:
-    """By DSG's rule, the mean over prompts of the means over pictures, and pooled by group."""
-    random = Random(5)
-    for _ in range(300):
-        tally, images, pooled = PROTOCOL.score_tally(start(flow="facts")), defaultdict(list), defaultdict(list)
-        for number in range(random.randint(1, 12)):
-            checks = [
-                Check(f"{at}", "?", ("yes",), group=random.choice("ab"), weight=random.choice((1.0, 2.0)),
-                      parents=("0",) if at and random.random() < 0.4 else ())
-                for at in range(random.randint(1, 5))
-            ]  # fmt: skip
-            given = {each.check_id: random.choice((0.0, 100.0)) for each in checks if random.random() < 0.85}
-            found = decided(tuple(checks), [given])
-            first, sums = given.get("0"), [0.0, 0.0]
-            for check in checks:
-                own = given.get(check.check_id)
-                if check.parents and first == 0:
-                    own = 0.0
-                elif check.parents and first is None and own == 100:
-                    own = None
-                if own is not None:
-                    sums[0] += own * check.weight
-                    sums[1] += check.weight
-                    pooled[check.group].append((own * check.weight, check.weight))
-            if sums[1]:
-                assert found.score == pytest.approx(sums[0] / sums[1])
-                images[number // 2].append(sums[0] / sums[1])
-            facts = {"flow": "facts", "tag": "together", "prompt_id": f"p{number // 2}", "score": found.score}
-            facts |= {"satisfied": found.satisfied, "aspects": [each.model_dump() for each in found.aspects]}
-            tally.add(outcome(f"s{number}", "----", None, **facts))
-        rows = {row.group_name: row.score for row in tally.rows() if row.measure == "score"}
-        assert rows[""] == (pytest.approx(fmean(map(fmean, images.values()))) if images else None)
-        for group, values in pooled.items():
-            assert rows[group] == pytest.approx(sum(value for value, _ in values) / sum(weight for _, weight in values))
 
 
 @pytest.mark.parametrize(
