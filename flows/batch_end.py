@@ -70,7 +70,8 @@ async def _taken_in(log: Log, run: Run) -> None:
     for case in read_cases(log.work):
         for row in case.judgments:  # replies of earlier runs
             run.ledger.append(row)
-        for call in [call for call in case.calls if not case.attempts(call)]:
+        case.questions(run.rubric)  # they show which calls the replies of earlier runs made needless
+        for call in [*filter(case.is_open, case.calls)]:
             found = replies.find(custom_id(case, call), run.vlm.read)
             await write_down(run, case, call, found._replace(**manner))
         aggregate_sample(run, case)

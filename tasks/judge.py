@@ -65,6 +65,8 @@ def take_over(run: Run, case: Case) -> int:
             run.ledger.append(row)
             case.judgments.append(row)
             taken += 1
+    if run.limit:
+        run.limit.after_answers(case)
     return taken
 
 
@@ -79,14 +81,24 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
         ExceptionGroup: holds a JudgeStopped: no call can succeed; the other calls of the chunk are cancelled.
     """
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(_ask(run, case, call)) for case in cases for call in case.unsettled(dimension)]
-    rows = [row for each in asked if (row := each.result())]
+        asking = [group.create_task(_ask_in_turn(run, case, dimension)) for case in cases]
+    asked = [row for each in asking for row in each.result()]
+    rows = [row for row in asked if row]
     counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # the limit forbids a retry
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
     if open_calls and not last:
         words = f"{open_calls} calls on {dimension} to be made again: {counted(counts)}"
         raise JudgeUnavailable(words) if counts["unavailable"] else InvalidReply(words)
     return dict(counts)
+
+
+async def _ask_in_turn(run: Run, case: Case, dimension: str) -> list[Judgment | None]:
+    """Make the unsettled calls about a sample, in rounds if some wait for the answers to others."""
+    asking: dict[Call, asyncio.Task[Judgment | None]] = {}
+    while due := case.due(dimension, asking):
+        async with asyncio.TaskGroup() as group:
+            asking |= {call: group.create_task(_ask(run, case, call)) for call in due}
+    return [each.result() for each in asking.values()]
 
 
 async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
@@ -105,6 +117,7 @@ async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
     row = await write_down(run, case, call, answer, question)
     if limit:
         limit.after_call(case, call, row)
+        limit.after_answers(case)
     run.counts.answer(case, call)
     if case.settled:
         run.in_hand.free(case)

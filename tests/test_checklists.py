@@ -10,6 +10,7 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, text
 from written_datasets import png
 
+from tasks.judging.case import Call, Case
 from tasks.ledger.labels import LabelItem
 from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.protocol import PROTOCOL
@@ -138,6 +139,35 @@ def test_a_check_depends_on_its_parent(parent: float | None, own: float | None, 
     assert decided((RED, TWO), [given]).aspects[1].score == score
 
 
+@pytest.mark.parametrize(
+    ("answers", "asked", "due", "needless"),
+    [
+        ({}, (), ["red", "kind"], []),
+        ({}, ("red",), ["two", "kind"], []),  # asked in vain so far
+        ({"red": 100}, (), ["two", "kind"], []),
+        ({"red": 100, "two": 100}, (), ["shape", "kind"], []),
+        ({"red": 0}, (), ["kind"], ["two", "shape"]),
+        ({"red": 0, "kind": 0}, (), [], ["two", "shape"]),
+        ({"red": None}, (), ["red", "kind"], []),
+        ({"red": None, "two": 0, "kind": 100}, ("red",), [], ["shape"]),
+    ],
+)
+def test_a_check_is_asked_after_its_parents_unless_one_is_wrong(
+    answers: dict[str, float | None], asked: tuple[str, ...], due: list[str], needless: list[str]
+) -> None:
+    shape = Check("shape", "Are they round?", ("yes",), parents=("two",))
+    judged = Case(sample(RED, TWO, shape, KIND, tag="single"), {}, {})
+    calls = {name: Call(name, "single", 1, name, "single") for name in judged.questions(RUBRIC)}
+    judged.calls = tuple(calls.values())
+    for name, score in answers.items():
+        scores = [] if score is None else [{"aspect": name, "score": score, "explanation": ""}]
+        status = "invalid" if score is None else "ok"
+        judged.judgments.append(judgment("s", name, None, order="single", status=status, scores=scores))
+    assert [call.dimension for call in judged.due("single", {calls[name] for name in asked})] == due
+    assert [call.dimension for call in judged.needless] == needless
+    assert judged.settled == (not due and "red" not in asked)
+
+
 def test_votes_are_averaged_if_half_of_them_answer() -> None:
     assert decided((RED,), [{"red": 100}, {"red": 0}, {"red": 100}]).score == pytest.approx(200 / 3)
     assert decided((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
@@ -224,6 +254,30 @@ def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
     shown = page.read_text(encoding="utf-8")
     assert "How many cups are there?" in shown and "3: seen" in shown and "wrong" in shown
     assert ask("SELECT DISTINCT aspect FROM aspect_scores ORDER BY 1") == [{"aspect": "red"}, {"aspect": "two"}]
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_a_child_of_a_wrong_parent_is_not_asked_nor_counted_against_the_budget(
+    tmp_path: Path, jury: Any, ask: Any
+) -> None:
+    def first_is_red(seen: Request) -> Reply:
+        is_red = "probe" in seen.schema_name or png(0) in seen.images
+        return seeing(seen) if is_red else text('{"reason": "green", "answer": "no"}')
+
+    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "single"]
+    prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
+    with LoopbackJudge(first_is_red) as judge:
+        # Room for the calls about one sample at a time: a run that keeps what it reserved waits for ever.
+        code, _, err = jury(*command, *judged_by(judge, **prices, budget=0.019))
+        assert code == 0, err
+        assert judge.by_name["facts_single"] == 4
+        code, _, err = jury(*command, *judged_by(judge, **prices, budget=0.019))
+        assert code == 0 and judge.by_name["facts_single"] == 4, err
+    first, *others = ask("SELECT status, score, aspects FROM outcomes ORDER BY sample_id, decided_at")[::2]
+    assert (first["score"], [each["explanation"] for each in first["aspects"]]) == (50, ["yes: seen", "3: seen"])
+    for row in others:
+        assert (row["status"], row["score"]) == ("complete", 0)
+        assert [each["explanation"] for each in row["aspects"]] == ["no: green", "not asked: 'Is it red?' is wrong"]
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")

@@ -247,6 +247,10 @@ class RunLimit(Limit):
         """See `Limit.after_call`."""
         self.budget.settle(name_of(case, call), call.prompt, billed(row))
 
+    def after_answers(self, case: Case) -> None:
+        """See `Limit.after_answers`."""
+        self.budget.release(name_of(case, call) for call in case.needless)
+
     def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
         """See `Limit.stopped`."""
         run, budget = self._run, self.budget

@@ -1,6 +1,6 @@
 """Sample in memory: its texts and pictures, the plan of its calls, and the judgments so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -78,6 +78,17 @@ class Case:
         """Return the calls of a prompt to make: new, invalid fewer than three times, or unavailable without a retry."""
         return [call for call in self.calls if call.prompt == prompt and self.is_open(call)]
 
+    def due(self, prompt: str, asked: Container[Call]) -> list[Call]:
+        """Return the unsettled calls of a prompt to make now: those not asked yet that wait for none of the others."""
+        coming = [call for call in self.unsettled(prompt) if call not in asked]
+        names = {call.dimension for call in coming}
+        return [call for call in coming if names.isdisjoint(self._questions[call.dimension].after)]
+
+    @property
+    def needless(self) -> list[Call]:
+        """Return the calls that were never made, and are not, because other answers make them needless."""
+        return [call for call in self.calls if not self.attempts(call) and not self.is_open(call)]
+
     def attempts(self, call: Call) -> list[Judgment]:
         """Return the judgments recorded for a call, in order."""
         return [row for row in self.judgments if (row.dimension, row.order, row.vote) == call[:3]]
@@ -112,7 +123,9 @@ class Case:
 
     def is_open(self, call: Call) -> bool:
         """Return whether a call is to be made: it is new, or may still be answered if it is asked again."""
-        rows = self.attempts(call)
+        rows, question = self.attempts(call), self._questions.get(call.dimension)
+        if question and question.is_needless(self.judgments):
+            return False
         if not rows:
             return True
         if rows[-1].status == "unavailable":
@@ -173,7 +186,7 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PU
     is_anchor = case.sample.control == ANCHOR
     calls: list[Call] = []
     for question in case.questions(rubric).values():
-        dimension, prompt, sample = question
+        dimension, prompt, sample, *_ = question
         digests = case.reduced_to(question).digests
         for order, vote in product(asked.order_list(), range(1, asked.votes + 1)):
             key = call_key(prompt, sample, digests, order, vote, asked.judge, is_anchor, layout.identity)

@@ -88,9 +88,10 @@ class CallCounts:
         if case.ended:
             return
         case.ended = True
-        for call in filter(case.is_open, case.calls):
+        for call in case.calls:
             rows = case.attempts(call)
-            self._end(rows[-1].status if rows else "ok")  # put down for a batch
+            if not rows or case.is_open(call):
+                self._end(rows[-1].status if rows else "ok")  # needless, or put down for a batch
         self.samples_done += not case.sample.control
 
     def _end(self, status: str) -> None:

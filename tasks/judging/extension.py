@@ -158,6 +158,9 @@ class Limit:
     def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         """Note the reply to a call."""
 
+    def after_answers(self, case: Case) -> None:
+        """Note that a sample has new answers, which may make other calls about it needless."""
+
     def after_first_question(self, charge: "Charge") -> None:
         """Note the cost of a question about no sample."""
 

@@ -1,7 +1,7 @@
 """Protocol of a kind of judging: datasets, calls, replies and outcomes, and the values that it exchanges."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from typing import Protocol as Interface
@@ -32,6 +32,10 @@ class Question(NamedTuple):
     prompt: Prompt
     sample: Sample
     """The sample, reduced to what the question is about."""
+    after: tuple[str, ...] = ()
+    """Dimensions of the questions that are asked before this one, because their answers may make it needless."""
+    is_needless: Callable[[Sequence[Judgment]], bool] = lambda _: False
+    """Function that returns whether the judgments of the sample so far decide its part of the outcome."""
 
 
 class ReplyForm(NamedTuple):

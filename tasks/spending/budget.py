@@ -201,6 +201,11 @@ class Budget:
             self._costs.note(dimension, price)
         self._wake()
 
+    def release(self, calls: Iterable[Hashable]) -> None:
+        """Release the amounts reserved for calls that are not made."""
+        if any([self._held.pop(call, 0.0) for call in calls]):
+            self._wake()
+
     def _end(self, calls: Mapping[Hashable, float]) -> None:
         self.over, self.needed = True, sum(calls.values())
         self._wake()

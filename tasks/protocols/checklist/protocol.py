@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -17,7 +18,7 @@ from tasks.records.parameters import SINGLE, ChecklistParameters
 from tasks.rubrics.prompts import InstrumentPrompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.series import Compared, Measure, Measured, Part
-from tasks.text import number_of
+from tasks.text import number_of, quoted
 
 HALF = reply.RIGHT / 2
 """Mean of several votes below which a check counts as wrong for those that depend on it."""
@@ -39,7 +40,16 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         prompt = rubric.prompt(sample.tag)
         if sample.tag != SINGLE:
             return [Question(prompt.dimension, prompt, sample)]
-        return [Question(check.check_id, prompt, replace(sample, checks=(check,))) for check in sample.checks]
+        return [
+            Question(
+                check.check_id,
+                prompt,
+                replace(sample, checks=(check,)),
+                after=check.parents,
+                is_needless=partial(_wrong_parent, sample, check),
+            )
+            for check in sample.checks
+        ]
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
         """Return the checks that are asked."""
@@ -69,7 +79,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         """
         problem = problems.get("image", "")
         votes = 0 if problem else parameters.votes
-        answered = _by_check(sample, judgments, votes)
+        answered = _by_check(sample, judgments)
         aspects = tuple(_ruled(sample, answered))
         score, satisfied = _share(aspects)
         ok_votes = min((len(each) for each in answered.values()), default=0)
@@ -109,39 +119,59 @@ def _share(checks: Sequence[AspectScore | Part]) -> tuple[float | None, bool | N
     return score, False if wrong else True if len(known) == len(checks) else None
 
 
-def _by_check(sample: Sample, judgments: Sequence[Judgment], votes: int) -> dict[str, list[AspectScore]]:
-    """Return check -> its answer in each vote that has one. A reply with a fault counts for its other answers."""
-    latest = last_attempts(judgments)
+def _by_check(sample: Sample, judgments: Sequence[Judgment]) -> dict[str, list[AspectScore]]:
+    """Return check that was asked -> its answer in each vote, none if fewer than half of the votes have one.
+
+    A reply with a fault counts for its other answers.
+    """
+    replies: dict[str, list[Judgment]] = {}
+    for row in last_attempts(judgments).values():
+        replies.setdefault(row.dimension, []).append(row)
     found: dict[str, list[AspectScore]] = {}
     for check in sample.checks:
-        asked = check.check_id if sample.tag == SINGLE else sample.tag
-        replies = (latest.get((asked, "single", vote)) for vote in range(1, votes + 1))
-        answers = (each for row in replies if row for each in row.scores if each.aspect == check.check_id)
-        found[check.check_id] = list(answers)
-    return {check_id: its if 2 * len(its) >= votes else [] for check_id, its in found.items()}
+        rows = replies.get(check.check_id if sample.tag == SINGLE else sample.tag)
+        if rows:
+            its = [each for row in rows for each in row.scores if each.aspect == check.check_id]
+            found[check.check_id] = its if 2 * len(its) >= len(rows) else []
+    return found
 
 
-def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Iterator[AspectScore]:
-    """Yield each check with its score after the rule of parents, which is that of DSG (Cho et al., 2023)."""
+def _scores(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> dict[str, float | None]:
+    """Return check -> its score after the rule of parents, which is that of DSG (Cho et al., 2023)."""
     checks = {check.check_id: check for check in sample.checks}
     scores: dict[str, float | None] = {}
 
     def score(check: Check) -> float | None:
         if check.check_id not in scores:
-            scores[check.check_id] = _with_parents(
-                _mean(answered[check.check_id]), [score(checks[parent]) for parent in check.parents]
-            )
+            own = _mean(answered.get(check.check_id, ()))
+            scores[check.check_id] = _with_parents(own, [score(checks[parent]) for parent in check.parents])
         return scores[check.check_id]
 
+    for check in sample.checks:
+        score(check)
+    return scores
+
+
+def _wrong_parent(sample: Sample, check: Check, judgments: Sequence[Judgment]) -> bool:
+    """Return whether a parent of a check is wrong: then the check is, too, whatever its own answer would be."""
+    scores = _scores(sample, _by_check(sample, judgments)) if check.parents else {}
+    return any(_is_wrong(scores[parent]) for parent in check.parents)
+
+
+def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Iterator[AspectScore]:
+    """Yield each check with its score and the judge's answer, or the reason why it was not asked."""
+    scores, questions = _scores(sample, answered), {check.check_id: check.question for check in sample.checks}
     keys = asked_keys(sample.checks)
     for check in sample.checks:
-        its = answered[check.check_id]
+        its = answered.get(check.check_id)
+        wrong = next((questions[parent] for parent in check.parents if _is_wrong(scores[parent])), "")
+        why = f"not asked: {quoted(wrong)} is wrong" if wrong and its is None else ""
         # An empty picture gives the right answer: that says nothing about a judge.
         empty = sample.control == BLANK and check.absence
         yield AspectScore(
             aspect=check.check_id,
-            score=None if empty else score(check),
-            explanation=its[0].explanation if its else "",
+            score=None if empty else scores[check.check_id],
+            explanation=its[0].explanation if its else why,
             question=check.question,
             group=check.group,
             weight=check.weight,
@@ -156,9 +186,13 @@ def _mean(votes: Sequence[AspectScore]) -> float | None:
 
 def _with_parents(own: float | None, parents: Sequence[float | None]) -> float | None:
     """Return the score of a check: 0 if a parent is wrong, and none if one is not scored, unless it is wrong itself."""
-    if any(parent is not None and parent < HALF for parent in parents):
+    if any(map(_is_wrong, parents)):
         return 0.0
-    return own if None not in parents or (own is not None and own < HALF) else None
+    return own if None not in parents or _is_wrong(own) else None
+
+
+def _is_wrong(score: float | None) -> bool:
+    return score is not None and score < HALF
 
 
 def _words(aspects: Sequence[AspectScore]) -> str:
