@@ -67,7 +67,7 @@ async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
     limited = getattr(asked, "budget", 0.0) or month_budget()  # a run with a budget asks it when a call fits into that
     if asked.quote or limited or (asked.reuse_hours and earlier):
         return
-    await vlm.probe(questions.first_question(flow, asked.shares_beginnings))
+    await vlm.probe(questions.first_question(flow, asked))
 
 
 async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -120,6 +120,14 @@ def text(content: str, finish_reason: str = "stop") -> Reply:
     return completion(content, finish_reason)
 
 
+def one_word(content: str, finish_reason: str = "stop", **odds: float) -> Reply:
+    """A word with the probabilities of its first token, the first of which is that of the word."""
+    reply = completion(content, finish_reason)
+    top = [{"token": token, "logprob": math.log(share), "bytes": None} for token, share in odds.items()]
+    reply.body["choices"][0]["logprobs"] = {"content": [{**top[0], "top_logprobs": top}]}
+    return reply
+
+
 def verdict(winner: str, reasoning: str = "The loopback judge looked at neither figure.") -> Reply:
     return text(json.dumps({"comparison_reasoning": reasoning, "winner": winner}))
 

@@ -1,17 +1,19 @@
 """Checklists: what a judge may reply, what follows for a picture, the scores, and whole runs."""
 
 import json
+from math import log, sqrt
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factories import judgment
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, allowed_reply, text
+from loopback_replies import Reply, Request, allowed_reply, error, one_word, refusal, text
 from written_datasets import png
 
 from tasks.judging.case import Call, Case
 from tasks.ledger.labels import LabelItem
+from tasks.protocols.checklist import soft
 from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import answer_in_form, questions_text, read, score_of
@@ -107,6 +109,32 @@ def test_a_single_question_has_one_answer_with_its_reason() -> None:
     assert "is answered 2 times" in read('{"answer": "A"} or {"answer": "B"}', one).error
     assert questions_text(one) == "Which kind? (a letter: A: tea; B: coffee)"
     assert questions_text(sample(RED, TWO)).splitlines()[1] == "2. How many cups are there? (a whole number in digits)"
+
+
+@pytest.mark.parametrize(
+    ("check", "odds", "score", "is_bound"),
+    [
+        (RED, {"Yes": 0.7, " yes": 0.2, "No": 0.1}, 90, False),
+        (RED, {"no": 0.999}, 0, True),
+        (RED, {"\u2581Yes": 0.6, "no": 0.3}, 60, True),
+        (RED, {"The": 0.7, "Yes": 0.3}, None, False),
+        (TWO, {"2": 0.5, " Two": 0.4, "three": 0.1}, 90, False),
+        (TWO, {"tw": 0.9, "2": 0.1}, None, False),  # two, twelve or twenty
+        (Check("many", "?", ("11",), form="number"), {"elev": 0.8, "11": 0.1, "one": 0.1}, 90, False),
+        (KIND, {"B": 0.6, "cof": 0.3, "(A": 0.1}, 90, False),
+        (WELL, {"2": 0.5, "one": 0.5}, 75, False),
+        (Check("many", "?", ("12",), form="number"), {"1": 1.0}, None, False),  # of 12
+        (RED, {}, None, False),
+    ],
+)
+def test_a_soft_score_is_the_probability_of_the_right_answer(
+    check: Check, odds: dict[str, float], score: float | None, is_bound: bool
+) -> None:
+    tokens = [[token, log(share)] for token, share in odds.items()]
+    body = json.dumps({"text": "12" if "1" in odds else "?", "first_token": tokens})
+    reading = soft.read(body, sample(check, tag="soft"))
+    assert [each.score for each in reading.scores] == ([] if score is None else [pytest.approx(score)])
+    assert (reading.recovery == soft.LOWER_BOUND, bool(reading.error)) == (is_bound, score is None)
 
 
 def decided(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes: Any) -> Any:
@@ -295,3 +323,55 @@ def test_a_faulty_answer_is_asked_again_and_then_left_out_alone(tmp_path: Path, 
     assert [each["score"] for each in row["aspects"]] == [100, None]
     [board] = ask("SELECT coverage, scored FROM leaderboard")
     assert board == {"coverage": 0.5, "scored": 1}
+
+
+LIKELY = {"Yes": 0.9, " yes": 0.05, "no": 0.05}
+ODD = [
+    ("ok", one_word("Yes it is red", "length", Yes=0.99, no=0.01)),
+    ("ok", one_word("no", no=0.995)),
+    ("refused", refusal("No.")),
+    ("invalid", text("yes")),
+    ("invalid", one_word("yes", **{"<think>": 0.9, "yes": 0.1})),
+    ("invalid", one_word("yes", yes=2.0, no=0.1)),
+    ("invalid", one_word("The cup", The=0.9, yes=0.1)),
+]
+"""Status and the reply to a first check that ends in it."""
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_a_soft_run_scores_probabilities_and_no_odd_reply_is_guessed(tmp_path: Path, jury: Any, ask: Any) -> None:
+    firsts = [one_word("Yes", **LIKELY), one_word("no", no=0.9, yes=0.1), *(each for _, each in ODD)]
+
+    def unsure(seen: Request) -> Reply:
+        assert seen.body["logprobs"] and seen.body["top_logprobs"] == 20 and seen.body["max_completion_tokens"] == 16
+        assert not seen.response_format
+        if "checks that" in seen.texts[1]:
+            return one_word("yes", yes=1.0)
+        if any("How many" in words for words in seen.texts):
+            return one_word("two", two=0.6, **{"2": 0.2, "three": 0.2})
+        return next(reply for number, reply in enumerate(firsts) if png(number) in seen.images)
+
+    command = ["run", "facts", "--dataset", manifest(tmp_path / "data", len(firsts)), "--instrument", "soft"]
+    with LoopbackJudge(unsure) as judge:
+        code, out, err = jury(*command, *judged_by(judge))
+    assert code == 3 and "geometric" in out, err
+    rows = ask("SELECT sample_id, status, raw, scores, rung FROM judgments WHERE last_attempt AND dimension = 'red'")
+    found = {row["sample_id"]: row for row in rows}
+    assert [found[f"s{number}"]["status"] for number in range(2, len(firsts))] == [status for status, _ in ODD]
+    first, second, _, bound, *_ = ask("SELECT * FROM outcomes ORDER BY sample_id")
+    assert first["score"] == pytest.approx(87.5) and first["aspect_mean"] == pytest.approx(100 * sqrt(0.95 * 0.8))
+    assert first["satisfied"] and (second["score"], second["aspect_mean"]) == (pytest.approx(5), 0)
+    assert bound["tier_path"] == "geometric mean of 2 checks 0.0, 1 lower bound"
+    again = soft.read(found["s0"]["raw"], sample(RED, tag="soft"))
+    assert found["s0"]["scores"][0]["score"] == again.scores[0].score and found["s0"]["rung"] == "plain"
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.parametrize("reply", [error(400, "logprobs are not supported with this model"), text("yes")])
+def test_a_soft_run_ends_before_its_first_check_if_there_are_no_probabilities(
+    tmp_path: Path, jury: Any, reply: Reply
+) -> None:
+    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "soft"]
+    with LoopbackJudge(lambda _: reply) as judge:
+        code, _, err = jury(*command, *judged_by(judge))
+        assert code and "use `--instrument together`" in err and judge.count == 1

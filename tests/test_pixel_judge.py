@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -23,9 +24,9 @@ from tasks.endpoint.replies import Reply
 from tasks.judging import questions
 from tasks.pictures.preparation import prepare
 from tasks.protocols import protocol_of
-from tasks.records import VERDICTS, Requirement
+from tasks.records import VERDICTS, Check, Requirement
 from tasks.records.judge import Judge
-from tasks.records.parameters import T2I
+from tasks.records.parameters import T2I, ChecklistParameters
 from tasks.rubrics.rubric import holdings, load_rubric
 
 WHITE = random_diagram(Random(1)).draw()
@@ -243,3 +244,18 @@ def test_every_rubric_that_comes_with_the_program_gets_a_valid_reply(prompt_set:
     told = protocol_of(prompt.flow).read_reply(found.text, prompt, any_sample())
     assert (found.status, told.error, told.recovery) == ("ok", "", "strict")
     assert (told.seen is not None) == (prompt_set == "checked")
+
+
+def test_a_check_gets_one_word_with_its_probabilities() -> None:
+    check = Check("1", "Is there a star?", ("yes",))
+    sample, prompt = replace(any_sample(), tag="soft", checks=(check,)), load_rubric("facts").prompt("soft")
+    protocol, picture = protocol_of("facts"), prepare(file(STAR_LEFT.draw(), "PNG"), POLICY)
+
+    async def asked() -> Reply:
+        async with Vlm(Judge()) as vlm:
+            await vlm.probe(questions.first_question("facts", ChecklistParameters(instrument="soft")))
+            texts = protocol.texts_of(sample)
+            return await vlm.ask(questions.Layout().request(prompt, sample, texts, {"image": picture}, "single"))
+
+    told = protocol.read_reply(asyncio.run(asked()).of_one_word().text, prompt, sample)
+    assert told.scores[0].score == pytest.approx(98) and told.scores[0].explanation == "yes 98.0%, no 2.0%"

@@ -89,7 +89,7 @@ def test_sets_say_what_they_hold():
     four = ["aesthetics", "conciseness", "faithfulness", "readability"]
     tags = {"object": ["single_object", "two_object"], "counting": ["counting"]}
     tags |= {"colors": ["color_attr", "colors"], "position": ["position"]}
-    assert holdings() == {"diagram": four, "plot": four, **tags, "facts": ["single", "together"]}
+    assert holdings() == {"diagram": four, "plot": four, **tags, "facts": ["single", "soft", "together"]}
     assert holdings("checked") == tags
     assert holdings("paper") == {"diagram": ["aesthetics", "readability"]}
 

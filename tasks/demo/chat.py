@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import re
 import time
 from typing import Any, NamedTuple
@@ -13,6 +14,10 @@ ANSWERED_MODEL = f"{EMBEDDED_MODEL}-4"
 """The model named in every answer. The number goes up whenever a measure or a limit changes."""
 PROBE = "probe"
 """Name of a readiness check."""
+ONE_WORD = "one word"
+"""Name of a question without a reply schema, which asks for a word and its probabilities."""
+SURE = 0.98
+"""Probability of a reply of one word."""
 
 _TEXT = re.compile(r"(?P<label>[^\n]+):\n\[begin (?P<mark>\w+)\]\n(?P<text>.*)\n\[end (?P=mark)\]", re.DOTALL)
 ROLES = ("human", "model")
@@ -54,9 +59,10 @@ class Question(NamedTuple):
 
 
 def read_request(body: bytes) -> Question:
-    """Read a request with a reply schema."""
+    """Read a request with a reply schema, or for one word with its probabilities."""
     request: Any = json.loads(body)
-    schema = request["response_format"]["json_schema"]
+    one_word: Any = {"name": ONE_WORD, "schema": {}}
+    form = one_word if "logprobs" in request else request["response_format"]["json_schema"]
     texts: list[str] = []
     pictures: list[tuple[str, bytes]] = []
     for message in request["messages"]:
@@ -66,17 +72,24 @@ def read_request(body: bytes) -> Question:
                 pictures.append((texts[-1] if texts else "", data))
             else:
                 texts.append(part["text"])
-    return Question(schema["name"], schema["schema"].get("properties", {}), texts, pictures)
+    return Question(form["name"], form["schema"].get("properties", {}), texts, pictures)
 
 
-def completion(reply: dict[str, Any]) -> dict[str, Any]:
-    """Return a `chat.completion` with this JSON object. No tokens are counted, since none were used."""
-    message = {"role": "assistant", "content": json.dumps(reply, ensure_ascii=False), "refusal": None}
+def completion(reply: dict[str, Any] | str) -> dict[str, Any]:
+    """Return a `chat.completion` with this JSON object, or with this word, of which it is `SURE`.
+
+    No tokens are counted, since none were used.
+    """
+    content = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
+    message = {"role": "assistant", "content": content, "refusal": None}
+    other = {"yes": "no", "no": "yes"}.get(content, "unsure")
+    top = [{"token": word, "logprob": math.log(share)} for word, share in ((content, SURE), (other, 1 - SURE))]
+    logprobs = {"content": [{**top[0], "top_logprobs": top}]} if isinstance(reply, str) else None
     return {
         "id": f"chatcmpl-{time.time_ns()}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": ANSWERED_MODEL,
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": logprobs}],
         "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
     }

@@ -18,7 +18,7 @@ from PIL import Image, ImageColor
 from scipy import ndimage as untyped_ndimage  # pyright: ignore[reportMissingTypeStubs]
 
 from tasks.demo.canvas import PAINTS, SHAPES, silhouette
-from tasks.demo.chat import PROBE, BadRequest, Question, completion, read_request
+from tasks.demo.chat import ONE_WORD, PROBE, BadRequest, Question, completion, read_request
 from tasks.demo.samples import plural, read_prompt
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.preparation import as_shown
@@ -404,14 +404,17 @@ async def respond(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(status, json={"error": {"message": words, "type": kind, "code": None, "param": None}})
 
 
-def answer(body: bytes) -> dict[str, Any]:
-    """Return the reply to a request, as the object that its reply schema asks for.
+def answer(body: bytes) -> dict[str, Any] | str:
+    """Return the reply to a request, as the object that its reply schema asks for, or as one word.
 
     Raises BadRequest where the question cannot be answered, and BadPicture where a picture cannot be decoded.
     """
     question = read_request(body)
     if question.name == PROBE:
         return {"ready": True}
+    if question.name == ONE_WORD:
+        is_check = any(part.startswith(f"{ONE_CHECK}:\n") for part in question.texts)
+        return _check_facts(question)["answer"] if is_check else "yes"
     flow = question.name.partition("_")[0]
     if flow in PAIRWISE:
         return _compare(question)
@@ -483,7 +486,7 @@ def _check_facts(question: Question) -> dict[str, Any]:
     if len(question.pictures) != 1:
         raise BadRequest(f"A picture is checked alone; found {len(question.pictures)} pictures")
     found = find_blobs(as_shown(question.pictures[0][1]))
-    if "answers" not in question.properties:
+    if "answers" not in question.properties:  # one check, perhaps to be answered in one word
         return _answered(question.text(ONE_CHECK), found)
     lines = question.text(CHECK_LIST).splitlines()
     return {"answers": [{"number": number, **_answered(line, found)} for number, line in enumerate(lines, 1)]}

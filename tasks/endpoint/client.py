@@ -28,8 +28,8 @@ from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, is_loo
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.gate import IMPROBABLE, Gate, Sign, Ticket
 from tasks.endpoint.refusals import Refusal, read_refusal
-from tasks.endpoint.replies import Reply, busy_within, read_completion
-from tasks.endpoint.requests import Request, probe_request
+from tasks.endpoint.replies import Reply, bare_word, busy_within, read_completion
+from tasks.endpoint.requests import YES, Request, probe_request
 from tasks.errors import JudgeStopped
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.text import duration, number_of, well_formed
@@ -199,6 +199,7 @@ FIRST_CALLS = 20
 """First calls of a run that all end in the same error, before the run stops."""
 MOST_DENIED = 20
 """Samples in a row refused with 403 or 404: the key or the model is refused, not the single call."""
+NEEDED = "; the instrument soft needs them (logprobs): use `--instrument together`, or another judge"
 _KEPT_AS: dict[str, Literal["refused", "rejected"]] = {"moderated": "refused", "rejected": "rejected"}
 """Kind of refusal -> status of the reply, if only this call is refused."""
 
@@ -413,7 +414,8 @@ class Vlm:
         """Ask one cheap question to find faults that would fail every call; repeated calls share its reply.
 
         Raises:
-            JudgeStopped: as in `ask`; also if the endpoint refuses the question or cannot be reached.
+            JudgeStopped: as in `ask`; also if the endpoint refuses the question, cannot be reached, or gives none of
+                the probabilities that were asked for.
         """
         if self._probing is None:
             self._ready = request
@@ -423,8 +425,12 @@ class Vlm:
     async def _probe(self, request: Request) -> Reply:
         reply = await self._asked(request, self._gate.join(""))
         self._asides.append(Aside(request, reply))
+        needed = "" if request.schema else NEEDED
         if reply.status == "rejected":
-            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
+            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{needed}")
+        words = (bare_word(token).casefold() for token, _ in reply.alternatives)
+        if needed and reply.status != "unavailable" and YES not in words:
+            raise JudgeStopped(f"{self._who()} gives no probabilities of the first word of its reply{needed}")
         return reply
 
     def take_asides(self) -> list[Aside]:

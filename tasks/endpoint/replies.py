@@ -1,6 +1,7 @@
 """Reply to a call, from any bytes of a body: its text, the JSON in it, and its tokens; no value is ever guessed."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.refusals import BUSY_STATUSES, Refusal, read_refusal
-from tasks.endpoint.requests import Request
+from tasks.endpoint.requests import ALTERNATIVES, Request
 from tasks.records import token_count
 from tasks.text import one_line, well_formed
 
@@ -298,6 +299,13 @@ BUSY = {
 SHOWN = 200
 """Most characters shown of a body that is not a completion, and most characters of a name."""
 
+TEXT, FIRST_TOKEN = "text", "first_token"
+"""Keys of a reply of one word, as it is stored."""
+_LEAST_LOGARITHM = -9999.0
+"""OpenAI's logarithm of a negligible probability."""
+_WORD_MARKS = " \t\r\n\u0120\u2581.()*_`'\""
+"""Characters around the word in a token: blanks, the signs for them in vocabularies, and punctuation."""
+
 _THOUGHT = re.compile("reason|think|thought", re.IGNORECASE)
 _NO_TEXT = dict.fromkeys({*range(32)} - {*b"\t\n\r"}, "\ufffd")
 """Replacements for control characters, each of which takes six bytes in a ledger."""
@@ -334,6 +342,20 @@ class Reply(NamedTuple):
     waited_seconds: float = 0.0
     not_sent: tuple[str, ...] = ()
     """Parameters that the endpoint refuses, and that were therefore left to its defaults."""
+    alternatives: tuple[tuple[str, float], ...] = ()
+    """Most likely first tokens of the text, the chosen one first, with the natural logarithms of their probabilities;
+    empty: the endpoint reports none."""
+
+    def of_one_word(self) -> "Reply":
+        """Return the reply to a question about one word, its text as a JSON object with the first token's alternatives.
+
+        The limit of tokens is ours and cuts nothing that is read, so a cut reply is ok.
+        """
+        plain = self._replace(rung="plain")
+        if self.status != "ok" and not (self.status == "truncated" and self.alternatives):
+            return plain
+        said = {TEXT: self.text, FIRST_TOKEN: self.alternatives}
+        return plain._replace(status="ok", error="", text=json.dumps(said, ensure_ascii=False))
 
     @property
     def usage(self) -> Usage:
@@ -355,7 +377,8 @@ def read_completion(body: bytes, problem: str = "") -> Reply:
         completion = {} if problem else as_object(_DECODER.decode(text))
         choice = _choice(completion)
         if isinstance(choice.get("message"), dict) or choice.get("error"):
-            return _with_particulars(_said(choice, text), completion)
+            reply = _with_particulars(_said(choice, text), completion)
+            return reply._replace(alternatives=_alternatives(choice, reply.text))
         failed = _error_words(completion.get("error") or choice.get("finish_reason"))
     except (ValueError, RecursionError):  # not JSON, or nested too deeply to be meant
         failed = ""
@@ -401,6 +424,28 @@ def _said(choice: dict[str, Any], body: str) -> Reply:
     if not said.strip():
         return _without_answer(message, finish)
     return Reply("ok", text=said, finish_reason=finish)
+
+
+def _alternatives(choice: dict[str, Any], text: str) -> tuple[tuple[str, float], ...]:
+    """Return the alternatives to the first token of a text; none if they are no probabilities, or of another text."""
+    content = as_object(choice.get("logprobs")).get("content")
+    first = as_object(content[0]) if isinstance(content, list) and content else {}  # pyright: ignore
+    top = cast("list[Any]", top) if isinstance(top := first.get("top_logprobs"), list) else []
+    found: dict[str, float] = {}
+    for each in map(as_object, [first, *top[:ALTERNATIVES]] if top else ()):
+        token, logarithm = each.get("token"), each.get("logprob")
+        if not isinstance(token, str) or type(logarithm) not in (int, float) or not cast(float, logarithm) <= 0:
+            return ()
+        found.setdefault(well_formed(token[:SHOWN]), max(cast(float, logarithm), _LEAST_LOGARITHM))
+    begin = bare_word(next(iter(found), ""))
+    if not begin or not text.lstrip(_WORD_MARKS).startswith(begin) or sum(map(math.exp, found.values())) > 1.01:
+        return ()
+    return tuple(found.items())
+
+
+def bare_word(token: str) -> str:
+    """Return the word in a token, without blanks and punctuation around it."""
+    return token.strip(_WORD_MARKS)
 
 
 def _without_answer(message: dict[str, Any], finish: str) -> Reply:

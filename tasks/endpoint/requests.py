@@ -30,6 +30,7 @@ class Request(NamedTuple):
     name: str
     """Name of the reply schema."""
     schema: Mapping[str, Any]
+    """JSON schema of the reply. Empty: one word as plain text, with the probabilities of its first token."""
     seed_offset: int = 0
     """Number added to the seed, so that a vote or a new try repeats no earlier question."""
     breakpoints: tuple[int, ...] = ()
@@ -52,23 +53,31 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def probe_request(pictures: int = 1, shares: bool = False) -> Request:
+def probe_request(pictures: int = 1, shares: bool = False, one_word: bool = False) -> Request:
     """Return a cheap question in the form of the real ones: as many pictures, a reply schema, the word JSON.
 
     Args:
         shares: the real questions share prefixes; then the cheap one marks one, too, to detect a refusal of the marks.
+        one_word: the real questions ask for a word and its probabilities; then the cheap one asks for `YES`.
     """
     from PIL import Image as PillowImage  # readers of bills and quotes do without it
 
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
-    words = 'This checks that you can be reached. Reply with the JSON object {"ready": true} and nothing around it.'
-    schema = object_schema({"ready": {"type": "boolean"}})
+    reply = f"word {YES}" if one_word else 'JSON object {"ready": true}'
+    words = f"This checks that you can be reached. Reply with the {reply} and nothing around it."
+    schema = {} if one_word else object_schema({"ready": {"type": "boolean"}})
     picture = Image("image/png", base64.b64encode(white.getvalue()))
     probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
     return probe._replace(breakpoints=(pictures,), system_is_shared=True, key=PROBE) if shares else probe
 
 
+YES = "yes"
+"""Word that a first question asks for."""
+WORD_TOKENS = 16
+"""Most tokens of a reply of one word."""
+ALTERNATIVES = 20
+"""First tokens whose probabilities are asked for: as many as OpenAI allows."""
 RUNGS = ("json_schema", "json_object", "plain")
 """Reply formats, the strictest first."""
 DISPENSABLE = ("temperature", "detail", "seed", "reasoning_effort")
@@ -161,7 +170,7 @@ def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]
     return {
         "model": judge.model,
         "messages": [system, user],
-        manner.length_name: judge.max_output_tokens,
+        manner.length_name: judge.max_output_tokens if request.schema else min(WORD_TOKENS, judge.max_output_tokens),
         **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
         **({"service_tier": "flex"} if judge.service_tier == "flex" else {}),
         **_shared_beginning(request, manner),
@@ -181,6 +190,8 @@ def _settings(judge: Judge, request: Request) -> dict[str, Any]:
 
 
 def _response_format(request: Request, rung: str) -> Mapping[str, Any]:
+    if not request.schema:
+        return {"logprobs": True, "top_logprobs": ALTERNATIVES}
     if rung == "json_schema":
         schema = {"name": request.name, "strict": True, "schema": request.schema}
         return {"response_format": {"type": rung, "json_schema": schema}}

@@ -13,6 +13,7 @@ from tasks.protocols import display_of, protocol_of
 from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import Order, Sample
 from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.parameters import Parameters
 from tasks.rubrics.prompts import Prompt
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ GUARD = (
 )
 
 
-def first_question(flow: str, shares_beginnings: bool) -> Request:
-    """Return the cheap question that shows whether the judge is there and takes questions like those of a flow."""
-    return probe_request(len(display_of(flow).sides), shares_beginnings)
+def first_question(flow: str, asked: Parameters) -> Request:
+    """Return the cheap question that shows whether the judge is there and takes questions like those of a run."""
+    return probe_request(len(display_of(flow).sides), asked.shares_beginnings, asked.wants_probabilities)
 
 
 class Layout:

@@ -109,7 +109,7 @@ class Run:
         Raises:
             JudgeStopped: no call to the judge can succeed.
         """
-        await self.vlm.probe(first_question(self.start.flow, self.parameters.shares_beginnings))
+        await self.vlm.probe(first_question(self.start.flow, self.parameters))
         await self.note_first_questions()
 
     async def note_first_questions(self) -> None:

@@ -42,7 +42,8 @@ class ReplyForm(NamedTuple):
     """Required form of a reply to a prompt."""
 
     schema: Mapping[str, Any]
-    """JSON schema, sent if the endpoint accepts one."""
+    """JSON schema, sent if the endpoint accepts one. Empty: one word as plain text, with the probabilities of its first
+    token; `read_reply` gets both, see `Reply.of_one_word`."""
     words: str
     """The same form in words, always sent."""
     allowed: object

@@ -109,7 +109,7 @@ class Judgment(HistoryRecord):
     raw: str
     """Reply as it came: its text, its reasoning if there is nothing else, or the body of the server's error. If it is
     longer than 4 MB (an error: 1 MB), only its beginning, and its length if the server gave one. The judge's key is
-    removed."""
+    removed. Of one word with probabilities: JSON of the text and the alternatives to its first token."""
     error: str
     """Problem, in the server's words or ours; empty if ok."""
     finish_reason: str

@@ -65,7 +65,7 @@ class Outcome(HistoryRecord):
     aspects: tuple[AspectScore, ...] = ()
     """Scores of a rubric's aspects, or of the checks of a list, each the mean of the votes."""
     aspect_mean: float | None = None
-    """Mean of the aspects that apply, 0-10."""
+    """Mean of the aspects that apply, 0-10. Of a soft checklist the geometric mean of its checks, 0-100."""
     satisfied: bool | None = None
     """True if the objects that the judge sees are those that the prompt asks for, or all checks are right; None: not
     asked, or undecided."""

@@ -16,6 +16,9 @@ T2I = ("object", "counting", "colors", "position")
 CHECKLIST = ("facts",)
 SINGLE = "single"
 """Instrument that asks each check of a list in a call of its own."""
+SOFT = "soft"
+"""Instrument that asks as `SINGLE` does, and scores the probability of the right answer."""
+ONE_BY_ONE = (SINGLE, SOFT)
 INSTRUMENT = "instrument"
 """Protocol item with the instrument of a run, which selects its prompt."""
 FLOWS = (*PAIRWISE, *T2I, *CHECKLIST)
@@ -176,6 +179,11 @@ class Parameters(Record):
         """Return whether the questions about a sample begin alike, so that a cache can serve the beginning."""
         return False
 
+    @property
+    def wants_probabilities(self) -> bool:
+        """Return whether the replies are words with probabilities, which not every endpoint gives."""
+        return False
+
     def once(self) -> Self:
         """Return the parameters with one vote in the published order, as anchors are asked."""
         return self.model_copy(update={"votes": 1})
@@ -256,9 +264,9 @@ class ChecklistParameters(Parameters):
     format: Literal["", "manifest", "geneval2", "unigenbench", "corebench", "dsg", "tifa", "aibench"] = Field(
         default="", description="Form of the dataset's files; empty: detected."
     )
-    instrument: Literal["together", "single"] = Field(
+    instrument: Literal["together", "single", "soft"] = Field(
         default="together",
-        description="Ask all checks of an image together in one call, or each of them in a single call.",
+        description="Ask all checks of an image together in one call, each in a single call, or so by probabilities.",
     )
     skip_broken: bool = Field(
         default=False,
@@ -275,6 +283,11 @@ class ChecklistParameters(Parameters):
     def protocol_items(self) -> dict[str, str]:
         """Return the instrument."""
         return {INSTRUMENT: self.instrument}
+
+    @property
+    def wants_probabilities(self) -> bool:
+        """Return whether the replies are words with probabilities, which not every endpoint gives."""
+        return self.instrument == SOFT
 
 
 P = TypeVar("P", bound=Parameters | Collect)

@@ -229,7 +229,7 @@ class GradeRow(LevelRow):
     measure: str
     """Of generated images: score (the judge's overall score) or aspect_mean. Also good (share of prompts with an image
     at or above the threshold) and satisfied (share of images that meet their prompt). Of checklists: score (share of
-    right answers) or satisfied (share of images with all answers right)."""
+    right answers), satisfied (share of images with all answers right) or geometric_mean (of soft answers)."""
     grouping: str = "all"
     """Of generated images: all, or aspect (the score of one aspect, or of one group of checks)."""
     group_name: str = ""

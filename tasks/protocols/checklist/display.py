@@ -19,13 +19,16 @@ from tasks.presentation.wording import (
     worst_case_notes,
 )
 from tasks.protocols.checklist.reply import RIGHT
-from tasks.protocols.checklist.scores import CheckRow
+from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
 from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms
 from tasks.records import Outcome
+from tasks.records.parameters import SOFT
 from tasks.text import one_line
 
 SHARE = "Scores are shares of right answers, 0-100: by picture, then by prompt. A group has all answers of its checks."
 ALL_RIGHT = "All right: share of the pictures without a wrong answer."
+SOFT_SHARE = "Scores are probabilities of right answers, 0-100: by picture, then by prompt. A group has all its checks."
+SOFT_RIGHT = "All right: share of the pictures whose right answers all have 50 or more."
 
 
 class ChecklistDisplay(Display[CheckRow]):
@@ -44,20 +47,26 @@ class ChecklistDisplay(Display[CheckRow]):
     def grid(self, scores: Sequence[CheckRow], grouping: str = "all") -> Grid:
         """Return shares over all checks and by group, the best candidate first."""
         whole = {row.candidate: row for row in scores if row.measure == "satisfied"}
+        means = {row.candidate: score_words(row) for row in scores if row.measure == GEOMETRIC}
         compared = any(row.vs_best is not None for row in scores)
         lines: list[list[str]] = []
         for best in ranked(scores):
             share = whole[best.candidate].score
             cells = [*_cells(best), "–" if share is None else f"{share:.0%}", coverage_words(best)]
+            cells += [means[best.candidate]] if means else []
             lines += [[best.candidate], ["all checks", *cells, *[vs_best_words(best)] * compared]]
             for row in _groups(scores, best.candidate):
-                lines.append([f"  {row.group_name}", *_cells(row), "", coverage_words(row), *[""] * compared])
-        return Grid(["", "score", "95% interval", "all\nright", "scored", *[VS_BEST] * compared], lines, VS_BEST)
+                empty = [""] * (bool(means) + compared)
+                lines.append([f"  {row.group_name}", *_cells(row), "", coverage_words(row), *empty])
+        titles = ["", "score", "95% interval", "all\nright", "scored", *["geometric\nmean"] * bool(means)]
+        return Grid([*titles, *[VS_BEST] * compared], lines, VS_BEST)
 
     def notes(self, scores: Sequence[CheckRow], terms: Terms) -> list[str]:
         """Return notes on missing answers, differences from the best, and the scale."""
         beside = vs_best_notes(row for row in scores if row.measure == "score")
-        return [*worst_case_notes(scores), *beside, SHARE, ALL_RIGHT, *judge_notes(terms.endpoint)]
+        is_soft = any(row.dimension == SOFT for row in scores)
+        scale = [SOFT_SHARE, SOFT_RIGHT] if is_soft else [SHARE, ALL_RIGHT]
+        return [*worst_case_notes(scores), *beside, *scale, *judge_notes(terms.endpoint)]
 
     def chart(self, scores: Sequence[CheckRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for all checks and for each group, 0-100."""

@@ -8,24 +8,24 @@ from statistics import fmean
 
 from tasks.datasets.dataset import Dataset
 from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
-from tasks.protocols.checklist import reply
+from tasks.protocols.checklist import reply, soft
 from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.prompts import asked_keys
-from tasks.protocols.checklist.scores import CheckTally
+from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import BLANK, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
-from tasks.records.parameters import SINGLE, ChecklistParameters
+from tasks.records.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
 from tasks.rubrics.prompts import InstrumentPrompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.series import Compared, Measure, Measured, Part
 from tasks.text import number_of, quoted
 
 HALF = reply.RIGHT / 2
-"""Mean of several votes below which a check counts as wrong for those that depend on it."""
+"""Mean of several votes, or probability, below which a check counts as wrong for those that depend on it."""
 
 
 class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
-    """Judging of one picture by questions with known answers; scores are the share of right answers, 0-100."""
+    """Judging of one picture by questions with known answers; scores are shares of right answers, 0-100."""
 
     unit = "prompts"
     decimals = 1
@@ -38,7 +38,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
     def questions(self, sample: Sample, rubric: Rubric) -> Sequence[Question]:
         """Return one question with all checks, or one for each check, named by its id."""
         prompt = rubric.prompt(sample.tag)
-        if sample.tag != SINGLE:
+        if sample.tag not in ONE_BY_ONE:
             return [Question(prompt.dimension, prompt, sample)]
         return [
             Question(
@@ -62,7 +62,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
     def read_reply(self, text: str, prompt: InstrumentPrompt, sample: Sample) -> Reading:
         """Return the scores of the answers in a reply."""
-        return reply.read(text, sample)
+        return (soft if sample.tag == SOFT else reply).read(text, sample)
 
     def decide(
         self,
@@ -72,24 +72,27 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         parameters: ChecklistParameters,
         problems: Mapping[str, str],
     ) -> Decided:
-        """Return the weighted share of right answers among the scored checks.
+        """Return the weighted share of right answers among the scored checks; of soft ones their mean probability.
 
-        All is right unless one check is wrong; that is unknown while one is not scored. A picture without a scored
+        All is right unless one check is wrong; that is unknown while one is not scored. A soft answer is right from 50
+        on, where it is more probable than all others together; parents have the same limit. A picture without a scored
         check is incomplete, and one that is missing or unreadable has no score.
         """
         problem = problems.get("image", "")
         votes = 0 if problem else parameters.votes
         answered = _by_check(sample, judgments)
         aspects = tuple(_ruled(sample, answered))
-        score, satisfied = _share(aspects)
+        score, satisfied = _share(aspects, sample.tag)
+        is_soft = sample.tag == SOFT
         ok_votes = min((len(each) for each in answered.values()), default=0)
         tagged = DimensionOutcome(dimension=sample.tag, verdict=None, score=score, votes=votes, ok_votes=ok_votes)
         return Decided(
             status="bad_picture" if problem else "incomplete" if score is None else "complete",
             score=score,
             aspects=aspects,
+            aspect_mean=geometric_mean(aspects) if is_soft else None,
             satisfied=satisfied,
-            tier_path=f"bad picture: {problem}" if problem else _words(aspects),
+            tier_path=f"bad picture: {problem}" if problem else _words(aspects, judgments, is_soft),
             dimensions=(tagged,),
             caught=noticed(sample.injected, satisfied),
             problem=problem,
@@ -100,22 +103,24 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         return CheckTally()
 
     def measured(self, outcome: Compared) -> Measured:
-        """Return the share of right answers, then whether all are right, to pair with pictures of the same prompt."""
-        score, satisfied = _share(outcome.parts)
+        """Return the score, then whether all answers are right, to pair with pictures of the same prompt."""
+        score, satisfied = _share(outcome.parts, outcome.tag)
         values = {
             Measure(outcome.tag, "score", reply.RIGHT): score,
             Measure(outcome.tag, "satisfied", 1.0): None if satisfied is None else float(satisfied),
         }
+        if outcome.tag == SOFT:
+            values[Measure(outcome.tag, GEOMETRIC, reply.RIGHT)] = geometric_mean(outcome.parts)
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
 
 
-def _share(checks: Sequence[AspectScore | Part]) -> tuple[float | None, bool | None]:
-    """Return the weighted share of right answers among the scored checks, and whether all are right."""
+def _share(checks: Sequence[AspectScore | Part], instrument: str) -> tuple[float | None, bool | None]:
+    """Return the weighted mean of the scored checks, and whether all are right."""
     known = [(each.score, each.weight) for each in checks if each.score is not None]
     if not known:
         return None, None
     score = sum(score * weight for score, weight in known) / sum(weight for _, weight in known)
-    wrong = any(score < reply.RIGHT for score, _ in known)
+    wrong = any(each < (HALF if instrument == SOFT else reply.RIGHT) for each, _ in known)
     return score, False if wrong else True if len(known) == len(checks) else None
 
 
@@ -129,7 +134,7 @@ def _by_check(sample: Sample, judgments: Sequence[Judgment]) -> dict[str, list[A
         replies.setdefault(row.dimension, []).append(row)
     found: dict[str, list[AspectScore]] = {}
     for check in sample.checks:
-        rows = replies.get(check.check_id if sample.tag == SINGLE else sample.tag)
+        rows = replies.get(check.check_id if sample.tag in ONE_BY_ONE else sample.tag)
         if rows:
             its = [each for row in rows for each in row.scores if each.aspect == check.check_id]
             found[check.check_id] = its if 2 * len(its) >= len(rows) else []
@@ -195,11 +200,17 @@ def _is_wrong(score: float | None) -> bool:
     return score is not None and score < HALF
 
 
-def _words(aspects: Sequence[AspectScore]) -> str:
+def _words(aspects: Sequence[AspectScore], judgments: Sequence[Judgment], is_soft: bool) -> str:
     known = [each.score for each in aspects if each.score is not None]
-    right = sum(score == reply.RIGHT for score in known)
+    right, checks = sum(score == reply.RIGHT for score in known), number_of(len(aspects), "check")
     missing = len(aspects) - len(known)
-    return f"{right} of {number_of(len(aspects), 'check')} right" + f", {missing} not scored" * bool(missing)
+    bounds = sum(row.recovery == soft.LOWER_BOUND for row in last_attempts(judgments).values())
+    mean = f"geometric mean of {checks} {geometric_mean(aspects) or 0.0:.1f}" if known else f"{checks}"
+    return (
+        (mean if is_soft else f"{right} of {checks} right")
+        + f", {missing} not scored" * bool(missing)
+        + f", {number_of(bounds, soft.LOWER_BOUND)}" * bool(bounds)
+    )
 
 
 def noticed(kind: str, satisfied: bool | None) -> bool | None:

@@ -13,7 +13,7 @@ from tasks.endpoint.requests import object_schema
 from tasks.protocols.checklist.prompts import as_number
 from tasks.protocols.protocol import Reading
 from tasks.records import AspectScore, Check, Sample
-from tasks.records.parameters import SINGLE
+from tasks.records.parameters import ONE_BY_ONE, SINGLE, SOFT
 from tasks.text import bounded, listed
 
 RIGHT = 100.0
@@ -31,7 +31,9 @@ _MARKS = " \t\r\n.()*_`'\""
 def questions_text(sample: Sample) -> str:
     """Return the checks as they are asked, each with the answers that are allowed; several are numbered from 1."""
     lines = [_asked(check) for check in sample.checks]
-    return lines[0] if sample.tag == SINGLE else "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
+    if sample.tag in ONE_BY_ONE:
+        return lines[0]
+    return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, 1))
 
 
 def _asked(check: Check) -> str:
@@ -42,7 +44,12 @@ def _asked(check: Check) -> str:
 
 
 def schema(sample: Sample) -> dict[str, Any]:
-    """Return the JSON schema of the reply, reasons before answers. It has no bounds: some servers refuse them."""
+    """Return the JSON schema of the reply, reasons before answers. It has no bounds: some servers refuse them.
+
+    A soft answer has none.
+    """
+    if sample.tag == SOFT:
+        return {}
     answer = {REASON: {"type": "string"}, ANSWER: {"type": "string"}}
     if sample.tag == SINGLE:
         return object_schema(answer)
@@ -52,6 +59,8 @@ def schema(sample: Sample) -> dict[str, Any]:
 
 def format_words(sample: Sample) -> str:
     """Return the request for the reply format, sent on every rung of the ladder."""
+    if sample.tag == SOFT:
+        return "Reply with one word, an allowed answer, and nothing around it."
     answer = f'"{REASON}", a string of one sentence, and then "{ANSWER}", a string that is one of the allowed answers'
     opening = "Reply with a single JSON object and nothing around it."
     if sample.tag == SINGLE:

@@ -2,12 +2,18 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import exp, inf, log
 from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
 from tasks.records import AspectScore, Outcome
+from tasks.records.parameters import SOFT
 from tasks.statistics.intervals import Bounds, Interval, interval, worst_case
 from tasks.statistics.scores import HIGHEST, GradeRow
+from tasks.statistics.series import Part
+
+GEOMETRIC = "geometric_mean"
+"""Measure of soft checks: the geometric mean of those of a picture. Of hard ones it would equal all right."""
 
 
 class CheckRow(GradeRow):
@@ -41,6 +47,31 @@ class _Share(NamedTuple):
         return HIGHEST * (self.right + self.weight - self.scored) / self.weight
 
 
+class _Logarithms(_Share):
+    """Weights of the checks of one picture for their geometric mean: `right` is the sum of logarithms."""
+
+    @property
+    def value(self) -> float:
+        """Geometric mean of the scored checks, 0-100."""
+        return HIGHEST * exp(self.right / self.scored)
+
+    @property
+    def lowest(self) -> float:
+        """Geometric mean if every missing answer were wrong."""
+        return self.value if self.scored == self.weight else 0.0
+
+    @property
+    def highest(self) -> float:
+        """Geometric mean if every missing answer were right."""
+        return HIGHEST * exp(self.right / self.weight)
+
+
+def geometric_mean(checks: Iterable[AspectScore | Part]) -> float | None:
+    """Return the weighted geometric mean of the scored checks, 0-100; None if there are none."""
+    found = _logarithms("", checks)
+    return found.value if found.scored else None
+
+
 class CheckTally:
     """Scores of a checklist run while its outcomes are read."""
 
@@ -61,6 +92,9 @@ def _rows(candidate: str, tag: str, outcomes: Sequence[Outcome]) -> Iterator[Che
     whole = [_share(outcome, outcome.aspects) for outcome in outcomes]
     yield CheckRow(**place, measure="score", **_by_prompt(whole))
     yield CheckRow(**place, measure="satisfied", **_all_right(outcomes))
+    if tag == SOFT:
+        logarithms = [_logarithms(outcome.prompt_id, outcome.aspects) for outcome in outcomes]
+        yield CheckRow(**place, measure=GEOMETRIC, **_by_prompt(logarithms))
     for group in dict.fromkeys(each.group for outcome in outcomes for each in outcome.aspects if each.group):
         shares = [_share(outcome, [each for each in outcome.aspects if each.group == group]) for outcome in outcomes]
         asked = [share for share in shares if share.weight]
@@ -69,11 +103,18 @@ def _rows(candidate: str, tag: str, outcomes: Sequence[Outcome]) -> Iterator[Che
         )
 
 
-def _share(outcome: Outcome, checks: Iterable[AspectScore]) -> _Share:
+def _share(outcome: Outcome, checks: Iterable[AspectScore | Part]) -> _Share:
     asked = list(checks)
     known = [(each.score, each.weight) for each in asked if each.score is not None]
     right = sum(score / HIGHEST * weight for score, weight in known)
     return _Share(outcome.prompt_id, right, sum(weight for _, weight in known), sum(each.weight for each in asked))
+
+
+def _logarithms(prompt_id: str, checks: Iterable[AspectScore | Part]) -> _Logarithms:
+    asked = list(checks)
+    known = [(each.score / HIGHEST, each.weight) for each in asked if each.score is not None]
+    total = sum(weight * (log(score) if score else -inf) for score, weight in known)
+    return _Logarithms(prompt_id, total, sum(weight for _, weight in known), sum(each.weight for each in asked))
 
 
 def _by_prompt(shares: Sequence[_Share]) -> dict[str, Any]:
