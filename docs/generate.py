@@ -22,7 +22,7 @@ from flows import api
 from flows.cli import COMMANDS
 from tasks.endpoint.catalog import Endpoint, endpoints
 from tasks.history import landing
-from tasks.records.parameters import PAIRWISE, Parameters
+from tasks.records.parameters import CHECKLIST, PAIRWISE, Parameters
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
@@ -113,18 +113,20 @@ def _options(parameters: Sequence[click.Parameter], context: click.Context) -> s
 def _run_options(command: click.Command) -> list[str]:
     """Return the options of all flows by their headings, each with the flows that have it."""
     assert isinstance(command, click.Group)
-    topics = dict[str, dict[str, tuple[str, str]]]()
-    for flow, whose in ((PAIRWISE[0], "figures"), ("counting", "images")):
+    topics = dict[str, dict[tuple[str, str], str]]()
+    kinds = {PAIRWISE[0]: "figures", "counting": "images", CHECKLIST[0]: "checklists"}
+    for flow, whose in kinds.items():
         below = command.commands[flow]
         context = click.Context(below, info_name=f"jury run {flow}")
         for option in below.params:
             name, words = option.get_help_record(context) or ("", "")
             topic = topics.setdefault(getattr(option, "heading", "Options"), {})
-            _, before = topic.get(name, ("", ""))
-            topic[name] = words, "all" if before else whose
+            row = name, re.sub(r"\d+ options", "options", words)
+            topic[row] = f"{topic[row]}, {whose}" if row in topic else whose
     made: list[str] = []
     for topic, options in topics.items():
-        rows = [(f"`{name}`", words, whose) for name, (words, whose) in options.items()]
+        every = ", ".join(kinds.values())
+        rows = [(f"`{name}`", words, "all" if its == every else its) for (name, words), its in options.items()]
         made += [f"### Options of `jury run`: {topic}", _table(("option", "meaning", "flows"), rows)]
     return made
 

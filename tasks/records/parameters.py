@@ -266,7 +266,7 @@ class ChecklistParameters(Parameters):
     )
     instrument: Literal["together", "single", "soft"] = Field(
         default="together",
-        description="Ask all checks of an image together in one call, each in a single call, or so by probabilities.",
+        description="Ask the checks of an image together, each in a single call, or so by probability (soft).",
     )
     skip_broken: bool = Field(
         default=False,
