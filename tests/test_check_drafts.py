@@ -10,7 +10,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, text
 from written_datasets import png, write_figures
 
-from tasks.extensions.check_drafts import CHECKS, DRAFT, GROUPS, PICTURES, read_draft
+from tasks.protocols.checklist.drafts import CHECKS, DRAFT, GROUPS, PICTURES, read_draft
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 DRAFTED = [
@@ -71,7 +71,7 @@ def test_drafted_checks_are_tried_by_human_figures_edited_and_judge_others(
     assert "name a model with --judge" in jury(*command[:-4])[2]
     code, out, err = jury(*command)
     assert code == 0, err
-    assert f"20 of 24 checks pass at the Human figure and are in {folder / CHECKS}" in out
+    assert f"20 of 24 checks pass at 2 Human figures and are in {folder / CHECKS}" in out
     assert "people confirmed 0 of them (0%)" in err and "m drafted the checks that it answers" in err
     assert "their score is high by construction" in " ".join(err.split())
     assert len(judge.drafts) == 3 and not any(seen.images for seen in judge.drafts)

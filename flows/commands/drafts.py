@@ -1,7 +1,7 @@
 """`jury prompts draft-checks`: checks of figures that a model drafts, and that the Human figures pass."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,12 @@ from flows.commands.run import run_flow
 from flows.commands.running import judged
 from flows.server.server import find_prefect, secret_block
 from tasks.datasets.paths import resolved
-from tasks.errors import InputError, first_of
-from tasks.extensions.check_drafts import CHECKS, DRAFT, Drafter, keep_right
-from tasks.ledger.remote import Remote, local_cache, remote_of
+from tasks.errors import InputError
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.run_files import folder as run_folder
 from tasks.ledger.side_records import OTHER_CALLS
+from tasks.protocols.checklist.drafts import CHECKS, DRAFT, keep_right
 from tasks.protocols.loading import load_dataset
-from tasks.records import Sample, new_id
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.records.parameters import PAIRWISE, ChecklistParameters, Drafting, PairwiseParameters
 from tasks.text import number_of, printable
@@ -43,12 +42,17 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     fields = {**asked.model_dump(), "store": str(local)}
     figures = resolved(PairwiseParameters.model_validate(fields), datetime.now().astimezone())
     samples = load_dataset(flow, figures).samples
-    for words in asyncio.run(_drafted(flow, samples, asked.judge, local, remote_of(store), folder)):
+    from tasks.extensions.check_drafts import draft  # the judge's client, which `--help` does not need
+
+    remote = remote_of(store)
+    for words in asyncio.run(draft(flow, samples, asked.judge, local, remote, folder, secret_block)):
         warn(words)
+    if remote:
+        remote.send_folder(OTHER_CALLS.folder)
     first = _parameters(folder / DRAFT, asked.judge, store)
     kept = keep_right(folder, run_folder(local, judged(FACTS, first)["run_id"]))
-    passed = f"{kept.checks} of {number_of(kept.drafted, 'check')} pass at the Human figure"
-    print(f"{passed} and are in {folder / CHECKS}. Asked for the second time:\n")
+    passed = f"{kept.checks} of {number_of(kept.drafted, 'check')} pass at {number_of(kept.figures, 'Human figure')}"
+    print(printable(f"{passed} and are in {folder / CHECKS}. Asked for the second time:\n"))
     code = run_flow(FACTS, _parameters(folder / CHECKS, asked.judge, store).model_copy(update={"reuse_hours": 0}))
     judging = command_line(f"run facts --dataset {folder / CHECKS} --images FOLDER")
     print(printable(f"\nEdit the checks, and set confirmed to true where you agree. Then judge figures: {judging}"))
@@ -57,30 +61,6 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
 
 def _parameters(dataset: Path, judge: Judge, store: str) -> ChecklistParameters:
     return ChecklistParameters(dataset=str(dataset), judge=judge, store=store)
-
-
-async def _drafted(
-    flow: str, samples: tuple[Sample, ...], judge: Judge, store: Path, remote: Remote | None, folder: Path
-) -> list[str]:
-    # Prefect and the judge's client, which `--help` does not need.
-    from tasks.endpoint.client import Vlm
-    from tasks.endpoint.requests import probe_request
-    from tasks.extensions.budget import budget_of_calls
-    from tasks.spending.bill import OtherCalls
-
-    draft_id = new_id("draft", datetime.now(UTC))
-    budget = await budget_of_calls(judge, store, remote, draft_id)
-    calls = OtherCalls(store, judge, "draft", flow, draft_id, budget)
-    async with Vlm(judge, secret=secret_block) as vlm:
-        try:
-            await vlm.probe(probe_request())
-            return await Drafter(flow, vlm, calls, folder).draft(samples)
-        except ExceptionGroup as errors:
-            raise first_of(errors) from None
-        finally:
-            await calls.end(vlm)
-            if remote:
-                remote.send_folder(OTHER_CALLS.folder)
 
 
 draft_checks = Command(

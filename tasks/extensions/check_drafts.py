@@ -1,139 +1,70 @@
-"""Drafts of checklists: a model writes checks of a figure from its text, and the Human figure tries each of them."""
+"""Drafts of checklists: a model is asked for the checks of each figure, from its text."""
 
 import asyncio
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from hashlib import sha256
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast
 
 from tasks.datasets.entries import read_picture
+from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.replies import objects, shown, unwrapped
-from tasks.endpoint.requests import Request, object_schema
-from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
+from tasks.endpoint.requests import Request, probe_request
+from tasks.errors import InputError, first_of
+from tasks.extensions.budget import budget_of_calls
 from tasks.judging.case import sample_texts
 from tasks.judging.questions import GUARD, delimited
-from tasks.ledger.run_files import read_outcomes
-from tasks.protocols.checklist.datasets import DRAFTED_BY, HUMAN, read_checks
-from tasks.protocols.checklist.prompts import check_faults
-from tasks.protocols.checklist.reply import RIGHT
-from tasks.records import Sample
+from tasks.ledger.remote import Remote
+from tasks.protocols.checklist.drafts import FORMAT, INSTRUCTIONS, SCHEMA, Draft, read_draft
+from tasks.records import Sample, new_id
+from tasks.records.judge import Judge
 from tasks.rubrics.rubric import load_rubric
 from tasks.spending.bill import OtherCalls
-from tasks.text import listed
 
-DRAFT, CHECKS, PICTURES = "draft.jsonl", "checks.jsonl", "pictures"
-"""Files of a draft's folder: all drafted checks, those that the Human figures passed, and these figures."""
-FEWEST, MOST = 8, 20
-"""Checks of a figure."""
 ATTEMPTS = 3
 """Most askings for the checks of one figure, while its replies cannot be used."""
-GROUPS = {
-    "components": "a part that the text names is there",
-    "relations": "two parts are connected, in the direction that the text gives",
-    "labels": "a word, symbol or number of the text is written at its part",
-    "must-not": "something that contradicts the text is there; the right answer is no, or 0",
-}
-"""Group of a check -> what it asks."""
-INSTRUCTIONS = f"""# Task
-
-Write a checklist for a figure that illustrates the text below. You do not see the figure. A check is a question that
-anyone can answer by looking at the figure, with the answer that the text demands.
-
-# Rules
-
-1. Write {FEWEST} to {MOST} checks, for the facts that a reader has to find in the figure. Leave out details that a good
-   figure may omit.
-2. Ask one fact a check, in one sentence that is clear to someone who has not read the text.
-3. Ask what the figure shows. Style, size and beauty do not count.
-4. Give each check one of these groups, and use each group at least once:
-{chr(10).join(f"   - {name}: {words}" for name, words in GROUPS.items())}
-5. Name parts by the words of the text, and allow for synonyms and abbreviations where the text has them.
-6. Ask for yes or no (form yes_no). Ask for a number (form number) only where the text states it."""
-_CHECK = object_schema(
-    {
-        "group": {"type": "string", "enum": [*GROUPS]},
-        "question": {"type": "string"},
-        "form": {"type": "string", "enum": ["yes_no", "number"]},
-        "expected": {"type": "string"},
-    }
-)
-SCHEMA = object_schema({"checks": {"type": "array", "items": _CHECK}})
-_FORMAT = (
-    'Reply with a single JSON object and nothing around it. Its key "checks" holds an array of objects with four keys, '
-    'all strings: "group", "question", "form", and "expected": yes, no, or a whole number in digits.'
-)
 
 
-class Kept(NamedTuple):
-    """Checks that the Human figures passed."""
+async def draft(
+    flow: str, samples: Iterable[Sample], judge: Judge, store: Path, remote: Remote | None, folder: Path, secret: Secret
+) -> list[str]:
+    """Draft the checks of all figures that have none in the folder yet; return a sentence for each that is left out.
 
-    figures: int
-    """Figures with such a check."""
-    checks: int
-    drafted: int
-    """Checks of all figures before."""
+    Args:
+        store: store that keeps what the calls cost.
+        secret: place of a key that is not in the environment.
 
-
-def drafted_question(flow: str, texts: Mapping[str, str]) -> Request:
-    """Return the request for the checks of a figure, from its texts."""
-    labels = load_rubric(flow).prompts[0].inputs
-    content = [f"{label}:\n{delimited(texts[name])}" for name, label in labels.items() if name in texts]
-    return Request(INSTRUCTIONS, (*content, f"{GUARD}\n\n{_FORMAT}"), "draft_checks", SCHEMA)
-
-
-def read_draft(text: str) -> tuple[list[dict[str, object]], str]:
-    """Return the checks in a reply as a manifest has them, or the error that makes it invalid."""
-    body, _ = unwrapped(text)
-    lists = [
-        cast(list[Any], value) for key, value in objects(body).pairs if key == "checks" and isinstance(value, list)
-    ]
-    found = [cast(dict[str, Any], each) for value in lists for each in value if isinstance(each, dict)]
-    once = {str(each.get("question")).casefold(): each for each in found}
-    if not FEWEST <= len(once) <= MOST:
-        return [], f"the reply has {len(once)} checks, allowed are {FEWEST} to {MOST}"
-    if strange := [shown(each.get("group")) for each in once.values() if str(each.get("group")) not in GROUPS]:
-        return [], f"group is {listed(strange)}, allowed are {listed(GROUPS)}"
-    checks: list[dict[str, object]] = [
-        {"id": str(number), **{key: each.get(key) for key in ("question", "form", "expected", "group")}}
-        for number, each in enumerate(once.values(), 1)
-    ]
-    try:
-        faults = [*check_faults(read_checks(checks))]
-    except ValueError as error:
-        faults = [str(error)]
-    return checks, listed(faults) if faults else ""
+    Raises:
+        InputError: the month's budget has no room for a further call.
+        JudgeStopped: no call can succeed.
+    """
+    draft_id = new_id("draft", datetime.now(UTC))
+    budget = await budget_of_calls(judge, store, remote, draft_id)
+    calls = OtherCalls(store, judge, "draft", flow, draft_id, budget)
+    async with Vlm(judge, secret=secret) as vlm:
+        try:
+            await vlm.probe(probe_request())
+            drafter = Drafter(flow, vlm, calls, Draft(folder))
+            async with asyncio.TaskGroup() as group:
+                asked = [group.create_task(drafter.draft(sample)) for sample in drafter.due(samples)]
+        except ExceptionGroup as errors:
+            raise first_of(errors) from None
+        finally:
+            await calls.end(vlm)
+    return [words for each in asked if (words := each.result())]
 
 
 class Drafter:
-    """Model that drafts the checks of figures into a folder.
+    """Model that drafts the checks of figures."""
 
-    Rows are appended as replies come, so that the same command goes on where it was stopped.
-    """
+    def __init__(self, flow: str, vlm: Vlm, calls: OtherCalls, drafts: Draft) -> None:
+        self._flow, self._vlm, self._calls, self._drafts = flow, vlm, calls, drafts
 
-    def __init__(self, flow: str, vlm: Vlm, calls: OtherCalls, folder: Path) -> None:
-        self._flow, self._vlm, self._calls, self._folder = flow, vlm, calls, folder
-        private_folder(folder / PICTURES)
-        self.rows = _read(folder / DRAFT)
-        """Sample id -> row of the draft."""
-        write_whole(folder / DRAFT, b"".join(map(_line, self.rows.values())))  # without a torn last line
+    def due(self, samples: Iterable[Sample]) -> Iterable[Sample]:
+        """Return a sample of each figure that has no checks yet."""
+        return {each.sample_id: each for each in samples if each.sample_id not in self._drafts.rows}.values()
 
-    async def draft(self, samples: Iterable[Sample]) -> list[str]:
-        """Draft the checks of all figures that have none yet; return a sentence for each that is left out.
-
-        Raises:
-            InputError: the month's budget has no room for a further call.
-            JudgeStopped: no call can succeed.
-        """
-        due = {sample.sample_id: sample for sample in samples if sample.sample_id not in self.rows}
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(self._draft_one(sample)) for sample in due.values()]
-        return [words for each in asked if (words := each.result())]
-
-    async def _draft_one(self, sample: Sample) -> str:
+    async def draft(self, sample: Sample) -> str:
+        """Draft the checks of a figure; return the sentence that it is left out, or an empty one."""
         try:
             picture, texts = read_picture(sample.pictures["human"]), sample_texts(sample, self._flow)
         except InputError as error:
@@ -142,56 +73,15 @@ class Drafter:
         for attempt in range(ATTEMPTS):
             reply = await self._calls.ask(self._vlm, question._replace(seed_offset=attempt))
             checks, error = read_draft(reply.text) if reply.status == "ok" else ([], reply.error)
-            if checks and not error:
-                self._append(sample, texts, picture, checks)
+            if not error:
+                text = "\n\n".join(filter(None, texts.values()))
+                self._drafts.add(sample.sample_id, text, picture, self._vlm.judge.model, checks)
                 return ""
         return f"{sample.sample_id} is left out: {error}"
 
-    def _append(self, sample: Sample, texts: Mapping[str, str], picture: bytes, checks: Sequence[object]) -> None:
-        image = f"{PICTURES}/{sha256(picture).hexdigest()}"
-        write_whole(self._folder / image, picture)
-        row = {
-            "id": sample.sample_id,
-            "prompt": "\n\n".join(filter(None, texts.values())),
-            "image": image,
-            "candidate": HUMAN,
-            DRAFTED_BY: self._vlm.judge.model,
-            "checks": [{**cast(dict[str, object], check), "confirmed": False} for check in checks],
-        }
-        self.rows[sample.sample_id] = row
-        with (self._folder / DRAFT).open("ab") as file:
-            file.write(_line(row))
 
-
-def keep_right(folder: Path, run: Path) -> Kept:
-    """Write the checks that a run on the draft answered rightly about the Human figures; return their numbers.
-
-    Raises:
-        InputError: none was.
-    """
-    right = {
-        (outcome.sample_id, each.aspect)
-        for outcome in read_outcomes(run)
-        for each in outcome.aspects
-        if not outcome.control and each.score == RIGHT
-    }
-    rows = _read(folder / DRAFT)
-    kept = {name: [each for each in row["checks"] if (name, each["id"]) in right] for name, row in rows.items()}
-    lines = [_line({**row, "checks": kept[name]}) for name, row in rows.items() if kept[name]]
-    if not lines:
-        raise InputError(f"no check of {folder / DRAFT} was answered rightly about the Human figures")
-    write_whole(folder / CHECKS, b"".join(lines))
-    return Kept(len(lines), sum(map(len, kept.values())), sum(len(row["checks"]) for row in rows.values()))
-
-
-def _read(path: Path) -> dict[str, dict[str, Any]]:
-    rows: dict[str, dict[str, Any]] = {}
-    for line in path.read_bytes().splitlines() if path.exists() else ():
-        with suppress(ValueError):  # the last line of a process that was killed
-            row = json.loads(line)
-            rows[row["id"]] = row
-    return rows
-
-
-def _line(row: Mapping[str, object]) -> bytes:
-    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+def drafted_question(flow: str, texts: Mapping[str, str]) -> Request:
+    """Return the request for the checks of a figure, from its texts."""
+    labels = load_rubric(flow).prompts[0].inputs
+    content = [f"{label}:\n{delimited(texts[name])}" for name, label in labels.items() if name in texts]
+    return Request(INSTRUCTIONS, (*content, f"{GUARD}\n\n{FORMAT}"), "draft_checks", SCHEMA)

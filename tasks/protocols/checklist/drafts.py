@@ -1,0 +1,147 @@
+"""Checks that a model drafts for figures, from their texts: the question to the model, its reply, and the files."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from tasks.endpoint.replies import objects, shown, unwrapped
+from tasks.endpoint.requests import object_schema
+from tasks.errors import InputError
+from tasks.files import private_folder, write_whole
+from tasks.ledger.run_files import read_outcomes
+from tasks.protocols.checklist.datasets import DRAFTED_BY, HUMAN, read_checks
+from tasks.protocols.checklist.prompts import check_faults
+from tasks.protocols.checklist.reply import RIGHT
+from tasks.text import listed
+
+DRAFT, CHECKS, PICTURES = "draft.jsonl", "checks.jsonl", "pictures"
+"""Files of a draft's folder: all drafted checks, those that the Human figures passed, and these figures."""
+FEWEST, MOST = 8, 20
+"""Checks of a figure."""
+GROUPS = {
+    "components": "a part that the text names is there",
+    "relations": "two parts are connected, in the direction that the text gives",
+    "labels": "a word, symbol or number of the text is written at its part",
+    "must-not": "something that contradicts the text is there; the right answer is no, or 0",
+}
+"""Group of a check -> what it asks."""
+INSTRUCTIONS = f"""# Task
+
+Write a checklist for a figure that illustrates the text below. You do not see the figure. A check is a question that
+anyone can answer by looking at the figure, with the answer that the text demands.
+
+# Rules
+
+1. Write {FEWEST} to {MOST} checks, for the facts that a reader has to find in the figure. Leave out details that a good
+   figure may omit.
+2. Ask one fact a check, in one sentence that is clear to someone who has not read the text.
+3. Ask what the figure shows. Style, size and beauty do not count.
+4. Give each check one of these groups, and use each group at least once:
+{chr(10).join(f"   - {name}: {words}" for name, words in GROUPS.items())}
+5. Name parts by the words of the text, and allow for synonyms and abbreviations where the text has them.
+6. Ask for yes or no (form yes_no). Ask for a number (form number) only where the text states it."""
+_CHECK = object_schema(
+    {
+        "group": {"type": "string", "enum": [*GROUPS]},
+        "question": {"type": "string"},
+        "form": {"type": "string", "enum": ["yes_no", "number"]},
+        "expected": {"type": "string"},
+    }
+)
+SCHEMA = object_schema({"checks": {"type": "array", "items": _CHECK}})
+FORMAT = (
+    'Reply with a single JSON object and nothing around it. Its key "checks" holds an array of objects with four keys, '
+    'all strings: "group", "question", "form", and "expected": yes, no, or a whole number in digits.'
+)
+
+
+def read_draft(text: str) -> tuple[list[dict[str, object]], str]:
+    """Return the checks in a reply as a manifest has them, or the error that makes it invalid."""
+    body, _ = unwrapped(text)
+    lists = [
+        cast(list[Any], value) for key, value in objects(body).pairs if key == "checks" and isinstance(value, list)
+    ]
+    found = [cast(dict[str, Any], each) for value in lists for each in value if isinstance(each, dict)]
+    once = {str(each.get("question")).casefold(): each for each in found}
+    if not FEWEST <= len(once) <= MOST:
+        return [], f"the reply has {len(once)} checks, allowed are {FEWEST} to {MOST}"
+    if strange := [shown(each.get("group")) for each in once.values() if str(each.get("group")) not in GROUPS]:
+        return [], f"group is {listed(strange)}, allowed are {listed(GROUPS)}"
+    checks: list[dict[str, object]] = [
+        {"id": str(number), **{key: each.get(key) for key in ("question", "form", "expected", "group")}}
+        for number, each in enumerate(once.values(), 1)
+    ]
+    try:
+        faults = [*check_faults(read_checks(checks))]
+    except ValueError as error:
+        faults = [str(error)]
+    return checks, listed(faults) if faults else ""
+
+
+class Kept(NamedTuple):
+    """Checks that the Human figures passed."""
+
+    figures: int
+    """Figures with such a check."""
+    checks: int
+    drafted: int
+    """Checks of all figures before."""
+
+
+class Draft:
+    """Draft in its folder. Rows are appended as replies come, so that a stopped command goes on where it was."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        private_folder(folder / PICTURES)
+        self.rows = _read(folder / DRAFT)
+        """Sample id -> row of the draft."""
+        write_whole(folder / DRAFT, b"".join(map(_line, self.rows.values())))  # without a torn last line
+
+    def add(
+        self, sample_id: str, text: str, picture: bytes, model: str, checks: Sequence[Mapping[str, object]]
+    ) -> None:
+        """Add the checks that a model drafted for a figure, and the Human picture that tries them."""
+        image = f"{PICTURES}/{sha256(picture).hexdigest()}"
+        write_whole(self._folder / image, picture)
+        row = {"id": sample_id, "prompt": text, "image": image, "candidate": HUMAN, DRAFTED_BY: model}
+        self.rows[sample_id] = {**row, "checks": [{**check, "confirmed": False} for check in checks]}
+        with (self._folder / DRAFT).open("ab") as file:
+            file.write(_line(self.rows[sample_id]))
+
+
+def keep_right(folder: Path, run: Path) -> Kept:
+    """Write the checks that a run on the draft answered rightly about the Human figures; return their numbers.
+
+    Raises:
+        InputError: none was.
+    """
+    right = {
+        (outcome.sample_id, each.aspect)
+        for outcome in read_outcomes(run)
+        for each in outcome.aspects
+        if not outcome.control and each.score == RIGHT
+    }
+    rows = _read(folder / DRAFT)
+    kept = {name: [each for each in row["checks"] if (name, each["id"]) in right] for name, row in rows.items()}
+    lines = [_line({**row, "checks": kept[name]}) for name, row in rows.items() if kept[name]]
+    if not lines:
+        raise InputError(f"no check of {folder / DRAFT} was answered rightly about the Human figures")
+    write_whole(folder / CHECKS, b"".join(lines))
+    return Kept(len(lines), sum(map(len, kept.values())), sum(len(row["checks"]) for row in rows.values()))
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        with suppress(ValueError):  # the last line of a process that was killed
+            row = json.loads(line)
+            rows[row["id"]] = row
+    return rows
+
+
+def _line(row: Mapping[str, object]) -> bytes:
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"
