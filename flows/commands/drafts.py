@@ -16,7 +16,6 @@ from tasks.datasets.paths import resolved
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.run_files import folder as run_folder
-from tasks.ledger.side_records import OTHER_CALLS
 from tasks.protocols.checklist.drafts import CHECKS, DRAFT, keep_right
 from tasks.protocols.loading import load_dataset
 from tasks.records.judge import EMBEDDED, Judge
@@ -44,11 +43,8 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     samples = load_dataset(flow, figures).samples
     from tasks.extensions.check_drafts import draft  # the judge's client, which `--help` does not need
 
-    remote = remote_of(store)
-    for words in asyncio.run(draft(flow, samples, asked.judge, local, remote, folder, secret_block)):
+    for words in asyncio.run(draft(flow, samples, asked.judge, local, remote_of(store), folder, secret_block)):
         warn(words)
-    if remote:
-        remote.send_folder(OTHER_CALLS.folder)
     first = _parameters(folder / DRAFT, asked.judge, store)
     kept = keep_right(folder, run_folder(local, judged(FACTS, first)["run_id"]))
     passed = f"{kept.checks} of {number_of(kept.drafted, 'check')} pass at {number_of(kept.figures, 'Human figure')}"

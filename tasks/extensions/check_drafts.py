@@ -14,6 +14,7 @@ from tasks.extensions.budget import budget_of_calls
 from tasks.judging.case import sample_texts
 from tasks.judging.questions import GUARD, delimited
 from tasks.ledger.remote import Remote
+from tasks.ledger.side_records import OTHER_CALLS
 from tasks.protocols.checklist.drafts import FORMAT, INSTRUCTIONS, SCHEMA, Draft, read_draft
 from tasks.records import Sample, new_id
 from tasks.records.judge import Judge
@@ -50,6 +51,8 @@ async def draft(
             raise first_of(errors) from None
         finally:
             await calls.end(vlm)
+    if remote:
+        await asyncio.to_thread(remote.send_folder, OTHER_CALLS.folder)
     return [words for each in asked if (words := each.result())]
 
 
