@@ -45,7 +45,7 @@ ASPECTS = {
 }
 """Aspects of each tag, in the order of the reply."""
 IMAGES = [*ASPECTS, *(f"checked/{name}" for name in ASPECTS)]
-OF_OURS = ["facts/single", "facts/together"]
+OF_OURS = ["facts/single", "facts/soft", "facts/together"]
 """Prompts without a source."""
 
 

@@ -28,7 +28,7 @@ def test_a_prompt_is_shown_with_the_message_that_goes_with_it(name: str, capsys:
 
 def test_all_prompts_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", "check"]) == 0
-    assert capsys.readouterr().out.endswith("16 prompts can be used\n")
+    assert capsys.readouterr().out.endswith("17 prompts can be used\n")
 
 
 def test_all_wrong_with_a_set_is_told_and_commands_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,8 @@ ORDER BY t.candidate, t.dimension <> 'overall', max(dimension_position(t.run_id,
 -- samples: The samples
 SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, satisfied,
        CASE WHEN score IS NOT NULL
-            THEN coalesce(aspect_mean, list_avg(list_transform(dimensions, lambda each: each.score)), score) END AS mean,
+            THEN coalesce(CASE WHEN score_scale = 10 THEN aspect_mean END,
+                          list_avg(list_transform(dimensions, lambda each: each.score)), score) END AS mean,
        pivotal, tier, tier_path, dimensions, caption, problem, notes, injected, caught,
        pictures['human'].source_sha256 AS human, pictures['model'].source_sha256 AS model,
        pictures['image'].source_sha256 AS image
@@ -80,7 +81,8 @@ FROM versus_best WHERE flow <> '';
 
 -- index_worst: Lowest scores of an evaluation, with the reply that led to the outcome
 WITH lowest AS (
-    SELECT run_id, candidate, sample_id, overall, tier_path, coalesce(aspect_mean, dimension_mean(dimensions)) AS mean,
+    SELECT run_id, candidate, sample_id, overall, tier_path,
+           coalesce(CASE WHEN score_scale = 10 THEN aspect_mean END, dimension_mean(dimensions)) AS mean,
            coalesce(pictures['model'], pictures['image']).source_sha256 AS picture
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run AND outcomes.status = 'complete'
     ORDER BY mean, length(sample_id), sample_id, candidate LIMIT 3
