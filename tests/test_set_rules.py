@@ -39,7 +39,7 @@ def checked(name: str, answer: str, group: str, parents: tuple[str, ...] = ()) -
 
 
 def rows_of(images: Sequence[Image]) -> tuple[list[float | None], dict[str, float | None]]:
-    """What is computed: the scores of the images, then row -> its score, shares in percent."""
+    """Return the scores of the images, then row -> its score, all of them 0-100."""
     tally, scores = PROTOCOL.score_tally(start(flow="facts")), list[float | None]()
     for number, image in enumerate(images):
         found = decided(image)
@@ -76,7 +76,7 @@ def test_the_examples_of_the_documentation_are_computed_so(line: str) -> None:
 
 
 class Rule(NamedTuple):
-    """What a set asks, and how many images of a prompt."""
+    """Questions of a set, and images of a prompt."""
 
     groups: tuple[str, ...]
     answers: tuple[str, ...]
