@@ -149,6 +149,20 @@ def test_a_gate_goes_by_the_checks_of_both_runs(tmp_path: Path, edited: str, sai
         compare(tmp_path, ends[0], ends[-1])
 
 
+@pytest.mark.usefixtures("laid_out")
+def test_each_instrument_says_by_its_own_rule_whether_all_is_right(tmp_path: Path) -> None:
+    for day, (tag, score) in enumerate({"single": 100.0, "soft": 60.0}.items(), 1):
+        aspects = [AspectScore(aspect="a", score=score, explanation="", asked_key="a")]
+        facts = {"flow": "facts", "tag": tag, "prompt_id": "p", "aspects": aspects, "dimensions": ()}
+        own = {"protocol": {"instrument": tag, f"prompt {tag}": tag}, "dimensions": (tag,), "key": tag[1]}
+        finished(tmp_path, f"2026090{day}T030000000-facts-00000{day}", [outcome("p", "----", None, **facts)], **own)
+    land(tmp_path)
+    one, other = (run_id for (run_id,) in query(tmp_path, "SELECT run_id FROM evaluations ORDER BY 1").rows)
+    found = compare(tmp_path, one, other, across=("instrument",))
+    rows = {row.measure: (row.difference.before, row.difference.after) for row in found.rows}
+    assert rows == {"score": (100, 60), "satisfied": (1, 1)} and found.equal and found.equal.value == 1
+
+
 # Whole runs
 
 

@@ -14,7 +14,7 @@ from tasks.records import Record
 from tasks.records.parameters import INSTRUMENT
 from tasks.statistics.concordance import Statistic
 from tasks.statistics.intervals import Difference, holm
-from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Series, paired, series, share_parts
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Measured, Series, paired, series, share_parts
 from tasks.text import listed, natural, one_line
 
 MOST_CHANGED = 200
@@ -135,10 +135,9 @@ def compare(
     shared = share_parts(
         *(outcomes_of(store, run.run_id, name) for run, name in zip((first, second), names, strict=True))
     )
-    one, other = (
-        series_of(first.flow, [each._replace(tag=ALL_PROMPTS) for each in side] if INSTRUMENT in differing else side)
-        for side in (shared.before, shared.after)
-    )
+    measured = protocol_of(first.flow).measured
+    sides = [[measured(each) for each in side] for side in (shared.before, shared.after)]
+    one, other = (series(map(_of_any_instrument, side) if INSTRUMENT in differing else side) for side in sides)
     found = rows(one, other)
     if not found:
         what = label_rules_of(first.flow).pooled if shared.left_out else "tag"
@@ -260,6 +259,12 @@ def outcomes_of(store: Path, run_id: str, candidate: str) -> list[Compared]:
 def series_of(flow: str, outcomes: Iterable[Compared]) -> Series:
     """Return the outcomes of one candidate of an evaluation by measure and unit."""
     return series(map(protocol_of(flow).measured, outcomes))
+
+
+def _of_any_instrument(sample: Measured) -> Measured:
+    """Return a sample whose measures have the same names by all instruments."""
+    values = {measure._replace(dimension=ALL_PROMPTS): value for measure, value in sample.values.items()}
+    return sample._replace(tag="", values=values)
 
 
 def _equal_answers(store: Path, first: Evaluation, second: Evaluation, candidate: str) -> tuple[Statistic | None, int]:
