@@ -13,11 +13,12 @@ from written_datasets import png
 
 from tasks.judging.case import Call, Case
 from tasks.ledger.labels import LabelItem
+from tasks.pages.cards import Aspect, Card
 from tasks.protocols.checklist import soft
 from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import answer_in_form, questions_text, read, score_of
-from tasks.records import Check, Place, Sample
+from tasks.records import NOT_ASKED, Check, Place, Sample
 from tasks.records.parameters import ChecklistParameters
 from tasks.rubrics.rubric import load_rubric
 
@@ -375,3 +376,9 @@ def test_a_soft_run_ends_before_its_first_check_if_there_are_no_probabilities(
     with LoopbackJudge(lambda _: reply) as judge:
         code, _, err = jury(*command, *judged_by(judge))
         assert code and "use `--instrument together`" in err and judge.count == 1
+
+
+def test_card_shows_a_wrong_answer_before_a_check_that_was_not_asked() -> None:
+    skipped = Aspect(name="How many cups?", score="wrong", explanation=f"{NOT_ASKED}'Any cups?' is wrong", points=0)
+    asked = Aspect(name="Any cups?", score="2% right", explanation="no 98.0%", points=2)
+    assert Card.model_construct(aspects=(skipped, asked)).conclusion() == "Any cups? 2% right: no 98.0%"

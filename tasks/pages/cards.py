@@ -15,7 +15,7 @@ from pydantic import Field
 from tasks.history.queries import Table, as_json_rows
 from tasks.pages.page import as_json, fair_share
 from tasks.protocols.display import Display, labels_of
-from tasks.records import Record
+from tasks.records import NOT_ASKED, Record
 from tasks.text import natural, number_words
 
 LONGEST_TEXT = 2_000
@@ -107,7 +107,7 @@ class Card(Record):
         """Return the judge's sentence on the lowest aspect or the deciding dimension; empty: there is none."""
         known = [each for each in self.aspects if each.explanation and each.points is not None]
         if known:
-            lowest = min(known, key=lambda each: each.points or 0.0)
+            lowest = min(known, key=lambda each: (each.explanation.startswith(NOT_ASKED), each.points or 0.0))
             return f"{lowest.name} {lowest.score}: {lowest.explanation}"
         asked = [each for each in self.questions if each.reasons]
         if not asked:

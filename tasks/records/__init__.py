@@ -7,6 +7,7 @@ are in `parameters` and `judge`.
 
 # pyright: reportUnusedImport=false
 from tasks.records.check import (
+    NOT_ASKED,
     Check,
 )
 from tasks.records.judgment import (

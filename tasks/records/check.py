@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+NOT_ASKED = "not asked: "
+"""Beginning of the explanation of a check that was not asked, since one that it depends on is wrong."""
 Form = Literal["yes_no", "number", "choice", "ordinal"]
 
 

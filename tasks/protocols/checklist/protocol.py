@@ -13,7 +13,7 @@ from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.prompts import asked_keys
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
-from tasks.records import BLANK, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
+from tasks.records import BLANK, NOT_ASKED, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
 from tasks.rubrics.prompts import InstrumentPrompt
 from tasks.rubrics.rubric import Rubric
@@ -170,7 +170,7 @@ def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Ite
     for check in sample.checks:
         its = answered.get(check.check_id)
         wrong = next((questions[parent] for parent in check.parents if _is_wrong(scores[parent])), "")
-        why = f"not asked: {quoted(wrong)} is wrong" if wrong and its is None else ""
+        why = f"{NOT_ASKED}{quoted(wrong)} is wrong" if wrong and its is None else ""
         # An empty picture gives the right answer: that says nothing about a judge.
         empty = sample.control == BLANK and check.absence
         yield AspectScore(
