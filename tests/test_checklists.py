@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from batch_twin import BatchTwin
+from endpoint_twins import moved_to
 from factories import judgment
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, one_word, refusal, text
@@ -285,14 +287,16 @@ def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
     assert ask("SELECT DISTINCT aspect FROM aspect_scores ORDER BY 1") == [{"aspect": "red"}, {"aspect": "two"}]
 
 
+def first_is_red(seen: Request) -> Reply:
+    """A judge that sees red in the first picture alone."""
+    is_green = any("Is it red" in words for words in seen.texts) and png(0) not in seen.images
+    return text('{"reason": "green", "answer": "no"}') if is_green else seeing(seen)
+
+
 @pytest.mark.usefixtures("prefect_server", "laid_out")
 def test_a_child_of_a_wrong_parent_is_not_asked_nor_counted_against_the_budget(
     tmp_path: Path, jury: Any, ask: Any
 ) -> None:
-    def first_is_red(seen: Request) -> Reply:
-        is_red = "probe" in seen.schema_name or png(0) in seen.images
-        return seeing(seen) if is_red else text('{"reason": "green", "answer": "no"}')
-
     command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "single"]
     prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
     with LoopbackJudge(first_is_red) as judge:
@@ -307,6 +311,21 @@ def test_a_child_of_a_wrong_parent_is_not_asked_nor_counted_against_the_budget(
     for row in others:
         assert (row["status"], row["score"]) == ("complete", 0)
         assert [each["explanation"] for each in row["aspects"]] == ["no: green", "not asked: 'Is it red?' is wrong"]
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_a_batch_asks_all_checks_but_those_that_earlier_replies_make_needless(
+    tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "single"]
+    with BatchTwin(first_is_red) as twin:
+        moved_to(monkeypatch, "openai", twin.base_url)
+        assert jury(*command, *judged_by(twin), "--limit", "2")[0] == 0
+        code, _, err = jury(*command, *judged_by(twin, **{"judge.service-tier": "batch"}))
+        assert code == 0 and twin.paid.total() == 2, err
+    asked = ask("SELECT sample_id, count(*) AS calls FROM judgments WHERE run_id = (SELECT max(run_id) FROM runs) "
+                "AND status = 'ok' GROUP BY ALL ORDER BY ALL")  # fmt: skip
+    assert [each["calls"] for each in asked] == [2, 1, 2]
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
