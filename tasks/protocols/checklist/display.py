@@ -118,7 +118,7 @@ def _cells(row: CheckRow) -> list[str]:
     return [score_words(row), interval_words(row)]
 
 
-TITLE = "Shares of right answers with their 95% intervals"
+TITLE = "Scores of checks with their 95% intervals"
 
 
 def _label(row: CheckRow) -> str:
