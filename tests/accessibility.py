@@ -1,7 +1,7 @@
-"""What axe-core, a program that finds what people with disabilities cannot use, says of a page in a browser.
+"""Accessibility faults that axe-core finds in a page, in a browser.
 
-Owns which version is asked, where it is kept, and that it is the very file that was chosen: it comes from npm, since
-its licence (MPL-2.0) is another than this repository's.
+axe-core comes from npm, pinned by version and checksum; its licence (MPL-2.0) differs from this repository's. One copy
+is kept in the user's cache folder.
 """
 
 import base64
@@ -23,7 +23,7 @@ from tasks.files import write_whole
 PACKAGE = "axe-core@4.14.1"
 SHA512 = "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
 KEPT = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "image-jury" / f"{PACKAGE}.tgz"
-"""Beside no checkout, so that all of them share it."""
+"""Outside of any checkout, so that all checkouts share it."""
 SECONDS = 60.0
 """Longest wait for npm."""
 TOLD = """async () => (await axe.run({resultTypes: ["violations"]})).violations.flatMap((rule) => rule.nodes.map(
@@ -32,7 +32,7 @@ TOLD = """async () => (await axe.run({resultTypes: ["violations"]})).violations.
 
 @cache
 def script() -> str:
-    """axe-core; the test is skipped where it can be had from nowhere."""
+    """Return the text of axe-core; skip the test if it is neither cached nor available."""
     if not KEPT.exists():
         _fetch()
     data = KEPT.read_bytes()
@@ -44,7 +44,7 @@ def script() -> str:
 
 
 def _fetch() -> None:
-    """Put the package where it is kept."""
+    """Download the package into the cache."""
     npm = shutil.which("npm")
     if not npm:
         pytest.skip(f"needs {PACKAGE}, and npm to get it (`apt-get install npm`)")
@@ -59,7 +59,7 @@ def _fetch() -> None:
 
 
 def faults(evaluate: Callable[[str], Any]) -> list[str]:
-    """What it finds in a page that answers so, whatever the impact."""
+    """Return every fault in the page that `evaluate` runs scripts in, whatever its impact."""
     if not evaluate("typeof axe === 'object'"):
         evaluate(f"() => {{ {script()}\n }}")
     return evaluate(TOLD)

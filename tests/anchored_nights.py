@@ -1,4 +1,4 @@
-"""Scheduled runs with anchors in the ledger, night after night, of which some figures or anchors come out otherwise."""
+"""Ledgers of nightly scheduled runs with anchors, in which chosen figures or anchors fall or rise."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,7 @@ FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
 
 
 def outcomes(day: int, change: int, names: range, control: str = "") -> Iterator[Outcome]:
-    """Figures of which some come out otherwise from night to night; `change` of them fall or, below 0, rise."""
+    """Yield outcomes that vary from night to night; of these, `change` fall or, if negative, rise."""
     for number in names:
         usual = ("MMGH" if (number + day) % 7 else "MMGG", "Model")
         moved = ("HMGH", "Human") if change > 0 else WON
@@ -21,7 +21,7 @@ def outcomes(day: int, change: int, names: range, control: str = "") -> Iterator
 
 
 def night(store: Path, day: int, judge: int = 0, candidate: int = 0, anchors: str = "a", **changes: object) -> RunStart:
-    """A scheduled run with anchors on day 1, 2 …; how many of the anchors, and of the candidate's figures, fall."""
+    """Store a scheduled run with anchors on a day (1, 2, …); `judge` anchors and `candidate` figures fall."""
     at = FIRST + timedelta(days=day - 1)
     given = {"scheduled": True, "started_at": at.isoformat(), "anchors_key": anchors * 64, **changes}
     begun = start(f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}", **given)

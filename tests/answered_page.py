@@ -1,4 +1,4 @@
-"""Stores with figures to be shown to people, and saved files as a page's script makes them."""
+"""Stores with figures for people to label, and answer files as the label page's script saves them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ COUNTING = "20261118T120000-counting-0000cc"
 
 
 def figures_store(store: Path, number: int = 40, run_id: str = RUN, **changes: Any) -> Path:
-    """One evaluation of so many pairs, judged Model and Human in turns; the dataset lies in `data` beside the store."""
+    """Store one evaluation of `number` pairs, won by Model and Human in turn; dataset `data` is beside the store."""
     data = store.parent / "data"
     for folder in (data, data / "out"):
         folder.mkdir(exist_ok=True)
@@ -44,7 +44,7 @@ def figures_store(store: Path, number: int = 40, run_id: str = RUN, **changes: A
 
 
 def images_store(store: Path) -> Path:
-    """One evaluation of two images of one prompt."""
+    """Store one evaluation of two images of one prompt."""
     prompt = {"tag": "counting", "include": [{"class": "clock", "count": 2}], "prompt": "a photo of two clocks"}
     parameters = {"threshold": 7.0, "dataset": str(write_geneval(store.parent / "images", [prompt], 2, ["alpha"]))}
     rows = [
@@ -65,7 +65,7 @@ def images_store(store: Path) -> Path:
 def as_read(
     rows: Iterable[Judgment | Outcome], flow: str, texts: Mapping[str, str], shown: Mapping[str, bytes]
 ) -> Iterator[Judgment | Outcome]:
-    """Rows about one sample, as a run writes them that has read these texts and pictures."""
+    """Yield rows about one sample with the hashes of the texts and pictures that the run read."""
     pictures = {
         role: picture(role).model_copy(update={"source_sha256": sha256(data).hexdigest()})
         for role, data in shown.items()
@@ -80,7 +80,7 @@ def as_read(
 
 
 def made_page(store: Path, target: Path, *options: str, run: str = RUN) -> LabelPage:
-    """The page that the command writes, as the store keeps it."""
+    """Write a label page with the command and return it as the store keeps it."""
     before = {*(store / LABEL_PAGES).glob("*.json")}
     assert main(["labels", "page", run, *options, "-o", str(target), "--store", str(store)]) == 0
     [new] = {*(store / LABEL_PAGES).glob("*.json")} - before
@@ -94,7 +94,7 @@ def saved(
     name: str = "reader-1",
     number: int | None = None,
 ) -> Path:
-    """A file that the page would save after these answers to its first items; empty answers are left out."""
+    """Write the file that the page saves after these answers to its first items; empty answers are left out."""
     rows = []
     for item in page.items[:number]:
         for question in page.questions[item.tag]:
@@ -105,5 +105,5 @@ def saved(
 
 
 def prefer(role: str) -> Callable[[LabelItem, str], str]:
-    """A person to whom the pictures of one role are the better ones."""
+    """Return a person's answers that always prefer the picture of one role."""
     return lambda item, _: "left" if item.left == role else "right"

@@ -1,4 +1,4 @@
-"""A loopback endpoint with files and batches in OpenAI's form, which expires and fails a part of them."""
+"""A loopback endpoint with files and batches in OpenAI's form; tests let requests expire, fail or get lost."""
 
 import asyncio
 import inspect
@@ -15,7 +15,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Answer, Reply, Request, error
 
 Fate = Callable[[int], str]
-"""What becomes of the request in this place of its batch: `` (answered), expired, failed, lost, 400."""
+"""Fate of the request at an index of its batch: `` (answered), expired, failed, lost, 400."""
 
 
 @dataclass
@@ -40,28 +40,28 @@ class Batch:
 
 
 class BatchTwin(LoopbackJudge):
-    """The endpoint. A batch ends when it was asked for often enough, and gets all its replies then."""
+    """A judge with a batch API. A batch ends after a number of polls and gets all of its replies then."""
 
     def __init__(self, answer: Answer | None = None, *, polls: int = 0, fate: Fate = lambda _: "") -> None:
-        """A twin without files.
+        """Start without files and batches.
 
         Args:
-            polls: questions after a batch that come before it has ended.
+            polls: number of polls that find a batch unfinished.
         """
         super().__init__(answer)
         self.polls, self.fate = polls, fate
         self.files: dict[str, File] = {}
         self.batches: dict[str, Batch] = {}
         self.paid: Counter[str] = Counter()
-        """Request, by its body -> how often it was answered in a batch."""
+        """Request body -> number of times it was answered in a batch."""
         self.uploaded: list[File] = []
         self.deleted: list[str] = []
         self.models: list[str] = []
-        """Of each question about files and batches the model that it names as LiteLLM's proxy wants it."""
+        """Model in the header of each request about files and batches, as LiteLLM's proxy wants it."""
         self.seen: Callable[[str], object] = lambda _: None
-        """Called with what was asked for and done, before the endpoint says so."""
+        """Called with the name of a completed operation before its response is sent."""
         self.refuses: dict[str, Reply] = {}
-        """What is asked for -> what is said in the place of doing it."""
+        """Operation -> error to return instead of doing it."""
 
     async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
         method, _, target = request.line.partition(" ")
@@ -103,12 +103,12 @@ class BatchTwin(LoopbackJudge):
                 return self._make(request.body)
             case "list batches":
                 made = sorted(self.batches.values(), key=lambda batch: batch.created_at, reverse=True)
-                return Reply({"object": "list", "data": [self._told(each) for each in made], "has_more": False})
+                return Reply({"object": "list", "data": [self._batch_object(each) for each in made], "has_more": False})
             case "ask batch" if path[1] in self.batches:
-                return Reply(self._told(await self._polled(self.batches[path[1]])))
+                return Reply(self._batch_object(await self._polled(self.batches[path[1]])))
             case "cancel batch" if path[1] in self.batches:
                 self.batches[path[1]].status = "cancelling"
-                return Reply(self._told(self.batches[path[1]]))
+                return Reply(self._batch_object(self.batches[path[1]]))
             case _:
                 return error(404, f"Nothing is there: {'/'.join(path)} {query}")
 
@@ -144,9 +144,9 @@ class BatchTwin(LoopbackJudge):
         batch_id = f"batch-{len(self.batches):04}"
         made = Batch(batch_id, body["input_file_id"], body.get("metadata") or {}, int(time.time()))
         self.batches[batch_id] = made
-        return Reply(self._told(made))
+        return Reply(self._batch_object(made))
 
-    def _told(self, batch: Batch) -> dict[str, Any]:
+    def _batch_object(self, batch: Batch) -> dict[str, Any]:
         return {
             "id": batch.id,
             "object": "batch",
@@ -163,7 +163,7 @@ class BatchTwin(LoopbackJudge):
         }
 
     async def _polled(self, batch: Batch) -> Batch:
-        """One question further: validating, in_progress, finalizing, then whatever it ends in."""
+        """Poll a batch once: validating, in_progress, finalizing, then its final status."""
         batch.polls += 1
         if batch.status in ("completed", "expired", "failed", "cancelled"):
             return batch
@@ -208,6 +208,6 @@ class BatchTwin(LoopbackJudge):
         body = json.dumps(line["body"])
         self.paid[body] += 1
         asked = Request(f"POST {self.root}/chat/completions", {}, body.encode(), time.monotonic())
-        said = self.answer(asked)
-        reply = self._sign(await said if inspect.isawaitable(said) else said)
+        reply_or_awaitable = self.answer(asked)
+        reply = self._sign(await reply_or_awaitable if inspect.isawaitable(reply_or_awaitable) else reply_or_awaitable)
         return {"response": {"status_code": reply.status, "request_id": "r", "body": reply.body}, "error": None}

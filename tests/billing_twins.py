@@ -1,4 +1,4 @@
-"""Twins of endpoints that cache and bill: OpenAI before and after GPT-5.6, Anthropic behind OpenRouter, and vLLM.
+"""Twins of endpoints that cache prompts and bill: OpenAI before and after GPT-5.6, Anthropic by OpenRouter, and vLLM.
 
 Rules as of 2026-11-22: developers.openai.com/api/docs/guides/prompt-caching, openrouter.ai/docs (`cache_control` on
 blocks), platform.claude.com/docs/en/build-with-claude/prompt-caching, docs.vllm.ai/en/latest/design/prefix_caching.
@@ -16,47 +16,47 @@ from loopback_replies import Reply, Request
 from prompt_caches import BlockCache, BreakpointCache, Prompt, Traffic, Usage, prompt_of
 
 LEAST = 1024
-"""Tokens below which OpenAI and most of Anthropic's models cache nothing; some of Anthropic's ask for 4,096."""
+"""Shortest prompt, in tokens, that OpenAI and most Anthropic models cache; some Anthropic models need 4,096."""
 BREAKPOINT, OPTIONS, CONTROL = "prompt_cache_breakpoint", "prompt_cache_options", "cache_control"
 
 
 @dataclass(frozen=True)
 class Rules(ABC):
-    """How one provider caches, and what a token costs beside one that is neither read nor written."""
+    """Caching rules of one provider; `read` and `write` are prices relative to a plain input token."""
 
     endpoint: str
-    """Known endpoint that it stands in the place of."""
+    """Known endpoint that the twin replaces."""
     mark: str = ""
-    """Field of a content part that ends at a breakpoint."""
+    """Field that marks a content part as the end of a cacheable beginning."""
     read: float = 0.1
     write: float = 1.0
     least: int = LEAST
-    """Fewest tokens of a beginning that is kept."""
+    """Shortest beginning that is cached, in tokens."""
     by_machine: bool = False
-    """Too many requests with one key go to machines that have not seen it."""
+    """Route requests beyond a rate to machines that have not cached their key."""
 
     @abstractmethod
     def cache(self) -> BlockCache | BreakpointCache:
-        """An empty one."""
+        """Return an empty cache."""
 
     def refusal(self, request: Request) -> Reply | None:
-        """What it says to fields that it does not know."""
+        """Return an error for unknown fields, or None."""
         return None
 
     def prompt(self, request: Request) -> Prompt:
         return prompt_of(request, self.mark)
 
     def told(self, usage: Usage) -> Mapping[str, Any]:
-        """What a reply says of it, beside the three counts."""
+        """Return usage details for a reply, besides the three token counts."""
         return {"prompt_tokens_details": {"cached_tokens": usage.read, "cache_write_tokens": usage.written}}
 
     def bill(self, usage: Usage) -> float:
-        """Its price, in tokens at the full one."""
+        """Return the price in full-price tokens."""
         return usage.total + (self.read - 1) * usage.read + (self.write - 1) * usage.written
 
 
 class EarlierOpenAi(Rules):
-    """Before GPT-5.6: by itself, in steps of 128 tokens; breakpoints are refused."""
+    """OpenAI before GPT-5.6: caches automatically in steps of 128 tokens and refuses breakpoints."""
 
     def cache(self) -> BlockCache:
         return BlockCache(128, self.least, routed=True)
@@ -68,7 +68,7 @@ class EarlierOpenAi(Rules):
 
 
 class LaterOpenAi(Rules):
-    """From GPT-5.6 on: at breakpoints, found by key; one more at the end of the message, unless it is switched off."""
+    """OpenAI from GPT-5.6 on: caches by key at breakpoints and, unless switched off, at the end of the message."""
 
     def cache(self) -> BreakpointCache:
         return BreakpointCache(self.least, keyed=True)
@@ -80,7 +80,7 @@ class LaterOpenAi(Rules):
 
 
 class Anthropic(Rules):
-    """At breakpoints alone, of which a fifth is refused; no key."""
+    """Anthropic: caches at breakpoints only, at most four, without a key."""
 
     def cache(self) -> BreakpointCache:
         return BreakpointCache(self.least)
@@ -92,7 +92,7 @@ class Anthropic(Rules):
 
 
 class Vllm(Rules):
-    """Blocks of 16 tokens; no price, but what is read need not be computed. Its schema is no part of the prompt."""
+    """vLLM: caches blocks of 16 tokens. Cached ones are not computed again. The schema is no part of the prompt."""
 
     def cache(self) -> BlockCache:
         return BlockCache(16)
@@ -114,29 +114,29 @@ RULES: dict[str, Rules] = {
 
 
 class BillingTwin(Twin):
-    """A twin that counts tokens, caches and bills."""
+    """A twin that counts tokens, caches prompts and bills them."""
 
     def __init__(self, name: str, latency: float = 0.0, in_flight: int = 0) -> None:
         self.rules = RULES[name]
         super().__init__(self.rules.endpoint)
         self.answer = self._answer_and_bill
         self.latency = latency
-        """Seconds until a reply begins, and what it begins with can be read."""
+        """Seconds until a reply begins; its prompt can be read from the cache from then on."""
         self.used: list[tuple[str, Usage]] = []
-        """Name of the question and its tokens, in the order in which the requests came; the first is no sample's."""
+        """Schema name and tokens of each request, in order of arrival, the first question included."""
         self._cache = self.rules.cache()
         self._traffic = Traffic(in_flight if self.rules.by_machine else 0)
 
     def bill(self, question: str = "") -> float:
-        """Price of the questions about samples, in tokens at the full one; `question`: of those so named alone."""
+        """Return the price of the samples' requests in full-price tokens; `question` selects schema names."""
         return sum(self.rules.bill(usage) for name, usage in self.used if name != "probe" and question in name)
 
     def read_share(self) -> float:
-        """Share of the tokens that was found in the cache."""
+        """Return the share of tokens that was read from the cache."""
         return sum(usage.read for _, usage in self.used) / sum(usage.total for _, usage in self.used)
 
     async def begins(self) -> None:
-        """Until its reply begins."""
+        """Wait until the reply begins."""
         await asyncio.sleep(self.latency)
 
     async def _answer_and_bill(self, request: Request) -> Reply:

@@ -35,20 +35,20 @@ from tasks.protocols import loading as dataset_loading
 from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import Rubric, load_rubric
 
-# The same examples in each run, on any machine: a test that fails here fails there. Time is no subject of theirs.
+# Every run tests the same examples on any machine, so that a failure repeats. Their time is not tested.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
 hypothesis.settings.load_profile("same")
 
-# Left as it is, the garbage collector walks through all that the modules of tests have imported, again and again: that
-# takes a fifth of the processor's time.
+# With its default thresholds, the garbage collector scans all imported test modules again and again, a fifth of the
+# processor's time.
 gc.set_threshold(30_000, 20, 100)
 
-# All that is asked here is on loopback. Each client reads the authorities that it trusts, and a hundred of them take
-# 35 ms: here there is one, which has signed nothing. Prefect looks for it as soon as it is imported.
+# Requests go to loopback only. Each client loads the trusted certificate authorities; a hundred of them take 35 ms.
+# This file holds one authority that has signed nothing. Set it before Prefect is imported, which reads it at once.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
 BESIDE = ("test_schedules", "test_workers")
-"""Modules of tests that are programs, too, which see for them what takes minutes."""
+"""Test modules that are programs, too, and run for minutes beside the other tests."""
 LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
@@ -60,12 +60,12 @@ LONGEST = [
         "report_page_browser",
     )
 ]
-"""Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
+"""Slow test modules, the slowest first. They start early, so that none is left running alone at the end."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors: there are always tests that wait for a program or a server."""
+    """Use one worker more than there are processors: some tests are always waiting for a program or a server."""
     return (os.cpu_count() or 1) + 1
 
 
@@ -74,7 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest modules begin first, and those that wait for a program are the last."""
+    """Start the slowest modules first; collect results of the programs in `BESIDE` last."""
     turns = {module: turn for turn, module in enumerate(LONGEST)}
     items.sort(key=lambda item: (item.path.stem in BESIDE, turns.get(item.path.stem, len(LONGEST))))
 
@@ -91,7 +91,7 @@ def plot() -> Rubric:
 
 @pytest.fixture
 def loopback() -> Iterator[LoopbackJudge]:
-    """A started judge that gives every request an allowed reply, until the test queues others or sets `answer`."""
+    """A running judge that answers each request with an allowed reply, unless a test queues others or sets `answer`."""
     with LoopbackJudge() as judge:
         yield judge
 
@@ -113,9 +113,9 @@ def browser(playwright: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands that bring something in leave the store's pages as they were: to make them takes longer than the rest.
+    """Keep commands that add data from rendering the store's pages, which takes longer than the rest of a test.
 
-    That they make them anew is tested with `site` and `forget`.
+    `test_site` and `test_forget` check that commands render them.
     """
     for name in ("labels", "store"):
         monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
@@ -123,9 +123,9 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A new history begins as a copy of an empty one: to make its tables, views and comments takes longer than to load.
+    """Start each new history as a copy of an empty one; creating tables, views and comments takes longer than loading.
 
-    That they are made where there are none is tested with `test_history_layout`.
+    `test_history_layout` checks that a history without tables gets them.
     """
     empty = tmp_path_factory.mktemp("empty") / "master.duckdb"
 
@@ -145,7 +145,7 @@ def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose master has no row, to be copied."""
+    """A store whose master database has no rows; tests copy it."""
     store = tmp_path_factory.mktemp("empty")
     landing.prepare(store)
     return store
@@ -153,15 +153,15 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for all processes that share the tests."""
+    """A folder that all worker processes share."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session", autouse=True)
 def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
-    """Each run on drawn samples has a copy of them: to draw them takes longer than to judge a few, and the same seed
-    gives the same bytes. That they are drawn, and so, is tested with `test_demo_samples`. Tests copy them likewise.
+    """Give each run on drawn samples a copy of one set; drawing takes longer than judging a few, and a seed fixes every
+    byte. `test_demo_samples` checks the drawing. Tests can copy the set with the returned function, too.
     """
     (kept := shared / "drawn").mkdir(exist_ok=True)
 
@@ -170,7 +170,7 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
         with alone(kept):
             if not own.exists():
                 draft = own.with_suffix(".draft")
-                private_folder(draft)  # as the folder is of which this is a copy
+                private_folder(draft)  # the mode of the folder that this replaces
                 samples.drawn_samples(draft, flow)
                 draft.rename(own)
         shutil.copytree(own, root, dirs_exist_ok=True)
@@ -183,7 +183,7 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Address of a Prefect server of the tests' own, for flows in this process and in others."""
+    """Address of a Prefect server for all tests of this process and the processes that they start."""
     store = tmp_path_factory.mktemp("prefect")
     with pytest.MonkeyPatch.context() as environment, own_server(store, free_port()) as server:
         for name, value in {**client_settings(server.api), "PREFECT_HOME": str(store / "client")}.items():
@@ -194,15 +194,15 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield server.api
         from prefect.logging.handlers import APILogWorker
 
-        # What is left of the logs has to go before the server does: it would be tried for a minute at the very end.
+        # Send the remaining logs while the server is up; otherwise Prefect retries for a minute at exit.
         APILogWorker.drain_all(timeout=30)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[str], str]]:
-    """What a program has seen, once it has: those that mostly wait do so from the beginning, beside the other tests.
+    """Return a program's standard output once it has ended; programs start at once and run beside the other tests.
 
-    Of several processes that share the tests the first starts the programs; all find what they have seen in files.
+    The first worker process starts them; all workers read the results from files.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     collected = {item.path.stem for item in request.session.items}
@@ -215,7 +215,7 @@ def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[s
 
 @contextmanager
 def _started(program: str, shared: Path) -> Iterator[None]:
-    """The program, and a thread that writes down what it has seen; its end is waited for, as others may want it."""
+    """Run the program and a thread that stores its result; wait for it at the end, as other workers may need it."""
     folder = shared / program
     folder.mkdir()
     command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), str(folder)]
@@ -244,7 +244,7 @@ def _seen(file: Path) -> str:
 
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose history holds one run of one sample, to be copied: that is quicker than to make a history."""
+    """A store whose history holds one run of one sample; copying it is quicker than creating one."""
     store = tmp_path_factory.mktemp("stored")
     write_run(store, start(), [judgment(), outcome()], end())
     land(store)
@@ -253,7 +253,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, stored: Path) -> Path:
-    """A store of the test's own whose history holds one run; some modules have others."""
+    """A store of the test's own whose history holds one run; some modules replace this fixture."""
     return shutil.copytree(stored, tmp_path / "store")
 
 
@@ -271,10 +271,10 @@ def deployment(prefect_server: str, tmp_path: Path) -> Iterator[Any]:
 def jury(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
-    """Run the command on a store of the test's own; returns exit code, standard output and standard error.
+    """Run the command on a store of the test's own; return exit code, standard output and standard error.
 
-    It is waited for, however busy the machine is: this process goes on, so that nothing may be left behind in it. No
-    run makes pages, which takes as long as to judge a few samples: whole commands, and the tests of pages, make them.
+    Time limits are long, so that a busy machine leaves no process behind. Runs render no pages, which takes as long as
+    judging a few samples; tests of whole commands and of pages do.
     """
     from tasks import report  # Prefect, which reads the environment as soon as it is imported
 
@@ -319,7 +319,7 @@ def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[
 
 @pytest.fixture(scope="session", params=["own", "published"])
 def figure_benchmark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of PaperBananaBench: drawn here, and the published one where it is beside the checkout."""
+    """A folder of PaperBananaBench: one drawn here, and the published one if it lies beside the checkout."""
     if request.param == "own":
         return write_own_benchmark(tmp_path_factory.mktemp("own") / "drawn-bench")
     if not MINI.is_dir():
@@ -343,13 +343,13 @@ def documents(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Any]:
-    """S3 on loopback, where AWS is looked for."""
+    """An S3 server on loopback; AWS settings in the environment point to it."""
     from s3_server import S3Server
     from s3fs import S3FileSystem
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     running = S3Server()
-    S3FileSystem.clear_instance_cache()  # one made for another server would still ask that one
+    S3FileSystem.clear_instance_cache()  # a cached one would use an earlier server
     with pytest.MonkeyPatch.context() as environment:
         for name in [name for name in os.environ if name.startswith("AWS_")]:
             environment.delenv(name)
@@ -363,7 +363,7 @@ def server() -> Iterator[Any]:
 
 @pytest.fixture
 def url(server: Any) -> str:
-    """A store in a bucket of its own that keeps every version of every object."""
+    """Address of a store in a new bucket that keeps every version of every object."""
     from s3_server import s3
 
     name = f"jury-{uuid4().hex[:12]}"

@@ -1,4 +1,4 @@
-"""A deployment on a real Prefect server whose runs happen in the process of the test, by Prefect's own engine."""
+"""A deployment on a real Prefect server; Prefect's engine runs it in the test's process."""
 
 import asyncio
 import json
@@ -32,11 +32,11 @@ class Deployment:
         )
 
     def change(self, **changes: Any) -> None:
-        """Change it on the server, as a person does."""
+        """Edit the deployment on the server, as a person does."""
         self.client.update_deployment(self.id, DeploymentUpdate(**changes))
 
     def asked(self, given: dict[str, Any], **changes: Any) -> FlowRun:
-        """A run that was given some parameters, as the UIs, a schedule and the command line make it."""
+        """Create a flow run with these parameters, as the UIs, a schedule and the command line do."""
         return self.client.create_flow_run_from_deployment(self.id, parameters={"parameters": given}, **changes)
 
     def done(self, run: FlowRun) -> State:

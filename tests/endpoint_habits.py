@@ -1,4 +1,4 @@
-"""Habits of the known endpoints, as their documentation says: fields, schemas, and the forms of errors and usage."""
+"""Habits of the known endpoints, from their documentation: fields, schemas, and the forms of errors and usage."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,16 +11,16 @@ LIMIT_HEADERS = {
     for what, value in (("limit", "60"), ("remaining", "59"), ("reset", "1s"))
 }
 SCHEMA_WORDS = {"allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas"}
-"""Keywords that no strict schema may hold."""
+"""Keywords that no strict schema may contain."""
 BOUND_WORDS = {
     *("minLength", "maxLength", "pattern", "format", "minimum", "maximum", "multipleOf"),
     *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
     *("contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems"),
 }
-"""Keywords that Azure's strict schemas may not hold either."""
+"""More keywords that Azure's strict schemas may not contain."""
 
 ErrorForm = Callable[[int, str, str], Reply]
-"""Status, words and the parameter at fault -> an error in the endpoint's own form."""
+"""(status, message, name of the offending parameter) -> an error in the endpoint's form."""
 
 
 # Errors
@@ -38,7 +38,7 @@ def azure_filter() -> Reply:
 
 
 def gemini_error(status: int, words: str, _param: str = "", wait: str = "") -> Reply:
-    """A list with one error; how long to wait stands in its details."""
+    """A list with one error; its details hold the wait before a retry."""
     kind = {429: "RESOURCE_EXHAUSTED"}.get(status, "INVALID_ARGUMENT")
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait}] if wait else []
     body = [{"error": {"code": status, "message": words, "status": kind, "details": details}}]
@@ -50,7 +50,7 @@ def openrouter_error(status: int, words: str, _param: str = "", **metadata: obje
 
 
 def vllm_error(status: int, words: str, param: str = "") -> Reply:
-    """Of older versions, without an object around it."""
+    """The form of older versions: fields are not nested in an `error` object."""
     kind = "BadRequestError" if status == 400 else "InternalServerError"
     return Reply({"object": "error", "message": words, "type": kind, "param": param or None, "code": status}, status)
 
@@ -61,51 +61,51 @@ def litellm_error(status: int, words: str, param: str = "") -> Reply:
 
 
 def mistral_error(status: int, words: str, param: str = "") -> Reply:
-    """A field that it does not know is told by place, everything else in words."""
+    """An unknown field is reported by its location, any other error by a message."""
     if status == 422:
         return Reply({"detail": [{"type": "extra_forbidden", "loc": ["body", param], "msg": words}]}, status)
     kind, code = ("rate_limited", "1300") if status == 429 else ("invalid_request_error", "3051")
     return Reply({"object": "error", "message": words, "type": kind, "param": None, "code": code}, status)
 
 
-# What the twins are
+# Habits of each endpoint
 
 
 @dataclass(frozen=True)
 class Habits:
-    """What an endpoint takes, and how it tells what it does not."""
+    """Parameters that an endpoint accepts, and its errors for others."""
 
     error: ErrorForm = openai_error
     token_limits: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
-    """Parameters that bound a reply."""
+    """Parameters that limit the length of a reply."""
     ignored: tuple[str, ...] = ()
-    """Parameters that are taken and mean nothing."""
+    """Parameters that are accepted without effect."""
     unknown: int = 0
-    """Status for a field that it does not know; 0: what is unknown is ignored."""
+    """Status of the error for an unknown field; 0: unknown fields are ignored."""
     pictures: int = 0
-    """Most pictures in a request; 0: any number."""
+    """Most pictures in a request; 0: no limit."""
     too_many: str = "Too many images in request."
     schema_words: frozenset[str] | None = None
-    """Keywords that its strict schemas may not hold; None: its schemas need not be strict."""
+    """Keywords that its strict schemas may not contain; None: schemas need not be strict."""
     context: int = 0
-    """Tokens that are read of a question: of one that is longer, half as many and two more; 0: all."""
+    """Longest prompt in tokens; a longer one is cut to half as many and two more; 0: no limit."""
     usage: Mapping[str, object] = field(default_factory=dict)
-    """What is reported beside the three counts."""
+    """Usage fields besides the three token counts."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Of every reply."""
+    """Headers of every reply."""
     flex_full: Reply | None = None
-    """What it says where its flex has no room; None: it has none, and does not know the field."""
+    """Error when flex processing is full; None: there is no flex tier, and its field is unknown."""
     limited: Reply | None = None
-    """What it says to a call too many; None: its documentation knows no such thing."""
+    """Error over the rate limit; None: its documentation mentions no rate limit."""
     moderated: tuple[Reply, ...] = ()
-    """What it says to a question, or in the place of a reply, that is not allowed."""
+    """Replies to disallowed content: errors for a question, and endings of a reply."""
 
 
 def _strict(*more: str) -> frozenset[str]:
     return frozenset(SCHEMA_WORDS | {*more})
 
 
-def _told(reply: Reply, **headers: str) -> Reply:
+def _add(reply: Reply, **headers: str) -> Reply:
     return replace(reply, headers={**reply.headers, **{name.replace("_", "-"): text for name, text in headers.items()}})
 
 
@@ -130,7 +130,7 @@ HABITS: dict[str, Habits] = {
         schema_words=_strict(*BOUND_WORDS),
         usage=CACHED,
         headers=LIMIT_HEADERS,
-        limited=_told(error(429, "Please retry after 2 seconds.", "429", headers=LIMIT_HEADERS), retry_after="2"),
+        limited=_add(error(429, "Please retry after 2 seconds.", "429", headers=LIMIT_HEADERS), retry_after="2"),
         flex_full=error(429, "Resource unavailable.", "429"),
         moderated=(azure_filter(), _FILTERED),
     ),
@@ -147,7 +147,7 @@ HABITS: dict[str, Habits] = {
         pictures=100,
         usage={"prompt_tokens_details": None, "completion_tokens_details": None},
         headers=LIMIT_HEADERS,
-        limited=_told(error(429, "This request would exceed your rate limit.", headers=LIMIT_HEADERS), retry_after="2"),
+        limited=_add(error(429, "This request would exceed your rate limit.", headers=LIMIT_HEADERS), retry_after="2"),
     ),
     "openrouter": Habits(
         error=openrouter_error,
@@ -169,7 +169,7 @@ HABITS: dict[str, Habits] = {
     "litellm": Habits(
         error=litellm_error,
         headers=LIMIT_HEADERS,
-        limited=_told(litellm_error(429, f"litellm.RateLimitError: {_BUSY}"), **LIMIT_HEADERS),
+        limited=_add(litellm_error(429, f"litellm.RateLimitError: {_BUSY}"), **LIMIT_HEADERS),
         moderated=(litellm_error(400, "litellm.ContentPolicyViolationError: the prompt was filtered"),),
     ),
     "groq": Habits(
@@ -179,7 +179,7 @@ HABITS: dict[str, Habits] = {
         flex_full=error(498, "Flex tier capacity exceeded", "capacity_exceeded"),
         usage={"queue_time": 0.01, "prompt_time": 0.02, "completion_time": 0.1, "total_time": 0.13},
         headers=LIMIT_HEADERS,
-        limited=_told(error(429, _BUSY, "rate_limit_exceeded", "tokens", headers=LIMIT_HEADERS), retry_after="2"),
+        limited=_add(error(429, _BUSY, "rate_limit_exceeded", "tokens", headers=LIMIT_HEADERS), retry_after="2"),
     ),
     "together": Habits(
         token_limits=("max_tokens",),
@@ -193,7 +193,7 @@ HABITS: dict[str, Habits] = {
         unknown=422,
         pictures=8,
         headers=LIMIT_HEADERS,
-        limited=_told(mistral_error(429, "Rate limit exceeded"), **LIMIT_HEADERS),
+        limited=_add(mistral_error(429, "Rate limit exceeded"), **LIMIT_HEADERS),
     ),
 }
 OLD_VLLM = replace(HABITS["vllm"], pictures=1, too_many="At most {most} image(s) may be provided in one request.")

@@ -1,4 +1,4 @@
-"""Twins of the known endpoints on loopback: each accepts, refuses and counts as its documentation says."""
+"""Twins of the known endpoints on loopback: each accepts, refuses and counts as its documentation states."""
 
 import json
 import re
@@ -15,20 +15,20 @@ from loopback_replies import Reply, Request, completion, example
 from tasks.endpoint import catalog
 
 STANDARD = {"model", "messages", "temperature", "response_format", "stop", "top_p", "n", "stream", "tools"}
-"""Fields that every endpoint takes."""
+"""Fields that every endpoint accepts."""
 LENGTHS = {"max_tokens", "max_completion_tokens"}
 TOKENS_A_PICTURE = 258
 
 
 def moved_to(monkeypatch: pytest.MonkeyPatch, name: str, address: str, **changes: object) -> None:
-    """Let a known endpoint be at this address, for as long as the test lasts; `changes` are other facts of it."""
+    """Move a known endpoint to this address for the duration of a test; `changes` are other facts about it."""
     table = catalog.endpoints()
     moved = table[name].model_copy(update={"address": address, **changes})
     monkeypatch.setattr(catalog, "endpoints", lambda: {**table, name: moved})
 
 
 class Twin(LoopbackJudge):
-    """A known endpoint on loopback, with its habits or others."""
+    """A known endpoint on loopback, with its own or other habits."""
 
     def __init__(self, name: str, habits: Habits | None = None) -> None:
         super().__init__(self._answer)
@@ -37,7 +37,7 @@ class Twin(LoopbackJudge):
         self.habits = habits or HABITS[name]
         self.refusals: list[Reply] = []
         self.tier = ""
-        """What its replies say that they were served in."""
+        """Service tier that replies report."""
 
     def take_its_place(self, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
         moved_to(monkeypatch, self.name, self.base_url, **changes)
@@ -48,7 +48,7 @@ class Twin(LoopbackJudge):
             return refused
         body = {} if "response_format" in self.habits.ignored else request.schema
         content = json.dumps(example(body, {}) if body else in_words(request))
-        # An endpoint that is held to no format writes as models do.
+        # Without an enforced format, models wrap JSON in a code block.
         reply = completion(content if body else f"```json\n{content}\n```")
         tier = {"service_tier": self.tier} if self.tier else {}
         return replace(reply, body={**reply.body, "usage": self._usage(request), **tier}, headers=self.habits.headers)  # pyright: ignore
@@ -56,14 +56,14 @@ class Twin(LoopbackJudge):
     def _refused(self, request: Request) -> Reply | None:
         habits = self.habits
         tier = {"service_tier"} if habits.flex_full else set[str]()
-        strange = set(request.body) - STANDARD - tier - {*habits.token_limits, *habits.ignored}
-        for name in sorted(strange if habits.unknown else strange & LENGTHS):
+        unsupported = set(request.body) - STANDARD - tier - {*habits.token_limits, *habits.ignored}
+        for name in sorted(unsupported if habits.unknown else unsupported & LENGTHS):
             words = "Extra inputs are not permitted" if habits.unknown == 422 else f"Unsupported parameter: '{name}'"
             return habits.error(habits.unknown or 400, words, name)
         if habits.pictures and len(request.images) > habits.pictures:
             return habits.error(400, habits.too_many.format(most=habits.pictures), "messages")
-        odd = [] if habits.schema_words is None else [*not_strict(request.schema, habits.schema_words)]
-        return habits.error(400, f"Invalid schema for response_format: {odd[0]}", "response_format") if odd else None
+        bad = [] if habits.schema_words is None else [*not_strict(request.schema, habits.schema_words)]
+        return habits.error(400, f"Invalid schema for response_format: {bad[0]}", "response_format") if bad else None
 
     def _usage(self, request: Request) -> dict[str, object]:
         characters = sum(map(len, request.texts))
@@ -73,7 +73,7 @@ class Twin(LoopbackJudge):
 
 
 def not_strict(schema: Mapping[str, Any], words: frozenset[str]) -> Sequence[str]:
-    """What a strict schema may not be: objects with more than they require, and keywords that are not supported."""
+    """Return faults of a strict schema: optional or additional properties and unsupported keywords."""
     found = [f"'{word}' is not permitted" for word in words & set(schema)]
     properties: Mapping[str, Any] = schema.get("properties", {})
     if schema.get("type") == "object":
@@ -86,7 +86,7 @@ def not_strict(schema: Mapping[str, Any], words: frozenset[str]) -> Sequence[str
 
 
 def in_words(request: Request) -> dict[str, Any]:
-    """The plainest reply to a question whose form is asked for in words alone."""
+    """Return the plainest reply to a question that describes its format in words only."""
     asked = request.texts[-1]
     if verdicts := re.search(r'exactly one of "([^"]+)"', asked if "JSON object" in asked else request.texts[0]):
         return {"comparison_reasoning": "As the words ask.", "winner": verdicts[1]}

@@ -1,4 +1,4 @@
-"""Rows of ledgers with ordinary values, for tests to say only what matters to them."""
+"""Ledger rows with default values; a test sets only the fields that matter to it."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,12 +39,12 @@ TAGS = {
 
 
 def slip(*_: object, **__: object) -> Any:
-    """A fault of the program: an ordinary ValueError, as `zip` or a wrong argument raises it."""
+    """Raise a bug's ordinary ValueError, as `zip` or a wrong argument does."""
     raise ValueError("a slip")
 
 
 def start(run_id: str = RUN, **changes: Any) -> RunStart:
-    """A diagram run on three samples."""
+    """Return the start of a diagram run on three samples."""
     values = {
         "run_id": run_id, "evaluation_id": run_id, "flow": "diagram", "started_at": NOON, "version": "0.1.0",
         "prefect_run_id": "", "scheduled": False, "dataset": "mini", "dataset_key": "d" * 64,
@@ -57,7 +57,7 @@ def start(run_id: str = RUN, **changes: Any) -> RunStart:
 
 
 def end(run_id: str = RUN, **changes: Any) -> RunEnd:
-    """A run that ended a minute after noon."""
+    """Return the end of a run that took one minute from noon."""
     values = {
         "run_id": run_id, "finished_at": "2026-11-20T12:01:00+00:00", "seconds": 60.0, "protocol_key": "p" * 64,
         "protocol": {"temperature": "1.0", "model": "gpt-x-1"}, "calls": 12, "reused": 0, "judgments": {"ok": 12},
@@ -67,12 +67,12 @@ def end(run_id: str = RUN, **changes: Any) -> RunEnd:
 
 
 def any_sample() -> Sample:
-    """A sample without pictures, for forms of replies that are the same for all samples."""
+    """Return a sample without pictures, for reply formats that are the same for all samples."""
     return Sample(sample_id="s1", candidate="alpha", record=Place(path="test.json"))
 
 
 def picture(name: str) -> PictureNote:
-    """A PNG, sent as it was; its hash is made of its name."""
+    """Return a note about a PNG that was sent unchanged; its hash is made from its name."""
     sha256 = name.encode().hex().ljust(64, "0")
     return PictureNote(
         source_sha256=sha256, sent_sha256=sha256, format="PNG", mode="RGB", width=640, height=480, bytes=9000,
@@ -81,7 +81,7 @@ def picture(name: str) -> PictureNote:
 
 
 def other_call(calls_id: str = "20261120T120000-probe-0000aa", **changes: Any) -> OtherCall:
-    """A first question that was answered."""
+    """Return an answered first question."""
     values = {
         "calls_id": calls_id, "purpose": "probe", "asked_by": "", "flow": "", "asked_at": NOON, "status": "ok",
         "judge_asked": "gpt-x", "judge_answered": "gpt-x-1", "endpoint": "https://judge.example/v1",
@@ -96,7 +96,7 @@ def other_call(calls_id: str = "20261120T120000-probe-0000aa", **changes: Any) -
 def judgment(
     sample_id: str = "s1", dimension: str = "faithfulness", verdict: str | None = "Model", **changes: Any
 ) -> Judgment:
-    """A reply that came at the first attempt."""
+    """Return an ok reply at the first attempt."""
     values = {
         "run_id": RUN, "flow": "diagram", "sample_id": sample_id, "candidate": "alpha",
         "dimension": dimension, "order": "human_first", "vote": 1, "attempt": 1, "status": "ok", "verdict": verdict,
@@ -111,13 +111,13 @@ def judgment(
 
 
 def named(verdicts: str) -> dict[str, str | None]:
-    """Dimension -> its verdict, by a letter each."""
+    """Return dimension -> verdict, from one letter each."""
     words = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "X": "Mixed", "-": None}
     return dict(zip(DIMENSIONS, (words[letter] for letter in verdicts), strict=True))
 
 
 def outcome(sample_id: str = "s1", verdicts: str = "MMMM", overall: str | None = "Model", **changes: Any) -> Outcome:
-    """A decided sample; `verdicts` has a letter a dimension: Model, Human, Good, Bad, X (Mixed), - (missing)."""
+    """Return an outcome; `verdicts` has one letter a dimension: Model, Human, Good, Bad, X (Mixed), - (missing)."""
     status = changes.get("status", "complete")
     values = {
         "run_id": RUN, "flow": "diagram", "sample_id": sample_id, "candidate": "alpha",
@@ -144,7 +144,7 @@ def _score(verdict: str | None, status: str) -> float | None:
 
 
 def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended: RunEnd | None) -> Path:
-    """Keep a ledger as a run does, with the run's id on every row; without an end it stays unfinished."""
+    """Write a ledger as a run does, with the run's id on every row; without `ended`, it stays unfinished."""
     ledger = Ledger(store, run)
     for row in rows:
         ledger.append(row.model_copy(update={"run_id": run.run_id}))
@@ -155,16 +155,16 @@ def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended:
 
 
 def figures(*results: tuple[str, str | None], first: int = 0, **changes: Any) -> list[Outcome]:
-    """An outcome for each result, which is its verdicts and its overall."""
+    """Return one outcome for each result: verdicts and overall verdict."""
     return [outcome(f"s{number:02}", *each, **changes) for number, each in enumerate(results, first)]
 
 
 def finished(
     store: Path, run_id: str, rows: Sequence[Judgment | Outcome], key: str = "p", calls: int = 4, **changes: Any
 ) -> RunStart:
-    """Keep a finished run that began when its id says; of four replies it asked for `calls`.
+    """Store a finished run that began at the time in its id; `calls` of its four replies are new, the others reused.
 
-    `protocol` is that of start and end, `ended` has changes to how it ended, others are fields of its start.
+    `protocol` sets that of start and end, `ended` changes fields of the end, other arguments fields of the start.
     """
     began = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat()
     ended = {"protocol_key": key * 64, "calls": calls, "reused": 4 - calls, **changes.pop("ended", {})}
@@ -175,13 +175,13 @@ def finished(
 
 
 def line(row: Record | Mapping[str, Any]) -> str:
-    """A row as its line in a ledger, whatever it holds."""
+    """Return a row as a ledger line, valid or not."""
     text = row.model_dump_json() if isinstance(row, Record) else json.dumps(row, separators=(",", ":"))
     return f"{text}\n"
 
 
 def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: Any) -> Outcome:
-    """A judged image of a counting prompt; the prompt is the part of the id before the slash."""
+    """Return the outcome of a counting image; its prompt is the part of the id before the slash."""
     status = changes.get("status", "incomplete" if score is None else "complete")
     tag = changes.get("tag", "counting")
     values = {
@@ -197,25 +197,25 @@ def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: A
 
 
 def scored(**scores: float | None) -> tuple[AspectScore, ...]:
-    """Aspects with their scores."""
+    """Return aspects with these scores."""
     return tuple(AspectScore(aspect=key, score=value, explanation=f"why {key}") for key, value in scores.items())
 
 
 def page_trend(store: Path, run_id: str, *dimensions: str) -> list[Point]:
-    """The points in the trends of a run's page, of these dimensions or tags."""
+    """Return the trend points on a run's page, for these dimensions or tags."""
     rows = ask(store, "trend", run=run_id)
     return [point for point in points(rows) if point.dimension in dimensions]
 
 
 def rasterized(drawing: bytes) -> bytes:
-    """An SVG file as a PNG of twice its size."""
+    """Return an SVG file as a PNG of twice its size."""
     import resvg_py
 
     return bytes(resvg_py.svg_to_bytes(svg_string=drawing.decode(), zoom=2))
 
 
 def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
-    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+    """Return score rows: all samples, each category and each difficulty, in order of first appearance."""
     tally = ScoreTally()
     for outcome in outcomes:
         tally.add(outcome)
@@ -223,7 +223,7 @@ def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
 
 
 def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
-    """Rows of every candidate and tag, in the order of first appearance."""
+    """Return score rows of all candidates and tags, in order of first appearance."""
     tally = GradeTally(good_from)
     for outcome in outcomes:
         tally.add(outcome)
@@ -231,11 +231,11 @@ def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
 
 
 def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> list[RateRow]:
-    """Rates of every candidate and dimension; without judgments those of the rule and of order flips alone.
+    """Return rates of all candidates and dimensions; without judgments, only those of the rule and of order flips.
 
     Args:
-        outcomes: those of the real samples of a run, or of all shards of an evaluation.
-        judgments: all attempts of the same, in the order of the ledger; controls are left out here.
+        outcomes: outcomes of real samples of a run, or of all shards of an evaluation.
+        judgments: all attempts, in ledger order; controls are skipped.
     """
     tally = RateTally()
     for outcome in outcomes:

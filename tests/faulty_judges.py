@@ -1,4 +1,4 @@
-"""A judge that always fails some figures, always in the same way, and answers all others."""
+"""A judge that always fails the same figures in the same way and answers all others."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -18,17 +18,17 @@ SILENT = ("no answer", "too long a length", "one byte a second", "reset")
 
 @dataclass
 class Faulty:
-    """The answer of such a judge; figures are known by a word of their caption, `Figure 7.`"""
+    """Answer function of a judge; it recognizes figures by a line of their caption, `Figure 7.`"""
 
     fault: Reply
     bad: frozenset[str]
-    """Captions of the figures that fail."""
+    """Captions of figures that fail."""
     seconds: float = 0.02
-    """Time of each good call."""
+    """Duration of each good call."""
     only_dimension: str = ""
-    """The one question about them that fails; empty: all four."""
+    """Dimension that fails for these figures; empty: all four."""
     asked: Counter[str] = field(default_factory=Counter[str])
-    """Question about a bad figure -> requests."""
+    """Schema name and caption of a failing figure -> number of requests."""
 
     def __call__(self, seen: Request) -> Reply:
         caption = next((words for text in seen.texts for words in text.split("\n") if words.startswith("Figure ")), "")

@@ -1,7 +1,7 @@
-"""Debian's Firefox, spoken to by WebDriver BiDi over a WebSocket: pages are opened, asked and typed into.
+"""A driver for Debian's Firefox by WebDriver BiDi: opens pages, evaluates scripts and types.
 
-Owns the protocol, as far as tests of pages need it. Playwright speaks it, too, but only with commands that this version
-of Firefox does not have yet.
+It implements the parts of the protocol that tests of pages need. Playwright's BiDi uses commands that this version of
+Firefox does not support.
 """
 
 import json
@@ -20,7 +20,7 @@ KEYS = {
     **{"ArrowLeft": "\ue012", "ArrowRight": "\ue014", "ArrowDown": "\ue015"},
 }
 PREFERENCES = {
-    # No network but loopback: everything else goes to a proxy that is not there.
+    # Block all network but loopback: everything else goes to a proxy that does not exist.
     "network.proxy.type": 1,
     "network.proxy.http": "127.0.0.1",
     "network.proxy.http_port": 9,
@@ -36,7 +36,7 @@ SECONDS = 120.0
 
 
 class Firefox:
-    """A started browser."""
+    """A running browser."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
@@ -46,25 +46,25 @@ class Firefox:
         self.ask("session.subscribe", events=EVENTS)
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """What a command answers; the events that came before are told to their tabs."""
+        """Send a command and return its result; pass events that arrive before it to their tabs."""
         self.asked += 1
         self.socket.send(json.dumps({"id": self.asked, "method": method, "params": params}))
         while True:
-            told = json.loads(self.socket.recv(SECONDS))
-            if told.get("id") == self.asked:
-                assert told["type"] == "success", f"{method}: {told}"
-                return told["result"]
-            self._note(told)
+            message = json.loads(self.socket.recv(SECONDS))
+            if message.get("id") == self.asked:
+                assert message["type"] == "success", f"{method}: {message}"
+                return message["result"]
+            self._note(message)
 
     def _note(self, event: dict[str, Any]) -> None:
-        told = event.get("params", {})
-        context = told.get("context") or told.get("source", {}).get("context")
+        details = event.get("params", {})
+        context = details.get("context") or details.get("source", {}).get("context")
         if tab := self.tabs.get(context):
-            tab.note(event["method"], told)
+            tab.note(event["method"], details)
 
 
 class FirefoxTab:
-    """A tab with cookies and memory of its own, and what its page tried to do."""
+    """A tab with its own cookies and storage; `trouble` lists what its page must not do."""
 
     def __init__(self, browser: Firefox, width: int, height: int) -> None:
         self.browser = browser
@@ -78,28 +78,28 @@ class FirefoxTab:
         viewport = {"width": width, "height": height}
         self.browser.ask("browsingContext.setViewport", context=self.context, viewport=viewport)
 
-    def note(self, event: str, told: dict[str, Any]) -> None:
+    def note(self, event: str, details: dict[str, Any]) -> None:
         if event != "network.beforeRequestSent":
-            self.trouble.append(f"{event} {told.get('text') or told.get('message')}")
-        elif not told["request"]["url"].startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
-            self.trouble.append(f"request {told['request']['url']}")
+            self.trouble.append(f"{event} {details.get('text') or details.get('message')}")
+        elif not details["request"]["url"].startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+            self.trouble.append(f"request {details['request']['url']}")
 
     def goto(self, address: str) -> None:
         self.browser.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
 
     def evaluate(self, expression: str, given: Any = None) -> Any:
-        """What a value, a function of `given` or a promise of one of them is."""
+        """Return the value of an expression, of a function called with `given`, or of a promise of either."""
         asking = f"""async () => {{
             const found = ({expression});
             return JSON.stringify(await (typeof found === "function" ? found({json.dumps(given)}) : found)) ?? "null";
         }}"""
         how = {"awaitPromise": True, "target": {"context": self.context}, "userActivation": False}
-        told = self.browser.ask("script.callFunction", functionDeclaration=asking, **how)
-        assert told["type"] == "success", told["exceptionDetails"]["text"]
-        return json.loads(told["result"]["value"])
+        reply = self.browser.ask("script.callFunction", functionDeclaration=asking, **how)
+        assert reply["type"] == "success", reply["exceptionDetails"]["text"]
+        return json.loads(reply["result"]["value"])
 
     def press(self, keys: str) -> None:
-        """A key, or several at once with + between them."""
+        """Press a key, or several at once joined by +."""
         values = [KEYS.get(key, key) for key in keys.split("+")]
         actions = [{"type": "keyDown", "value": value} for value in values]
         actions += [{"type": "keyUp", "value": value} for value in reversed(values)]
@@ -113,7 +113,7 @@ class FirefoxTab:
 
 @contextmanager
 def started_firefox(program: str, profile: Path) -> Iterator[Firefox]:
-    """The browser with an empty profile in this folder, until the end of the context."""
+    """Start the browser with this empty folder as its profile; it ends with the context."""
     written = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()]
     (profile / "user.js").write_text("\n".join(written))
     log = profile / "log.txt"

@@ -1,6 +1,6 @@
-"""A page of another address that tries, in a person's browser, to take over a Prefect server on that machine.
+"""A web page of another origin that tries, in a user's browser, to take over a Prefect server on that machine.
 
-Owns the page and the port that it comes from; what came of it is for the tests to see.
+This module serves the page; tests check the results of its attack.
 """
 
 import json
@@ -51,7 +51,7 @@ async function attack(api, requests, sockets) {
 
 
 class Loot(NamedTuple):
-    """What the page is told of its victim, so that nothing but the server stands in its way."""
+    """Facts about the victim that the page is given, so that only the server's own protection can stop it."""
 
     api: str
     block: str
@@ -64,7 +64,7 @@ class Loot(NamedTuple):
 
     @property
     def requests(self) -> list[tuple[str, Any]]:
-        """Paths, and what is posted there; None: it is read."""
+        """Paths and request bodies; None: a GET request."""
         script = {"prefect.deployments.steps.run_shell_script": {"script": f"touch {self.marker}"}}
         mine = {"name": "mine", "flow_id": self.flow, "pull_steps": [script], "entrypoint": "mine.py:mine"}
         return [
@@ -76,12 +76,12 @@ class Loot(NamedTuple):
 
     @property
     def sockets(self) -> list[tuple[str, Any]]:
-        """Paths, and what is sent there first."""
+        """Paths and the first message to send."""
         return [("/events/in", forged_event()), ("/logs/out", {"type": "filter", "filter": {}})]
 
 
 def forged_event() -> dict[str, Any]:
-    """A drop of a score that nobody measured."""
+    """Return an event about a drop that never happened."""
     return {
         "occurred": "2026-11-22T10:00:00Z",
         "event": "jury.regression",
@@ -94,7 +94,7 @@ def forged_event() -> dict[str, Any]:
 
 @contextmanager
 def foreign_page() -> Iterator[str]:
-    """The page's address."""
+    """Serve the page; yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -104,7 +104,7 @@ def foreign_page() -> Iterator[str]:
             self.wfile.write(PAGE.encode())
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -117,7 +117,7 @@ def foreign_page() -> Iterator[str]:
 
 
 def attacked(page: Any, address: str, loot: Loot) -> list[str]:
-    """What a tab that goes to the page gets out of the server."""
+    """Return the responses that the page gets from the server in a tab."""
     page.goto(address)
-    told = json.dumps([loot.api, loot.requests, loot.sockets])
-    return page.evaluate(f"attack(...{told})")
+    arguments = json.dumps([loot.api, loot.requests, loot.sockets])
+    return page.evaluate(f"attack(...{arguments})")

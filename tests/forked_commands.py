@@ -1,8 +1,8 @@
-"""Commands `jury` and `prefect` for scripts, by processes forked from one that has imported what they need.
+"""Commands `jury` and `prefect` for scripts, run by processes that are forked from one that has done the imports.
 
-An import takes most of the processor's time of a short command. So it does of the processes that a run starts for its
-pages and thumbnails: commands find a `python` that forks these, too. All names of hosts lead to this machine, and ports
-to those that the starter names. As a program: SOCKET and a JSON object of ports; `install` writes the commands.
+Imports take most of the processor time of a short command, and of the processes that a run starts for its pages and
+thumbnails. The `python` on the commands' path therefore forks these, too. Every host name resolves to this machine, and
+ports are mapped as the caller asks. Usage as a program: SOCKET PORTS (a JSON object); `installed` writes the commands.
 """
 
 import json
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails")
-"""Modules that commands start as programs, and that need no other environment."""
+"""Modules that commands start as programs and that run in the commands' environment."""
 CLIENT = """#!{python} -SEs
 import json, os, signal, socket, sys
 if os.path.basename(sys.argv[0]) == "python" and not {{*sys.argv}} & {{*{forked}}}:
@@ -38,7 +38,7 @@ os._exit(code[0] if code else 1)
 
 @contextmanager
 def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str]) -> Iterator[Path]:
-    """Start the process; yields the folder of the commands."""
+    """Start the process; yield the folder of the commands."""
     place = folder / "socket"
     for name in ("jury", "prefect", "python"):
         file = folder / name
@@ -58,15 +58,15 @@ def installed(folder: Path, ports: Mapping[int, int], settings: Mapping[str, str
 
 
 def resolve_here(ports: Mapping[int, int]) -> None:
-    """Let each name of a host lead to this machine, and each of these ports to another."""
+    """Resolve every host name to this machine and map these ports to others."""
     resolve, connect = socket.getaddrinfo, socket.socket.connect
 
     def resolved(host: Any, *given: Any, **named: Any) -> Any:
         return resolve("127.0.0.1", *given, **named)
 
-    def connected(made: socket.socket, address: Any) -> None:
-        moved = (address[0], ports.get(address[1], address[1])) if made.family == socket.AF_INET else address
-        connect(made, moved)
+    def connected(connection: socket.socket, address: Any) -> None:
+        moved = (address[0], ports.get(address[1], address[1])) if connection.family == socket.AF_INET else address
+        connect(connection, moved)
 
     socket.getaddrinfo, socket.socket.connect = resolved, connected  # pyright: ignore
 
@@ -93,19 +93,19 @@ def run(name: str, arguments: list[str]) -> int:
     return 0
 
 
-def answer(made: socket.socket, python: str) -> None:
-    """Run one command, and report its process and its exit code."""
+def answer(connection: socket.socket, python: str) -> None:
+    """Run one command; send its process id and its exit code."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()  # a command may end all processes of its group
-    head, files, _, _ = socket.recv_fds(made, 4, 3)
+    os.setsid()  # a command may kill its process group
+    head, files, _, _ = socket.recv_fds(connection, 4, 3)
     asked, length = b"", int.from_bytes(head, "big")
     while len(asked) < length:
-        asked += made.recv(length - len(asked))
+        asked += connection.recv(length - len(asked))
     name, arguments, folder, environment = json.loads(asked)
     if pid := os.fork():
-        made.sendall(pid.to_bytes(4, "big"))
+        connection.sendall(pid.to_bytes(4, "big"))
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        made.sendall(bytes([code if code >= 0 else 128 - code]))
+        connection.sendall(bytes([code if code >= 0 else 128 - code]))
         os._exit(0)
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -141,10 +141,10 @@ def serve(place: str, ports: Mapping[int, int]) -> None:
         listening.listen()
         print("ready", flush=True)
         while True:
-            made, _ = listening.accept()
+            connection, _ = listening.accept()
             if not os.fork():
-                answer(made, str(Path(place).with_name("python")))
-            made.close()
+                answer(connection, str(Path(place).with_name("python")))
+            connection.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A disk that is nearly full, as far as a process can have one to itself."""
+"""A full disk, simulated by a limit on the size of this process's files."""
 
 import resource
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def files_of(most: int) -> Iterator[None]:
-    """No file of this process can grow beyond so many bytes."""
+    """Limit files of this process to this many bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
     try:

@@ -1,4 +1,4 @@
-"""Samples made from rows of GenEval's metadata, for tests to say no more than the row."""
+"""Samples made from rows of GenEval's metadata; a test gives only the row."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,7 @@ from tasks.records import Place, Requirement, Sample
 
 
 def sample(row: str, **changes: Any) -> Sample:
-    """What a row asks for, as a sample."""
+    """Return the sample that a row describes."""
     values = json.loads(row)
     made = Sample(
         sample_id="00000/0000",

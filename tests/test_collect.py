@@ -1,4 +1,4 @@
-"""Whole runs that are bought as batches: handed in, waiting, taken in, ended; and killed at each step."""
+"""Whole runs judged in batches: submitted, waiting, collected, ended; and killed at each step."""
 
 import asyncio
 import json
@@ -45,7 +45,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def by_picture(request: Request) -> Reply:
-    """A judge whose verdict depends on the pictures and the question, and on nothing else."""
+    """A judge whose verdict depends only on the pictures and the question."""
     allowed = request.schema.get("properties", {}).get("winner", {}).get("enum")
     if not allowed:
         return allowed_reply()(request)
@@ -55,18 +55,18 @@ def by_picture(request: Request) -> Reply:
 
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchTwin]:
-    """A twin in the place of OpenAI, whose batches end when they are asked for the second time."""
-    with BatchTwin(by_picture, polls=1) as standing:
-        moved_to(monkeypatch, "openai", standing.base_url)
-        yield standing
+    """A batch endpoint in OpenAI's place; its batches end at the second poll."""
+    with BatchTwin(by_picture, polls=1) as running:
+        moved_to(monkeypatch, "openai", running.base_url)
+        yield running
 
 
-def bought(twin: LoopbackJudge, **options: object) -> list[str]:
+def batched(twin: LoopbackJudge, **options: object) -> list[str]:
     return judged_by(twin, **{"judge.service-tier": "batch", **options})
 
 
-def told(store: Path) -> Counter[Any]:
-    """What the finished runs of a store say of their samples, controls included."""
+def results(store: Path) -> Counter[Any]:
+    """Return outcomes and verdicts of the samples in finished runs, controls included."""
     rows = [row for run in run_folders(store) if (run / "end.json").exists() for row in read_outcomes(run)]
     return Counter(
         (row.sample_id, row.control, row.status, row.overall, row.tier_path, *(each.verdict for each in row.dimensions))
@@ -76,17 +76,17 @@ def told(store: Path) -> Counter[Any]:
 
 @pytest.fixture(scope="module")
 def live(dataset: list[str], prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Counter[Any]:
-    """What a live run of the same judge says of the same figures."""
+    """Outcomes and verdicts of a live run of the same judge on the same figures."""
     store = tmp_path_factory.mktemp("live")
     with LoopbackJudge(by_picture) as judge:
         assert main(["run", "diagram", *dataset, *judged_by(judge), "--store", str(store)]) == 0
-    found = told(store)
+    found = results(store)
     assert found.total() == SAMPLES
     return found
 
 
 def paid_once(twin: BatchTwin, store: Path, calls: int = CALLS) -> None:
-    """Every request was answered once, and every reply is one row."""
+    """Assert that every request was answered once and that every reply is one row."""
     assert len(twin.paid) == calls and {*twin.paid.values()} == {1}
     rows = Counter((row.run_id, row.sample_id, row.dimension, row.attempt) for row in every_judgment(store))
     assert len(rows) == calls and {*rows.values()} == {1}
@@ -103,11 +103,11 @@ def nothing_left(twin: BatchTwin, store: Path) -> bool:
 # A run
 
 
-def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
+def test_run_waits_for_its_batch_and_ends_when_collected(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, ask: Any
 ) -> None:
     twin.polls, store = 2, tmp_path / "store"
-    code, out, err = jury("run", "diagram", *dataset, *bought(twin))
+    code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and "waits for its replies: batches: 1 in_progress; 0 of 16 requests done" in out, err
     assert "`jury batch collect` takes them in" in out
     assert not [*store.glob("ledger/*/end.json")] and twin.count == 1
@@ -120,7 +120,7 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
     code, out, err = jury("batch", "collect")
     assert code == 0 and "Traceback" not in err and f"run {run_folders(store)[0].name}" in out, err
     paid_once(twin, store)
-    assert twin.count == 1 and told(store) == live and nothing_left(twin, store)
+    assert twin.count == 1 and results(store) == live and nothing_left(twin, store)
     rows = ask("SELECT DISTINCT status, service_tier, attempt, rung, price_source FROM judgments")
     assert [[*row.values()][:4] for row in rows] == [["ok", "batch", 1, "json_schema"]]
     assert ask("SELECT status, calls FROM runs") == [{"status": "finished", "calls": CALLS}]
@@ -128,11 +128,11 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
 
 
 @pytest.mark.parametrize("step", ["make file", "make batch"])
-def test_a_busy_endpoint_is_waited_for(
+def test_busy_endpoint_leaves_the_run_waiting(
     step: str, tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
 ) -> None:
     twin.polls, twin.refuses = 0, {step: error(429, "Too many files: try again later")}
-    code, out, err = jury("run", "diagram", *dataset, *bought(twin))
+    code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and "Too many files" in out, err
     assert "waits for its replies: the endpoint is busy, and `jury batch collect` tries again" in out
     twin.refuses = {}
@@ -140,27 +140,27 @@ def test_a_busy_endpoint_is_waited_for(
     assert code == 0, (out, err)
     paid_once(twin, tmp_path / "store")
     twin.refuses = {step: error(429, "You exceeded your current quota", code="insufficient_quota")}
-    code, _, err = jury("run", "diagram", *dataset, *bought(twin), "--reuse-hours", 0)
-    assert code == 2 and "`jury batch cancel` gives the rest of it up" in err, "no wait helps"
+    code, _, err = jury("run", "diagram", *dataset, *batched(twin), "--reuse-hours", 0)
+    assert code == 2 and "`jury batch cancel` gives the rest of it up" in err, "waiting would not help"
 
 
-class Telltale(BatchTwin):
-    """An endpoint that repeats the key in all that it says of its batches."""
+class LeakyTwin(BatchTwin):
+    """An endpoint that repeats the key in every field of its batch objects."""
 
-    def _told(self, batch: Batch) -> dict[str, Any]:
-        told = super()._told(batch)
+    def _batch_object(self, batch: Batch) -> dict[str, Any]:
+        shown = super()._batch_object(batch)
         status = KEY if batch.status in ("in_progress", "finalizing") else batch.status
-        return {**told, "status": status, "errors": {"data": [{"code": KEY, "message": KEY}]}, KEY: KEY}
+        return {**shown, "status": status, "errors": {"data": [{"code": KEY, "message": KEY}]}, KEY: KEY}
 
 
-def test_a_key_that_a_batch_repeats_is_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Any) -> None:
+def test_key_repeated_by_a_batch_is_stored_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Any) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     data = write_figures(tmp_path / "data", 1)
     fates = {0: "", 1: "500", 2: "expired", 3: ""}
-    with Telltale(lambda _: echoing(KEY, "Both are good"), polls=1, fate=lambda place: fates[place]) as twin:
+    with LeakyTwin(lambda _: echoing(KEY, "Both are good"), polls=1, fate=lambda place: fates[place]) as twin:
         monkeypatch.setenv("JURY_ENDPOINTS", f"{twin.place}=OPENAI_API_KEY")
         moved_to(monkeypatch, "openai", twin.base_url)
-        shown = [jury("run", "diagram", *data, *bought(twin))]
+        shown = [jury("run", "diagram", *data, *batched(twin))]
         shown += [jury("status"), jury("batch", "collect")]
     assert [code for code, _, _ in shown] == [3, 0, 3], shown
     assert "1 [key]; 0 of 4 requests done" in shown[0][1], shown
@@ -169,11 +169,11 @@ def test_a_key_that_a_batch_repeats_is_kept_nowhere(tmp_path: Path, monkeypatch:
     assert [row.reasoning for row in every_judgment(tmp_path / "store") if row.status == "ok"] == ["[key] [key]"] * 2
 
 
-def test_the_requests_are_those_of_a_live_run(
+def test_batch_requests_equal_those_of_a_live_run(
     twin: BatchTwin, dataset: list[str], tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submission, "MOST_REQUESTS", 7)
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     assert jury("run", "diagram", *dataset, *judged_by(twin))[0] == 0
     sent = sorted(json.dumps(each.body) for each in twin.requests[2:])
     lines = [json.loads(line) for file in twin.uploaded for line in file.data.splitlines()]
@@ -183,23 +183,23 @@ def test_the_requests_are_those_of_a_live_run(
     assert len({line["custom_id"] for line in lines}) == CALLS
 
 
-def test_votes_orders_and_controls_in_a_batch(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
+def test_batch_covers_votes_orders_and_controls(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     asked = ["--orders", "both", "--votes", "2", "--controls", "0.5", "--limit", "2"]
-    assert jury("run", "diagram", *dataset, *asked, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *asked, *batched(twin))[0] == 3
     assert jury("batch", "collect")[0] == 0
     other = tmp_path / "other"
     assert jury("run", "diagram", *dataset, *asked, *judged_by(twin), "--store", str(other))[0] == 0
-    assert told(tmp_path / "store") == told(other) and told(other).total() > 2
+    assert results(tmp_path / "store") == results(other) and results(other).total() > 2
     assert any(row.control for row in every_judgment(tmp_path / "store"))
 
 
-def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
+def test_images_are_judged_in_a_batch_by_litellms_proxy(
     tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, here = catalog.endpoints(), {"address": twin.base_url}
     monkeypatch.setattr(catalog, "endpoints", lambda: {"litellm": table["litellm"].model_copy(update=here)})
     images = write_geneval(tmp_path / "images", [prompt_row("clock", "counting")], images_per_prompt=1)
-    assert jury("run", "counting", "--dataset", images, *bought(twin))[0] == 3
+    assert jury("run", "counting", "--dataset", images, *batched(twin))[0] == 3
     code, _, err = jury("batch", "collect")
     assert code == 0, err
     [row] = ask("SELECT status, score FROM outcomes")
@@ -207,14 +207,14 @@ def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
     assert {*twin.models} == {"m"} and nothing_left(twin, tmp_path / "store")
 
 
-# What a batch leaves over
+# Calls that a batch leaves unanswered
 
 
 FATES = {0: "expired", 3: "failed", 5: "lost", 6: "429"}
 
 
 def broken_once() -> Callable[[Request], Reply]:
-    """A judge whose first reply to one of the questions cannot be read."""
+    """Return a judge whose first reply to one of the questions cannot be parsed."""
     broken: list[str] = []
 
     def answer(request: Request) -> Reply:
@@ -226,11 +226,11 @@ def broken_once() -> Callable[[Request], Reply]:
     return answer
 
 
-def test_what_a_batch_leaves_over_is_left_and_the_same_command_asks_for_it(
+def test_same_command_asks_again_for_calls_left_by_a_batch(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, ask: Any
 ) -> None:
     twin.fate, twin.answer, store = lambda place: FATES.get(place, ""), broken_once(), tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     code, out, err = jury("batch", "collect")
     words = "The batch left 5 calls without a reply that can be used: the same command asks for them"
     assert code == 3 and words in " ".join((out + err).split())
@@ -243,7 +243,7 @@ def test_what_a_batch_leaves_over_is_left_and_the_same_command_asks_for_it(
     assert "500: The server had an error" in words and "429: The server" in words
 
     twin.fate, whole = lambda _: "", tmp_path / "whole"
-    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--json")
+    code, out, err = jury("run", "diagram", *dataset, *batched(twin), "--json")
     assert code == 3 and "waits for its replies" in json.loads(out)["waits"], err
     code, out, err = jury("batch", "collect", "--json")
     assert code == 0 and json.loads(out), err
@@ -251,10 +251,10 @@ def test_what_a_batch_leaves_over_is_left_and_the_same_command_asks_for_it(
     assert Counter(bool(row.reused_from) for row in read_judgments(again)) == {True: CALLS - 5, False: 5}
     (whole / "ledger").mkdir(parents=True)
     again.rename(whole / "ledger" / again.name)
-    assert told(whole) == live and nothing_left(twin, store)
+    assert results(whole) == live and nothing_left(twin, store)
 
 
-def test_a_batch_that_fails_as_a_whole_leaves_every_call_with_its_reason(
+def test_failed_batch_gives_every_call_its_reason(
     twin: BatchTwin, dataset: list[str], jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(batch: Any, cancelled: bool = False) -> None:
@@ -262,7 +262,7 @@ def test_a_batch_that_fails_as_a_whole_leaves_every_call_with_its_reason(
         batch.errors = [{"code": "token_limit_exceeded", "message": "Enqueued token limit reached", "line": None}]
 
     monkeypatch.setattr(twin, "_answer_all", fails)
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     assert jury("batch", "collect")[0] == 3
     [row] = ask("SELECT DISTINCT status, attempt, error FROM judgments")
     assert (row["status"], row["attempt"]) == ("unavailable", 1)
@@ -270,9 +270,9 @@ def test_a_batch_that_fails_as_a_whole_leaves_every_call_with_its_reason(
     assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
-def test_a_cancelled_run_keeps_what_was_done(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
+def test_cancelled_run_keeps_its_replies(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     twin.polls = 100
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     assert jury("batch", "cancel")[0] == 2
     [run] = run_folders(tmp_path / "store")
     code, _, err = jury("batch", "cancel", run.name[:15])
@@ -282,7 +282,7 @@ def test_a_cancelled_run_keeps_what_was_done(tmp_path: Path, twin: BatchTwin, da
     assert nothing_left(twin, tmp_path / "store")
 
 
-def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_cancelling(
+def test_lost_batch_blocks_no_other_run_and_can_be_cancelled(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
 ) -> None:
     def lose(_: str) -> None:
@@ -292,7 +292,7 @@ def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_
 
     twin.seen = lose
     for samples in (2, 1):
-        assert jury("run", "diagram", *dataset, *bought(twin), "--limit", samples)[0] == 3
+        assert jury("run", "diagram", *dataset, *batched(twin), "--limit", samples)[0] == 3
     gone, other = run_folders(tmp_path / "store")
     code, _, err = jury("batch", "cancel", "20")
     assert code == 2 and "name one run that waits, by its id or the beginning of it: '20' fits 2" in err
@@ -304,16 +304,16 @@ def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_
     assert nothing_left(twin, tmp_path / "store") and jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
-# With a budget
+# Budgets
 
 
-def test_what_fits_is_handed_in_once_a_quote_has_told_what_calls_cost(
+def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
     tmp_path: Path, twin: BatchTwin, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     budget, samples, store = 0.03, 10, tmp_path / "store"
-    call, of_each = (1200 * 1 + 80 * 10) / 1e6, CALLS // SAMPLES  # what a reply costs by these prices
+    call, of_each = (1200 * 1 + 80 * 10) / 1e6, CALLS // SAMPLES  # price of a reply
     prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
-    given = ["run", "diagram", *write_figures(tmp_path / "data", samples), *bought(twin, **prices)]
+    given = ["run", "diagram", *write_figures(tmp_path / "data", samples), *batched(twin, **prices)]
     twin.polls = 3
     monkeypatch.setenv(VARIABLE, "50")
     command = [*given, "--budget", budget]
@@ -344,26 +344,26 @@ def test_what_fits_is_handed_in_once_a_quote_has_told_what_calls_cost(
     assert nothing_left(twin, store)
 
 
-# Again, at once, and after a kill
+# Repeated and concurrent commands, and kills
 
 
-def test_the_same_command_attaches_to_what_waits_and_pays_nothing_again(
+def test_same_command_attaches_to_a_waiting_run(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
 ) -> None:
     twin.polls, store = 2, tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     [run] = run_folders(store)
-    code, out, _ = jury("run", "diagram", *dataset, *bought(twin))
+    code, out, _ = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and f"Run {run.name} waits" in out and len(twin.batches) == 1
-    code, out, _ = jury("run", "diagram", *dataset, *bought(twin))
-    assert code == 0 and f"run {run.name}" in out and told(store) == live
+    code, out, _ = jury("run", "diagram", *dataset, *batched(twin))
+    assert code == 0 and f"run {run.name}" in out and results(store) == live
     assert [each.name for each in run_folders(store)] == [run.name] and nothing_left(twin, store)
     paid_once(twin, store)
 
 
-def test_collecting_twice_at_once(tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any) -> None:
+def test_concurrent_collect_waits(tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any) -> None:
     store = tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     fetched, go_on = threading.Event(), threading.Event()
 
     def seen(what: str) -> None:
@@ -378,23 +378,23 @@ def test_collecting_twice_at_once(tmp_path: Path, twin: BatchTwin, dataset: list
     assert code == 3 and "another process is at work on it" in out
     go_on.set()
     other.join(120)
-    assert told(store) == live and nothing_left(twin, store)
+    assert results(store) == live and nothing_left(twin, store)
     paid_once(twin, store)
 
 
-def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
+def test_killed_run_resumes_without_paying_twice(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
 ) -> None:
-    """One run, killed at each step in turn: whoever goes on finds what the one before it left."""
+    """One run, killed at each step in turn; the next command continues from what the last one stored."""
     store = tmp_path / "store"
-    command: list[object] = ["run", "diagram", *dataset, *bought(twin)]
+    command: list[object] = ["run", "diagram", *dataset, *batched(twin)]
     for asked, times in SENDING.items():
         dies(twin, *command, "--store", store, requests=9, asked=asked, times=times)
-        # The same command would do it, too, a minute later: so long the dead run's places at the limit are kept.
+        # The same command would continue it, too, but only after a minute, when the dead run's slots expire.
         command = ["batch", "collect"]
     [run] = run_folders(store)
     assert len(twin.batches) == 2 and not every_judgment(store)
-    assert [len(file.data.splitlines()) for file in twin.uploaded] == [9, 7, 7]  # the last one is not on record
+    assert [len(file.data.splitlines()) for file in twin.uploaded] == [9, 7, 7]  # the last upload was not logged
 
     for rows in (5, CALLS - 3):  # replies, then outcomes between them
         dies(twin, "batch", "collect", "--store", store, requests=9, rows=rows)
@@ -406,7 +406,7 @@ def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
     assert (run / "end.json").exists() and not nothing_left(twin, store)
 
     assert jury("batch", "collect")[0] == 0 and jury("batch", "collect")[:2] == (0, "nothing waits\n")
-    assert told(store) == live and nothing_left(twin, store)
+    assert results(store) == live and nothing_left(twin, store)
     assert len(twin.batches) == 2 and run_folders(store) == [run]
     paid_once(twin, store)
 
@@ -414,27 +414,27 @@ def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
 # Nights
 
 
-def test_a_night_that_is_collected_late_stands_in_its_own_place(
+def test_night_collected_late_is_sorted_by_its_start(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["run", "diagram", *dataset, "--reuse-hours", "0"]
     with monkeypatch.context() as scheduled:
         scheduled.setattr(session, "is_scheduled", lambda: True)
-        assert jury(*command, *bought(twin))[0] == 3
+        assert jury(*command, *batched(twin))[0] == 3
         assert jury(*command, *judged_by(twin))[0] == 0
-        assert jury(*command, *bought(twin))[0] == 3
+        assert jury(*command, *batched(twin))[0] == 3
     late, direct, waiting = [run.name for run in run_folders(tmp_path / "store")]
     assert [night["run_id"] for night in ask("FROM nights ORDER BY night")] == [direct]
     assert jury("batch", "collect", late)[0] == 0
     assert [night["run_id"] for night in ask("FROM nights ORDER BY night")] == [late, direct]
     assert [run["status"] for run in ask("FROM runs ORDER BY run_id")] == ["finished", "finished", "waiting"]
     assert [run["scheduled"] for run in ask("FROM runs")] == [True] * 3 and len(twin.paid) == CALLS
-    assert jury("batch", "collect", waiting)[0] == 0 and {*twin.paid.values()} == {2}  # each night asks anew
+    assert jury("batch", "collect", waiting)[0] == 0 and {*twin.paid.values()} == {2}  # nights reuse no replies
 
 
 @pytest.fixture
-def served(prefect_server: str) -> UUID:
-    """The deployment `collect` on the server, which other tests may have put there."""
+def collect_deployment(prefect_server: str) -> UUID:
+    """Id of the deployment `collect` on the server; another test may have created it."""
     with get_client(sync_client=True) as client:
         try:
             return client.read_deployment_by_name("collect/collect").id
@@ -442,14 +442,14 @@ def served(prefect_server: str) -> UUID:
             return asyncio.run(collect.to_deployment("collect").aapply())  # pyright: ignore
 
 
-def test_where_the_deployment_is_served_a_run_that_waits_sees_to_it_that_it_is_collected(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, served: UUID
+def test_waiting_run_schedules_the_collect_deployment(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, collect_deployment: UUID
 ) -> None:
     twin.polls, store = 3, tmp_path / "store"
-    code, out, _ = jury("run", "diagram", *dataset, *bought(twin))
+    code, out, _ = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and "So does the deployment collect/collect, every 10 minutes." in out
     with get_client(sync_client=True) as client:
-        wanted = DeploymentFilter.model_validate({"id": {"any_": [served]}})
+        wanted = DeploymentFilter.model_validate({"id": {"any_": [collect_deployment]}})
 
         def due() -> list[FlowRun]:
             runs = client.read_flow_runs(deployment_filter=wanted)
@@ -459,36 +459,36 @@ def test_where_the_deployment_is_served_a_run_that_waits_sees_to_it_that_it_is_c
         assert planned.state and planned.state.is_scheduled() and planned.expected_start_time
         assert abs(planned.expected_start_time - datetime.now(UTC) - timedelta(minutes=10)) < timedelta(minutes=1)
         states = [asyncio.run(collect(planned.parameters["parameters"], return_state=True)) for _ in range(2)]
-        assert len(due()) in (1, 2)  # several looks within ten minutes are one
+        assert len(due()) in (1, 2)  # ten minutes have at most one more run
         for run in due():
             client.delete_flow_run(run.id)
         states.append(asyncio.run(collect(planned.parameters["parameters"], return_state=True)))
-        assert len(due()) == 1  # arranged before anything was taken in: after a kill there is another look
+        assert len(due()) == 1  # scheduled before replies are fetched, in case of a kill
         first = client.read_flow_run(UUID(read_start(run_folders(store)[0]).prefect_run_id))
     assert [state.name for state in states] == ["Waiting", "Waiting", "Completed"], states
     assert str(states[0].message).startswith(f"Run {run_folders(store)[0].name} waits for its replies")
     assert first.state and first.state.name == "Completed" and " of 100" in str(first.state.message)
-    assert told(store) == live and nothing_left(twin, store)
+    assert results(store) == live and nothing_left(twin, store)
 
 
-# What is refused
+# Refusals
 
 
-def test_an_endpoint_that_takes_no_files_leaves_the_run_waiting_and_says_why(
+def test_refused_file_leaves_the_run_waiting_with_the_reason(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
 ) -> None:
     twin.refuses["make file"] = error(403, "Your project may not use the Batch API")
-    code, _, err = jury("run", "diagram", *dataset, *bought(twin))
+    code, _, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 2 and "still waits: " in err and "takes no file: 403: Your project may not use the Batch API" in err
     assert "jury batch cancel" in err
     twin.refuses.clear()
     assert jury("batch", "collect")[0] == 3 and jury("batch", "collect")[0] == 0
-    assert told(tmp_path / "store") == live
+    assert results(tmp_path / "store") == live
 
 
-def test_a_batch_perhaps_made_is_looked_for(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
+def test_batch_perhaps_created_is_searched_for(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     twin.refuses["make batch"] = error(502, "Bad gateway")
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 2
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 2
     twin.refuses = {"list batches": error(501, "Not implemented")}
     code, _, err = jury("batch", "collect")
     assert code == 2 and "does not list its batches: 501: Not implemented" in err and not twin.batches
@@ -504,25 +504,25 @@ def test_a_batch_perhaps_made_is_looked_for(tmp_path: Path, twin: BatchTwin, dat
         ({"judge.base-url": "mistral"}, "Mistral does not document it; it is available from OpenAI, LiteLLM proxy"),
     ],
 )
-def test_what_no_batch_is_for_is_refused_before_the_first_call(
+def test_unsupported_batch_options_are_refused_before_the_first_call(
     options: dict[str, object], words: str, twin: BatchTwin, dataset: list[str], jury: Any
 ) -> None:
-    code, _, err = jury("run", "diagram", *dataset, *bought(twin, **options))
+    code, _, err = jury("run", "diagram", *dataset, *batched(twin, **options))
     assert code == 2 and words in err and twin.count == 0
 
 
-def test_nothing_is_collected_from_a_bucket(jury: Any) -> None:
+def test_collect_refuses_a_bucket(jury: Any) -> None:
     code, _, err = jury("batch", "collect", "--store", "s3://bucket/store")
     assert code == 2 and "s3://bucket/store is no folder: runs wait for batches in a store that is a folder" in err
 
 
-def test_a_run_whose_prompts_changed_waits_on(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
+def test_run_with_changed_prompts_keeps_waiting(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     prompts = tmp_path / "prompts"
     original = Path(catalog.__file__).parents[2] / "prompts" / "diagram"
     (prompts / "diagram").mkdir(parents=True)
     own = prompts / "diagram" / "aesthetics.md"
     own.write_text((original / "aesthetics.md").read_text(encoding="utf-8"), encoding="utf-8")
-    assert jury("run", "diagram", *dataset, *bought(twin, **{"prompt-set": prompts}))[0] == 3
+    assert jury("run", "diagram", *dataset, *batched(twin, **{"prompt-set": prompts}))[0] == 3
     own.write_text(own.read_text(encoding="utf-8") + "\nBe brief.\n", encoding="utf-8")
     code, _, err = jury("batch", "collect")
     assert code == 2 and "was asked with other prompts" in err and "(aesthetics)" in err
@@ -530,9 +530,9 @@ def test_a_run_whose_prompts_changed_waits_on(tmp_path: Path, twin: BatchTwin, d
         assert log and not log.ended
 
 
-def test_a_batch_off_record_is_cancelled_too(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
+def test_batch_missing_from_log_is_cancelled(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     twin.polls = 100
-    command = ["run", "diagram", *dataset, *bought(twin), "--store", tmp_path / "store"]
+    command = ["run", "diagram", *dataset, *batched(twin), "--store", tmp_path / "store"]
     dies(twin, *command, requests=100, asked="make batch", times=1)
     [run] = run_folders(tmp_path / "store")
     assert jury("batch", "cancel", run.name)[0] == 3
