@@ -1,4 +1,4 @@
-"""Judges against judges and people: which answers stand against each other, and what the command says of them."""
+"""Agreement of judges with judges and with people: which answers are paired, and what the command prints."""
 
 import json
 from collections.abc import Sequence
@@ -30,38 +30,38 @@ def judged(store: Path, run_id: str, rows: Sequence[Outcome], **changes: Any) ->
 
 
 def figures(overalls: str, **changes: Any) -> list[Outcome]:
-    """A figure a letter, which is its overall and its verdict on every dimension."""
+    """Return a figure for each letter: its overall verdict and its verdict on every dimension."""
     return made(*((4 * letter.replace("T", "G"), WORDS[letter]) for letter in overalls), **changes)
 
 
-def people(store: Path, *rows: dict[str, Any], flow: str = "diagram") -> None:
+def import_people(store: Path, *rows: dict[str, Any], flow: str = "diagram") -> None:
     file = store.parent / "people.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     import_labels(store, file, flow)
     land(store)
 
 
-def said(overalls: str, dimension: str = "overall", **more: str) -> list[dict[str, str]]:
+def labels_of(overalls: str, dimension: str = "overall", **more: str) -> list[dict[str, str]]:
     own = {"dimension": dimension, **more}
     return [{"id": f"s{n:02}", "verdict": WORDS[letter], **own} for n, letter in enumerate(overalls)]
 
 
-def of_two(store: Path, first: Sequence[Outcome], second: Sequence[Outcome]) -> Agreement:
-    """How far two runs with these outcomes agree."""
+def agreement_of_two(store: Path, first: Sequence[Outcome], second: Sequence[Outcome]) -> Agreement:
+    """Return the agreement of two runs with these outcomes."""
     judged(store, ONE, first)
     judged(store, TWO, second)
     land(store)
     return agreement(store, ONE, TWO)
 
 
-def with_people(store: Path, rows: Sequence[Outcome], *labels: dict[str, Any]) -> Agreement:
-    """How far a run with these outcomes agrees with what people say."""
+def agreement_with_people(store: Path, rows: Sequence[Outcome], *labels: dict[str, Any]) -> Agreement:
+    """Return the agreement of a run with people's labels."""
     judged(store, ONE, rows)
-    people(store, *labels)
+    import_people(store, *labels)
     return agreement(store, ONE, "people")
 
 
-def of(found: Agreement, question: str = "overall", tag: str = "") -> Agreed:
+def find(found: Agreement, question: str = "overall", tag: str = "") -> Agreed:
     return next(each for each in found.questions if (each.question, each.tag) == (question, tag))
 
 
@@ -73,7 +73,7 @@ def store(tmp_path: Path) -> Path:
 # Judges
 
 
-def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jury: Any) -> None:
+def test_two_judges_are_compared_by_dimension_and_overall(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MMMMHHTTHH"))
     judged(store, TWO, figures("MMMHHHTHHM"))
     land(store)
@@ -82,10 +82,10 @@ def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jur
     found = Agreement.model_validate_json(out)
     assert (found.a.name, found.b.name) == (ONE, TWO)
     assert [each.question for each in found.questions] == [*DIMENSIONS, "overall"]
-    overall = of(found)
+    overall = find(found)
     assert (overall.n, overall.only_a, overall.only_b, overall.other_picture) == (10, 0, 0, 0)
     assert overall.categories == ("Model", "Tie", "Human") and overall.confusion == ((3, 0, 1), (0, 1, 1), (1, 0, 3))
-    # By hand: 7 of 10 agree; by chance 0.4 * 0.4 + 0.2 * 0.1 + 0.4 * 0.5 would.
+    # By hand: 7 of 10 agree; 0.4 * 0.4 + 0.2 * 0.1 + 0.4 * 0.5 would by chance.
     assert overall.agreement.value == pytest.approx(0.7) and overall.kappa.value == pytest.approx((0.7 - 0.38) / 0.62)
     worth = {"M": 2, "T": 1, "H": 0}
     tau = kendalltau([worth[x] for x in "MMMMHHTTHH"], [worth[x] for x in "MMMHHHTHHM"]).statistic
@@ -93,81 +93,81 @@ def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jur
     assert (overall.tau.ci_low, overall.tau.why) == (None, "no interval below 50 samples")
 
 
-def test_good_and_bad_are_apart_for_kappa_and_one_point_of_the_scale_for_tau(store: Path) -> None:
-    found = of(of_two(store, figures("GBGBMMHHGB"), figures("BGBGMMHHBG")), "aesthetics")
+def test_kappa_separates_good_from_bad_and_tau_does_not(store: Path) -> None:
+    found = find(agreement_of_two(store, figures("GBGBMMHHGB"), figures("BGBGMMHHBG")), "aesthetics")
     assert found.categories == ("Model", "Both are good", "Both are bad", "Human")
     assert found.agreement.value == pytest.approx(0.4) and found.tau.value == 1
 
 
-def test_what_only_one_side_has_is_counted_and_compared_with_nothing(store: Path) -> None:
+def test_answers_of_one_side_only_are_counted_but_not_compared(store: Path) -> None:
     forfeit = outcome("s90", "----", None, status="forfeit", score=0.0)
     undecided = outcome("s91", "G-GG", None, status="incomplete")
     second = [*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")]
-    found = of_two(store, [*figures("MMH"), forfeit, undecided], second)
-    assert (of(found).n, of(found).only_a, of(found).only_b) == (3, 0, 3)
-    assert (of(found, "faithfulness").n, of(found, "faithfulness").only_b) == (4, 2)
-    assert (of(found, "conciseness").n, of(found, "conciseness").only_b) == (3, 3)
+    found = agreement_of_two(store, [*figures("MMH"), forfeit, undecided], second)
+    assert (find(found).n, find(found).only_a, find(found).only_b) == (3, 0, 3)
+    assert (find(found, "faithfulness").n, find(found, "faithfulness").only_b) == (4, 2)
+    assert (find(found, "conciseness").n, find(found, "conciseness").only_b) == (3, 3)
 
 
-def test_figures_that_were_drawn_anew_between_two_runs_are_not_compared(store: Path) -> None:
+def test_figures_redrawn_between_two_runs_are_not_compared(store: Path) -> None:
     anew = {"human": picture("s00h"), "model": picture("another")}
-    found = of(of_two(store, figures("MMH"), [*figures("MMH")[1:], outcome("s00", pictures=anew)]))
+    found = find(agreement_of_two(store, figures("MMH"), [*figures("MMH")[1:], outcome("s00", pictures=anew)]))
     assert (found.n, found.other_picture) == (2, 1)
 
 
-def test_the_shards_of_an_evaluation_are_one_rater(store: Path) -> None:
+def test_shards_of_an_evaluation_count_as_one_rater(store: Path) -> None:
     rows = figures("MHMH")
     for shard, part in enumerate((rows[:2], rows[2:]), 1):
         judged(store, f"{ONE}-{shard}", part, evaluation_id=ONE, shard=shard, shards=2)
     judged(store, TWO, rows)
     land(store)
-    assert of(agreement(store, ONE, TWO)).n == 4
+    assert find(agreement(store, ONE, TWO)).n == 4
 
 
 # People
 
 
-def test_the_votes_of_several_people_are_merged(store: Path) -> None:
+def test_labels_of_several_people_are_merged(store: Path) -> None:
     votes = {"Ann": "MMM", "Bob": "MHH", "Eve": "HMT"}
-    labels = [row for name, overalls in votes.items() for row in said(overalls, annotator=name)]
-    found = of(with_people(store, figures("MMM"), *labels))
+    labels = [row for name, overalls in votes.items() for row in labels_of(overalls, annotator=name)]
+    found = find(agreement_with_people(store, figures("MMM"), *labels))
     assert found.categories == ("Model", "Tie") and found.confusion == ((2, 1), (0, 0))
 
 
-def test_people_who_split_on_a_dimension_are_mixed_as_the_votes_of_a_judge_are(store: Path) -> None:
-    labels = [*said("M", "faithfulness", annotator="Ann"), *said("H", "faithfulness", annotator="Bob")]
-    found = with_people(store, [outcome("s00", "XMMM", "Model")], *labels)
-    assert of(found, "faithfulness").categories == ("Mixed",)
+def test_split_labels_of_people_become_mixed_like_a_judges_votes(store: Path) -> None:
+    labels = [*labels_of("M", "faithfulness", annotator="Ann"), *labels_of("H", "faithfulness", annotator="Bob")]
+    found = agreement_with_people(store, [outcome("s00", "XMMM", "Model")], *labels)
+    assert find(found, "faithfulness").categories == ("Mixed",)
 
 
-def test_overall_follows_from_what_people_say_of_the_dimensions(store: Path) -> None:
+def test_overall_is_derived_from_peoples_labels_of_dimensions(store: Path) -> None:
     rows = {"faithfulness": "MGG", "readability": "GBG", "conciseness": "HHG", "aesthetics": "HGB"}
-    labels = [row for dimension, verdicts in rows.items() for row in said(verdicts, dimension)]
-    found = with_people(store, figures("MHT"), *labels)
-    assert of(found).confusion == ((1, 0, 0), (0, 1, 0), (0, 0, 1)) and of(found, "conciseness").n == 3
+    labels = [row for dimension, verdicts in rows.items() for row in labels_of(verdicts, dimension)]
+    found = agreement_with_people(store, figures("MHT"), *labels)
+    assert find(found).confusion == ((1, 0, 0), (0, 1, 0), (0, 0, 1)) and find(found, "conciseness").n == 3
 
 
-def test_what_people_say_overall_stands_against_the_tier_rule(store: Path) -> None:
-    labels = [*said("H"), *(row for dimension in DIMENSIONS for row in said("M", dimension))]
-    found = of(with_people(store, figures("M"), *labels))
+def test_peoples_overall_label_is_compared_with_the_tier_rule(store: Path) -> None:
+    labels = [*labels_of("H"), *(row for dimension in DIMENSIONS for row in labels_of("M", dimension))]
+    found = find(agreement_with_people(store, figures("M"), *labels))
     assert found.categories == ("Model", "Human") and found.confusion == ((0, 1), (0, 0))
 
 
-def test_the_figures_of_two_systems_count_together_as_in_the_papers_check(store: Path) -> None:
+def test_figures_of_two_candidates_are_pooled_as_in_the_paper(store: Path) -> None:
     rows = [*figures("MHMHM", candidate="vanilla"), *figures("HHMMT", candidate="banana")]
-    labels = [*said("MHMHM", candidate="vanilla"), *said("HHMMT", candidate="banana")]
-    found = of(with_people(store, rows, *labels))
+    labels = [*labels_of("MHMHM", candidate="vanilla"), *labels_of("HHMMT", candidate="banana")]
+    found = find(agreement_with_people(store, rows, *labels))
     assert (found.n, found.tau.value) == (10, pytest.approx(1))
-    # Five samples, though ten figures: those of one sample are drawn together.
+    # Ten figures but five samples: figures of one sample are resampled together.
     assert found.tau.why == "no interval below 50 samples"
 
 
-def test_labels_without_a_candidate_need_a_single_one(store: Path) -> None:
+def test_labels_without_candidate_need_a_run_of_one_candidate(store: Path) -> None:
     rows = [*figures("MH", candidate="vanilla"), *figures("HM", candidate="banana")]
     with pytest.raises(
         ValueError, match=r"people does not name the candidate.* several candidates: banana, vanilla; imp"
     ):
-        with_people(store, rows, *said("MH"))
+        agreement_with_people(store, rows, *labels_of("MH"))
 
 
 # Generated images
@@ -175,44 +175,44 @@ def test_labels_without_a_candidate_need_a_single_one(store: Path) -> None:
 COUNTED = "20261122T120000-counting-0000cc"
 
 
-def test_scores_of_images_are_compared_aspect_by_aspect_and_overall(store: Path) -> None:
+def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
     scores = [0.0, 2.0, 5.0, 5.0, 9.0, 10.0, 3.0, 4.0]
     rows = [image(f"{n:05}/0000", score, aspects=scored(count_accuracy=score)) for n, score in enumerate(scores)]
     judged(store, COUNTED, rows, flow="counting", parameters={"threshold": 7.0})
     theirs = [score + shift for score, shift in zip(scores, [0, 1, 1, -1, 0, 0, 4, 0], strict=True)]
-    # Ann and Bob are a point to either side of the mean.
+    # Ann and Bob are a point below and above their mean.
     labels = [
         {"filename": f"{n:05}/samples/0000.png", "score": min(10, max(0, score + shift)), "annotator": name}
         for n, score in enumerate(theirs)
         for name, shift in (("Ann", -0.5), ("Bob", 0.5))
     ]
-    people(store, *labels, flow="counting")
+    import_people(store, *labels, flow="counting")
     found = agreement(store, COUNTED, "people")
-    overall = of(found, "overall_score", "counting")
+    overall = find(found, "overall_score", "counting")
     means = [0.25, *theirs[1:5], 9.75, *theirs[6:]]
     assert overall.n == 8 and overall.agreement.value == pytest.approx(7 / 8)
     assert overall.tau.value == pytest.approx(kendalltau(scores, means).statistic)
-    assert (of(found, "count_accuracy", "counting").n, of(found, "count_accuracy", "counting").only_a) == (0, 8)
+    assert (find(found, "count_accuracy", "counting").n, find(found, "count_accuracy", "counting").only_a) == (0, 8)
     assert overall.categories == ("0", "2", "3", "4", "5", "6", "7", "9", "10")
     assert sum(map(sum, overall.confusion)) == 8
 
 
-def test_labels_without_tags_take_those_of_the_run(store: Path) -> None:
+def test_labels_without_tags_take_the_runs_tags(store: Path) -> None:
     colors = "20261122T120000-colors-0000cc"
     rows = [image("00001/0000", flow="colors", tag="colors"), image("00002/0000", flow="colors", tag="color_attr")]
     judged(store, colors, rows, flow="colors", parameters={"threshold": 7.0})
-    people(store, {"id": "00001/0000", "score": 7}, {"id": "00002/0000", "score": 7}, flow="colors")
+    import_people(store, {"id": "00001/0000", "score": 7}, {"id": "00002/0000", "score": 7}, flow="colors")
     found = agreement(store, colors, "people")
     asked = [(each.tag, each.question, each.n) for each in found.questions]
     assert asked == [("colors", "overall_score", 1), ("color_attr", "overall_score", 1)]
 
 
-# What the command says
+# Output of the command
 
 
-def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Any) -> None:
+def test_command_prints_tables_that_fit_a_terminal(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MMMMHHTTHH"))
-    people(store, *said("MMMHHHTHH"), *said("MMMMMMMMM", "readability"))
+    import_people(store, *labels_of("MMMHHHTHH"), *labels_of("MMMMMMMMM", "readability"))
     code, out, _ = jury("labels", "agreement", ONE, "people")
     assert code == 0 and "B: people, labels of diagram: 18 labels of people, people.jsonl" in out
     table = out.partition("\n\n")[2]
@@ -224,11 +224,11 @@ def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Any) -> None:
     assert "overall, A in rows and B in columns" in out
 
 
-def test_what_cannot_be_compared_is_told(store: Path, jury: Any) -> None:
+def test_incomparable_raters_get_an_error_message(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MH"))
     judged(store, TWO, [outcome("x1")])
     judged(store, COUNTED, [image()], flow="counting", parameters={"threshold": 7.0})
-    people(store, *said("MH"))
+    import_people(store, *labels_of("MH"))
     for a, b, expected in (
         ("nobody", ONE, f"no run is called 'nobody'; the newest .* {ONE}; labels are people"),
         ("2026", ONE, f"'2026' is the beginning of several runs: {ONE}, {TWO}, {COUNTED}; labels are people"),
@@ -241,7 +241,7 @@ def test_what_cannot_be_compared_is_told(store: Path, jury: Any) -> None:
     assert jury("labels", "agreement", "nobody", ONE)[0] == 2
 
 
-# Numbers against published tables and scipy, their intervals, and what is left undefined
+# Values against published tables and scipy, their intervals, and undefined cases
 
 
 def table(*rows: list[int]) -> Pairs:
@@ -267,11 +267,11 @@ def each_alone(first: list[float], second: list[float]) -> Pairs:
         ([[88, 14, 18], [10, 40, 10], [2, 6, 12]], 0.29 / 0.59),
     ],
 )
-def test_kappa_is_that_of_published_and_hand_made_tables(counts: list[list[int]], expected: float) -> None:
+def test_kappa_matches_published_and_hand_made_tables(counts: list[list[int]], expected: float) -> None:
     assert kappa(table(*counts)).value == pytest.approx(expected)
 
 
-def test_quadratic_kappa_is_the_concordance_of_the_scores() -> None:
+def test_quadratic_kappa_equals_concordance_of_scores() -> None:
     # By hand: covariance 1.625, variances 1.25 and 2.1875, means 0.25 apart: 2 * 1.625 / (1.25 + 2.1875 + 0.0625).
     assert quadratic_kappa(each_alone([1, 2, 3, 4], [1, 2, 3, 5])).value == pytest.approx(13 / 14)
     assert quadratic_kappa(each_alone([0.5, 2.5], [2.5, 0.5])).value == pytest.approx(-1)
@@ -279,14 +279,14 @@ def test_quadratic_kappa_is_the_concordance_of_the_scores() -> None:
 
 @pytest.mark.parametrize("levels", [2, 3, 11, 1000])
 @pytest.mark.parametrize("n", [5, 50, 300])
-def test_tau_is_scipys_tau_b(levels: int, n: int) -> None:
+def test_tau_matches_scipys_tau_b(levels: int, n: int) -> None:
     random = np.random.default_rng(levels * n)
     first = random.integers(0, levels, n)
     second = np.where(random.random(n) < 0.5, first, random.integers(0, levels, n))
     assert tau_b(each_alone([*first], [*second])).value == pytest.approx(kendalltau(first, second).statistic)
 
 
-def test_raw_agreement_counts_what_is_near_enough() -> None:
+def test_raw_agreement_counts_scores_within_a_tolerance() -> None:
     pairs = each_alone([1, 2, 3, 4], [1, 3, 3, 9])
     assert raw_agreement(pairs).value == 0.5 and raw_agreement(pairs, within=1).value == 0.75
 
@@ -294,13 +294,13 @@ def test_raw_agreement_counts_what_is_near_enough() -> None:
 # Intervals
 
 
-def test_the_interval_is_near_that_of_the_normal_approximation() -> None:
+def test_kappa_interval_is_near_the_normal_approximation() -> None:
     # Cohen's standard error: sqrt(0.6 * 0.4 / 100) / (1 - 0.54) = 0.1065 around 6/46.
     found = kappa(table([45, 15], [25, 15]))
     assert (found.ci_low, found.ci_high) == pytest.approx((-0.078, 0.339), abs=0.03)
 
 
-def test_images_of_one_prompt_are_drawn_together_so_that_copies_make_nothing_surer() -> None:
+def test_images_of_one_prompt_are_resampled_together() -> None:
     first, second = [1, 2, 3, 4, 5, 6, 7, 8, 9, 9] * 5, [2, 2, 1, 5, 5, 9, 6, 8, 9, 7] * 5
     names = [str(n) for n in range(50)]
     once, fourfold = paired(first, second, names), paired(first * 4, second * 4, names * 4)
@@ -310,13 +310,13 @@ def test_images_of_one_prompt_are_drawn_together_so_that_copies_make_nothing_sur
         assert one.ci_low is not None
 
 
-def test_below_fifty_samples_there_is_a_value_and_no_interval() -> None:
+def test_agreement_below_fifty_samples_has_no_interval() -> None:
     found = raw_agreement(each_alone([1] * 49, [1] * 48 + [2]))
     assert found == Statistic(value=48 / 49, why="no interval below 50 samples")
     assert raw_agreement(each_alone([1] * 50, [1] * 49 + [2])).ci_low is not None
 
 
-def test_perfect_agreement_is_not_called_certain() -> None:
+def test_perfect_agreement_is_not_reported_as_certain() -> None:
     pairs = each_alone([1, 2] * 25, [1, 2] * 25)
     raw = raw_agreement(pairs)
     assert (raw.value, raw.ci_low, raw.ci_high) == (1, pytest.approx(0.025 ** (1 / 50)), 1)
@@ -324,7 +324,7 @@ def test_perfect_agreement_is_not_called_certain() -> None:
         assert found.value == 1 and found.ci_low is None and found.why.startswith("no interval: resampling cannot tell")
 
 
-# What is undefined
+# Undefined cases
 
 
 @pytest.mark.parametrize(
@@ -336,12 +336,12 @@ def test_perfect_agreement_is_not_called_certain() -> None:
         ([], [], "nothing paired"),
     ],
 )
-def test_a_rater_with_one_answer_has_no_kappa_and_no_tau(first: list[float], second: list[float], why: str) -> None:
+def test_rater_with_one_answer_has_neither_kappa_nor_tau(first: list[float], second: list[float], why: str) -> None:
     pairs = each_alone(first, second)
     assert kappa(pairs) == quadratic_kappa(pairs) == tau_b(pairs) == Statistic(value=None, why=why)
 
 
-def test_a_single_different_answer_is_too_few_for_an_interval() -> None:
-    # A third of all resamples miss it, and in those kappa is undefined.
+def test_one_different_answer_is_too_few_for_an_interval() -> None:
+    # A third of all resamples lack it; their kappa is undefined.
     found = kappa(each_alone([1] * 49 + [2], [1] * 49 + [2]))
     assert found == Statistic(value=1.0, why="no interval: too few different answers")

@@ -1,4 +1,4 @@
-"""What a run does before its server answers: its dataset read once, its judge asked once, refusals told at once."""
+"""Work before a run's server answers: the dataset is read once, the judge asked once, refusals reported at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
 
 
-class Answering:
+class Server:
     def __init__(self, holds: Callable[[], bool]) -> None:
         self._holds = holds
 
@@ -26,7 +26,7 @@ class Answering:
 
     async def answering(self) -> None:
         while not self._holds():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)  # what holds is seen in another thread
+            await asyncio.sleep(0.01)  # the condition changes in another thread
 
 
 def pairs(tmp_path: Path) -> dict[str, Any]:
@@ -35,21 +35,21 @@ def pairs(tmp_path: Path) -> dict[str, Any]:
     return {"dataset": str(data), "results": str(results), "store": str(tmp_path / "store")}
 
 
-def asked(tmp_path: Path, judge: LoopbackJudge, **changes: object) -> PairwiseParameters:
+def parameters_of(tmp_path: Path, judge: LoopbackJudge, **changes: object) -> PairwiseParameters:
     endpoint = {"model": "m", "base_url": judge.base_url}
     return PairwiseParameters.model_validate({**pairs(tmp_path), "judge": endpoint, **changes})
 
 
-async def begun(parameters: PairwiseParameters, holds: Callable[[], bool] = lambda: True) -> tuple[bool, bool]:
-    """Whether the client is at hand within the time before a run, and for another judge."""
+async def ready_clients(parameters: PairwiseParameters, holds: Callable[[], bool] = lambda: True) -> tuple[bool, bool]:
+    """Return whether a client is ready before the run begins: for its judge, and for another."""
     other = Judge(model="another", base_url=parameters.judge.base_url)  # pyright: ignore[reportCallIssue]
-    server: Any = Answering(holds)
+    server: Any = Server(holds)
     async with while_it_begins(server, "diagram", parameters):
         return client_of(parameters.judge) is not None, client_of(other) is not None
 
 
 @pytest.mark.parametrize(("change", "samples"), [({}, [2, 1]), ({"limit": 1}, [1, 1]), ({"seed": 1}, [1, 1])], ids=str)
-def test_a_dataset_is_read_ahead_once_for_the_same_parameters_alone(
+def test_dataset_read_ahead_is_used_once_and_for_the_same_parameters(
     change: dict[str, int], samples: list[int], tmp_path: Path
 ) -> None:
     parameters = PairwiseParameters.model_validate(pairs(tmp_path))
@@ -61,27 +61,27 @@ def test_a_dataset_is_read_ahead_once_for_the_same_parameters_alone(
     assert [len(dataset_of("diagram", wanted).samples) for _ in samples] == samples
 
 
-def test_a_judge_that_refuses_is_told_before_the_server_answers(tmp_path: Path, loopback: LoopbackJudge) -> None:
+def test_judge_refusal_is_reported_before_the_server_answers(tmp_path: Path, loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(401, "no such key")
     with pytest.raises(JudgeStopped, match="no such key"):
-        asyncio.run(begun(asked(tmp_path, loopback), lambda: False))
+        asyncio.run(ready_clients(parameters_of(tmp_path, loopback), lambda: False))
 
 
-def test_a_judge_that_is_slow_to_answer_does_not_hold_up_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
+def test_slow_judge_does_not_delay_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: hang()
-    assert asyncio.run(begun(asked(tmp_path, loopback), lambda: loopback.count > 0)) == (True, False)
+    assert asyncio.run(ready_clients(parameters_of(tmp_path, loopback), lambda: loopback.count > 0)) == (True, False)
 
 
-def test_a_judge_is_not_asked_while_all_its_replies_may_be_there(tmp_path: Path, loopback: LoopbackJudge) -> None:
-    parameters = asked(tmp_path, loopback)
+def test_judge_is_not_asked_ahead_if_replies_may_be_reused(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    parameters = parameters_of(tmp_path, loopback)
     (tmp_path / "store" / "ledger").mkdir(parents=True)
-    assert asyncio.run(begun(parameters)) == (True, False)
+    assert asyncio.run(ready_clients(parameters)) == (True, False)
     assert loopback.count == 0 and client_of(parameters.judge) is None, "after the run"
-    asyncio.run(begun(parameters.model_copy(update={"reuse_hours": 0}), lambda: loopback.count > 0))
+    asyncio.run(ready_clients(parameters.model_copy(update={"reuse_hours": 0}), lambda: loopback.count > 0))
     assert loopback.by_name == {PROBE: 1}
 
 
 @pytest.mark.parametrize("quote", ["pilot", "history"])
-def test_a_judge_is_not_asked_ahead_of_a_quote(tmp_path: Path, loopback: LoopbackJudge, quote: str) -> None:
-    assert asyncio.run(begun(asked(tmp_path, loopback, quote=quote))) == (True, False)
+def test_judge_is_not_asked_ahead_for_a_quote(tmp_path: Path, loopback: LoopbackJudge, quote: str) -> None:
+    assert asyncio.run(ready_clients(parameters_of(tmp_path, loopback, quote=quote))) == (True, False)
     assert loopback.count == 0

@@ -1,4 +1,4 @@
-"""Alarms of scheduled runs: which nights make up a series, that a drop is told once, and whom the server tells."""
+"""Alarms of scheduled runs: which nights form a series, that a drop is reported once, and who gets notified."""
 
 import asyncio
 import shutil
@@ -48,7 +48,7 @@ def nights(store: Path, *days: int, **changes: Any) -> None:
 
 @pytest.fixture(scope="module")
 def kept(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose baseline is whole, in ledger and history, to be copied."""
+    """A store with a complete baseline in ledger and history; tests copy it."""
     store = Path(shutil.copytree(empty_store, tmp_path_factory.mktemp("kept") / "store"))
     nights(store, *range(1, BASELINE + 1))
     land(store)
@@ -60,8 +60,8 @@ def whole(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "store"))
 
 
-def told(store: Path, begun: RunStart) -> list[Alarm]:
-    """What a run tells that nobody has told before, noted as told."""
+def new_alarms(store: Path, begun: RunStart) -> list[Alarm]:
+    """Return a run's alarms that no run has reported yet, and mark them as reported."""
     land(store)
     news = watched(store, begun.run_id).news
     for alarm in news:
@@ -69,21 +69,21 @@ def told(store: Path, begun: RunStart) -> list[Alarm]:
     return [*news]
 
 
-def phases(store: Path) -> list[Any]:
+def series(store: Path) -> list[Any]:
     return ask(store, "SELECT * FROM nights ORDER BY flow, candidate, protocol_key, started_at")
 
 
-def test_a_drop_is_told_by_the_night_that_raises_it_and_by_no_other(whole: Path) -> None:
-    [alarm] = told(whole, night(whole, DROPPED, WORSE))
+def test_drop_is_reported_only_by_the_night_that_raises_it(whole: Path) -> None:
+    [alarm] = new_alarms(whole, night(whole, DROPPED, WORSE))
     assert (alarm.state, alarm.nights, alarm.baseline_score, alarm.score, alarm.change) == ("open", 1, 75, 25, -50)
     assert alarm.since_at == alarm.raised_at == (FIRST + timedelta(days=BASELINE)).replace(tzinfo=None)
     later = night(whole, DROPPED + 1, WORSE)
-    assert told(whole, later) == []
+    assert new_alarms(whole, later) == []
     assert [each.nights for each in watched(whole, later.run_id).alarms] == [2]
 
 
-def test_the_words_say_since_when_how_much_where_most_and_how_often_falsely(whole: Path) -> None:
-    [alarm] = told(whole, night(whole, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
+def test_alarm_sentence_states_date_size_dimension_and_false_alarm_rate(whole: Path) -> None:
+    [alarm] = new_alarms(whole, night(whole, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
     assert alarm.words == (
         "alpha has dropped since 2026-09-15: −40.0 to 35.0 over 1 night, from 75.0 (14 nights from 2026-09-01 on); "
         "most in readability (−40.0). Without any change such an alarm comes 0.04 times in 60 nights for each flow and "
@@ -94,7 +94,7 @@ def test_the_words_say_since_when_how_much_where_most_and_how_often_falsely(whol
     assert "The judge moved. Without any change" in attributed
 
 
-def test_an_open_drop_names_its_newest_night_and_a_judge_that_answers_otherwise(whole: Path) -> None:
+def test_open_drop_reports_its_newest_night_and_a_changed_judge(whole: Path) -> None:
     def judged(day: int, results: Sequence[tuple[str, str | None]], fingerprint: str) -> RunStart:
         at = FIRST + timedelta(days=day - 1)
         rows = [*figures(*results), judgment("s0", judge_answered="gpt-x-1", system_fingerprint=fingerprint)]
@@ -104,7 +104,7 @@ def test_an_open_drop_names_its_newest_night_and_a_judge_that_answers_otherwise(
         return begun
 
     judged(DROPPED, USUAL, "fp_1")
-    assert told(whole, judged(DROPPED + 1, WORSE, "fp_1"))[0].judge_versions == ""
+    assert new_alarms(whole, judged(DROPPED + 1, WORSE, "fp_1"))[0].judge_versions == ""
     newest = judged(DROPPED + 2, [*WORSE[:11], *USUAL[:9]], "fp_2")
     land(whole)
     [alarm] = watched(whole, newest.run_id).alarms
@@ -114,12 +114,12 @@ def test_an_open_drop_names_its_newest_night_and_a_judge_that_answers_otherwise(
     assert (same.judge_versions, same.newest_change) == (alarm.judge_versions, alarm.newest_change)
 
 
-def test_a_drop_is_over_when_the_score_is_back_and_the_next_one_is_told_again(whole: Path) -> None:
-    assert told(whole, night(whole, DROPPED, WORSE))
+def test_drop_ends_when_the_score_recovers_and_the_next_is_reported(whole: Path) -> None:
+    assert new_alarms(whole, night(whole, DROPPED, WORSE))
     nights(whole, *range(DROPPED + 1, DROPPED + 4))
     land(whole)
     assert [(each.state, each.nights) for each in alarms(whole)] == [("back", 3)]
-    assert told(whole, night(whole, DROPPED + 4, WORSE))
+    assert new_alarms(whole, night(whole, DROPPED + 4, WORSE))
     assert [each.state for each in alarms(whole)] == ["open", "back"]
 
 
@@ -131,82 +131,82 @@ def test_a_drop_is_over_when_the_score_is_back_and_the_next_one_is_told_again(wh
         ({"phase": "left out", "scored": 0.5}, "only 50% was scored, too little to compare the night with others"),
     ],
 )
-def test_where_a_candidate_stands_is_one_sentence(changes: dict[str, Any], words: str) -> None:
+def test_candidate_is_placed_against_its_baseline_in_one_sentence(changes: dict[str, Any], words: str) -> None:
     place = Place("alpha", "watched", 15, BASELINE, 1.0, 75.0, 25.0, 0.0, 7.5)
     assert place._replace(**changes).words("diagram") == f"alpha: {words}"
 
 
-def test_only_scheduled_runs_that_measured_something_are_nights(whole: Path) -> None:
+def test_only_scheduled_runs_with_new_replies_count_as_nights(whole: Path) -> None:
     night(whole, DROPPED, WORSE, scheduled=False)
     night(whole, DROPPED + 1, WORSE, calls=0)
     last = night(whole, DROPPED + 2, USUAL)
-    assert told(whole, last) == [] and len(phases(whole)) == BASELINE + 1
+    assert new_alarms(whole, last) == [] and len(series(whole)) == BASELINE + 1
 
 
-def test_another_protocol_dataset_or_candidate_is_another_series(whole: Path) -> None:
+def test_each_protocol_dataset_candidate_and_flow_has_its_own_series(whole: Path) -> None:
     others = ({"key": "q"}, {"dataset_key": "e" * 64}, {"candidates": ("beta",)}, {"flow": "plot"})
     for day, other in enumerate(others, DROPPED):
-        assert told(whole, night(whole, day, WORSE, **other)) == []
-    assert told(whole, night(whole, DROPPED + 9, WORSE))
+        assert new_alarms(whole, night(whole, day, WORSE, **other)) == []
+    assert new_alarms(whole, night(whole, DROPPED + 9, WORSE))
 
 
-def test_a_drop_is_told_once_after_a_repeated_sync_and_a_rebuild(whole: Path) -> None:
+def test_drop_is_not_reported_again_after_sync_or_rebuild(whole: Path) -> None:
     begun = night(whole, DROPPED, WORSE)
-    assert told(whole, begun)
-    known = phases(whole)
-    assert land(whole) == Landed((), ()) and told(whole, begun) == []
+    assert new_alarms(whole, begun)
+    known = series(whole)
+    assert land(whole) == Landed((), ()) and new_alarms(whole, begun) == []
     rebuild(whole)
-    assert phases(whole) == known and told(whole, begun) == []
+    assert series(whole) == known and new_alarms(whole, begun) == []
 
 
-def test_a_ledger_that_comes_late_takes_its_place_among_the_nights(tmp_path: Path) -> None:
+def test_late_ledger_is_sorted_into_the_nights(tmp_path: Path) -> None:
     nights(tmp_path, *range(1, BASELINE))
-    assert told(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: one low night is none yet
+    assert new_alarms(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: the baseline is not complete
     nights(tmp_path, BASELINE)
-    assert [alarm.nights for alarm in told(tmp_path, night(tmp_path, DROPPED + 1, WORSE))] == [2]
+    assert [alarm.nights for alarm in new_alarms(tmp_path, night(tmp_path, DROPPED + 1, WORSE))] == [2]
     [alarm] = alarms(tmp_path)
     assert alarm.raised_by.startswith("20260915")
 
 
-def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_that_raised_it(tmp_path: Path) -> None:
+def test_drop_is_not_reported_again_when_a_late_ledger_moves_its_night(tmp_path: Path) -> None:
     nights(tmp_path, *range(1, BASELINE), BASELINE + 1)
-    assert told(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
-    night(tmp_path, BASELINE, WORSE)  # a low night: the baseline is whole one night later
-    assert told(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
+    assert new_alarms(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
+    night(tmp_path, BASELINE, WORSE)  # a low night that now completes the baseline
+    assert new_alarms(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
 
 
-def test_a_damaged_note_counts_as_none(whole: Path) -> None:
+def test_damaged_note_of_a_report_is_ignored(whole: Path) -> None:
     begun = night(whole, DROPPED, WORSE)
-    assert told(whole, begun)
+    assert new_alarms(whole, begun)
     [note] = (whole / ALARMS).iterdir()
     note.write_text("{")
-    assert told(whole, begun)
+    assert new_alarms(whole, begun)
 
 
-def test_machines_of_one_remote_store_know_all_nights_and_tell_once(whole: Path, tmp_path: Path) -> None:
+def test_machines_sharing_a_bucket_see_all_nights_and_report_once(whole: Path, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/bucket"
     one, other = Remote(url, whole), Remote(url, tmp_path / "other")
-    assert told(whole, night(whole, DROPPED, WORSE))
+    assert new_alarms(whole, night(whole, DROPPED, WORSE))
     one.send_all()
     assert asyncio.run(share_nights(one)) == ()
     later = night(other.folder, DROPPED + 1, WORSE)
     assert asyncio.run(share_nights(other)) == ()
-    assert told(other.folder, later) == []
+    assert new_alarms(other.folder, later) == []
     assert [alarm.nights for alarm in watched(other.folder, later.run_id).alarms] == [2]
 
 
-def test_shards_make_one_night(whole: Path) -> None:
+def test_shards_of_an_evaluation_count_as_one_night(whole: Path) -> None:
     at = FIRST + timedelta(days=BASELINE)
     for number, results in ((1, WORSE[:10]), (2, WORSE[10:])):
         run_id = f"{at:%Y%m%dT%H%M%S}00{number}-diagram-0000aa"
         begun = start(run_id, evaluation_id="e", shard=number, shards=2, scheduled=True, started_at=at.isoformat())
         rows = [outcome(f"s{10 * number + n - 10:02}", *each) for n, each in enumerate(results)]
         write_run(whole, begun, [*rows], end(protocol_key="p" * 64))
-    [alarm] = told(whole, begun.model_copy(update={"run_id": "e"}))
+    [alarm] = new_alarms(whole, begun.model_copy(update={"run_id": "e"}))
     assert (alarm.raised_by, alarm.change) == ("e", -50)
 
 
-def test_generated_images_are_watched_by_the_mean_over_their_prompts(tmp_path: Path) -> None:
+def test_image_alarms_watch_the_mean_over_prompts(tmp_path: Path) -> None:
     """One tag falls by as much as the other rises; then both fall."""
     for day in range(1, BASELINE + 3):
         falls, rises = (3.0 * (day > BASELINE), 3.0 * (day == DROPPED) - 3.0 * (day > DROPPED))
@@ -219,34 +219,34 @@ def test_generated_images_are_watched_by_the_mean_over_their_prompts(tmp_path: P
             dimensions=("colors", "color_attr"), parameters={"threshold": 7.0},
         )  # fmt: skip
         write_run(tmp_path, begun, [*rows], end())
-    [alarm] = told(tmp_path, begun)
+    [alarm] = new_alarms(tmp_path, begun)
     assert (alarm.nights, alarm.baseline_score, alarm.change) == (1, 6.5, -3.0)
 
 
-# A baseline begun anew
+# Restarted baselines
 
 
-def test_a_restarted_baseline_ends_the_drop_and_the_next_night_is_its_first(whole: Path, jury: Any) -> None:
-    assert told(whole, night(whole, DROPPED, WORSE))
+def test_restarted_baseline_ends_the_drop_and_begins_with_the_next_night(whole: Path, jury: Any) -> None:
+    assert new_alarms(whole, night(whole, DROPPED, WORSE))
     code, out, _ = jury("alarms", "restart", "diagram")
     assert code == 0 and "1 open alarm ended: alpha has dropped since 2026-09-15" in out
     assert [each.state for each in alarms(whole)] == ["restarted"]
     begun = night(whole, (datetime.now(UTC) - FIRST).days + 3, WORSE)
-    assert told(whole, begun) == []
+    assert new_alarms(whole, begun) == []
     assert [place.baseline_nights for place in watched(whole, begun.run_id).places] == [1]
     rebuild(whole)
     assert [each.state for each in alarms(whole)] == ["restarted"] and len(restart_files(whole)) == 1
 
 
-def test_each_candidate_of_a_run_has_its_own_series_and_its_own_restart(tmp_path: Path, jury: Any) -> None:
+def test_each_candidate_of_a_run_has_its_own_series_and_restart(tmp_path: Path, jury: Any) -> None:
     store, both = tmp_path / "store", ("alpha", "beta")
     nights(store, *range(1, BASELINE + 1), candidates=both)
-    assert len(told(store, night(store, DROPPED, WORSE, candidates=both))) == 2
+    assert len(new_alarms(store, night(store, DROPPED, WORSE, candidates=both))) == 2
     assert jury("alarms", "restart", "diagram", "--candidate", "beta")[0] == 0
     assert {each.candidate: each.state for each in alarms(store)} == {"alpha": "open", "beta": "restarted"}
 
 
-def test_a_candidate_that_has_no_baseline_is_refused_with_those_that_have(tmp_path: Path, jury: Any) -> None:
+def test_restart_of_unknown_candidate_lists_those_with_a_baseline(tmp_path: Path, jury: Any) -> None:
     nights(tmp_path / "store", 1, 2)
     land(tmp_path / "store")
     code, _, err = jury("alarms", "restart", "diagram", "--candidate", "gamma")
@@ -256,16 +256,16 @@ def test_a_candidate_that_has_no_baseline_is_refused_with_those_that_have(tmp_pa
     assert restart_files(tmp_path / "store") == []
 
 
-def test_a_damaged_restart_is_left_out_and_told(tmp_path: Path) -> None:
+def test_damaged_restart_is_skipped_and_reported(tmp_path: Path) -> None:
     nights(tmp_path, 1)
     restart = restart_baseline(tmp_path, "diagram")
     file = tmp_path / ALARMS / f"{restart.restart_id}.json"
     file.write_text(file.read_text().replace("diagram", "diagrams"))
-    [said] = land(tmp_path).left_out
-    assert "restarted baseline was left out" in said and "it holds the restart" in said
+    [message] = land(tmp_path).left_out
+    assert "restarted baseline was left out" in message and "it holds the restart" in message
 
 
-def test_status_tells_open_drops_and_where_all_stand(whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_prints_open_drops_and_baselines(whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     _, out, _ = jury("status")
     assert "baseline   diagram, alpha: the baseline has 14 of 14 nights\n" in out and "\nalarm " not in out
@@ -280,7 +280,7 @@ def test_status_tells_open_drops_and_where_all_stand(whole: Path, jury: Any, mon
 
 
 async def make_block(loopback: LoopbackJudge) -> None:
-    """A notification block whose posts the loopback judge keeps: a server on loopback like any other."""
+    """Save a notification block that posts to the loopback judge, which keeps the requests."""
     from prefect.blocks.notifications import CustomWebhookNotificationBlock
 
     url = f"{loopback.base_url}/chat/completions"
@@ -294,7 +294,7 @@ async def ask_server(path: str, asked: dict[str, Any]) -> Any:
 
 
 def events(name: str = EVENT) -> list[dict[str, Any]]:
-    """Alarms that the server knows of; it writes them down some seconds after it has acted on them."""
+    """Return alarm events that the server has stored; it stores them some seconds after it has acted on them."""
     return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [name]}}}))["events"]
 
 
@@ -303,10 +303,10 @@ async def reporting(store: str, run_id: str) -> str:
     return await report(store, run_id, [], True, "diagram-nightly")
 
 
-def announced(
+def report_nights(
     store: Path, nights: Iterator[RunStart], loopback: LoopbackJudge, event: str
 ) -> tuple[list[Any], str, dict[str, Any], dict[str, Any]]:
-    """What the reports of nights say, the artifact of the first, and the one event and post that come of all."""
+    """Return the reports of the nights, the first one's artifact, and the only event payload and post of all nights."""
     asyncio.run(make_block(loopback))
     asyncio.run(notify_of_regressions("custom-webhook/team"))
     ended = [(begun, asyncio.run(reporting(str(store), begun.run_id, return_state=True))) for begun in nights]
@@ -322,9 +322,9 @@ def announced(
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loopback: LoopbackJudge) -> None:
+def test_drop_is_reported_in_run_artifact_event_and_notification(whole: Path, loopback: LoopbackJudge) -> None:
     both = (night(whole, DROPPED + day, WORSE) for day in range(2))
-    (first, again), artifact, payload, post = announced(whole, both, loopback, EVENT)
+    (first, again), artifact, payload, post = report_nights(whole, both, loopback, EVENT)
     words = "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night"
     assert words in first and "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 2 nights" in again
     assert f"\n\n**{words}" in artifact.partition("## ")[0]
@@ -334,10 +334,10 @@ def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loop
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: Path, loopback: LoopbackJudge) -> None:
+def test_moved_judge_is_reported_though_no_score_dropped(tmp_path: Path, loopback: LoopbackJudge) -> None:
     nights = (anchored_nights.night(tmp_path, day, judge=-20 * (day > BASELINE + 1)) for day in range(1, BASELINE + 5))
     assert len([*islice(nights, BASELINE + 2)]) == BASELINE + 2
-    (first, again), artifact, _, post = announced(tmp_path, nights, loopback, JUDGE_MOVED)
+    (first, again), artifact, _, post = report_nights(tmp_path, nights, loopback, JUDGE_MOVED)
     words = "The judge gpt-x has moved since 2026-09-16: the anchors changed by +3"
     assert words in first and "has dropped" not in first
     assert "the judge gpt-x has moved since 2026-09-16" in again and "simulated" not in again
@@ -347,7 +347,7 @@ def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: P
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_one_automation_is_made_by_a_block_that_can_notify(loopback: LoopbackJudge, capsys: Any) -> None:
+def test_deploy_notify_creates_one_automation_for_a_notification_block(loopback: LoopbackJudge, capsys: Any) -> None:
     async def automations() -> list[Any]:
         async with get_client() as client:
             return [each for each in await client.read_automations() if each.name == NOTICE]

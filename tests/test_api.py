@@ -1,4 +1,4 @@
-"""Image Jury from Python: runs and tables in processes of their own, for a program that goes on after them."""
+"""Image Jury from Python: runs and tables, made in subprocesses that serve a long-running program."""
 
 import asyncio
 import html
@@ -35,7 +35,7 @@ def picture(shade: int) -> bytes:
 
 
 def figures(count: int = 2) -> list[FigureSample]:
-    """Figures of which the first was not delivered."""
+    """Return figures; the first one's model image is missing."""
     texts = {"context": "method", "caption": "caption", "candidate": "mine"}
     pictures = [None, *(picture(250 - number) for number in range(1, count))]
     return [
@@ -50,7 +50,7 @@ def given_folders(store: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, list[logging.LogRecord]]:
-    """A run that was asked for in a running loop, which went on, and what was logged of it."""
+    """Result and log records of a run that was awaited in a running event loop."""
     store, records, ticks = tmp_path_factory.mktemp("api") / "store", list[logging.LogRecord](), [0]
     handler = logging.Handler()
     handler.emit = records.append
@@ -75,18 +75,18 @@ def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tup
     finally:
         logger.setLevel(logging.NOTSET)
         logger.removeHandler(handler)
-    assert ticks[0] > 5, "the event loop stood still"
+    assert ticks[0] > 5, "the event loop was blocked"
     return result, records
 
 
-def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, Any]) -> None:
+def test_run_returns_typed_results_without_invented_values(judged: tuple[Result, Any]) -> None:
     result, records = judged
     assert {record.levelname for record in records} == {"INFO"}
     assert (result.exit_code, result.statuses) == (0, {"forfeit": 1, "complete": 1})
     assert (result.judgments_by_status, result.calls, result.reused, result.cost) == ({"ok": 4}, 4, 0, 0.0)
-    told = "mine scores 25.0 (no interval below 8) of 100."
-    assert str(result) == repr(result) == f"Result(diagram: {told} Run {result.run_id})"
-    assert result.sentence == told and result.facts[:2] == ("judged by pixel-baseline (embedded)", "no controls")
+    sentence = "mine scores 25.0 (no interval below 8) of 100."
+    assert str(result) == repr(result) == f"Result(diagram: {sentence} Run {result.run_id})"
+    assert result.sentence == sentence and result.facts[:2] == ("judged by pixel-baseline (embedded)", "no controls")
     overall = result.score()
     assert (overall.dimension, overall.candidate, overall.n, overall.ci_low) == ("overall", "mine", 2, None)
     assert {outcome.sample_id: outcome.status for outcome in result.outcomes} == {"0": "forfeit", "1": "complete"}
@@ -98,19 +98,19 @@ def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, 
         result.score("colour")
 
 
-def test_a_notebook_shows_a_result_and_nothing_in_it_is_markup(judged: tuple[Result, Any]) -> None:
+def test_notebook_view_of_a_result_escapes_all_text(judged: tuple[Result, Any]) -> None:
     result, _ = judged
     strange = [row.model_copy(update={"sample_id": "<script>", "overall": "<b>"}) for row in result.outcomes]
     for shown, count in ((result, 2), (result.model_copy(update={"outcomes": (*strange,) * 4}), 6)):
         text = shown._repr_html_()
-        told = (result.sentence, *result.facts, *result.warnings, result.page, "missing output", "Model: no picture")
-        assert all(words in html.unescape(text) for words in told)
+        wanted = (result.sentence, *result.facts, *result.warnings, result.page, "missing output", "Model: no picture")
+        assert all(words in html.unescape(text) for words in wanted)
         assert text.count("<figure") == count and "<script" not in text and "<b><" not in text
     gone = result.model_copy(update={"store": result.store / "none"})
     assert gone._repr_html_().count("picture not kept") == 3
 
 
-def test_a_frame_has_a_row_for_each_sample(judged: tuple[Result, Any]) -> None:
+def test_frame_has_one_row_a_sample(judged: tuple[Result, Any]) -> None:
     result, _ = judged
     dimensions = ["faithfulness", "conciseness", "readability", "aesthetics"]
     frame = result.frame().sort("id")
@@ -119,7 +119,7 @@ def test_a_frame_has_a_row_for_each_sample(judged: tuple[Result, Any]) -> None:
     assert frame.row(1)[:6] == ("1", "mine", "complete", "Tie", 50.0, 0.0) and "Both are good" in frame.row(1)
 
 
-def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_server: str) -> None:
+def test_faulty_samples_raise_input_error(tmp_path: Path, prefect_server: str) -> None:
     twice = [*figures(), *figures()]
     with pytest.raises(InputError, match=r"(?s)dataset given.jsonl has 2 problems.*line 3"):
         api.judge("diagram", twice, PairwiseParameters(store=str(tmp_path)))
@@ -138,7 +138,7 @@ def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_serv
         ("counting", figures(), RubricParameters(), "is of type FigureSample, flow counting takes ImageSample"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_a_run_begins(
+def test_invalid_arguments_are_refused_before_a_run_begins(
     flow: str, samples: Any, parameters: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Worker, "ask", None)
@@ -150,18 +150,18 @@ def test_what_cannot_be_done_is_told_before_a_run_begins(
 
 @pytest.fixture
 def slow() -> Iterator[HeldJudge]:
-    with HeldJudge(3) as judge:  # whether it is there, and replies for the ledger
+    with HeldJudge(3) as judge:  # the first question, and replies for the ledger
         yield judge
         judge.may_answer.set()
 
 
-def asked_of(judge: LoopbackJudge, store: Path) -> PairwiseParameters:
+def parameters_for(judge: LoopbackJudge, store: Path) -> PairwiseParameters:
     return PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=judge.base_url))
 
 
-def test_a_cancelled_run_ends_and_leaves_its_ledger(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
+def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
     async def cancelled() -> None:
-        running = asyncio.create_task(api.judge_async("diagram", figures(), asked_of(slow, tmp_path)))
+        running = asyncio.create_task(api.judge_async("diagram", figures(), parameters_for(slow, tmp_path)))
         assert await asyncio.to_thread(slow.asked.wait, 60)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -180,14 +180,14 @@ judge("diagram", [sample], PairwiseParameters(store=sys.argv[1], judge=Judge(mod
 """
 
 
-def test_a_run_ends_with_its_caller(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
+def test_interrupted_caller_ends_its_run(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
     (tmp_path / "a.png").write_bytes(picture(9))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), slow.base_url, str(tmp_path / "a.png")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
         assert slow.asked.wait(90)
         program.send_signal(signal.SIGINT)
-        _, told = program.communicate(timeout=60)
-    assert program.returncode == -signal.SIGINT and told.strip().endswith("KeyboardInterrupt")
+        _, stderr = program.communicate(timeout=60)
+    assert program.returncode == -signal.SIGINT and stderr.strip().endswith("KeyboardInterrupt")
     wait_for(lambda: not given_folders(tmp_path), 60)
     [run] = run_folders(tmp_path)
     assert read_end(run) is None
@@ -198,7 +198,7 @@ TWICE = SCRIPT.replace("judge(", f"{EARLIER}judge(", 1)
 
 
 def processes(program: subprocess.Popen[str]) -> list[str]:
-    """Process of the runs of a program, and its server."""
+    """Return ids of a program's worker process and of its server."""
     [kept] = children(str(program.pid))
     servers = [each for each in children(kept) if b"server_process" in Path(f"/proc/{each}/cmdline").read_bytes()]
     return [kept, *servers]
@@ -208,9 +208,7 @@ def children(pid: str) -> list[str]:
     return " ".join(each.read_text() for each in Path(f"/proc/{pid}/task").glob("*/children")).split()
 
 
-def test_a_second_call_has_the_process_and_the_server_of_the_first_which_end_with_a_killed_caller(
-    slow: HeldJudge, tmp_path: Path
-) -> None:
+def test_second_call_reuses_processes_that_die_with_the_caller(slow: HeldJudge, tmp_path: Path) -> None:
     store, file = tmp_path / "store", tmp_path / "a.png"
     file.write_bytes(picture(9))
     command = [sys.executable, "-c", TWICE, str(store), slow.base_url, str(file)]
@@ -224,7 +222,7 @@ def test_a_second_call_has_the_process_and_the_server_of_the_first_which_end_wit
     assert [read_end(run) is None for run in run_folders(store)] == [False, True]
 
 
-def test_a_process_that_died_or_has_another_environment_is_started_anew(
+def test_worker_is_replaced_after_death_or_a_changed_environment(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def asked(*_: object) -> str:
@@ -252,12 +250,12 @@ def store(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(shutil.copytree(stored, tmp_path_factory.mktemp("tables") / "store"))
 
 
-def test_tables_are_frames_of_the_history_which_is_closed_then(store: str) -> None:
+def test_tables_return_frames_and_close_the_history(store: str) -> None:
     sql = "SELECT run_id, 1 AS a, 2 AS a, parameters, started_at, protocol FROM runs"
     found = api.tables("leaderboard", sql, "outcomes", store=store)
     leaderboard, own, outcomes = found.values()
-    told = query(Path(store), "leaderboard")
-    assert tuple(leaderboard.columns) == told.columns and leaderboard.height == len(told.rows)
+    expected = query(Path(store), "leaderboard")
+    assert tuple(leaderboard.columns) == expected.columns and leaderboard.height == len(expected.rows)
     assert own.columns == ["run_id", "a", "a_2", "parameters", "started_at", "protocol"]
     assert own.row(0)[:3] == (RUN, 1, 2) and own.schema["started_at"] == polars.Datetime("us")
     assert outcomes["sample_id"].to_list() == ["s1"]
@@ -273,11 +271,11 @@ def test_tables_are_frames_of_the_history_which_is_closed_then(store: str) -> No
         ("SELECT count(*) FROM range(100000000) a, range(100000) b", "took longer than the limit"),
     ],
 )
-def test_what_is_no_question_is_refused_in_words(question: str, words: str, store: str) -> None:
+def test_invalid_queries_are_refused_with_a_message(question: str, words: str, store: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
         api.table(question, store=store, seconds=1)
 
 
-def test_an_image_sample_takes_what_a_manifest_does() -> None:
+def test_image_sample_has_the_fields_of_a_manifest() -> None:
     columns = {"id", "tag", "prompt", "image", "candidate", "include", "exclude"}
     assert ImageSample.model_fields.keys() == columns

@@ -1,4 +1,4 @@
-"""Keys go where they are listed for, and nowhere else; they are found in two places, in order."""
+"""API keys: a key goes only to hosts listed for it, and is found in the environment or in a Secret block."""
 
 import asyncio
 import re
@@ -17,17 +17,17 @@ from tasks.records.judge import Judge
 
 LOOPBACK = "http://127.0.0.1:8000/v1"
 ENDPOINTS = "127.0.0.1:8000={}"
-"""What the worker has to say, so that a key may go to loopback."""
+"""Setting of a worker that allows a key on loopback."""
 
 
-def found(base_url: str, named: str) -> str:
+def key_for(base_url: str, named: str) -> str:
     model = "pixel-baseline" if base_url == "embedded" else "m"
     judge = Judge(model=model, base_url=base_url, api_key_env=named)  # pyright: ignore
     return asyncio.run(find_key(judge, secret_block))
 
 
 @pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
@@ -50,11 +50,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
         ("http://vllm.example/v1", "", "", ""),
     ],
 )
-def test_a_key_is_found(base_url: str, named: str, endpoints: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_found(base_url: str, named: str, endpoints: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine\n")
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
-    assert found(base_url, named) == key
+    assert key_for(base_url, named) == key
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_a_key_is_found(base_url: str, named: str, endpoints: str, key: str, mon
         ("http://api.openai.com/v1", "", "", "OPENAI_API_KEY may not go to api.openai.com over http"),
     ],
 )  # fmt: skip
-def test_no_key_strays(base_url: str, named: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_refused(base_url: str, named: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     with pytest.raises(JudgeStopped, match=words):
-        found(base_url, named)
+        key_for(base_url, named)
 
 
 @pytest.mark.parametrize(
@@ -100,21 +100,21 @@ def test_no_key_strays(base_url: str, named: str, endpoints: str, words: str, mo
         ("https://judge.example/v1", "judge.example:8443", "judge.example is none of these"),
     ],
 )
-def test_a_fence_lets_known_ones_in(base_url: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roots_fence_unlisted_hosts(base_url: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine")
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
     monkeypatch.setenv("JURY_ROOTS", "/data,s3://bucket/prefix")
     if not words:
-        found(base_url, "")
+        key_for(base_url, "")
         return
     with pytest.raises(JudgeStopped, match=rf"may not be asked: JURY_ROOTS is set.*{words}"):
-        found(base_url, "")
+        key_for(base_url, "")
     monkeypatch.setenv("JURY_ROOTS", " ,")
-    assert found(base_url, "") == "", "without a fence any judge is asked"
+    assert key_for(base_url, "") == "", "without roots any judge is allowed"
 
 
-def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
+def test_endpoint_list_is_read_with_hosts_in_any_case() -> None:
     assert listed_keys("Judge.Example=MY_KEY")[Place("judge.example")] == {"MY_KEY"}
     listed = listed_keys("vllm_1 = MY_KEY, [::1]=OTHER,10.0.0.7:1=X,[::1]:8000,a.example=A,a.example=B,")
     hosts = {Place("vllm_1"): {"MY_KEY"}, Place("::1"): {"OTHER"}, Place("a.example"): {"A", "B"}}
@@ -134,19 +134,19 @@ def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
         ("judge.example=", "does not read host:port=KEY_NAME"),
     ],
 )
-def test_what_would_never_match_is_refused_with_what_to_write(listed: str, words: str) -> None:
+def test_entries_that_never_match_are_refused_with_the_right_form(listed: str, words: str) -> None:
     with pytest.raises(JudgeStopped, match=re.escape(words)):
         listed_keys(listed)
 
 
 @pytest.mark.parametrize("listed", ["judge.example/v1=sk-a-key", "judge.example=sk-a==", "=sk-a-key"])
-def test_a_key_that_stands_where_its_name_belongs_is_not_quoted(listed: str) -> None:
-    with pytest.raises(JudgeStopped, match="JURY_ENDPOINTS") as told:
+def test_key_in_place_of_its_name_is_not_printed(listed: str) -> None:
+    with pytest.raises(JudgeStopped, match="JURY_ENDPOINTS") as raised:
         listed_keys(listed)
-    assert "sk-" not in str(told.value)
+    assert "sk-" not in str(raised.value)
 
 
-def test_all_names_of_keys_are_known_to_who_keeps_them_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_names_include_all_listed_and_known_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=MY_KEY,judge.example:1=TEAM_NAME,vllm.example")
     assert key_names() > {"MY_KEY", "TEAM_NAME", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"}
 
@@ -155,7 +155,7 @@ def test_all_names_of_keys_are_known_to_who_keeps_them_from_others(monkeypatch: 
     ("host", "here"),
     [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("localhost", True), ("10.0.0.1", False), ("", False)],
 )
-def test_what_is_this_machine(host: str, here: bool) -> None:
+def test_loopback_hosts_are_recognized(host: str, here: bool) -> None:
     assert is_loopback(host) is here
 
 
@@ -163,13 +163,13 @@ def headers(base_url: str, **named: str) -> dict[str, str]:
     return asyncio.run(find_headers(Judge(model="m", base_url=base_url, headers=named), secret_block))
 
 
-def test_the_value_of_a_header_is_found_and_listed_like_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_header_value_is_found_and_listed_like_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=MY_KEY,judge.example=TEAM_NAME")
     monkeypatch.setenv("TEAM_NAME", "blue\n")
     monkeypatch.setenv("MY_KEY", "mine")
     judge = Judge(model="m", base_url="https://judge.example/v1", headers={"Team": "TEAM_NAME"})
     assert asyncio.run(find_headers(judge)) == {"Team": "blue"}
-    assert asyncio.run(find_key(judge)) == "mine", "what is a header's value is not taken for the key"
+    assert asyncio.run(find_key(judge)) == "mine", "a header's value is not used as the key"
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_the_value_of_a_header_is_found_and_listed_like_a_key(monkeypatch: pytes
         ("https://judge.example/v1", "TEAM_NAME", "is not set: there is no environment variable TEAM_NAME, and no"),
     ],
 )
-@pytest.mark.usefixtures("alone")
-def test_a_header_takes_no_secret_away(base_url: str, name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_server")
+def test_header_value_must_be_listed(base_url: str, name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=TEAM_NAME")
     monkeypatch.setenv("OTHER", "secret")
     with pytest.raises(JudgeStopped, match=words):
@@ -190,23 +190,23 @@ def test_a_header_takes_no_secret_away(base_url: str, name: str, words: str, mon
 
 
 @pytest.mark.parametrize("key", ["sk-1\nsk-2", "schlüssel"])
-def test_a_key_that_no_header_takes_is_refused_without_quoting_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_with_invalid_characters_is_refused_without_printing_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", key)
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("MY_KEY"))
-    with pytest.raises(JudgeStopped, match="characters other than printable ASCII") as told:
-        found(LOOPBACK, "MY_KEY")
-    assert key not in str(told.value) and "sk-" not in str(told.value)
+    with pytest.raises(JudgeStopped, match="characters other than printable ASCII") as raised:
+        key_for(LOOPBACK, "MY_KEY")
+    assert key not in str(raised.value) and "sk-" not in str(raised.value)
 
 
-@pytest.mark.usefixtures("alone")
-def test_a_key_that_is_in_neither_place_is_told_with_both(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_server")
+def test_missing_key_names_both_places_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("NO_KEY"))
     words = r"no environment variable NO_KEY, and no Prefect server .* no-key: PREFECT_API"
     with pytest.raises(JudgeStopped, match=words):
-        found(LOOPBACK, "NO_KEY")
+        key_for(LOOPBACK, "NO_KEY")
 
 
-def test_without_another_place_a_key_is_in_the_environment_or_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_searched_only_in_the_environment_without_a_lookup(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = Judge(model="m", base_url=LOOPBACK, api_key_env="MY_KEY")  # pyright: ignore
     monkeypatch.delenv("MY_KEY", raising=False)
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("MY_KEY"))
@@ -218,8 +218,8 @@ def test_without_another_place_a_key_is_in_the_environment_or_nowhere(monkeypatc
 
 
 @pytest.mark.parametrize(("key", "api"), [("mine", "http://127.0.0.1:9/api"), ("", "")])
-def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: str) -> None:
-    """In a process of its own, because another test may have imported it here."""
+def test_prefect_is_not_imported_without_a_need_to_ask_it(key: str, api: str) -> None:
+    """Runs in a subprocess, because another test may have imported Prefect here."""
     look = (
         "import asyncio, sys\n"
         "from flows.server.server import secret_block\n"
@@ -235,23 +235,23 @@ def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: 
     assert done.stdout.splitlines() == [key or "stopped", "[]"]
 
 
-def saved(block: str, value: Any) -> None:
+def save_block(block: str, value: Any) -> None:
     from prefect.blocks.system import Secret
 
     Secret(value=value).save(block, overwrite=True)
 
 
 @pytest.mark.parametrize("value", ["sk-in-a-block\n", "123456"])
-def test_a_key_may_be_in_a_secret_block_too(value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_read_from_a_secret_block(value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("BLOCK_KEY"))
-    saved("block-key", value)
-    assert found(LOOPBACK, "BLOCK_KEY") == value.strip()
+    save_block("block-key", value)
+    assert key_for(LOOPBACK, "BLOCK_KEY") == value.strip()
     monkeypatch.setenv("BLOCK_KEY", "in the environment")
-    assert found(LOOPBACK, "BLOCK_KEY") == "in the environment"
+    assert key_for(LOOPBACK, "BLOCK_KEY") == "in the environment"
 
 
-@pytest.mark.usefixtures("prefect_server", "alone")
-def test_a_flow_asks_the_server_that_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("prefect_server", "no_server")
+def test_flow_reads_a_key_from_its_own_server(monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect import flow
 
     @flow
@@ -259,24 +259,24 @@ def test_a_flow_asks_the_server_that_runs_it(monkeypatch: pytest.MonkeyPatch) ->
         return await find_key(Judge(model="m", base_url=LOOPBACK, api_key_env="FLOW_KEY"), secret_block)  # pyright: ignore
 
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("FLOW_KEY"))
-    saved("flow-key", "sk-for-the-flow")
+    save_block("flow-key", "sk-for-the-flow")
     assert asyncio.run(look()) == "sk-for-the-flow"
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_block_that_is_not_there_or_holds_no_key_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_block_and_block_without_a_key_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1:8000=LOST_KEY,127.0.0.1:8000=JSON_KEY")
     words = r"no environment variable LOST_KEY, and .* server has no Secret block lost-key"
     with pytest.raises(JudgeStopped, match=words):
-        found(LOOPBACK, "LOST_KEY")
-    saved("json-key", {"a": "sk-1"})
+        key_for(LOOPBACK, "LOST_KEY")
+    save_block("json-key", {"a": "sk-1"})
     words = "the Secret block json-key holds JSON, where a key is a string; set it with `export JSON_KEY=…`"
     with pytest.raises(JudgeStopped, match=words):
-        found(LOOPBACK, "JSON_KEY")
+        key_for(LOOPBACK, "JSON_KEY")
 
 
-def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
-    """In a process of its own: this one's Prefect is bound to the tests' server."""
+def test_unreachable_server_is_reported(tmp_path: Path) -> None:
+    """Runs in a subprocess, because Prefect in this process is bound to the tests' server."""
     prefect = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
     given = {**prefect, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
     asked = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]

@@ -1,4 +1,4 @@
-"""What a run came to, in sentences and as its Markdown artifact: what strangers cannot do in it, and its size."""
+"""A run's summary, in sentences and as a Markdown artifact: its content, escaping and size."""
 
 import asyncio
 import base64
@@ -29,20 +29,20 @@ DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(svg\+xml|jpeg);base64,([A-Za-z
 
 
 def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:
-    """What is made of a finished run with these rows."""
+    """Return the summary of a finished run with these rows."""
     write_run(store, start(**changes), list(rows), end())
     return summarize(store, RUN)
 
 
 def keep_thumbnails(store: Path, sample: Outcome, image: Image.Image) -> None:
-    """Put the thumbnails of a sample where a run keeps them."""
+    """Save the thumbnails of a sample as a run does."""
     (store / "pictures").mkdir(exist_ok=True)
     for note in sample.pictures.values():
         image.save(store / "pictures" / f"{note.source_sha256}.jpg", quality=75)
 
 
 def pictures(text: str) -> list[tuple[str, str, bytes, Image.Image]]:
-    """Title, declared format, bytes and decoded picture of all that are embedded."""
+    """Return title, declared format, bytes and decoded image of every embedded picture."""
     found: list[tuple[str, str, bytes, Image.Image]] = []
     for title, kind, data in DATA_URI.findall(text):
         raw = base64.b64decode(data, validate=True)
@@ -53,12 +53,12 @@ def pictures(text: str) -> list[tuple[str, str, bytes, Image.Image]]:
 
 
 def cells(text: str, name: str) -> list[str]:
-    """The cells of the first table line with this name."""
+    """Return the cells of the first table line with this name."""
     line = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_it_says_what_was_judged_by_whom_and_how_it_came_out(tmp_path: Path) -> None:
+def test_artifact_states_dataset_judge_scores_and_cost(tmp_path: Path) -> None:
     rows = [judgment("s1", dimension) for dimension in DIMENSIONS]
     text = markdown(summary(tmp_path, *rows, outcome("s1"), endpoint="https://judge.example/v1?key=secret"))
     assert text.startswith("# diagram: alpha\n\n**alpha scores 100.0 (no interval below 8")
@@ -70,7 +70,7 @@ def test_it_says_what_was_judged_by_whom_and_how_it_came_out(tmp_path: Path) -> 
     assert "secret" not in text
 
 
-def test_failures_defects_and_warnings_are_told_where_there_are_any(tmp_path: Path) -> None:
+def test_artifact_lists_failures_defects_and_warnings(tmp_path: Path) -> None:
     rows = [
         judgment("s2", verdict=None, status="refused", error="not allowed"),
         outcome("s1", injected="black", caught=True),
@@ -82,32 +82,32 @@ def test_failures_defects_and_warnings_are_told_where_there_are_any(tmp_path: Pa
     assert "- the history is locked" in text
 
 
-def test_a_run_without_them_has_no_empty_sections(tmp_path: Path) -> None:
+def test_artifact_of_a_clean_run_has_no_empty_sections(tmp_path: Path) -> None:
     text = markdown(summary(tmp_path, judgment("s1"), outcome("s1", "GGGG", "Tie")))
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Scores"]
 
 
-def test_a_run_without_a_single_outcome_can_be_told(tmp_path: Path) -> None:
+def test_artifact_of_a_run_without_outcomes_says_unfinished(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment("s1")], None)
     text = markdown(summarize(tmp_path, RUN))
     assert "unfinished" in text
     assert "## Scores" not in text
 
 
-def test_chart_and_thumbnails_are_whole_pictures(tmp_path: Path) -> None:
+def test_chart_and_thumbnails_are_embedded_pictures_that_decode(tmp_path: Path) -> None:
     lost = outcome("s1", "HGHG", "Human", tier_path="tier 1: faithfulness Human, readability Human")
     keep_thumbnails(tmp_path, lost, Image.new("RGB", (512, 256), "teal"))
     text = markdown(summary(tmp_path, judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost))
     found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
     assert found == [("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG"), ("Scores", "svg+xml", "PNG")], (
-        "pictures first"
+        "pictures come first"
     )
     assert "## Lost in tier 1: s1" in text
     assert "tier 1: faithfulness Human, readability Human" in text and "Caption: Overview of the method." in text
     assert cells(text.split("## Lost")[1], "faithfulness") == ["faithfulness", "Human", "An arrow is reversed."]
 
 
-def test_an_image_is_shown_with_its_aspects_and_its_check(tmp_path: Path) -> None:
+def test_image_is_shown_with_aspects_and_requirements(tmp_path: Path) -> None:
     asked = {"flow": "position", "dimensions": ("position",), "parameters": {"threshold": 7.0}}
     row = image(score=9.0, tag="position", satisfied=False, aspects=scored(position_accuracy=9.0))
     keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
@@ -116,7 +116,7 @@ def test_an_image_is_shown_with_its_aspects_and_its_check(tmp_path: Path) -> Non
     assert cells(text, "position_accuracy") and "Not all requirements are met." in text
 
 
-def test_a_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
+def test_order_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
     flipped = outcome("s1", "XGGG", "Tie")
     first = {"human_first": "Human", "model_first": "Model", "order_flip": True, "reversal": True}
     dimensions = (flipped.dimensions[0].model_copy(update=first), *flipped.dimensions[1:])
@@ -125,14 +125,14 @@ def test_a_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
     assert shown == "Mixed (Human first: Human; Model first: Model)"
 
 
-def test_a_picture_that_was_never_there_or_is_gone_is_told_in_words(tmp_path: Path) -> None:
+def test_absent_and_removed_pictures_are_named_in_words(tmp_path: Path) -> None:
     forfeit = outcome("s1", "----", None, status="forfeit")
     forfeit = forfeit.model_copy(update={"pictures": {"human": forfeit.pictures["human"]}})
     assert "| picture not kept | no picture |" in markdown(summary(tmp_path, forfeit))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_that_strangers_wrote_acts_or_is_fetched(tmp_path: Path, text: str) -> None:
+def test_hostile_text_is_inert_in_the_artifact(tmp_path: Path, text: str) -> None:
     changes: dict[str, Any] = {"candidate": text, "category": text, "difficulty": text, "caption": text}
     rows = [
         judgment(text, candidate=text, verdict="Human", reasoning=text),
@@ -149,7 +149,7 @@ def test_nothing_that_strangers_wrote_acts_or_is_fetched(tmp_path: Path, text: s
     assert [token.tag for token in found if token.type == "heading_open"].count("h1") == 1
 
 
-def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
+def test_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     words, noise = "<|" * 20_000, Image.effect_noise((600, 400), 8).convert("RGB")
     rows: list[Judgment | Outcome] = []
     for overall, verdicts in {"Human": "HHHH", "Model": "MMMM", "Tie": "XGGG", None: "----"}.items():
@@ -167,13 +167,13 @@ def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     assert len(thumbnails) == 8 and max(map(len, thumbnails)) <= THUMBNAIL_BYTES
 
 
-def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path) -> None:
+def test_thumbnail_too_large_for_the_artifact_is_named_in_words(tmp_path: Path) -> None:
     row = outcome("s1", "HHHH", "Human")
     keep_thumbnails(tmp_path, row, Image.effect_noise((640, 640), 200).convert("RGB"))
     assert markdown(summary(tmp_path, row)).count("picture too large to be shown here") == 2
 
 
-def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
+def test_artifact_and_progress_import_no_slow_packages() -> None:
     slow = {"rich", "prefect", "duckdb", "openai"}
     code = f"import sys, tasks.pages.artifact, flows.progress; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -181,8 +181,7 @@ def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
 
 
 @pytest.mark.usefixtures("prefect_server")
-# Prefect leaves a connection of its own to the garbage collector.
-def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> None:
+def test_progress_and_report_become_artifacts_of_the_flow_run(tmp_path: Path) -> None:
     from prefect import flow, get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
     from prefect.client.schemas.objects import Artifact
@@ -195,7 +194,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
         counts = CallCounts(samples=2, calls=4, not_ok=Counter(refused=1))
         async with Progress("diagram", counts):
             counts.done, counts.samples_done = 4, 2
-        # A key that the server refuses: progress that cannot be shown costs the run nothing.
+        # The server refuses this key: a failure to show progress must not end the run.
         async with Progress("No Such Key!", CallCounts(samples=1)):
             pass
         await publish(found, "diagram-nightly", [], [])
@@ -208,17 +207,17 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
             return await client.read_artifacts(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[UUID(run)])))
 
     kept = asyncio.run(artifacts())
-    gc.collect()
+    gc.collect()  # closes a connection that Prefect leaves open
     by_key = {artifact.key: artifact for artifact in kept}
     assert set(by_key) == {"diagram-progress", "diagram-nightly"} and by_key["diagram-progress"].data == 100
     assert by_key["diagram-progress"].description == "4/4 calls · 2/2 samples · 1 not ok (1 refused)"
     assert by_key["diagram-nightly"].data == markdown(found)
 
 
-# In sentences
+# Sentences
 
 
-def test_a_call_counts_by_its_last_attempt_and_every_attempt_is_a_call(tmp_path: Path) -> None:
+def test_calls_count_every_attempt_and_statuses_the_last(tmp_path: Path) -> None:
     found = summary(
         tmp_path,
         judgment("s1", verdict=None, status="unavailable", error="503"),
@@ -233,7 +232,7 @@ def test_a_call_counts_by_its_last_attempt_and_every_attempt_is_a_call(tmp_path:
     assert found.price == pytest.approx(1.0)
 
 
-def test_the_bill_is_told_with_whose_prices_it_is_what_may_come_to_it_and_what_was_saved(tmp_path: Path) -> None:
+def test_bill_states_price_source_possible_extra_cost_and_savings(tmp_path: Path) -> None:
     table = "genai-prices 0.2.3: openai gpt-5, flex, 2026-11-20"
     flex = {"price_source": table, "service_tier": "flex", "saved_by_service_tier": 0.25}
     found = summary(
@@ -262,7 +261,7 @@ def test_the_bill_is_told_with_whose_prices_it_is_what_may_come_to_it_and_what_w
          ["price: unknown", "calls that timed out may have cost, besides: unknown"]),
     ],
 )  # fmt: skip
-def test_what_is_unknown_stays_so(tmp_path: Path, rows: list[Judgment], lines: list[str]) -> None:
+def test_unknown_prices_are_reported_as_unknown(tmp_path: Path, rows: list[Judgment], lines: list[str]) -> None:
     assert price_lines(summary(tmp_path, *rows)) == lines
 
 
@@ -276,11 +275,11 @@ def test_what_is_unknown_stays_so(tmp_path: Path, rows: list[Judgment], lines: l
     ],
     ids=["ok", "forfeit and no reference", "bad picture", "refused"],
 )
-def test_all_is_ok_unless_a_row_is_not(tmp_path: Path, rows: list[Judgment | Outcome], all_ok: bool) -> None:
+def test_summary_is_ok_unless_a_row_failed(tmp_path: Path, rows: list[Judgment | Outcome], all_ok: bool) -> None:
     assert summary(tmp_path, *rows).all_ok is all_ok
 
 
-def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> None:
+def test_one_notable_sample_of_each_kind_is_chosen(tmp_path: Path) -> None:
     rows = [
         outcome("tie", "GGGG", "Tie"),
         outcome("win", "MHMM", "Model"),
@@ -292,7 +291,7 @@ def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> Non
         outcome("incomplete", "-GGG", None, status="incomplete"),
     ]
     chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).notable}
-    # The second win takes no place: it fits none that is still free.
+    # The second win is not chosen: no kind that it fits is left.
     assert chosen == {
         "Won": "win",
         "Lost in tier 1": "loss",
@@ -302,7 +301,7 @@ def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> Non
     }
 
 
-def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path) -> None:
+def test_notable_sample_has_the_reasons_for_its_verdicts(tmp_path: Path) -> None:
     found = summary(
         tmp_path,
         judgment("s1", "faithfulness", "Human", vote=1, reasoning="outvoted"),
@@ -315,7 +314,7 @@ def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path)
     assert found.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
 
 
-def test_the_sentence_is_the_verdict_and_tells_what_is_not_ok(tmp_path: Path) -> None:
+def test_sentence_states_the_verdict_and_failed_judgments(tmp_path: Path) -> None:
     rows = [
         *(judgment("s1", dimension) for dimension in DIMENSIONS),
         judgment("s2", verdict=None, status="refused"),
@@ -328,7 +327,7 @@ def test_the_sentence_is_the_verdict_and_tells_what_is_not_ok(tmp_path: Path) ->
     )
 
 
-def test_the_verdict_on_several_candidates_names_the_better_one_and_on_several_tags_each_tag(tmp_path: Path) -> None:
+def test_sentence_names_the_better_candidate_and_each_tag(tmp_path: Path) -> None:
     rows = [outcome(f"s{n}", "MMMM", candidate="alpha") for n in range(9)]
     rows += [outcome(f"s{n}", "HHHH", "Human", candidate="beta") for n in range(9)]
     found = summary(tmp_path / "two", *rows, candidates=("alpha", "beta"))
@@ -341,7 +340,7 @@ def test_the_verdict_on_several_candidates_names_the_better_one_and_on_several_t
     )
 
 
-def test_an_unfinished_run_is_summed_up_as_far_as_it_got_and_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_unfinished_run_is_summarized_and_missing_run_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         summarize(tmp_path, RUN)
     write_run(tmp_path, start(), [judgment("s1"), outcome("s1")], None)
@@ -349,7 +348,7 @@ def test_an_unfinished_run_is_summed_up_as_far_as_it_got_and_one_that_is_not_the
     assert found.end is None and found.outcomes.statuses == {"complete": 1}
 
 
-def test_rows_that_are_read_once_come_to_all_of_it(tmp_path: Path) -> None:
+def test_summary_from_a_ledger_equals_results_added_row_by_row(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"parameters": {"orders": "both", "votes": 1}}
     outcomes = [outcome(f"s{number}", "MHGX", category="agent") for number in range(9)]
     controls = [outcome(f"s{number}", "MMMM", control="blank") for number in range(2)]

@@ -1,4 +1,4 @@
-"""What moved, the judge or the candidate: in numbers, and from ledgers to the words of an alarm."""
+"""Attribution of changes to the judge or the candidate: the statistics, and alarms from ledgers to their text."""
 
 import shutil
 from pathlib import Path
@@ -22,30 +22,30 @@ from tasks.statistics.cusum import BACK, BASELINE, LIMIT, Night, anchor_series, 
 
 
 @pytest.mark.parametrize(
-    ("judge", "candidate", "said"),
+    ("judge", "candidate", "moved"),
     [(-8.0, 0.0, "judge moved"), (8.0, 0.0, "judge moved"), (0.0, -8.0, "candidate moved"), (-8.0, -8.0, "both")],
 )
-def test_what_moved_by_8_points_at_night_20_is_named_by_night_24(judge: float, candidate: float, said: str) -> None:
+def test_shift_of_8_points_is_attributed_within_four_nights(judge: float, candidate: float, moved: str) -> None:
     random = np.random.default_rng(7)
     found = [told(random, judge, candidate) for _ in range(6)]
     assert all(AT <= each.night <= BY for each in found)
-    assert sum(each.said_last == said for each in found) >= 5
+    assert sum(each.said_last == moved for each in found) >= 5
 
 
-def test_quiet_nights_raise_no_alarm_of_the_anchors() -> None:
+def test_quiet_nights_raise_no_anchor_alarm() -> None:
     random = np.random.default_rng(8)
     assert sum(false_alarms(random, Judge(0.85)) for _ in range(12)) <= 1
 
 
-def test_without_14_nights_before_it_nothing_is_put_down_to_anyone() -> None:
+def test_changes_after_fewer_than_14_nights_are_not_attributed() -> None:
     random = np.random.default_rng(9)
     found = anchor_series(judged(random, 40, after(0, 13)), judged(random, 60, after(0, 13)), 100.0)
     assert found.attribution(10, 12).moved == "cannot tell" and found.attribution(10, 12).judge is None
     assert found.open_since(12) is None
 
 
-def test_a_judge_that_always_repeats_itself_is_told_apart_too() -> None:
-    """Nothing varies: what changes changes for certain."""
+def test_shift_of_a_judge_without_noise_is_attributed() -> None:
+    """Scores without noise make every change certain."""
     anchors, candidate = np.full((20, 40), 50.0), np.full((20, 60), 75.0)
     anchors[16:] -= 8
     candidate[16:] -= 8
@@ -54,7 +54,7 @@ def test_a_judge_that_always_repeats_itself_is_told_apart_too() -> None:
     assert found.open_since(15) is None and found.open_since(19) == 16
 
 
-def test_nights_whose_anchors_were_not_answered_are_left_out() -> None:
+def test_nights_without_anchor_answers_are_skipped() -> None:
     random = np.random.default_rng(10)
     anchors, candidate = judged(random, 40, after(-8, 24)), judged(random, 292, after(-8, 24))
     anchors[20] = np.nan
@@ -64,7 +64,7 @@ def test_nights_whose_anchors_were_not_answered_are_left_out() -> None:
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
-    """A store with sixteen quiet nights, in ledger and history, to be copied."""
+    """A store with sixteen quiet nights, in ledger and history; tests copy it."""
     store = tmp_path_factory.mktemp("kept")
     shutil.copytree(empty_store, store, dirs_exist_ok=True)
     for day in range(1, BASELINE + 3):
@@ -78,7 +78,7 @@ def store(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "store"))
 
 
-def test_an_alarm_says_what_moved_with_both_figures_in_event_artifact_report_and_views(store: Path) -> None:
+def test_alarm_states_what_moved_in_event_page_and_views(store: Path) -> None:
     newest = [night(store, day, candidate=20) for day in (BASELINE + 3, BASELINE + 4)][-1]
     land(store)
     seen = watched(store, newest.run_id)
@@ -89,15 +89,15 @@ def test_an_alarm_says_what_moved_with_both_figures_in_event_artifact_report_and
     payload = payload_of(alarm, newest)
     assert payload["moved"] == "candidate moved" and payload["attribution"] in alarm.words
     assert [each.line for each in seen.attributions] == [f"alpha: {alarm.attribution}"]
-    told = "SELECT DISTINCT moved, moved_since::DATE::VARCHAR FROM anchors WHERE moved IS NOT NULL"
-    assert ask(store, told) == [("candidate moved", "2026-09-17")]
+    query = "SELECT DISTINCT moved, moved_since::DATE::VARCHAR FROM anchors WHERE moved IS NOT NULL"
+    assert ask(store, query) == [("candidate moved", "2026-09-17")]
     trend = "SELECT count(*) FROM trend WHERE dimension = 'overall' AND moved = 'candidate moved'"
     assert ask(store, trend) == [(2,)]
     html = "".join(page(gather(store, newest.run_id)))
     assert alarm.attribution in html
 
 
-def test_a_judge_that_moves_up_is_told_though_no_score_has_dropped_and_another_set_begins_anew(store: Path) -> None:
+def test_judge_moving_up_is_attributed_until_the_anchors_are_replaced(store: Path) -> None:
     newest = [night(store, BASELINE + 3 + day, judge=-20, candidate=-40) for day in range(3)][-1]
     land(store)
     assert not watched(store, newest.run_id).alarms
@@ -111,7 +111,7 @@ def test_a_judge_that_moves_up_is_told_though_no_score_has_dropped_and_another_s
 
 
 def judge_news(store: Path, begun: RunStart) -> list[MovedJudge]:
-    """Judges that moved of which nobody has told before, noted as told."""
+    """Return moved judges that no run has reported yet, and mark them as reported."""
     land(store)
     news = [*watched(store, begun.run_id).judge_news]
     for moved in news:
@@ -121,9 +121,9 @@ def judge_news(store: Path, begun: RunStart) -> list[MovedJudge]:
 
 @pytest.fixture(scope="module")
 def moved_judge(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[MovedJudge]]:
-    """The store after three more nights, in which the judge has moved, and their news; to be copied.
+    """The store after three more nights with a moved judge, and its news; tests copy it.
 
-    The anchors move and the candidate stays, so that there is nothing else to tell it by.
+    Only the anchors move; the candidate's own score gives no hint.
     """
     store = Path(shutil.copytree(kept, tmp_path_factory.mktemp("moved") / "store"))
     new = (night(store, BASELINE + 3 + day, judge=-20) for day in range(3))
@@ -135,7 +135,7 @@ def moved_store(moved_judge: tuple[Path, list[MovedJudge]], tmp_path: Path) -> P
     return Path(shutil.copytree(moved_judge[0], tmp_path / "store"))
 
 
-def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(
+def test_moved_judge_is_reported_once_without_a_drop(
     moved_store: Path, moved_judge: tuple[Path, list[MovedJudge]]
 ) -> None:
     store, [moved] = moved_store, moved_judge[1]
@@ -152,7 +152,7 @@ def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(
     assert "The judge gpt-x has moved since 2026-09-17" in html
 
 
-def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_again(moved_store: Path) -> None:
+def test_anchor_alarm_ends_on_recovery_and_the_next_is_reported(moved_store: Path) -> None:
     store = moved_store
     for day in range(3):
         back = night(store, BASELINE + 6 + day)
@@ -162,7 +162,7 @@ def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_a
     assert sum(map(len, again)) == 1
 
 
-def test_a_drop_that_is_put_down_to_the_judge_is_one_event(store: Path) -> None:
+def test_drop_attributed_to_the_judge_is_one_event(store: Path) -> None:
     for day in range(3):
         newest = night(store, BASELINE + 3 + day, judge=20, candidate=40)
     land(store)
@@ -171,32 +171,32 @@ def test_a_drop_that_is_put_down_to_the_judge_is_one_event(store: Path) -> None:
     assert [*seen._replace(news=()).events] == [*seen.judge_news]
 
 
-def test_status_tells_a_judge_that_moved_until_either_begins_anew(
+def test_status_prints_a_moved_judge_until_anchors_or_baseline_restart(
     moved_store: Path, capsys: Any, monkeypatch: Any
 ) -> None:
     store = moved_store
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
-    def said(*command: str) -> str:
+    def printed(*command: str) -> str:
         main([*command, "--store", str(store)])
         return capsys.readouterr().out
 
     alarm = "alarm      diagram: the judge gpt-x has moved since 2026-09-17: the anchors changed by +3"
-    assert alarm in said("status") and "`jury alarms restart diagram` begins" in said("status")
+    assert alarm in printed("status") and "`jury alarms restart diagram` begins" in printed("status")
     [moved] = moved_judges(store)
     frozen = store / "anchors" / "diagram" / f"20260901T030000000000-{moved.anchors_key[:16]}"
     frozen.mkdir(parents=True)
     (frozen / "anchors.jsonl").write_text("{}\n")
-    assert alarm in said("status")
-    assert "1 open alarm ended: the judge gpt-x" in said("alarms", "restart", "diagram", "--anchors")
-    assert alarm not in said("status")
+    assert alarm in printed("status")
+    assert "1 open alarm ended: the judge gpt-x" in printed("alarms", "restart", "diagram", "--anchors")
+    assert alarm not in printed("status")
     frozen.parent.rename(store / "elsewhere")
-    assert alarm in said("status")
-    assert "1 open alarm ended: the judge gpt-x" in said("alarms", "restart", "diagram")
-    assert alarm not in said("status")
+    assert alarm in printed("status")
+    assert "1 open alarm ended: the judge gpt-x" in printed("alarms", "restart", "diagram")
+    assert alarm not in printed("status")
 
 
-def test_the_command_has_anchors_chosen_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_alarms_restart_requests_new_anchors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["alarms", "restart", "diagram", "--anchors", "--store", str(tmp_path)]) == 2
     assert "there are no anchors of diagram" in capsys.readouterr().err
     kept = tmp_path / "anchors" / "diagram" / "20260901T030000000000-0000000000000000"
@@ -209,7 +209,7 @@ def test_the_command_has_anchors_chosen_anew(tmp_path: Path, capsys: pytest.Capt
     assert main(given) == 2
 
 
-# The sum over nights: when a series has dropped and is back, its scale, and how rarely it errs
+# CUSUM over nights: when a drop begins and ends, its scale, and its error rates
 
 
 UNITS, MOST = 100, 100.0
@@ -217,7 +217,7 @@ OTHERS = [0, 1, -1] * BASELINE
 
 
 def nights(*levels: float, units: int = UNITS) -> NDArray[np.float64]:
-    """Nights with these mean scores, in which units go up and down by chance: by 20 points each, 2 points together."""
+    """Return nights with these mean scores; units vary by 20 points each, so that their mean varies by 2 points."""
     random = np.random.default_rng(7)
     noise = random.normal(0, 20, (len(levels), units))
     return 50 + noise - noise.mean(axis=1, keepdims=True) + np.asarray(levels)[:, None]
@@ -227,7 +227,7 @@ def baseline(*after: float, first: int = BASELINE) -> list[Night]:
     return watch(nights(*OTHERS[:first], *after), MOST)
 
 
-def test_a_drop_is_raised_when_the_sum_passes_its_limit_and_began_when_the_sum_did() -> None:
+def test_drop_is_raised_at_the_limit_and_dated_from_the_sums_start() -> None:
     found = baseline(0, 2, -7, -7, -7, -7)
     assert [night.phase for night in found] == ["baseline"] * BASELINE + ["watched"] * 6
     assert [night.raised for night in found[BASELINE:]] == [None, None, None, None, 18, 18]
@@ -238,50 +238,50 @@ def test_a_drop_is_raised_when_the_sum_passes_its_limit_and_began_when_the_sum_d
     assert now.baseline == pytest.approx(50.0, abs=0.1)
 
 
-def test_a_rise_is_no_drop() -> None:
+def test_rise_raises_no_alarm() -> None:
     assert raised(baseline(*[20.0] * 10)) == []
 
 
-def test_a_drop_ends_after_three_nights_in_a_row_near_the_baseline_and_the_next_one_is_another() -> None:
+def test_drop_ends_after_three_nights_in_a_row_near_the_baseline() -> None:
     found = baseline(-20, -20, 0, 0, -20, *[0] * BACK, 0, -20)
     assert [night.raised for night in found[BASELINE:]] == [14, 14, 14, 14, 14, 14, 14, None, None, 23]
 
 
-def test_a_slow_decline_stays_one_drop() -> None:
+def test_slow_decline_is_one_drop() -> None:
     found = baseline(*-0.5 * np.arange(1, 40))
     assert len(raised(found)) == 1 and found[-1].raised is not None
 
 
-def test_the_baseline_is_frozen() -> None:
+def test_baseline_is_frozen() -> None:
     one, other = baseline(*[3.0] * 30), baseline(*[-1.0] * 30)
     assert one[-1].baseline == other[-1].baseline
 
 
-def test_before_the_baseline_is_whole_no_night_is_compared() -> None:
+def test_nights_are_compared_only_after_a_complete_baseline() -> None:
     found = baseline(-20, -20, *[0] * 10, first=5)
     assert [night.phase for night in found] == ["baseline"] * BASELINE + ["watched"] * 3
     assert all(night.change is None and night.raised is None for night in found[:BASELINE])
 
 
-def test_one_outlier_neither_moves_the_baseline_nor_blinds_it() -> None:
+def test_one_outlier_in_the_baseline_hides_no_drop() -> None:
     levels = [float(level) for level in OTHERS[:BASELINE]]
     levels[10] = -40.0
     found = watch(nights(*levels, *[-6.0] * 6), MOST)
     assert found[-1].raised is not None and found[-1].scale == pytest.approx(2.0, rel=0.3)
 
 
-def test_nights_that_scatter_more_than_their_units_explain_set_the_scale() -> None:
+def test_scale_includes_scatter_between_nights() -> None:
     found = watch(nights(*[8.0 * level for level in OTHERS[:BASELINE]], -6, -6, -6), MOST)
     assert found[-1].raised is None and found[-1].scale == pytest.approx(6.7, rel=0.1)
 
 
-def test_what_the_same_units_have_in_common_is_no_noise() -> None:
-    """Half of the units score 0 and the others 100, always: the scale is that of what changes."""
+def test_constant_differences_between_units_are_not_noise() -> None:
+    """Half of the units always score 0 and the others 100; the scale measures only what changes."""
     apart = nights(*OTHERS[:BASELINE], 0) / 2 + np.repeat([0.0, 50.0], UNITS // 2)
     assert watch(apart, MOST)[-1].scale == pytest.approx(1.0, rel=0.1)
 
 
-def test_a_judge_that_always_repeats_itself_is_measured_in_halves_of_a_unit() -> None:
+def test_scale_without_noise_is_half_a_unit() -> None:
     same = np.tile(np.repeat([0.0, 100.0], 50), (BASELINE + 6, 1))
     same[-6:, -3:] = 0.0
     found = watch(same, MOST)
@@ -289,7 +289,7 @@ def test_a_judge_that_always_repeats_itself_is_measured_in_halves_of_a_unit() ->
     assert raised(watch(same[: BASELINE + 1], MOST)) == []
 
 
-def test_units_without_a_score_shift_nothing_and_make_a_night_less_sure() -> None:
+def test_missing_scores_widen_the_scale_without_shifting_the_night() -> None:
     scores = nights(*OTHERS[:BASELINE], 0) + np.linspace(-40, 40, UNITS)
     scores[-1, -15:] = np.nan
     night = watch(scores, MOST)[-1]
@@ -300,7 +300,7 @@ def test_units_without_a_score_shift_nothing_and_make_a_night_less_sure() -> Non
     assert len(whole) == BASELINE
 
 
-def test_a_night_of_which_too_little_was_scored_changes_nothing() -> None:
+def test_night_with_too_few_scores_is_left_out() -> None:
     scores = nights(*OTHERS[:BASELINE], -20, -20, -20, -20)
     scores[15, :21] = np.nan
     found = watch(scores, MOST)
@@ -309,19 +309,19 @@ def test_a_night_of_which_too_little_was_scored_changes_nothing() -> None:
     assert {night.phase for night in watch(scores, MOST)[:BASELINE]} == {"left out"}
 
 
-def test_a_limit_grows_with_the_nights_of_its_sum() -> None:
+def test_limit_grows_with_the_nights_of_its_sum() -> None:
     limits = [limit_of(number) for number in (0, 1, 3, 4, 20, 37)]
     assert limits[:3] == [LIMIT] * 3 and limits == sorted(limits) and limits[-1] == pytest.approx(LIMIT * 3**0.5)
 
 
-def test_few_units_or_one_night_raise_nothing() -> None:
+def test_too_few_units_or_nights_raise_no_alarm() -> None:
     assert watch(np.empty((0, 5)), MOST) == []
     assert [night.phase for night in watch(np.empty((2, 0)), MOST)] == ["left out"] * 2
     assert watch(np.array([[50.0]]), MOST)[0].phase == "baseline"
     assert raised(watch(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), MOST)) == []
 
 
-def test_quiet_nights_raise_few_alarms_and_drops_are_found() -> None:
+def test_simulated_false_alarms_are_few_and_drops_are_found() -> None:
     judge = Judge(1.15)
     random = np.random.default_rng(11)
     assert simulate(judge._replace(scatter=1.3), random, 40, quiet()).alarms <= 0.4

@@ -1,4 +1,4 @@
-"""What is put down for a batch and found again: lines, files, seeds, the record, replies in any form."""
+"""Files and records of a batch: request lines, parts, log rows, and replies in any form."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ QUESTION = Request('Be "just".', ('Text: "seed": 7,\n\u2028', PICTURE), "n", {"t
 
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
-    """The record of a run that has begun."""
+    """The batch log of a run that has begun."""
     begun = start()
     ledger = Ledger(tmp_path, begun)
     ledger.begin()
@@ -50,7 +50,7 @@ def read(status: int, content: bytes) -> Reply:
 # Requests
 
 
-def test_a_line_holds_the_very_body_of_a_call(log: Log) -> None:
+def test_batch_line_contains_the_body_of_a_live_call(log: Log) -> None:
     files = RequestFiles(log)
     made = body(JUDGE, QUESTION, Manner())
     files.add("one", made.pieces)
@@ -62,7 +62,7 @@ def test_a_line_holds_the_very_body_of_a_call(log: Log) -> None:
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MOST_REQUESTS", 100), ("MOST_BYTES", 11_150)])
-def test_a_file_holds_no_more_than_is_taken(log: Log, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
+def test_request_files_stay_within_limits(log: Log, monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
     monkeypatch.setattr(submission, limit, most)
     files = RequestFiles(log)
     for number in range(250):
@@ -74,10 +74,10 @@ def test_a_file_holds_no_more_than_is_taken(log: Log, monkeypatch: pytest.Monkey
     assert [row["custom_id"] for row in rows] == [f"{number:032}" for number in range(250)]
 
 
-# The record
+# The log
 
 
-def test_what_was_done_is_on_record_and_a_row_that_a_kill_cut_is_none(log: Log) -> None:
+def test_log_restores_its_steps_and_ignores_a_torn_row(log: Log) -> None:
     log.add("prepared", requests=(3, 2), asked="a", shown_as="diagram-command")
     log.add("uploaded", part=1, id="file-1")
     with (log.run / "batches.jsonl").open("ab") as file:
@@ -91,7 +91,7 @@ def test_what_was_done_is_on_record_and_a_row_that_a_kill_cut_is_none(log: Log) 
     assert not last.cancelled and not last.ended
 
 
-def test_only_one_is_alone_with_a_run(log: Log) -> None:
+def test_run_is_locked_by_one_process_at_a_time(log: Log) -> None:
     assert waiting_runs(log.store) == [log.run_id]
     with locked(log.store, log.run_id) as first, locked(log.store, log.run_id) as second:
         assert first and second is None
@@ -102,10 +102,10 @@ def test_only_one_is_alone_with_a_run(log: Log) -> None:
 # The endpoint
 
 
-def test_litellm_is_told_the_model_that_a_file_is_for_and_no_other_endpoint_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_litellm_gets_the_model_in_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str | None] = []
 
-    class Listening(BatchTwin):
+    class Recording(BatchTwin):
         async def _reply(self, request: Seen, reader: Any) -> Any:
             seen.append(request.headers.get("x-litellm-model"))
             return await super()._reply(request, reader)
@@ -114,14 +114,14 @@ def test_litellm_is_told_the_model_that_a_file_is_for_and_no_other_endpoint_is(m
         async with Batches(Judge(model="gpt", base_url=address)) as batches:
             assert await batches.find({"run": "none"}, 0) == ""
 
-    with Listening() as twin:
+    with Recording() as twin:
         asyncio.run(ask(twin.base_url))
         moved_to(monkeypatch, "litellm", twin.base_url)
         asyncio.run(ask(twin.base_url))
     assert seen == [None, "gpt"]
 
 
-def test_what_an_endpoint_says_is_told_without_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endpoint_errors_are_reported_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY", "sk-of-the-twin-0001")
 
     async def ask(address: str) -> None:
@@ -132,9 +132,9 @@ def test_what_an_endpoint_says_is_told_without_its_key(monkeypatch: pytest.Monke
         monkeypatch.setenv("JURY_ENDPOINTS", f"{twin.place}=KEY")
         twin.refuses["ask batch"] = error(401, "Incorrect API key provided: sk-of-the-twin-0001")
         words = r"does not report batch batch-1: 401: .* provided: \[key\]$"
-        with pytest.raises(BatchesUnavailable, match=words) as told:
+        with pytest.raises(BatchesUnavailable, match=words) as raised:
             asyncio.run(ask(twin.base_url))
-    assert told.value.status == 401
+    assert raised.value.status == 401
     with pytest.raises(BatchesUnavailable, match="does not report batch batch-1: ") as absent:
         asyncio.run(ask(twin.base_url))
     assert absent.value.status == 0
@@ -149,8 +149,8 @@ def replies(log: Log, *lines: bytes) -> Replies:
     return Replies(log, Mask(["sk-of-the-twin-0001"]))
 
 
-def row(name: object, **said: Any) -> bytes:
-    return json.dumps({"id": "r", "custom_id": name, "response": None, "error": None, **said}).encode() + b"\n"
+def row(name: object, **changes: Any) -> bytes:
+    return json.dumps({"id": "r", "custom_id": name, "response": None, "error": None, **changes}).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
@@ -170,17 +170,17 @@ def row(name: object, **said: Any) -> bytes:
         (b'{"custom_id": "x"', "unavailable", "no reply to it in its files"),
     ],
 )
-def test_a_reply_is_found_by_its_name_whatever_the_file_holds(log: Log, line: bytes, status: str, words: str) -> None:
+def test_reply_is_found_by_its_id_in_any_file(log: Log, line: bytes, status: str, words: str) -> None:
     found = replies(log, line).find("x", read)
     assert found.status == status and words in found.text + found.error
 
 
-def test_of_two_replies_to_one_call_the_first_counts(log: Log) -> None:
+def test_first_of_two_replies_to_one_call_counts(log: Log) -> None:
     twice = [row("x", response={"status_code": 200, "body": number}) for number in (1, 2)]
     assert replies(log, *twice).find("x", read).text == "1"
 
 
-def test_a_line_that_is_too_long_is_no_reply_and_hides_none(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_above_the_limit_is_skipped_and_hides_no_reply(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "LONGEST_LINE", 200)
     inner = row("y", response={"status_code": 200, "body": 1})
     long = row("x", response={"status_code": 200, "body": " " * 300})[:-1] + inner
@@ -190,21 +190,21 @@ def test_a_line_that_is_too_long_is_no_reply_and_hides_none(log: Log, monkeypatc
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["as it is", "gzip"])
-def test_no_more_is_written_of_a_file_of_replies_than_its_requests_may_have(log: Log, packed: bool) -> None:
+def test_reply_file_is_cut_at_the_size_its_requests_allow(log: Log, packed: bool) -> None:
     sent = row("x", response={"status_code": 200, "body": "kept"}) + b" " * 9_000_000
     state = {"id": "b", "object": "batch", "endpoint": "/v1", "input_file_id": "f", "completion_window": "24h"}
     state |= {"created_at": 1, "status": "completed", "output_file_id": "much"}
     log.add("prepared", requests=(2,), asked="a")
     log.add("created", id="b")
 
-    async def take_out(address: str) -> bool:
+    async def fetch_replies(address: str) -> bool:
         async with Batches(Judge(model="gpt", base_url=address)) as batches:
             return await results.fetch(log, batches)
 
     with BatchTwin() as twin:
         twin.refuses["ask batch"] = Answered(state)
         twin.refuses["content file"] = gzipped(sent) if packed else Answered(sent, chunked=True)
-        assert asyncio.run(take_out(twin.base_url))
+        assert asyncio.run(fetch_replies(twin.base_url))
     assert log.replies(log.parts[0], "output").stat().st_size == 8_000_000
     found = Replies(log, Mask(()))
     assert found.find("x", read).text == '"kept"'
@@ -212,7 +212,7 @@ def test_no_more_is_written_of_a_file_of_replies_than_its_requests_may_have(log:
 
 
 @given(st.lists(st.binary(max_size=60), max_size=8))
-def test_no_bytes_of_a_file_stop_the_others_from_being_read(lines: list[bytes]) -> None:
+def test_no_bytes_keep_other_replies_from_being_read(lines: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder)
         ledger = Ledger(store, start())

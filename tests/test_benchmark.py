@@ -1,4 +1,4 @@
-"""A PaperBananaBench folder pairs each of its samples with the figures of the output that is meant."""
+"""A PaperBananaBench folder: its samples are paired with the figures of the output to judge."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def bench(tmp_path: Path) -> Path:
     return write_benchmark(tmp_path / "bench", [record(0), record(1)])
 
 
-def test_each_sample_gets_both_pictures_whatever_the_order_of_the_results(bench: Path):
+def test_samples_get_both_pictures_in_any_order_of_the_results(bench: Path):
     samples = [entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries]
     assert [sample.sample_id for sample in samples] == ["test_0", "test_1"]
     for number, sample in enumerate(samples):
@@ -39,11 +39,11 @@ def test_each_sample_gets_both_pictures_whatever_the_order_of_the_results(bench:
     assert (samples[1].category, samples[1].difficulty) == ("vision", "easy")
 
 
-def test_the_task_folder_itself_may_be_named(bench: Path):
+def test_dataset_may_be_the_task_folder_itself(bench: Path):
     assert len(loaded(bench / "diagram", results=str(bench.parent / "run.json")).entries) == 2
 
 
-def test_a_folder_without_the_split_is_refused_with_the_files_it_has(bench: Path):
+def test_folder_without_the_split_is_refused_with_its_files(bench: Path):
     with pytest.raises(ValueError, match=r"neither diagram/ref.json nor ref.json; JSON files there: diagram/test.json"):
         loaded(bench, split="ref", results=str(bench.parent / "run.json"))
     with pytest.raises(ValueError, match=r"neither plot/test.json nor test.json; JSON files there: none"):
@@ -63,7 +63,7 @@ def test_a_folder_without_the_split_is_refused_with_the_files_it_has(bench: Path
         ({"results": "run.json", "stage": ["final"]}, "stage 'final' does not exist"),
     ],
 )
-def test_the_output_to_judge_must_be_clear(
+def test_ambiguous_or_missing_model_figures_are_refused(
     bench: Path, parameters: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
 ):
     (bench.parent / "figures").mkdir()
@@ -73,12 +73,12 @@ def test_the_output_to_judge_must_be_clear(
 
 
 @pytest.mark.parametrize("source", [".", "diagram"])
-def test_results_kept_in_the_dataset_are_the_default(bench: Path, source: str):
+def test_results_in_the_dataset_are_the_default(bench: Path, source: str):
     write_json(bench / "results" / "diagram.json", [result(0), result(1)])
     assert candidates(loaded(bench / source)) == ["diagram"]
 
 
-def test_a_candidate_is_named_by_parameter_else_by_its_file_or_folder(bench: Path):
+def test_candidate_is_named_by_parameter_file_or_folder(bench: Path):
     results, figures = str(bench.parent / "run.json"), bench.parent / "v1.2"
     figures.mkdir()
     (figures / "test_0.png").write_bytes(png(50))
@@ -88,7 +88,7 @@ def test_a_candidate_is_named_by_parameter_else_by_its_file_or_folder(bench: Pat
     assert candidates(loaded(bench, results=results, stage=["vanilla", "critic0"])) == ["run/vanilla", "run/critic0"]
 
 
-def test_labels_of_injected_defects_come_with_the_samples(bench: Path):
+def test_samples_carry_labels_of_injected_defects(bench: Path):
     write_json(bench / "labels.json", {"test_1": "black"})
     samples = [entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries]
     assert [sample.injected for sample in samples] == ["", "black"]
@@ -102,7 +102,7 @@ def test_labels_of_injected_defects_come_with_the_samples(bench: Path):
         ("imgaes/0.png", "diagram: no file named in 'imgaes' is there, such as 'imgaes/0.png'"),
     ],
 )
-def test_a_human_picture_that_is_named_wrongly_is_a_problem_of_the_dataset(bench: Path, path: str, words: str):
+def test_invalid_human_picture_path_is_a_dataset_problem(bench: Path, path: str, words: str):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
     with pytest.raises(ValueError, match="bench has 1 problem") as error:
         loaded(bench, results=str(bench.parent / "run.json"))
@@ -110,7 +110,7 @@ def test_a_human_picture_that_is_named_wrongly_is_a_problem_of_the_dataset(bench
 
 
 @pytest.mark.parametrize("path", ["images/gone.png", None])
-def test_a_human_picture_that_is_not_there_stops_only_its_own_sample(bench: Path, path: str | None):
+def test_missing_human_picture_affects_only_its_sample(bench: Path, path: str | None):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
     first, second = (entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries)
     assert first.pictures["human"].problem.startswith(NO_PICTURE)
@@ -130,7 +130,7 @@ def test_problems_of_dataset_and_results_are_listed_together(bench: Path):
     ]
 
 
-def test_ids_that_are_numbers_are_told_once_for_all_records_of_both_files(bench: Path):
+def test_numeric_ids_are_reported_once_for_both_files(bench: Path):
     write_benchmark(bench, [record(n, id=n) for n in range(3)])
     write_json(bench.parent / "run.json", [result(n, id=n) for n in range(3)])
     with pytest.raises(ValueError) as error:
@@ -149,12 +149,10 @@ def test_ids_that_are_numbers_are_told_once_for_all_records_of_both_files(bench:
         ({"test_0": record(0)}, "test.json, line 1: is not a JSON object ("),
     ],
 )
-def test_a_file_that_is_no_list_of_samples_is_refused_and_that_is_all_that_is_told(
-    bench: Path, content: object, words: str
-):
+def test_file_without_a_list_of_samples_is_the_only_problem(bench: Path, content: object, words: str):
     write_json(bench / "diagram" / "test.json", content)
     with pytest.raises(ValueError) as error:
         loaded(bench, results=str(bench.parent / "run.json"))
-    told = str(error.value).splitlines()
-    assert told[1].startswith(f"  {words}")
-    assert all("must be an array of objects" in line for line in told[1:]) or content == []
+    lines = str(error.value).splitlines()
+    assert lines[1].startswith(f"  {words}")
+    assert all("must be an array of objects" in line for line in lines[1:]) or content == []

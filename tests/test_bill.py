@@ -1,4 +1,4 @@
-"""The bill of a run while it runs: what a reply cost, what that saved, and what it will be at the end."""
+"""The bill of a run in progress: what replies cost, what was saved, and the expected total."""
 
 import asyncio
 from typing import Any
@@ -27,21 +27,21 @@ def own_bill() -> Bill:
     return Bill(Judge(model="m", base_url="http://127.0.0.1:8000/v1", price_in=1.0, price_out=10.0, price_cached=0.1))
 
 
-def test_a_reply_tells_what_its_tier_and_the_cache_saved() -> None:
+def test_charge_includes_savings_by_tier_and_cache() -> None:
     found = charge(openai_bill(), Reply("ok", **TOKENS, tier="flex"))
     amounts = (found.price, found.saved_by_service_tier, found.saved_by_cache)
     assert amounts == pytest.approx((0.0036875, 0.0036875, 0.00875 - 0.0036875))
     assert found.price_source.startswith("genai-prices 0.2.3: openai gpt-5, flex, 20") and found.estimated == 0
 
 
-def test_a_tier_that_nobody_has_a_price_of_is_unknown_and_saves_nobody_knows_what() -> None:
+def test_price_and_savings_of_an_unpriced_tier_are_unknown() -> None:
     found = charge(openai_bill(), Reply("ok", **TOKENS, tier="scale"))
     assert found == Charge(None, "", 0.0, None, None)
 
 
 @pytest.mark.parametrize("tier", ["flex", "batch"])
-def test_a_reply_that_does_not_tell_its_tier_is_priced_as_standard(tier: str) -> None:
-    """As after a batch, what it left over is asked live: nobody who keeps silent is cheaper for it."""
+def test_reply_without_a_tier_is_priced_as_standard(tier: str) -> None:
+    """A batch's leftover calls are asked live; a reply that omits its tier must not get a discount."""
     asked = Judge.model_validate({"model": "gpt-5", "base_url": "https://api.openai.com/v1", "service_tier": tier})
     found = charge(Bill(asked), Reply("ok", **TOKENS))
     assert found == charge(openai_bill(), Reply("ok", **TOKENS)) and ", standard, " in found.price_source
@@ -49,13 +49,13 @@ def test_a_reply_that_does_not_tell_its_tier_is_priced_as_standard(tier: str) ->
     assert charge(Bill(asked), Reply("ok", **{**TOKENS, "model": ""})).price == found.price
 
 
-def test_writing_to_a_cache_may_cost_more_than_it_saves() -> None:
+def test_cache_writes_may_cost_more_than_they_save() -> None:
     bill = Bill(Judge(model="gpt-5.6-terra", base_url="https://api.openai.com/v1"))
     found = charge(bill, Reply("ok", tokens_in=10_000, tokens_written=8_000, model="gpt-5.6-terra"))
     assert found.saved_by_cache == pytest.approx(-8_000 * 0.5 / 1e6)
 
 
-def test_what_times_out_is_estimated_by_the_replies_of_its_own_dimension() -> None:
+def test_timed_out_calls_are_estimated_from_their_own_dimension() -> None:
     bill = own_bill()
     for dimension, tokens in (("faithfulness", 2_000), ("faithfulness", 4_000), ("readability", 900_000)):
         charge(bill, Reply("ok", tokens_in=tokens, tokens_out=100), dimension)
@@ -65,13 +65,13 @@ def test_what_times_out_is_estimated_by_the_replies_of_its_own_dimension() -> No
     assert charge(unpriced, Reply("ok", tokens_in=9, timed_out=1)).estimated is None
 
 
-def test_the_end_is_expected_by_the_mean_price_of_the_calls_that_have_ended() -> None:
+def test_total_is_expected_from_the_mean_price_of_ended_calls() -> None:
     bill = own_bill()
     assert bill.words(0, 100) == ""
     for _ in range(8):
         charge(bill, Reply("ok", tokens_in=100_000))
     assert bill.words(0, 100) == "0.8000"
-    assert bill.words(4, 100) == "0.8000 of about 20.0000", "half of them were asked again"
+    assert bill.words(4, 100) == "0.8000 of about 20.0000", "half of the calls were asked again"
     bill.most, bill.most_is = 10.0, "all of its budget"
     assert bill.words(4, 100) == "0.8000 of about 10.0000 (all of its budget)"
     bill.pay(Charge(0.5), Reply("ok"))
@@ -79,17 +79,17 @@ def test_the_end_is_expected_by_the_mean_price_of_the_calls_that_have_ended() ->
 
 
 @pytest.mark.parametrize("judge", [Judge(), Judge(model="m", base_url="http://127.0.0.1:8000/v1")])
-def test_nothing_is_said_of_what_is_free_or_unknown(judge: Judge) -> None:
+def test_free_or_unknown_prices_print_nothing(judge: Judge) -> None:
     bill = Bill(judge)
     charge(bill, Reply("ok", tokens_in=100_000, model="m"))
     assert bill.words(1, 2) == ""
 
 
-def test_a_call_that_never_reached_the_model_costs_nothing() -> None:
+def test_call_that_never_reached_the_model_costs_nothing() -> None:
     bill = own_bill()
     assert charge(bill, Reply("rejected", error="400: too long")).price == 0.0
     assert charge(bill, Reply("unavailable", error="502")).price == 0.0
-    assert charge(bill, Reply("ok", text="…", model="m")).price is None, "it came, and told no tokens"
+    assert charge(bill, Reply("ok", text="…", model="m")).price is None, "answered without token counts"
     assert bill.words(3, 3) == ""
 
 
@@ -97,5 +97,5 @@ def test_a_call_that_never_reached_the_model_costs_nothing() -> None:
     ("amount", "words"),
     [(None, "unknown"), (0.0, "0.0000"), (0.00001, "below 0.0001"), (0.00006, "0.0001"), (1234.5, "1,234.50")],
 )
-def test_an_amount_too_small_to_show_is_no_zero(amount: float | None, words: str) -> None:
+def test_tiny_amounts_are_not_shown_as_zero(amount: float | None, words: str) -> None:
     assert money(amount) == words

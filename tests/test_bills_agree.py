@@ -1,4 +1,4 @@
-"""The bill of runs that end, stop or are interrupted: store, `spend`, `status` and the printed price say the same."""
+"""Bills of runs that end, stop or are interrupted: store, `spend`, `status` and the printed price agree."""
 
 import re
 import signal
@@ -19,7 +19,7 @@ from tasks.ledger.side_records import OTHER_CALLS
 from tasks.spending.budget import Month, month_of
 
 CALL = (1200 * 1 + 80 * 10) / 1e6
-"""What a reply of the loopback judge costs by `PRICES`, for the tokens that it tells."""
+"""Price of a loopback judge's reply by `PRICES`, for the tokens that it reports."""
 PRICES = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100, "judge.concurrency": 4}
 SAMPLES, IN_FLIGHT = 8, 4
 
@@ -28,22 +28,22 @@ pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchTwin]:
-    standing = BatchTwin()
-    with standing:
-        moved_to(monkeypatch, "openai", standing.base_url)
-        yield standing
+    running = BatchTwin()
+    with running:
+        moved_to(monkeypatch, "openai", running.base_url)
+        yield running
 
 
-def stored(store: Path) -> float:
-    """What the replies in a store cost."""
+def cost(store: Path) -> float:
+    """Return the price of all replies in a store."""
     runs = (row.price for run in run_folders(store) for row in read_judgments(run))
     others = (row.price for place in OTHER_CALLS.folders(store) for row in OTHER_CALLS.read(place))
     return sum(price or 0.0 for price in (*runs, *others))
 
 
-def agree(store: Path, twin: LoopbackJudge, jury: Any, ask: Any, lost: int = 0) -> str:
-    """Assert that all say the same, and that the judge's own bill has so many more calls at most; what status says."""
-    now, expected = datetime.now(UTC), stored(store)
+def check_bills(store: Path, twin: LoopbackJudge, jury: Any, ask: Any, lost: int = 0) -> str:
+    """Assert that all bills agree and that the judge counts at most `lost` calls more; return output of `status`."""
+    now, expected = datetime.now(UTC), cost(store)
     [spend] = ask("SELECT sum(price) AS price FROM spend")
     assert spend["price"] == pytest.approx(expected, abs=1e-6)
     assert Month(store, month_of(now), 1.0).sum().spent == pytest.approx(expected, abs=1e-6)
@@ -59,38 +59,38 @@ def printed(out: str) -> float:
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_a_run_that_is_interrupted_is_in_the_bill_at_once(
+def test_interrupted_run_is_billed_at_once(
     by: signal.Signals, tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any
 ) -> None:
     store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
     command += [*judged_by(twin, **PRICES), "--store", str(store)]
     dies(twin, *command, requests=1, rows=9, by=by)
     [run] = run_folders(store)
-    status = agree(store, twin, jury, ask, IN_FLIGHT)
+    status = check_bills(store, twin, jury, ask, IN_FLIGHT)
     reached = r" \(\d+/32 calls · \d/8 samples · [^)]*\d\)" if by == signal.SIGINT else ".*"
     assert re.search(rf"{run.name}  .*: Killed or interrupted{reached}\. All replies so far are kept", status)
     assert f"; up to {IN_FLIGHT} calls in flight at its end may be billed as well.\n" in status
-    before, asked = stored(store), twin.count
+    before, asked = cost(store), twin.count
     code, out, err = jury(*command)
     assert code == 0, err
-    agree(store, twin, jury, ask, IN_FLIGHT)
-    assert printed(out) == pytest.approx(stored(store) - before, abs=1e-6) == pytest.approx((twin.count - asked) * CALL)
+    check_bills(store, twin, jury, ask, IN_FLIGHT)
+    assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6) == pytest.approx((twin.count - asked) * CALL)
 
 
 @pytest.mark.parametrize("budget", [(), ("--budget", 0.04)], ids=["ended", "stopped at its budget"])
-def test_a_run_that_ends_prints_what_is_stored(
+def test_ended_run_prints_the_stored_price(
     budget: tuple[object, ...], tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
     command += judged_by(loopback, **PRICES)
     code, out, err = jury(*command, *budget)
     assert code == (3 if budget else 0), err
-    agree(store, loopback, jury, ask)
-    assert printed(out) == pytest.approx(stored(store), abs=1e-6)
+    check_bills(store, loopback, jury, ask)
+    assert printed(out) == pytest.approx(cost(store), abs=1e-6)
     if budget:
-        assert f"Stopped at its budget of 0.0400: {stored(store):.4f} spent, " in " ".join(out.split())
-        before = stored(store)
+        assert f"Stopped at its budget of 0.0400: {cost(store):.4f} spent, " in " ".join(out.split())
+        before = cost(store)
         code, out, err = jury(*command)
         assert code == 0, err
-        agree(store, loopback, jury, ask)
-        assert printed(out) == pytest.approx(stored(store) - before, abs=1e-6)
+        check_bills(store, loopback, jury, ask)
+        assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6)

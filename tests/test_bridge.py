@@ -1,4 +1,4 @@
-"""Bridges between two judges: what is paired, refused and kept."""
+"""Bridges between two judges: which samples are paired, which runs are refused, and stored bridges."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ PROMPTS = {"prompt aesthetics": "a" * 64, "orders": "human_first"}
 
 
 def keep(store: Path, run_id: str, model: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> RunStart:
-    """A finished run by a judge; `protocol` adds items."""
+    """Store a finished run by a judge; `protocol` adds items."""
     protocol = {**PROMPTS, "model asked": model, "model answered": f"{model}-1", **changes.pop("protocol", {})}
     values = {"judge": model, "samples": len(rows), "protocol": protocol, **changes}
     return finished(store, run_id, rows, key=model[-1], **values)
@@ -36,10 +36,10 @@ def bridged(store: Path, margin: float = 3.0) -> list[BridgeRow]:
     return bridge(sides[0], sides[1], margin)
 
 
-# What is paired
+# Pairs
 
 
-def test_a_bridge_says_how_far_two_judges_lie_apart_and_how_far_they_agree(tmp_path: Path) -> None:
+def test_bridge_reports_shift_and_agreement_of_two_judges(tmp_path: Path) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[WON] * 20, *[TIED] * 20))
     keep(tmp_path, NEW, "gpt-b", figures(*[WON] * 20, *[WON] * 15, *[TIED] * 5))
     rows = bridged(tmp_path)
@@ -56,7 +56,7 @@ def test_a_bridge_says_how_far_two_judges_lie_apart_and_how_far_they_agree(tmp_p
     assert rows[1].confusion == {"Model > Model": 20, "Both are good > Model": 15, "Both are good > Both are good": 5}
 
 
-def test_forfeits_count_in_the_score_and_in_no_agreement(tmp_path: Path) -> None:
+def test_forfeits_count_in_scores_but_not_in_agreement(tmp_path: Path) -> None:
     lost = [outcome(f"f{number}", "----", None, status="forfeit", score=0.0) for number in range(10)]
     keep(tmp_path, OLD, "gpt-a", [*figures(*[TIED] * 30), *lost])
     keep(tmp_path, NEW, "gpt-b", [*figures(*[WON] * 30), *lost])
@@ -64,7 +64,7 @@ def test_forfeits_count_in_the_score_and_in_no_agreement(tmp_path: Path) -> None
     assert (first.n, first.judged, first.shift) == (40, 30, 37.5)
 
 
-def test_generated_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:
+def test_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:
     old, new = (run_id.replace("diagram", "colors") for run_id in (OLD, NEW))
     for run_id, model, more in ((old, "gpt-a", 0.0), (new, "gpt-b", 0.5)):
         places = product(("colors", "color_attr"), range(20), range(2))
@@ -78,7 +78,7 @@ def test_generated_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None
     assert rows[0].agreement == 1.0  # at most a point apart
 
 
-# What is refused
+# Refused bridges
 
 
 OTHERS = {"human": picture("h"), "model": picture("m")}
@@ -94,27 +94,27 @@ OTHERS = {"human": picture("h"), "model": picture("m")}
         ({"rows": figures(*[TIED] * 40, pictures=OTHERS)}, "40 of the same name were judged by other pictures"),
     ],
 )
-def test_what_does_not_compare_is_refused_by_what_differs(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+def test_incomparable_runs_are_refused_with_the_difference(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
     rows = changes.pop("rows", figures(*[TIED] * 40))
     keep(tmp_path, NEW, "gpt-b", rows, **changes)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as raised:
         bridged(tmp_path)
-    assert words in str(told.value)
+    assert words in str(raised.value)
 
 
-def test_settings_of_the_judge_itself_may_differ(tmp_path: Path) -> None:
+def test_settings_of_the_judge_may_differ(tmp_path: Path) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
     keep(tmp_path, NEW, "gpt-b", figures(*[TIED] * 40), protocol={"effort": "low", "endpoint": "x", "temperature": "0"})
     assert bridged(tmp_path)[0].shift == 0
 
 
-def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
+def test_samples_with_changed_texts_are_not_paired(tmp_path: Path) -> None:
     for run_id, model, key in ((OLD, "gpt-a", "d"), (NEW, "gpt-b", "e")):
         rows = figures(*[TIED] * 40)
         texts = [("other" if each.sample_id < "s05" and model == "gpt-b" else "same") for each in rows]
-        said = [judgment(each.sample_id, text_sha256=text) for each, text in zip(rows, texts, strict=True)]
-        keep(tmp_path, run_id, model, [*said, *rows], dataset_key=key * 64)
+        replies = [judgment(each.sample_id, text_sha256=text) for each, text in zip(rows, texts, strict=True)]
+        keep(tmp_path, run_id, model, [*replies, *rows], dataset_key=key * 64)
     assert bridged(tmp_path)[0].n == 35
 
 
@@ -127,7 +127,7 @@ def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
         (PLOTS, f"{OLD} is of diagram and {PLOTS} of plot: they share no samples"),
     ],
 )
-def test_runs_that_are_no_two_judges_of_one_flow_are_refused(tmp_path: Path, jury: Any, new: str, words: str) -> None:
+def test_runs_must_be_two_and_of_one_flow(tmp_path: Path, jury: Any, new: str, words: str) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
     keep(tmp_path, PLOTS, "gpt-b", figures(*[TIED] * 40, flow="plot"))
     land(tmp_path)
@@ -139,8 +139,8 @@ def test_runs_that_are_no_two_judges_of_one_flow_are_refused(tmp_path: Path, jur
 # The command
 
 
-def clocks(store: Path, model: str, score: Callable[[int], float]) -> str:
-    """The id of a finished run by a judge that scores 140 images by the numbers of their prompts."""
+def keep_clocks(store: Path, model: str, score: Callable[[int], float]) -> str:
+    """Store a finished run by a judge that scores 140 images by their prompt numbers; return its id."""
     run_id = f"20261120T120000-counting-{model}"
     rows = [image(f"{n:05}/0000", score(n)) for n in range(140)]
     keep(store, run_id, model, rows, dimensions=("counting",), parameters={"votes": 1, "threshold": 7})
@@ -156,14 +156,14 @@ JUDGES: dict[str, tuple[Callable[[int], float], str]] = {
     "kinder": (lambda number: base(number) + 0.5 + number % 2, "may be continued with kinder with an offset of +1.00."),
     "wild": (lambda number: base(number) + (-3, 0, 3)[number // 2 % 3], "cannot tell; about "),
 }
-"""New judge -> its scores, and how the sentence about it begins."""
+"""New judge -> its scores, and the beginning of its sentence."""
 
 
-def test_the_three_sentences_are_said_and_kept(tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_bridge_prints_and_stores_each_of_three_decisions(tmp_path: Path, jury: Any, ask: Any) -> None:
     store = tmp_path / "store"
-    old = clocks(store, "old", base)
+    old = keep_clocks(store, "old", base)
     for number, (name, (score, words)) in enumerate(JUDGES.items(), 1):
-        new = clocks(store, name, score)
+        new = keep_clocks(store, name, score)
         land(store)
         code, out, err = jury("judge", "bridge", old, new)
         assert code == (3 if words.startswith("cannot") else 0), err
@@ -178,8 +178,8 @@ def test_the_three_sentences_are_said_and_kept(tmp_path: Path, jury: Any, ask: A
     assert jury("store", "rebuild")[0] == 0 and len(ask("bridges")) == 5
 
 
-def told(**changes: Any) -> BridgeRow:
-    """A bridge from gpt-a to gpt-b that says +10 [7, 14] of everything."""
+def bridge_row(**changes: Any) -> BridgeRow:
+    """Return a bridge from gpt-a to gpt-b with a shift of +10 [7, 14]."""
     values = {
         **{"bridge_id": "20261120T0-x", "made_at": "2026-11-20T00:00:00+00:00", "flow": "diagram", "n": 100},
         **{"candidate": "alpha", "dimension": "overall", "dataset": "mini", "dataset_key": "d" * 64},
@@ -191,20 +191,20 @@ def told(**changes: Any) -> BridgeRow:
     return BridgeRow.model_validate({**values, **changes})
 
 
-def test_a_bridge_moves_no_score_of_the_trend(tmp_path: Path) -> None:
-    """Both judges are asked for by one name; the trend breaks where another model answers."""
+def test_bridge_does_not_shift_scores_of_the_trend(tmp_path: Path) -> None:
+    """Both judges have one name; the trend breaks where another model answers."""
     for day, answered, result in ((1, "a", TIED), (2, "a", TIED), (3, "b", WON)):
         run_id = f"202611{day:02}T030000000-diagram-0000{day:02}"
         protocol = {**PROMPTS, "model asked": "gpt", "model answered": answered}
         begun = finished(tmp_path, run_id, figures(*[result] * 10), key=answered, judge="gpt", protocol=protocol)
-    BRIDGES.keep(tmp_path, [told(old_judge="gpt", new_judge="gpt")])
+    BRIDGES.keep(tmp_path, [bridge_row(old_judge="gpt", new_judge="gpt")])
     assert land(tmp_path).bridges
     points = page_trend(tmp_path, begun.run_id, "overall")
     assert [(point.score, point.break_reason) for point in points] == [(50, None), (50, None), (100, "model answered")]
 
 
-def test_a_damaged_bridge_is_left_out_and_told(tmp_path: Path) -> None:
-    file = BRIDGES.keep(tmp_path, [told()]) / BRIDGES.file
+def test_damaged_bridge_is_skipped_and_reported(tmp_path: Path) -> None:
+    file = BRIDGES.keep(tmp_path, [bridge_row()]) / BRIDGES.file
     file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":"ten"'))
     done = land(tmp_path)
     assert done.bridges == () and len(done.left_out) == 1

@@ -1,4 +1,4 @@
-"""What fits into a budget, when it is waited for, and how far a run can exceed it."""
+"""Budgets: which calls fit, when a call waits, and how far a run can exceed its budget."""
 
 import asyncio
 from collections.abc import Awaitable, Hashable, Mapping
@@ -21,14 +21,14 @@ def budget(limit: float | None, share: MonthLimit | None = None) -> Budget:
     return Budget(limit, CallCosts(TARIFF, 1000), share)
 
 
-def done(work: Awaitable[T]) -> T:
+def finish(work: Awaitable[T]) -> T:
     async def all_of_it() -> T:
         return await work
 
     return asyncio.run(all_of_it())
 
 
-def test_a_call_costs_the_most_that_it_can_until_some_were_billed() -> None:
+def test_call_is_expected_at_its_maximum_until_some_are_billed() -> None:
     costs = CallCosts(TARIFF, longest_reply=1000)
     most = (4000 * 1.25 + 1000 * 10) / 1e6
     assert costs.of("readability", 4000) == pytest.approx(most)
@@ -42,7 +42,7 @@ def test_a_call_costs_the_most_that_it_can_until_some_were_billed() -> None:
     assert costs.of("aesthetics", 4000) == pytest.approx(most)
 
 
-def test_what_earlier_runs_knew_of_a_dimension_comes_before_the_most_that_it_can_cost() -> None:
+def test_prices_of_earlier_runs_replace_the_maximum() -> None:
     costs = CallCosts(TARIFF, 1000, {"readability": 0.003}.get)
     assert costs.of("readability", 4000) == 0.003
     costs.note("readability", 0.002)
@@ -51,7 +51,7 @@ def test_what_earlier_runs_knew_of_a_dimension_comes_before_the_most_that_it_can
     assert costs.of("readability", 4000) == 0.004 and costs.of("aesthetics", 4000) == pytest.approx(0.015)
 
 
-def test_a_unit_waits_for_calls_in_flight_and_the_first_that_does_not_fit_without_any_ends_the_run() -> None:
+def test_sample_waits_for_calls_in_flight_or_ends_the_run() -> None:
     async def run() -> None:
         money = budget(1.0)
         assert await money.fits({"a": 0.5, "b": 0.4})
@@ -70,7 +70,7 @@ def test_a_unit_waits_for_calls_in_flight_and_the_first_that_does_not_fit_withou
     asyncio.run(run())
 
 
-def test_a_call_that_is_asked_again_has_to_fit_too() -> None:
+def test_repeated_call_has_to_fit_the_budget_too() -> None:
     async def run() -> None:
         money = budget(1.0)
         assert await money.fits({"a": 0.6})
@@ -83,52 +83,52 @@ def test_a_call_that_is_asked_again_has_to_fit_too() -> None:
     asyncio.run(run())
 
 
-def test_a_call_of_unknown_price_counts_as_what_was_held_for_it() -> None:
+def test_call_of_unknown_price_costs_its_reservation() -> None:
     money = budget(1.0)
-    assert done(money.fits({"a": 0.6}))
+    assert finish(money.fits({"a": 0.6}))
     money.settle("a", "readability", None)
     assert money.spent == 0.6
 
 
-def test_what_costs_nothing_fits_up_to_the_place_where_the_run_ends() -> None:
+def test_free_sample_fits_until_the_run_ends() -> None:
     money = budget(0.5)
-    assert done(money.fits({})) and not done(money.fits({"a": 0.6}))
+    assert finish(money.fits({})) and not finish(money.fits({"a": 0.6}))
 
 
-def test_where_nothing_comes_free_the_first_unit_that_does_not_fit_ends_the_run() -> None:
+def test_first_sample_that_does_not_fit_ends_a_batch() -> None:
     money = budget(1.0)
-    assert done(money.fits_or_ends({"a": 0.6})) and not money.over
-    assert not done(money.fits_or_ends({"b": 0.5}))
+    assert finish(money.fits_or_ends({"a": 0.6})) and not money.over
+    assert not finish(money.fits_or_ends({"b": 0.5}))
     assert money.over and money.needed == 0.5 and money.used == 0.6
 
 
-def test_where_nothing_is_known_a_unit_that_does_not_fit_at_its_most_ends_the_run() -> None:
+def test_run_ends_at_an_unpriced_sample_whose_maximum_does_not_fit() -> None:
     def at_most(money: Budget) -> Mapping[Hashable, float]:
         return {each: money.expected(each, 4000) for each in DIMENSIONS}
 
     money = budget(0.05)
-    assert not done(money.starts(lambda: at_most(money))) and money.unknown_words
+    assert not finish(money.starts(lambda: at_most(money))) and money.unknown_words
     assert money.over and money.needed == pytest.approx(4 * 0.015)
     unbilled = budget(0.1)
-    assert done(unbilled.starts(lambda: at_most(unbilled)))
+    assert finish(unbilled.starts(lambda: at_most(unbilled)))
     for each in DIMENSIONS:
-        unbilled.settle(each, each, None)  # the judge tells no tokens
-    assert not done(unbilled.starts(lambda: at_most(unbilled))) and not unbilled.unknown_words, "it stops, as any other"
+        unbilled.settle(each, each, None)  # the judge reports no tokens
+    assert not finish(unbilled.starts(lambda: at_most(unbilled))) and not unbilled.unknown_words, "stops as usual"
     known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, 0.003).get))
-    assert not done(known.starts(lambda: at_most(known))) and not known.unknown_words
+    assert not finish(known.starts(lambda: at_most(known))) and not known.unknown_words
 
 
-def test_what_does_not_fit_into_the_month_is_told_apart(tmp_path: Path) -> None:
+def test_exhausted_month_is_distinguished_from_the_runs_budget(tmp_path: Path) -> None:
     for limit, left, exhausted in ((1.0, 0.5, True), (0.5, 1.0, False), (None, 0.5, True)):
         money = budget(limit, MonthLimit(Month(tmp_path, "2026-11", left), None, None))
-        assert done(money.fits({"a": 0.4}))
+        assert finish(money.fits({"a": 0.4}))
         money.settle("a", "readability", 0.4)
-        assert not done(money.fits({"b": 0.4}))
+        assert not finish(money.fits({"b": 0.4}))
         assert (money.exhausted is not None) == exhausted
 
 
 @pytest.mark.parametrize("judge", JUDGES, ids=lambda judge: judge.name)
-def test_no_run_costs_more_than_its_budget_by_two_percent_or_a_call(judge: simulate_budget.Judge) -> None:
+def test_run_exceeds_its_budget_by_at_most_two_percent_or_a_call(judge: simulate_budget.Judge) -> None:
     found = costs_of(judge, 25, np.random.default_rng(2))
     assert found.over <= 0.02 or found.over_calls <= 1
     assert found.left <= 0.05

@@ -1,4 +1,4 @@
-"""Whole runs with a budget: where they stop, what they say of it, and how the same command goes on with more."""
+"""Whole runs with a budget: where they stop, what they print, and how a larger budget resumes them."""
 
 import asyncio
 import html
@@ -17,10 +17,10 @@ from written_datasets import record, result, write_benchmark, write_json
 
 SAMPLES, FORFEITS, CALLS = 14, 2, 4
 CALL = (1200 * 1 + 80 * 10) / 1e6
-"""What a reply of the loopback judge costs by `PRICES`, for the tokens that it tells."""
+"""Price of a loopback judge's reply by `PRICES`, for the tokens that it reports."""
 PRICES = {"judge.price-in": 1, "judge.price-out": 10}
 SHORT = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
-"""So that the most that a call may cost, before any was billed, is not far from what it costs."""
+"""Keep a call's maximum price, expected before any is billed, near its actual price."""
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 Jury = Callable[..., tuple[int, str, str]]
@@ -29,7 +29,7 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture
 def figures(tmp_path: Path) -> list[str]:
-    """Options of `jury run diagram`; the candidate delivered nothing for two of the samples."""
+    """Options of `jury run diagram`; the candidate's output is missing for two of the samples."""
     records = [record(number, path_to_gt_image=f"images/{number % 10}.png") for number in range(SAMPLES)]
     root = write_benchmark(tmp_path / "data", records)
     made = [result(number) for number in range(SAMPLES - FORFEITS)]
@@ -52,7 +52,7 @@ def ends(store: Path) -> Iterator[dict[str, Any]]:
     return (json.loads(file.read_bytes()) for file in sorted(store.glob("ledger/*/end.json")))
 
 
-def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_more(
+def test_run_stops_within_its_budget_and_resumes_with_a_larger_one(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury, ask: Ask
 ) -> None:
     budget = 0.08
@@ -93,12 +93,12 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert {row["n"] for row in ask("trend")} == {SAMPLES} and "new measurement" not in out
 
 
-def test_a_budget_that_holds_no_sample_of_an_unknown_judge_is_refused_until_a_quote_tells(
+def test_budget_below_one_sample_is_refused_until_a_quote(
     loopback: LoopbackJudge, figures: list[str], jury: Jury
 ) -> None:
     longer = [*command(figures, loopback), "--judge.max-output-tokens", "3000"]
     code, _, err = jury(*longer, "--budget", 0.1)
-    assert code == 2 and loopback.count == 0, "nothing is asked"
+    assert code == 2 and loopback.count == 0, "no request is sent"
     assert "those about one sample cost 0.1" in err and "with --quote and without a budget" in err
     assert jury(*longer, "--quote")[0] == 0
     before = loopback.count
@@ -106,7 +106,7 @@ def test_a_budget_that_holds_no_sample_of_an_unknown_judge_is_refused_until_a_qu
     assert code in (0, 3) and loopback.count > before, err
 
 
-def test_a_month_is_shared_by_all_runs_of_a_store(
+def test_monthly_budget_is_shared_by_all_runs_of_a_store(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_BUDGET_MONTH", "0.14")
@@ -130,7 +130,7 @@ def test_a_month_is_shared_by_all_runs_of_a_store(
         ({**PRICES}, "ten", "JURY_BUDGET_MONTH is 'ten': allowed is an amount above 0"),
     ],
 )
-def test_a_budget_that_cannot_be_kept_is_refused_before_the_first_call(
+def test_invalid_budgets_are_refused_before_the_first_call(
     loopback: LoopbackJudge, figures: list[str], jury: Jury, monkeypatch: Any, options: Any, month: str, words: str
 ) -> None:
     monkeypatch.setenv("JURY_BUDGET_MONTH", month)
@@ -139,6 +139,6 @@ def test_a_budget_that_cannot_be_kept_is_refused_before_the_first_call(
     assert words in err and ("price" not in words or "--judge.price-in and --judge.price-out" in err)
 
 
-def test_a_free_judge_needs_no_budget(figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_free_judge_runs_within_any_budget(figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_BUDGET_MONTH", "0.01")
     assert jury("run", "diagram", *figures, "--budget", "0.01")[0] == 0

@@ -1,4 +1,4 @@
-"""Where the money of a run comes from, and what it begins by."""
+"""Budgets of runs and of the month: limits, shares, and call prices known from earlier runs."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -21,8 +21,8 @@ JUDGE = Judge(model="gpt-x", base_url="https://judge.example/v1", price_in=1.0, 
 NOW = start("20261121T120000-diagram-now", judge=JUDGE.model, endpoint=JUDGE.base_url)
 
 
-def opened(store: Path, use: Any = None, **given: Any) -> Budget:
-    """The budget of a run, after a use of it while it runs."""
+def budget_after(store: Path, use: Any = None, **given: Any) -> Budget:
+    """Return the budget of a run, after `use` has been awaited with it."""
     asked = PairwiseParameters(judge=JUDGE, **given)
 
     async def run() -> Budget:
@@ -35,7 +35,7 @@ def opened(store: Path, use: Any = None, **given: Any) -> Budget:
     return asyncio.run(run())
 
 
-def test_a_run_begins_by_what_its_judge_cost_before(tmp_path: Path) -> None:
+def test_expected_prices_begin_with_those_of_earlier_runs(tmp_path: Path) -> None:
     rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100 + n) for one in DIMENSIONS[:3] for n in range(100)]
     write_run(tmp_path, start(parameters=PairwiseParameters(judge=JUDGE).model_dump(mode="json")), rows, end())
     now = NOW.model_copy(update={"parameters": PairwiseParameters(judge=JUDGE).model_dump(mode="json")})
@@ -52,7 +52,7 @@ def test_a_run_begins_by_what_its_judge_cost_before(tmp_path: Path) -> None:
 
 
 class Run:
-    """A run that spends for as long as its budget has room, a call after another, in a ledger of its own."""
+    """A run that makes calls one after another while its budget lasts, in a ledger of its own."""
 
     def __init__(self, store: Path, name: str, remote: Remote | None = None, **changes: Any) -> None:
         now = datetime.now(UTC).isoformat()
@@ -61,7 +61,7 @@ class Run:
         self.spent, self.price, self.limit = 0.0, 0.07, 0.0
 
     async def judges(self, most: int = 10**6, waits: bool = False, **given: Any) -> None:
-        """Make at most so many calls, and end; or hand them in and wait."""
+        """Make at most this many calls and end; or, with `waits`, submit them as a batch and wait."""
         asked = PairwiseParameters(judge=JUDGE, **given)
         async with budget_of(
             asked, tariff_of(asked.judge, asked.budget), self.store, self.remote, self.start
@@ -72,7 +72,7 @@ class Run:
                 if not await budget.fits_now({call: self.price}):
                     break
                 self.limit = cast("MonthLimit", budget.share).amount
-                await asyncio.sleep(0)  # others have their turn while the call is in flight
+                await asyncio.sleep(0)  # lets other runs go on while the call is in flight
                 if not waits:
                     self._settle(budget, call)
             if waits:
@@ -88,11 +88,11 @@ class Run:
         self.ledger.append(judgment(f"s{call}", price=self.price, **about))
 
 
-async def at_once(*runs: Run) -> None:
+async def judge_together(*runs: Run) -> None:
     await asyncio.gather(*(run.judges() for run in runs))
 
 
-def in_all(*runs: Run) -> float:
+def total_spent(*runs: Run) -> float:
     return sum(run.spent for run in runs)
 
 
@@ -102,34 +102,34 @@ def month(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("month")
-def test_two_runs_one_after_the_other_never_spend_more_than_the_month(tmp_path: Path) -> None:
+def test_successive_runs_stay_within_the_monthly_budget(tmp_path: Path) -> None:
     one, other, third = (Run(tmp_path, name) for name in ("1-one", "2-other", "3-third"))
     asyncio.run(one.judges(50))
-    assert one.spent == pytest.approx(3.5), "what it does not spend, it leaves"
+    assert one.spent == pytest.approx(3.5), "an ended run releases the rest of its limit"
     asyncio.run(other.judges())
     asyncio.run(third.judges())
-    assert 10.0 - one.price <= in_all(one, other) <= 10.0 + 1e-9 and third.spent == 0.0
+    assert 10.0 - one.price <= total_spent(one, other) <= 10.0 + 1e-9 and third.spent == 0.0
 
 
 @pytest.mark.usefixtures("month")
 @pytest.mark.parametrize("names", [("1-one", "2-other"), ("2-one", "1-other")])
-def test_two_runs_at_once_never_spend_more_than_the_month(tmp_path: Path, names: tuple[str, str]) -> None:
+def test_concurrent_runs_stay_within_the_monthly_budget(tmp_path: Path, names: tuple[str, str]) -> None:
     runs = [Run(tmp_path, name) for name in names]
-    asyncio.run(at_once(*runs))
-    assert 10.0 - runs[0].price <= in_all(*runs) <= 10.0 + 2 * runs[0].price
+    asyncio.run(judge_together(*runs))
+    assert 10.0 - runs[0].price <= total_spent(*runs) <= 10.0 + 2 * runs[0].price
 
 
 @pytest.mark.usefixtures("month")
-def test_eight_shards_at_once_never_spend_more_than_the_month(tmp_path: Path) -> None:
+def test_concurrent_shards_stay_within_the_monthly_budget(tmp_path: Path) -> None:
     about = {"evaluation_id": "e", "shards": 8}
     shards = [Run(tmp_path, f"{number}-shard", shard=number, **about) for number in range(1, 9)]
-    asyncio.run(at_once(*shards))
+    asyncio.run(judge_together(*shards))
     assert [run.spent for run in shards] == [pytest.approx(10 / 8, abs=run.price) for run in shards]
-    assert in_all(*shards) <= 10.0
+    assert total_spent(*shards) <= 10.0
 
 
 @pytest.mark.usefixtures("month")
-def test_machines_that_share_a_bucket_share_the_month(tmp_path: Path, url: str) -> None:
+def test_machines_sharing_a_bucket_share_the_monthly_budget(tmp_path: Path, url: str) -> None:
     remotes = [Remote(url, tmp_path / name) for name in ("one", "other")]
     one, other = (Run(remote.folder, f"2999-{at}", remote) for at, remote in enumerate(remotes))
 
@@ -145,7 +145,7 @@ def test_machines_that_share_a_bucket_share_the_month(tmp_path: Path, url: str) 
 
 
 @pytest.mark.usefixtures("month")
-def test_the_limit_of_a_run_whose_judge_is_known_is_what_its_calls_may_cost(tmp_path: Path) -> None:
+def test_limit_of_a_run_is_estimated_from_known_prices(tmp_path: Path) -> None:
     asked = PairwiseParameters(judge=JUDGE, votes=2).model_dump(mode="json")
     rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100, price=0.0) for one in DIMENSIONS for n in range(100)]
     write_run(tmp_path, start(parameters=asked), rows, end())
@@ -157,7 +157,7 @@ def test_the_limit_of_a_run_whose_judge_is_known_is_what_its_calls_may_cost(tmp_
     assert read_start(run.ledger.folder).spending_limit == run.spent
 
 
-def test_a_judge_free_by_the_workers_prices_fits_any_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_free_by_JURY_PRICES_fits_any_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = 'endpoint="http://127.0.0.1"\nmodel="*"\ninput=0\noutput=0\nlooked_up=2026-11-01\n'
     (tmp_path / "own.toml").write_text(f"[ours]\n{free}")
     asked = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)
@@ -169,11 +169,11 @@ def test_a_judge_free_by_the_workers_prices_fits_any_budget(tmp_path: Path, monk
     assert tariff and own and tariff.price(Amounts(1e6, 0, 0, 1e6)) == own.price(Amounts(1e6, 0, 0, 1e6)) == 0
 
 
-def test_calls_of_unknown_price_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_of_unknown_price_cause_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime.now(UTC).isoformat()
     rows = [judgment(price=None, judged_at=now), judgment("s2", price=None, judged_at=NOON.replace("2026", "2025"))]
     write_run(tmp_path, start(), rows, end())
     monkeypatch.setenv(VARIABLE, "10")
-    assert "JURY_BUDGET_MONTH does not count 1 calls of " in opened(tmp_path).warnings[0]
+    assert "JURY_BUDGET_MONTH does not count 1 calls of " in budget_after(tmp_path).warnings[0]
     monkeypatch.delenv(VARIABLE)
-    assert not opened(tmp_path, budget=1).warnings
+    assert not budget_after(tmp_path, budget=1).warnings

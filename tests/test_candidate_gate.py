@@ -1,4 +1,4 @@
-"""Whether a candidate may go on: the rule, which runs it goes by, what makes it unsure, and what is printed."""
+"""The candidate gate: its rule, which runs it compares, reasons for uncertainty, and its output."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def judged(candidate: str, results: Sequence[tuple[str, str]], **changes: Any) -
     return figures(*results, candidate=candidate, **changes)
 
 
-def two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], **changes: Any) -> None:
+def keep_two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], **changes: Any) -> None:
     keep(store, BASE, judged("base", before), candidates=("base",))
     keep(store, NEW, judged("new", after), candidates=("new",), **changes)
     land(store)
@@ -39,42 +39,42 @@ def two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[st
     ("low", "high", "decision"),
     [
         (-4.9, 1.0, "passes"),
-        (-5.0, 1.0, "passes"),  # not below it
+        (-5.0, 1.0, "passes"),  # equal to the bound
         (-9.0, -5.1, "fails"),
         (-9.0, -5.0, "cannot tell"),
         (-5.1, 9.0, "cannot tell"),
         (None, None, "cannot tell"),
     ],
 )
-def test_the_bounds_of_the_interval_decide(low: float | None, high: float | None, decision: str) -> None:
+def test_bounds_of_the_interval_decide(low: float | None, high: float | None, decision: str) -> None:
     assert Found(value=0.0, low=low, high=high, n=9, bound=-5.0).decision == decision
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_quiet_pairs_do_not_fail_and_a_drop_of_ten_does(case: Case) -> None:
+def test_equal_candidates_pass_and_a_drop_of_ten_fails(case: Case) -> None:
     quiet, dropped = shares(case, 0.0, pairs=100), shares(case, 10.0, pairs=100)
     assert quiet["fails"] <= 0.05 and dropped["fails"] >= 0.9
     assert dropped["passes"] == 0
 
 
-def test_where_few_differ_the_shares_that_may_have_are_bounded(tmp_path: Path) -> None:
-    """Two of 292 lost: at most 2.5% of all pairs are lost by chance, so at most 2.5 points."""
+def test_few_differences_bound_the_interval(tmp_path: Path) -> None:
+    """Two of 292 lost: by chance, at most 2.5% of all pairs are lost, so at most 2.5 points."""
     before = [WON] * N
-    two(tmp_path, before, [LOST, LOST, *before[2:]])
+    keep_two(tmp_path, before, [LOST, LOST, *before[2:]])
     found = no_worse(tmp_path, "diagram", "new", "base", 5)
     assert found.decision == "passes" and found.found
     assert found.found.low == pytest.approx(-2.45, abs=0.02) and found.found.high == pytest.approx(1.26, abs=0.01)
 
 
-def test_a_score_is_held_against_the_least(tmp_path: Path) -> None:
-    two(tmp_path, [], [WON] * 40 + [LOST] * 40)
+def test_score_is_compared_with_the_minimum(tmp_path: Path) -> None:
+    keep_two(tmp_path, [], [WON] * 40 + [LOST] * 40)
     decisions = [least_score(tmp_path, "diagram", "new", least).decision for least in (30, 50, 70)]
     assert decisions == ["passes", "cannot tell", "fails"]
     with pytest.raises(InputError, match="--min 101: scores of diagram lie between 0 and 100"):
         least_score(tmp_path, "diagram", "new", 101)
 
 
-def test_images_are_held_against_each_other_by_prompt(tmp_path: Path) -> None:
+def test_images_are_compared_by_prompt(tmp_path: Path) -> None:
     for day, name, shift in ((19, "base", 0.0), (20, "new", -2.0)):
         rows = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
         keep(tmp_path, f"202611{day}T120000-counting-0000aa", rows, candidates=(name,), parameters={"threshold": 7.0})
@@ -84,10 +84,10 @@ def test_images_are_held_against_each_other_by_prompt(tmp_path: Path) -> None:
     assert least_score(tmp_path, "counting", "new", 5).decision == "passes"
 
 
-# Which runs are meant
+# Choice of runs
 
 
-def test_a_newer_run_that_stopped_at_its_budget_is_meant_and_tells_nothing_for_sure(tmp_path: Path) -> None:
+def test_newer_run_stopped_at_its_budget_cannot_tell(tmp_path: Path) -> None:
     keep(tmp_path, BASE, judged("new", [WON] * 30), candidates=("new",))
     stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, whole={"new": {"": 30}})
     keep(tmp_path, NEW, judged("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
@@ -108,24 +108,24 @@ def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> Non
     assert (found.decision, found.run_id, found.against_run) == ("passes", BASE, BASE)
 
 
-def test_the_other_is_taken_from_its_newest_run_that_compares(tmp_path: Path) -> None:
-    two(tmp_path, [WON] * 30, [WON] * 30)
+def test_baseline_is_the_newest_comparable_run(tmp_path: Path) -> None:
+    keep_two(tmp_path, [WON] * 30, [WON] * 30)
     keep(tmp_path, LAST, judged("base", [LOST] * 30), candidates=("base",), key="q")
     land(tmp_path)
     assert no_worse(tmp_path, "diagram", "new", "base", 20).against_run == BASE
 
 
-def test_a_candidate_is_compared_with_itself_as_it_was_measured_before(tmp_path: Path) -> None:
+def test_candidate_is_compared_with_its_earlier_measurement(tmp_path: Path) -> None:
     keep(tmp_path, BASE, judged("new", [WON] * 30), candidates=("new",))
     keep(tmp_path, NEW, judged("new", [LOST] * 30), candidates=("new",))
-    keep(tmp_path, LAST, judged("new", [LOST] * 30), candidates=("new",), calls=0)  # took all its replies over
+    keep(tmp_path, LAST, judged("new", [LOST] * 30), candidates=("new",), calls=0)  # reused all its replies
     land(tmp_path)
     found = no_worse(tmp_path, "diagram", "new", "new", 5)
     assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
 
 
-def test_who_was_never_judged_is_a_mistake(tmp_path: Path, jury: Any) -> None:
-    two(tmp_path, [WON] * 30, [WON] * 30)
+def test_candidate_without_a_run_is_an_input_error(tmp_path: Path, jury: Any) -> None:
+    keep_two(tmp_path, [WON] * 30, [WON] * 30)
     code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", tmp_path)
     assert code == 2 and "no finished diagram run has a candidate 'gone'; those judged are base, new" in err
     itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path]
@@ -133,33 +133,33 @@ def test_who_was_never_judged_is_a_mistake(tmp_path: Path, jury: Any) -> None:
     assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
 
 
-# What makes it unsure
+# Uncertainty
 
 
-def test_runs_that_do_not_compare_cannot_tell_and_say_why(tmp_path: Path) -> None:
-    two(tmp_path, [WON] * 30, [WON] * 30, key="q", protocol={"temperature": "0"})
+def test_incomparable_runs_cannot_tell_and_name_the_difference(tmp_path: Path) -> None:
+    keep_two(tmp_path, [WON] * 30, [WON] * 30, key="q", protocol={"temperature": "0"})
     found = no_worse(tmp_path, "diagram", "new", "base", 5)
     assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
     assert no_worse(tmp_path, "diagram", "new", "base", 20, ["temperature"]).decision == "passes"
 
 
-def test_missing_scores_few_samples_and_a_newer_run_that_has_not_finished_cannot_tell(tmp_path: Path) -> None:
+def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Path) -> None:
     rows = judged("gaps", [WON] * 100)
     missing = [each.model_copy(update={"score": None, "status": "incomplete", "overall": None}) for each in rows[:4]]
     keep(tmp_path, BASE, [*missing, *rows[4:]], candidates=("gaps",))
     keep(tmp_path, NEW, [*judged("few", [WON] * 7), *judged("new", [WON] * 30)], candidates=("few", "new"))
     write_run(tmp_path, start(LAST, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
     land(tmp_path)
-    told = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
-    assert {found.decision for found in told.values()} == {"cannot tell"}
-    assert {name: found.unsure for name, found in told.items()} == {
+    results = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
+    assert {found.decision for found in results.values()} == {"cannot tell"}
+    assert {name: found.unsure for name, found in results.items()} == {
         "gaps": (f"96 of 100 samples of gaps have a score in {BASE}: less than 97%",),
         "few": ("there are 7 to go by, and no interval below 8",),
         "new": (f"a newer run of new, {LAST}, has not finished",),
     }
 
 
-def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothing(tmp_path: Path, jury: Any) -> None:
+def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Path, jury: Any) -> None:
     accused = judged("new", [WON] * 9, control="same picture")
     keep(tmp_path, NEW, [*judged("new", [WON] * 30), *accused], candidates=("new",))
     land(tmp_path)
@@ -167,7 +167,7 @@ def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothi
     assert code == 0 and "**Controls RED: false preference 36 of 36: do not trust this judge's scores.**" in out
 
 
-# What is printed
+# Output
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothi
         ([WON] * 50 + [LOST] * 10, 5, "### diagram, new: cannot tell\n\nnew against base: −16.7 ["),
     ],
 )
-def test_the_exit_code_says_it_in_markdown(tmp_path: Path, jury: Any, after: Any, code: int, words: str) -> None:
-    two(tmp_path, [WON] * 60, after)
+def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any, after: Any, code: int, words: str) -> None:
+    keep_two(tmp_path, [WON] * 60, after)
     asked = ["gate", "--flow", "diagram", "--candidate", "new", "--against", "base", "--margin", 10]
     found, out, _ = jury(*asked, "--store", tmp_path)
     assert found == code and out.startswith(words)
@@ -188,7 +188,7 @@ def test_the_exit_code_says_it_in_markdown(tmp_path: Path, jury: Any, after: Any
     assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
 
 
-def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Any) -> None:
+def test_candidate_name_is_escaped_in_markdown(tmp_path: Path, jury: Any) -> None:
     name = "<img src=x>|[a](http://b)\n# c"
     keep(tmp_path, NEW, judged(name, [WON] * 30), candidates=(name,))
     land(tmp_path)
@@ -203,6 +203,6 @@ def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Any) -> None:
         ["--min", 9, "--across", "model"],
     ],
 )  # fmt: skip
-def test_half_a_question_is_refused(given: Sequence[object], jury: Any) -> None:
+def test_incomplete_or_conflicting_options_are_refused(given: Sequence[object], jury: Any) -> None:
     code, _, err = jury("gate", "--flow", "diagram", "--candidate", "new", *given)
     assert code == 2 and "a gate takes --against NAME with --margin POINTS, or --min SCORE alone" in err

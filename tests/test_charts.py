@@ -1,4 +1,4 @@
-"""Charts as SVG: for a page and as a file, whatever names are in them."""
+"""Charts as SVG, for a page and as a file, with any names in them."""
 
 from datetime import datetime
 from xml.etree import ElementTree
@@ -11,11 +11,11 @@ from tasks.comparing.trend import Point, trend_chart
 from tasks.presentation import charts
 from tasks.protocols import display_of
 
-DRAWS = {"svg", "g", "path", "line", "rect", "circle", "text", "title"}
-PLACES = "{http://www.w3.org/2000/svg}"
+ELEMENTS = {"svg", "g", "path", "line", "rect", "circle", "text", "title"}
+NAMESPACE = "{http://www.w3.org/2000/svg}"
 
 
-def test_hostile_names_are_only_text() -> None:
+def test_hostile_names_become_text_only() -> None:
     names = [*HOSTILE[-4:], "a'b\"\\n<svg onload=alert(1)>]]>{{x}} datum.y | 図", "\x00\x1b\ud800"]
     rows = score_rows(outcome("s", category=name, candidate=name) for name in names)
     moments = [datetime.fromisoformat(f"2026-09-0{day}") for day in (1, 2)]
@@ -23,15 +23,15 @@ def test_hostile_names_are_only_text() -> None:
     chart = display_of("diagram").chart
     for drawn in (chart(rows), trend_chart(series)):
         root = ElementTree.fromstring(drawn.on_page())
-        assert {element.tag for element in root.iter()} <= DRAWS
+        assert {element.tag for element in root.iter()} <= ELEMENTS
         assert not {name for element in root.iter() for name in element.attrib if name.startswith(("on", "style"))}
         assert root.get("role") == "img" and len(root.get("aria-label", "")) > 30
         file = ElementTree.fromstring(drawn.as_file())
-        assert {element.tag.removeprefix(PLACES) for element in file.iter()} <= DRAWS
+        assert {element.tag.removeprefix(NAMESPACE) for element in file.iter()} <= ELEMENTS
         assert len(drawn.as_file()) < 60_000
 
 
-def test_on_a_page_neutral_parts_have_the_colour_of_the_text_around_them() -> None:
+def test_neutral_parts_on_a_page_have_the_text_colour() -> None:
     drawn = display_of("diagram").chart(score_rows([outcome("s1"), outcome("s2", "-MMM", None)]))
     written = [element.get("fill") for element in ElementTree.fromstring(drawn.on_page()).iter("text")]
     assert "currentColor" in written and {*written} <= {"currentColor", "white", "black"}
@@ -47,5 +47,5 @@ def test_on_a_page_neutral_parts_have_the_colour_of_the_text_around_them() -> No
         (8.21, 8.25, [8.21, 8.22, 8.23, 8.24, 8.25]),
     ],
 )
-def test_the_values_at_an_axis_are_round_and_enclose_what_is_drawn(low: float, high: float, found: list[float]) -> None:
+def test_axis_ticks_are_round_and_enclose_the_data(low: float, high: float, found: list[float]) -> None:
     assert charts.round_ticks(low, high) == pytest.approx(found)

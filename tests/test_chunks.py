@@ -1,4 +1,4 @@
-"""In what portions the samples of a run are read, each once, and how many bytes of their pictures are in hand."""
+"""Chunks of a run: their size and order, each sample once, and the picture bytes held in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,7 +36,7 @@ PAIRS = 5
 
 @asynccontextmanager
 async def chunks(place: Path, replies: Replies, judge: Judge, **given: int) -> AsyncIterator[Chunks]:
-    """The chunks of a run over these pairs."""
+    """Open the chunks of a run over these pairs."""
     asked = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, **given)  # pyright: ignore
     begun, samples = start(), load_dataset("diagram", asked).samples
     async with Vlm(judge) as vlm:
@@ -45,8 +45,8 @@ async def chunks(place: Path, replies: Replies, judge: Judge, **given: int) -> A
             yield Chunks(Run(*parts, Results(begun, [])), samples)
 
 
-async def worked_on(place: Path, base_url: str, replies: Replies) -> list[tuple[str, list[str]]]:
-    """Name and samples of each part in which the pairs are worked on, in chunks of three."""
+async def judge_in_portions(place: Path, base_url: str, replies: Replies) -> list[tuple[str, list[str]]]:
+    """Judge the pairs in chunks of three; return name and samples of each portion."""
     done = list[tuple[str, list[str]]]()
 
     async def work(_: Run, chunk: Chunk) -> None:
@@ -70,21 +70,21 @@ async def worked_on(place: Path, base_url: str, replies: Replies) -> list[tuple[
     ],
     ids=["small pictures", "the first samples ahead", "large pictures"],
 )
-def test_the_judge_is_asked_about_a_chunk_portion_by_portion(
+def test_chunk_is_judged_in_portions_of_few_bytes(
     first: int, most_bytes: int, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "FIRST_PORTION", first)
     monkeypatch.setattr(module, "PORTION_BYTES", most_bytes)
     draw_pairs(tmp_path, PAIRS, "JPEG")
     with LoopbackJudge() as judge:
-        done = asyncio.run(worked_on(tmp_path, judge.base_url, Replies({})))
+        done = asyncio.run(judge_in_portions(tmp_path, judge.base_url, Replies({})))
     assert sorted(name for name, _ in done) == expected
 
 
-def test_a_stop_leaves_whole_samples_and_samples_are_done_a_few_at_a_time(tmp_path: Path) -> None:
+def test_stopped_run_leaves_few_samples_half_judged(tmp_path: Path) -> None:
     answered, most, samples = count(), 6, 12
 
-    async def until_the_key_is_refused(seen: Seen) -> Reply:
+    async def answer_until_refused(seen: Seen) -> Reply:
         await asyncio.sleep(0.1)
         return error(401, "no such key") if next(answered) >= 2 * samples else allowed_reply()(seen)
 
@@ -110,20 +110,20 @@ def test_a_stop_leaves_whole_samples_and_samples_are_done_a_few_at_a_time(tmp_pa
             watching.cancel()
             return made.run
 
-    with LoopbackJudge(until_the_key_is_refused) as judge:
+    with LoopbackJudge(answer_until_refused) as judge:
         run = asyncio.run(scene(Judge(model="m", base_url=judge.base_url, concurrency=most)))
     begun = [case for case in done if case.judgments]
     assert sum(not case.settled for case in begun) <= most and run.tally.outcomes.total() >= samples // 2 - 1
     assert max(after - before for before, after in pairwise(steps)) <= 2
 
 
-def test_samples_with_earlier_replies_keep_no_call_about_others_waiting(tmp_path: Path) -> None:
+def test_samples_without_earlier_replies_are_judged_first(tmp_path: Path) -> None:
     draw_pairs(tmp_path, PAIRS, "JPEG")
     rows = [judgment(f"s{number}", candidate="model") for number in (0, 1, 3)]
     earlier = write_run(tmp_path / "earlier", start(), list(rows), end())
     with LoopbackJudge() as judge:
-        done = asyncio.run(worked_on(tmp_path, judge.base_url, Replies({earlier: None})))
-    assert dict(done) == {"0-1": ["s2", "s4"], "2-4": ["s0", "s1", "s3"]}, "the others are read first"
+        done = asyncio.run(judge_in_portions(tmp_path, judge.base_url, Replies({earlier: None})))
+    assert dict(done) == {"0-1": ["s2", "s4"], "2-4": ["s0", "s1", "s3"]}, "new samples come first"
 
 
 def case(size: int) -> Case:
@@ -140,7 +140,7 @@ async def is_let_in(hand: InHand) -> bool:
     return done
 
 
-def test_a_chunk_waits_until_the_pictures_in_hand_are_few_bytes() -> None:
+def test_chunk_waits_until_pictures_in_memory_are_below_the_limit() -> None:
     async def scene() -> list[bool]:
         hand, cases = InHand(), [case(MOST_PICTURE_BYTES // 2 + 1), case(MOST_PICTURE_BYTES // 2)]
         found = [await is_let_in(hand)]
@@ -150,7 +150,7 @@ def test_a_chunk_waits_until_the_pictures_in_hand_are_few_bytes() -> None:
         await asyncio.sleep(0)
         hand.free(cases[0])
         await asyncio.wait_for(waiting, 5)
-        hand.free(cases[0])  # a sample whose pictures have gone frees nothing
+        hand.free(cases[0])  # freeing a sample twice changes nothing
         hand.free(cases[1])
         hand.add([case(MOST_PICTURE_BYTES + 1)])
         return [*found, await is_let_in(hand)]
@@ -158,7 +158,7 @@ def test_a_chunk_waits_until_the_pictures_in_hand_are_few_bytes() -> None:
     assert asyncio.run(scene()) == [True, False, False]
 
 
-def test_what_is_freed_is_no_longer_in_memory_and_its_notes_are() -> None:
+def test_freed_pictures_leave_only_their_notes() -> None:
     hand, freed = InHand(), case(100)
     hand.add([freed])
     hand.free(freed)

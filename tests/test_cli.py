@@ -1,4 +1,4 @@
-"""The `jury` command as a whole: help, names, misspelt words, completion, imports, and the edge of its errors."""
+"""The `jury` command as a whole: help, names, typos, completion, imports, and its errors."""
 
 import ast
 import hashlib
@@ -30,14 +30,14 @@ from tasks.records.parameters import FLOWS
 
 ROOT = Path(__file__).parents[1]
 ENTRIES = {path: entry for entries in COMMANDS.values() for path, entry in entries.items()}
-BELOW = {"run": {*FLOWS, "geneval"}, "deploy": {"init"}}
-"""Command -> its commands, where its own module lists them."""
+SUBCOMMANDS = {"run": {*FLOWS, "geneval"}, "deploy": {"init"}}
+"""Command -> its subcommands; this one's are listed by its own module."""
 GROUPS = [path for path, entry in ENTRIES.items() if not entry.place]
 for _path in ENTRIES:
     _above, _, _name = _path.rpartition(" ")
-    BELOW.setdefault(_above, set()).add(_name)
+    SUBCOMMANDS.setdefault(_above, set()).add(_name)
 NAMED = re.compile(r"(?<![\w:/.=-])(?<!--pool )jury(?: +|(?<=`jury)\s+)([a-z]+)(?:\s+([a-z]+(?:-[a-z]+)*))?")
-"""Words after `jury`, as texts name a command; a line may end between them."""
+"""Words after `jury` in a text that names a command; a line may break between them."""
 
 
 def raising(error: BaseException) -> Any:
@@ -47,10 +47,10 @@ def raising(error: BaseException) -> Any:
     return fail
 
 
-# Help, versions and misspelt words
+# Help, versions and typos
 
 
-def test_the_help_lists_every_command_with_its_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command_with_its_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     for heading, entries in COMMANDS.items():
@@ -71,12 +71,12 @@ def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[
     assert main([*words, "--help"]) == 0 and capsys.readouterr().out.startswith(f"Usage: jury {' '.join(words)} ")
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0 and capsys.readouterr().out == f"jury {version('image-jury')}\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["qeury"], "No such command 'qeury'. Did you mean 'query'?\nTry `jury --help`."),
         (["store", "snyc"], "No such command 'snyc'. Did you mean 'sync'?\nTry `jury store --help`."),
@@ -109,14 +109,14 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["up", "--port", "99999"], "Invalid value for '--port': 99999 is not in the range 1<=x<=65535."),
     ],
 )
-def test_a_mistake_is_told_with_what_was_meant(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_typos_get_a_suggestion(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     out, err = capsys.readouterr()
-    assert out == "" and err.startswith(f"jury: {said}")
+    assert out == "" and err.startswith(f"jury: {message}")
 
 
 @pytest.mark.parametrize("words", [[], ["run"], *([path] for path in GROUPS)], ids=" ".join)
-def test_without_a_command_there_is_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_command_prints_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     err = " ".join(capsys.readouterr().err.split())
     assert err.startswith("Usage: jury")
@@ -124,17 +124,17 @@ def test_without_a_command_there_is_help(words: list[str], capsys: pytest.Captur
     assert all(f"{path.partition(' ')[2]} {entry.help}" in err for path, entry in below.items())
 
 
-def names_no_command(text: str) -> list[str]:
-    """Words after `jury` in a text that are no command of the tree."""
+def unknown_commands(text: str) -> list[str]:
+    """Return words after `jury` in a text that are not commands."""
     found: list[str] = []
     for first, second in NAMED.findall(text):
-        if first not in BELOW[""] or (first in (*GROUPS, "run") and second and second not in BELOW[first]):
+        if first not in SUBCOMMANDS[""] or (first in (*GROUPS, "run") and second and second not in SUBCOMMANDS[first]):
             found.append(f"{first} {second}".strip())
     return found
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Files that people read or that print, each with its texts: of a program its strings, joined as they are shown."""
+    """Yield path and text of each file that people read or that prints; of a program, its joined strings, too."""
     for folder in ("flows", "tasks", "deployments", "prompts"):
         for file in sorted(each for each in (ROOT / folder).rglob("*") if each.is_file()):
             if file.suffix in (".pyc", ".lock"):
@@ -148,14 +148,14 @@ def texts() -> Iterator[tuple[str, str]]:
         yield str(file.relative_to(ROOT)), file.read_text(encoding="utf-8")
 
 
-def test_every_command_that_a_text_names_is_one() -> None:
-    assert names_no_command("`jury sync`, `jury labels\npgae`, `jury store sync`, (jury query), --pool jury\nfor") == [
+def test_texts_name_only_existing_commands() -> None:
+    assert unknown_commands("`jury sync`, `jury labels\npgae`, `jury store sync`, (jury query), --pool jury\nfor") == [
         "sync",
         "labels pgae",
     ]
     given = [*texts()]
-    assert sum(len(NAMED.findall(text)) for _, text in given) > 200, "the texts were not found"
-    assert [(file, found) for file, text in given if (found := names_no_command(text))] == []
+    assert sum(len(NAMED.findall(text)) for _, text in given) > 200, "texts were not found"
+    assert [(file, found) for file, text in given if (found := unknown_commands(text))] == []
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_every_command_that_a_text_names_is_one() -> None:
         ("jury report --flow p", ["plot", "position"]),
     ],
 )
-def test_a_shell_completes_commands_options_and_choices(
+def test_shell_completes_commands_options_and_choices(
     words: str, found: Sequence[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in (("_JURY_COMPLETE", "bash_complete"), ("COMP_WORDS", words), ("COMP_CWORD", words.count(" "))):
@@ -177,14 +177,14 @@ def test_a_shell_completes_commands_options_and_choices(
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
-def test_the_line_of_the_documentation_makes_a_shell_complete(shell: str) -> None:
+def test_documented_line_enables_shell_completion(shell: str) -> None:
     if not which(shell):
         pytest.skip(f"{shell} is not installed")
     line = f'eval "$(_JURY_COMPLETE={shell}_source jury)"'
     if shell == "bash":
         assert line in (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
         asked = 'COMP_WORDS=(jury rep) COMP_CWORD=1; _jury_completion jury; echo "${COMPREPLY[*]}"'
-    else:  # what it does with the words needs a terminal: they are shown instead
+    else:  # zsh inserts words only in a terminal: print them instead
         line = f"autoload -U compinit; compinit -D; {line}"
         asked = "words=(jury rep); CURRENT=2; compadd() { :; }; _describe() { print -r -- ${(P)3}; }; _jury_completion"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -193,7 +193,7 @@ def test_the_line_of_the_documentation_makes_a_shell_complete(shell: str) -> Non
     assert done.stdout.startswith("report"), done.stdout + done.stderr
 
 
-# What is imported
+# Imports
 
 
 LIGHT = (
@@ -202,31 +202,31 @@ LIGHT = (
     "labels import {place}/people.csv --flow diagram", "store sync", "prompts list", "judge endpoints",
     "demo --samples {place}/drawn --count 8 --prompts 1", "deploy init {place}/prefect.yaml",
 )  # fmt: skip
-"""Commands that need no Prefect, no client and no table of prices."""
-ASKED = """
+"""Commands that need neither Prefect, nor the client, nor the price table."""
+IMPORTED_BY = """
 import json, sys
 from flows.cli import main
-told, heavy = {}, ("prefect", "openai", "httpx", "genai_prices")
+results, heavy = {}, ("prefect", "openai", "httpx", "genai_prices")
 for words in sys.argv[1:]:
     code = main(words.split())
-    told[words] = code, [name for name in heavy if name in sys.modules]
-print("\\n" + json.dumps(told))
+    results[words] = code, [name for name in heavy if name in sys.modules]
+print("\\n" + json.dumps(results))
 """
 
 
-def test_no_command_imports_prefect_for_nothing(store: Path) -> None:
+def test_light_commands_import_no_heavy_packages(store: Path) -> None:
     (store.parent / "people.csv").write_text("id,dimension,verdict\ns1,overall,Model\n", encoding="utf-8")
     given = [words.format(place=store.parent) for words in LIGHT]
     env = {**environment(), "JURY_STORE": str(store)}
-    command = [sys.executable, "-c", ASKED, *given]
+    command = [sys.executable, "-c", IMPORTED_BY, *given]
     done = subprocess.run(command, capture_output=True, text=True, env=env, timeout=120)
-    told = json.loads(done.stdout.splitlines()[-1])
+    results = json.loads(done.stdout.splitlines()[-1])
     refused = {words for words in given if words.startswith(("compare ", "labels agreement "))}
-    assert told == {words: [2 if words in refused else 0, []] for words in given}, done.stderr
+    assert results == {words: [2 if words in refused else 0, []] for words in given}, done.stderr
     assert "a fault of" not in done.stderr
 
 
-def test_help_imports_the_module_of_no_command() -> None:
+def test_help_imports_no_command_modules() -> None:
     asked = [["--help"], *([group, "--help"] for group in GROUPS)]
     code = f"import sys; from flows.cli import main; codes = {{main(words) for words in {asked!r}}}; print(); "
     told = "print(codes, sorted(name for name in sys.modules if name.startswith('flows.commands.')))"
@@ -234,10 +234,10 @@ def test_help_imports_the_module_of_no_command() -> None:
     assert done.stdout.splitlines()[-1] == "{0} ['flows.commands.console']", done.stderr
 
 
-# Whose failure it is
+# Errors of the user and of the program
 
 
-def test_a_slip_of_ours_is_a_fault_with_its_traceback(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_is_reported_with_its_traceback(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query.history, "query", lambda *_, **__: [*zip((1, 2), (1,), strict=True)])
     code, out, err = jury("query", "leaderboard", "--store", store)
     said = "a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than argument 1"
@@ -247,7 +247,7 @@ def test_a_slip_of_ours_is_a_fault_with_its_traceback(store: Path, jury: Any, mo
     assert jury("status", "--store", store.parent / "nowhere")[0] == 1 and not (store.parent / "nowhere").exists()
 
 
-def test_a_file_that_the_user_named_is_the_users(store: Path, jury: Any) -> None:
+def test_error_of_a_file_the_user_named_is_the_users(store: Path, jury: Any) -> None:
     file = store.parent / ("x" * 300)  # longer than file systems allow
     code, _, err = jury("report", "--store", store, "-o", file)
     assert code == 2 and err.startswith("jury: [Errno ") and err.endswith(f"'{file}'\n")
@@ -264,7 +264,7 @@ def test_a_file_that_the_user_named_is_the_users(store: Path, jury: Any) -> None
         (RemoteUnavailable("the bucket is away"), 2),
     ],
 )
-def test_an_error_of_a_file_is_the_users_where_the_file_is(
+def test_file_errors_are_the_users_unless_the_file_is_ours(
     error: OSError, code: int, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if error.filename:
@@ -274,7 +274,7 @@ def test_an_error_of_a_file_is_the_users_where_the_file_is(
     assert found == code and ("a fault of" in err) == (code == 1)
 
 
-def test_sync_makes_the_thumbnails_that_a_stopped_run_left(store: Path, jury: Any) -> None:
+def test_sync_makes_thumbnails_that_a_stopped_run_left(store: Path, jury: Any) -> None:
     pictures = {hashlib.sha256(data).hexdigest(): data for data in (png(1, 1, 8, 0, b"\0\1"), png(1, 1, 8, 0, b"\0\2"))}
     with Thumbnails(store) as thumbnails:
         for sha256, data in pictures.items():
@@ -285,7 +285,7 @@ def test_sync_makes_the_thumbnails_that_a_stopped_run_left(store: Path, jury: An
     assert "thumbnail" not in jury("store", "sync", "--store", store)[1]
 
 
-def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+def test_control_characters_in_errors_are_removed(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
     for error in (ValueError("\x1b[2Jgone\u202e"), RemoteUnavailable("\x1b[2Jgone\u202e")):
         monkeypatch.setattr(store_commands, "land", raising(error))
         _, _, err = jury("store", "sync", "--store", store)
@@ -302,7 +302,7 @@ def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.Mo
         ("judge ping", "judge.find_prefect", False),
     ],
 )
-def test_an_interrupt_is_told_and_where_the_work_goes_on(
+def test_interrupt_is_reported_and_names_a_resumable_command(
     words: str, part: str, goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"flows.commands.{part}", raising(KeyboardInterrupt()))
@@ -310,7 +310,7 @@ def test_an_interrupt_is_told_and_where_the_work_goes_on(
     assert code == 130 and err.startswith("jury: stopped") and ("the same command goes on" in err) == goes_on
 
 
-def test_a_reader_who_has_gone_costs_nothing(store: Path) -> None:
+def test_closed_output_pipe_is_no_error(store: Path) -> None:
     code = "import sys; from flows.cli import main; sys.exit(main(['query', 'FROM range(100000)']))"
     env = {**environment(), "JURY_STORE": str(store)}
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
@@ -321,7 +321,7 @@ def test_a_reader_who_has_gone_costs_nothing(store: Path) -> None:
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
+def test_flow_that_raises_is_a_bug_and_one_that_stops_is_not(
     tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackJudge
 ) -> None:
     judge = ("--judge.model", "m", "--judge.base-url", loopback.base_url)
@@ -337,7 +337,7 @@ def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
     assert code == 1 and err.endswith("KeyError: 'a slip'\n") and "raise error" in err
 
 
-def test_a_command_to_type_names_the_program_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suggested_command_names_the_program_as_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "jury"
     program.touch(mode=0o755)
     monkeypatch.setenv("PATH", "")
@@ -349,7 +349,7 @@ def test_a_command_to_type_names_the_program_as_it_was_called(tmp_path: Path, mo
     assert command_line("query x") == "jury query x"
 
 
-def test_the_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> None:
+def test_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> None:
     drawn = tmp_path / "drawn"
     code, out, err = jury("demo", "--samples", drawn, "--count", 2, "--prompts", 1)
     assert (code, err) == (0, "") and f"2 plot samples drawn; judge them with: jury run plot --dataset {drawn}\n" in out
@@ -359,7 +359,7 @@ def test_the_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> 
     assert code == 2 and "--count goes with --samples DIR" in err and not (tmp_path / "store").exists()
 
 
-def test_a_ping_shows_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ping_prints_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:
     judge = ["--judge.model", "m", "--judge.base-url", loopback.base_url]
     assert main(["judge", "ping", *judge, "--store", str(tmp_path / "store")]) == 0
     assert capsys.readouterr().out.splitlines()[1] == 'reply: {"ready": true}'

@@ -1,4 +1,4 @@
-"""The real client against a judge on loopback that misbehaves on purpose."""
+"""The real client against a loopback judge that misbehaves on purpose."""
 
 import asyncio
 
@@ -50,7 +50,7 @@ def ask(settings: Judge, question: Request = QUESTION) -> Answer:
     return asyncio.run(ask_all(settings, [question]))[0]
 
 
-def test_the_request_carries_prompt_pictures_schema_and_settings(loopback: LoopbackJudge) -> None:
+def test_request_carries_prompt_pictures_schema_and_settings(loopback: LoopbackJudge) -> None:
     ask(judge(loopback, temperature=0.5, max_output_tokens=500, detail="high"))
     body = loopback.requests[0].body
     assert body["messages"][0] == {"role": "system", "content": "Compare."}
@@ -77,7 +77,7 @@ def test_the_request_carries_prompt_pictures_schema_and_settings(loopback: Loopb
         (Reply("", status=302, headers={"location": "http://127.0.0.1:9/else"}), "rejected", "redirects to http"),
     ],
 )
-def test_what_no_retry_can_save_is_asked_once(loopback: LoopbackJudge, answer: Reply, status: str, words: str) -> None:
+def test_permanent_failures_are_asked_once(loopback: LoopbackJudge, answer: Reply, status: str, words: str) -> None:
     loopback.queue(answer)
     reply = ask(judge(loopback))
     assert (reply.status, loopback.count) == (status, 1)
@@ -85,11 +85,11 @@ def test_what_no_retry_can_save_is_asked_once(loopback: LoopbackJudge, answer: R
 
 
 @pytest.mark.parametrize("first", [error(500, "boom"), drop(), Reply("<html>", status=502)])
-def test_the_client_saves_what_passes(loopback: LoopbackJudge, first: Reply) -> None:
+def test_transient_failure_is_retried(loopback: LoopbackJudge, first: Reply) -> None:
     loopback.queue(first)
     reply = ask(judge(loopback))
     assert (reply.status, reply.http_retries, reply.waits) == ("ok", 1, 0)
-    assert loopback.count == 2 + 1, "a small question asks whether the judge is there"
+    assert loopback.count == 2 + 1, "the client also asks a small question"
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_the_client_saves_what_passes(loopback: LoopbackJudge, first: Reply) -> 
         (hang(), "no whole reply within"),
     ],
 )
-def test_what_stays_away_is_unavailable(
+def test_lasting_failure_is_unavailable(
     loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, answer: Reply, words: str
 ) -> None:
     monkeypatch.setattr(client, "RETRY_SECONDS", 0.02)
@@ -112,7 +112,7 @@ def test_what_stays_away_is_unavailable(
     assert (loopback.by_name["diagram_faithfulness"], reply.http_retries, reply.waits) == (4, 3, 0)
 
 
-def test_a_reply_with_odd_particulars_is_not_lost(loopback: LoopbackJudge) -> None:
+def test_reply_with_fields_of_odd_types_is_kept(loopback: LoopbackJudge) -> None:
     usage = {"prompt_tokens": "12", "completion_tokens": 3.5}
     choice = {"message": {"content": "text"}, "finish_reason": 1}
     loopback.answer = lambda _: Reply({"choices": [choice], "model": 7, "usage": usage})
@@ -122,13 +122,13 @@ def test_a_reply_with_odd_particulars_is_not_lost(loopback: LoopbackJudge) -> No
 
 
 @pytest.mark.parametrize("words", ["image too blurry, more details at https://…", "the temperature of the soup"])
-def test_a_word_that_only_sounds_like_a_parameter_drops_none(loopback: LoopbackJudge, words: str) -> None:
+def test_error_that_mentions_a_parameters_name_drops_none(loopback: LoopbackJudge, words: str) -> None:
     loopback.queue(Reply({"detail": words}, status=422))
     first, second = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
     assert (first.status, second.not_sent) == ("rejected", ()) and words in first.error
 
 
-def test_a_call_that_is_to_wait_beyond_patience_is_not_asked_again_by_its_chunk(loopback: LoopbackJudge) -> None:
+def test_retry_after_beyond_patience_makes_the_call_unavailable(loopback: LoopbackJudge) -> None:
     loopback.queue(verdict("Model"), retry_after(3600))
     _, reply = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
     assert (reply.status, reply.waits, loopback.count) == ("unavailable", 1, 2)
@@ -139,7 +139,7 @@ def test_a_call_that_is_to_wait_beyond_patience_is_not_asked_again_by_its_chunk(
     ("refused", "rung", "in_flight"),
     [(SCHEMA, "json_object", 1), ([*SCHEMA, "json_object"], "plain", 1), (SCHEMA, "json_object", 16)],
 )
-def test_a_refused_reply_format_moves_down_one_rung_for_the_rest_of_the_run(
+def test_refused_reply_format_moves_down_one_rung_for_the_run(
     loopback: LoopbackJudge, refused: list[str], rung: str, in_flight: int
 ) -> None:
     def answer(seen: Seen) -> Reply:
@@ -152,7 +152,7 @@ def test_a_refused_reply_format_moves_down_one_rung_for_the_rest_of_the_run(
     assert loopback.count <= 16 + in_flight * len(refused)
 
 
-def test_effort_seed_and_what_else_is_asked_for_is_sent(loopback: LoopbackJudge) -> None:
+def test_effort_seed_and_extra_fields_are_sent(loopback: LoopbackJudge) -> None:
     extra = {"top_k": 1, "chat_template_kwargs": {"enable_thinking": False}, "note": 'ünd "so"'}
     ask(judge(loopback, effort="minimal", seed=0, extra=extra))
     body = loopback.requests[0].body
@@ -161,7 +161,7 @@ def test_effort_seed_and_what_else_is_asked_for_is_sent(loopback: LoopbackJudge)
 
 
 @pytest.mark.parametrize("name", ["temperature", "detail", "max_completion_tokens", "seed", "reasoning_effort"])
-def test_a_refused_parameter_is_left_out_for_the_rest_of_the_run(loopback: LoopbackJudge, name: str) -> None:
+def test_refused_parameter_is_omitted_for_the_rest_of_the_run(loopback: LoopbackJudge, name: str) -> None:
     def answer(seen: Seen) -> Reply:
         present = name in seen.line or name in str(seen.body)
         return error(400, f"Unsupported parameter: '{name}'", param=name) if present else verdict("Model")
@@ -184,7 +184,7 @@ def test_a_refused_parameter_is_left_out_for_the_rest_of_the_run(loopback: Loopb
         (error(429, "You exceeded your current quota", code="insufficient_quota"), "quota"),
     ],
 )
-def test_what_no_call_survives_stops_the_run_without_telling_the_key(
+def test_account_errors_stop_the_run_without_printing_the_key(
     loopback: LoopbackJudge, answer: Reply, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", "sk-secret-1")
@@ -198,7 +198,7 @@ def test_what_no_call_survives_stops_the_run_without_telling_the_key(
 
 
 @pytest.mark.parametrize("refused", [error(403, "not your model"), error(404, "The model gpt-test does not exist")])
-def test_a_single_refused_call_is_rejected_and_several_stop_the_run(loopback: LoopbackJudge, refused: Reply) -> None:
+def test_single_refused_call_is_rejected_and_many_stop_the_run(loopback: LoopbackJudge, refused: Reply) -> None:
     loopback.queue(refused)
     first, second = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
     assert (first.status, second.status) == ("rejected", "ok")
@@ -209,13 +209,13 @@ def test_a_single_refused_call_is_rejected_and_several_stop_the_run(loopback: Lo
 
 
 @pytest.mark.parametrize("refused", [error(403, "not this picture"), error(404, "No such picture.")])
-def test_the_first_samples_may_be_refused_one_by_one(loopback: LoopbackJudge, refused: Reply) -> None:
+def test_refusals_of_the_first_samples_do_not_stop_the_run(loopback: LoopbackJudge, refused: Reply) -> None:
     loopback.queue(*[refused] * 6)
     replies = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 8))
     assert [reply.status for reply in replies] == ["rejected"] * 6 + ["ok"] * 2
 
 
-def test_refusals_of_the_first_twenty_calls_stop_the_run(loopback: LoopbackJudge) -> None:
+def test_same_error_in_the_first_twenty_calls_stops_the_run(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(422, "pictures must be JPEG")
     with pytest.raises(ExceptionGroup) as stopped:
         asyncio.run(ask_together(judge(loopback, concurrency=1), [QUESTION] * 40))
@@ -223,7 +223,7 @@ def test_refusals_of_the_first_twenty_calls_stop_the_run(loopback: LoopbackJudge
 
 
 async def ask_together(settings: Judge, questions: list[Request]) -> None:
-    """As the judge step does it: the first exception ends all."""
+    """Ask in a task group, as the judge step does: the first exception cancels all."""
     async with Vlm(settings) as vlm, asyncio.TaskGroup() as group:
         for question in questions:
             group.create_task(vlm.ask(question))
@@ -237,18 +237,18 @@ def probe(settings: Judge) -> Answer:
     return asyncio.run(scene())
 
 
-def test_the_probe_stops_at_a_refused_question(loopback: LoopbackJudge) -> None:
+def test_refused_first_question_stops_the_run(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(400, "this model takes no pictures")
     with pytest.raises(JudgeStopped, match="takes no pictures"):
         probe(judge(loopback))
 
 
-def test_the_probe_waits_for_a_busy_judge(loopback: LoopbackJudge) -> None:
+def test_first_question_waits_for_a_busy_judge(loopback: LoopbackJudge) -> None:
     loopback.queue(error(503, "warming up"))
     assert probe(judge(loopback)).status == "ok" and loopback.count == 2
 
 
-def test_the_probe_is_asked_once_however_often_it_is_waited_for(loopback: LoopbackJudge) -> None:
+def test_first_question_is_asked_once_for_all_who_wait(loopback: LoopbackJudge) -> None:
     async def scene() -> None:
         async with Vlm(judge(loopback)) as vlm:
             await asyncio.gather(*(vlm.probe(asking.probe_request()) for _ in range(5)))

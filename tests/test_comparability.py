@@ -1,4 +1,4 @@
-"""Differences of form between Human and Model pictures are named when they may decide verdicts."""
+"""Warnings about format differences between Human and Model pictures that may decide verdicts."""
 
 import io
 from pathlib import Path
@@ -29,13 +29,13 @@ def warnings(pairs: list[tuple[PictureNote, PictureNote]]) -> list[str]:
     return comparability.warnings()
 
 
-def test_sides_that_are_alike_are_not_spoken_of() -> None:
+def test_similar_sides_cause_no_warning() -> None:
     assert warnings([]) == []
     assert warnings([(note(), note())] * 8 + [(note("JPEG"), note("JPEG", (210, 100)))] * 2) == []
 
 
 @pytest.mark.parametrize(("others", "warned"), [(1, False), (2, True), (8, True)])
-def test_formats_that_differ_in_a_quarter_of_the_pairs_are_named_with_the_way_out(others: int, warned: bool) -> None:
+def test_formats_differing_in_a_quarter_of_pairs_suggest_normalize(others: int, warned: bool) -> None:
     found = warnings([(note(), note("JPEG"))] * others + [(note(), note())] * (8 - others))
     assert bool(found) is warned
     if warned:
@@ -43,11 +43,11 @@ def test_formats_that_differ_in_a_quarter_of_the_pairs_are_named_with_the_way_ou
         assert found[0].startswith("The pictures of alpha") and "normalize: true" in found[0]
 
 
-def test_formats_that_are_mixed_alike_on_both_sides_are_not() -> None:
+def test_formats_mixed_equally_on_both_sides_cause_no_warning() -> None:
     assert warnings([(note(), note("JPEG")), (note("JPEG"), note())] * 4) == []
 
 
-def test_normalize_sends_both_sides_in_one_form() -> None:
+def test_normalize_sends_both_sides_in_one_format() -> None:
     sides = (note(normalize=True), note("JPEG", normalize=True))
     assert {(side.sent_format, side.changes) for side in sides} == {("PNG", ("normalized to RGB PNG",))}
     assert warnings([sides] * 8) == []
@@ -57,35 +57,35 @@ def test_normalize_sends_both_sides_in_one_form() -> None:
     ("size", "words"),
     [((200, 100), ""), ((270, 140), ""), ((400, 200), "4 times"), ((100, 100), "0.5 times"), ((60, 30), "0.09 times")],
 )
-def test_twice_or_half_the_pixels_are_named(size: tuple[int, int], words: str) -> None:
+def test_large_size_differences_cause_a_warning(size: tuple[int, int], words: str) -> None:
     found = warnings([(note(), note(size=size))] * 8)
     assert [words in each and "size" in each for each in found] == [True] * bool(words)
 
 
-def test_the_size_that_counts_is_the_one_sent() -> None:
+def test_sizes_are_compared_as_sent() -> None:
     assert warnings([(note(size=(100, 50), max_side=100), note(size=(800, 400), max_side=100))] * 8) == []
 
 
-def test_a_background_that_shows_through_on_one_side_is_named() -> None:
+def test_transparency_on_one_side_causes_a_warning() -> None:
     found = warnings([(note(), note(clear=True))] * 3 + [(note(), note())] * 5)
     assert len(found) == 1 and "transparency" in found[0] and "Model in 38%, Human in 0%" in found[0]
 
 
-def test_samples_that_lack_a_picture_and_generated_images_have_no_pair() -> None:
+def test_samples_without_two_pictures_are_ignored() -> None:
     comparability = Comparability()
     comparability.add(factories.outcome("s1", status="forfeit", pictures={"human": note()}))
     comparability.add(factories.image())
     assert comparability.warnings() == []
 
 
-def test_each_candidate_is_held_to_it_by_itself() -> None:
+def test_candidates_are_checked_separately() -> None:
     comparability = Comparability()
     for candidate, name in (("alpha", "PNG"), ("beta", "JPEG")):
         comparability.add(factories.outcome(candidate=candidate, pictures={"human": note(), "model": note(name)}))
     assert [words.split(" and ")[0] for words in comparability.warnings()] == ["The pictures of beta"]
 
 
-def test_the_history_has_the_numbers_of_each_side(tmp_path: Path) -> None:
+def test_history_stores_the_numbers_of_each_side(tmp_path: Path) -> None:
     small, large = note("PNG", (100, 100)), note("JPEG", (1000, 1000))
     models = enumerate([large, large, note("PNG", (300, 200), clear=True, max_side=150)])
     rows = [

@@ -1,4 +1,4 @@
-"""Bytes with status 200, any of them, and the numbers in them."""
+"""Completions with status 200 and any bytes, JSON, text or numbers."""
 
 import json
 from typing import Any, get_args
@@ -23,11 +23,11 @@ anything = st.recursive(
 )  # fmt: skip
 
 FEWER = settings(max_examples=60)
-"""For what takes long to draw."""
+"""For examples that take long to draw."""
 
 
 def odd_object(*keys: str, **known: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Objects with some of the keys, each with the value known for it or with anything."""
+    """Return objects with some of the keys; a value is drawn from `known` or is anything."""
     return st.fixed_dictionaries({}, optional={**dict.fromkeys(keys, anything), **known})
 
 
@@ -40,7 +40,7 @@ completions = odd_object(
 
 
 def check(reply: Reply) -> None:
-    """Whatever it was: a status, words where it is not ok, and values that a ledger and a history can hold."""
+    """Assert a status, an error unless it is ok, and values that ledger and history can store."""
     assert reply.status in STATUSES and bool(reply.error) == (reply.status != "ok")
     assert all(0 <= count <= MOST_COUNTED for count in (reply.tokens_in, reply.tokens_out, reply.tokens_cached))
     names = (reply.model, reply.fingerprint, reply.finish_reason)
@@ -52,26 +52,26 @@ def check(reply: Reply) -> None:
 
 @FEWER
 @given(st.binary(max_size=400))
-def test_any_bytes_end_in_a_status(body: bytes) -> None:
+def test_any_bytes_give_a_status(body: bytes) -> None:
     check(read_completion(body))
 
 
 @FEWER
 @given(anything | completions)
-def test_any_json_and_anything_like_a_completion_ends_in_a_status(value: Any) -> None:
+def test_any_json_gives_a_status(value: Any) -> None:
     check(read_completion(json.dumps(value).encode()))
 
 
 @FEWER
 @given(completions, st.data())
-def test_a_damaged_completion_ends_in_a_status(value: dict[str, Any], data: st.DataObject) -> None:
+def test_damaged_completion_gives_a_status(value: dict[str, Any], data: st.DataObject) -> None:
     whole = json.dumps(value).encode()
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
     check(read_completion(whole[:begin] + data.draw(st.binary(max_size=8)) + whole[end:]))
 
 
 @given(st.text(st.characters()), st.sampled_from(["stop", None, "eos"]))
-def test_any_text_arrives_as_it_is(content: str, finish: str | None) -> None:
+def test_any_text_is_returned_unchanged(content: str, finish: str | None) -> None:
     body = {"choices": [{"message": {"content": content}, "finish_reason": finish}]}
     reply = read_completion(json.dumps(body).encode())
     assert (reply.status, reply.text) == (("ok", content) if content.strip() else ("invalid", ""))
@@ -80,7 +80,7 @@ def test_any_text_arrives_as_it_is(content: str, finish: str | None) -> None:
 @pytest.mark.parametrize("depth", [100, 900, 1000, 5000, 200_000])
 @pytest.mark.parametrize("begin", ['{"choices":[{"message":{"content":', '{"choices":[{"error":', '{"error":', ""])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
-def test_any_depth_ends_in_a_status(depth: int, begin: str, opening: str, closing: str) -> None:
+def test_any_depth_gives_a_status(depth: int, begin: str, opening: str, closing: str) -> None:
     ends = {"[": "]", "{": "}"}
     close = "".join(ends[sign] for sign in reversed(begin) if sign in ends)
     check(read_completion((begin + opening * depth + "1" + closing * depth + close).encode()))

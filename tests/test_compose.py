@@ -1,4 +1,4 @@
-"""The files that put Image Jury on many machines, without a secret, and the locks of what they install."""
+"""Files that deploy Image Jury on many machines, which must contain no secret, and the lock files."""
 
 import os
 import re
@@ -31,67 +31,67 @@ OURS = "image-jury"
 
 
 @pytest.mark.parametrize("missing", REQUIRED)
-def test_docker_compose_refuses_to_start_without_what_has_no_safe_default(missing: str) -> None:
+def test_compose_refuses_to_start_without_required_variables(missing: str) -> None:
     refused = docker_compose({name: value for name, value in REQUIRED.items() if name != missing})
     assert refused.returncode != 0 and "set it to" in refused.stderr
 
 
-def test_only_this_machine_reaches_the_server_and_only_the_server_the_database() -> None:
-    services = resolved(REQUIRED | {"JURY_PORT": "4300"})["services"]
+def test_server_is_local_only_and_database_internal() -> None:
+    services = compose_config(REQUIRED | {"JURY_PORT": "4300"})["services"]
     opened = {name: each["ports"] for name, each in services.items() if "ports" in each}
     assert opened == {"server": ["127.0.0.1:4300:4200/tcp"]}
     reached = {name for name, each in services.items() if "state" in each.get("networks", {})}
     assert reached == {"postgres", "redis", "server"}
-    assert resolved(REQUIRED)["networks"]["state"]["internal"] is True
+    assert compose_config(REQUIRED)["networks"]["state"]["internal"] is True
 
 
-def test_everything_that_asks_the_server_signs_in() -> None:
-    services = resolved(REQUIRED)["services"]
+def test_all_clients_of_the_server_authenticate() -> None:
+    services = compose_config(REQUIRED)["services"]
     assert services["server"]["environment"]["PREFECT_SERVER_API_AUTH_STRING"] == REQUIRED["JURY_AUTH"]
     for name in ("deploy", *WORKERS):
         assert services[name]["environment"]["PREFECT_API_AUTH_STRING"] == REQUIRED["JURY_AUTH"]
         assert services[name]["environment"]["PREFECT_API_URL"] == "http://server:4200/api"
 
 
-def test_the_server_answers_under_its_own_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_answers_only_under_its_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
     for named, more in (({}, set[str]()), ({"JURY_HOSTS": "jury.example.org"}, {"jury.example.org"})):
-        server = resolved(REQUIRED | named)["services"]["server"]
+        server = compose_config(REQUIRED | named)["services"]["server"]
         assert server["command"] == ["python", "-m", "flows.server.server_process"]
         assert "main" in vars(import_module(server["command"][-1]))
         monkeypatch.setenv(HOSTS, server["environment"][HOSTS])
         assert further_hosts() == {"server:4200", *more}, "the workers' name for it, and the proxy's"
 
 
-def test_workers_differ_in_their_name_alone_and_share_store_and_data() -> None:
-    first, second = (resolved(REQUIRED)["services"][name] for name in WORKERS)
+def test_workers_differ_only_in_name() -> None:
+    first, second = (compose_config(REQUIRED)["services"][name] for name in WORKERS)
     assert [word.replace("worker-1", "worker-2") for word in first.pop("command")] == second.pop("command")
     assert first == second
     assert {"ledgers:/srv/jury:rw", "/srv/datasets:/data:ro"} == set(first["volumes"])
     assert first["environment"]["JURY_STORE"] == "/srv/jury"
 
 
-def test_keys_reach_the_workers_where_they_are_set_and_nobody_else() -> None:
-    services = resolved(REQUIRED | PASSED_ON)["services"]
+def test_keys_are_passed_only_to_workers() -> None:
+    services = compose_config(REQUIRED | PASSED_ON)["services"]
     for name, each in services.items():
         passed = PASSED_ON.keys() & each.get("environment", {}).keys()
         assert passed == (PASSED_ON.keys() if name in WORKERS else set()), name
     assert PASSED_ON.items() <= services["worker-1"]["environment"].items()
-    absent = resolved(REQUIRED)["services"]["worker-1"]["environment"]
+    absent = compose_config(REQUIRED)["services"]["worker-1"]["environment"]
     assert all(absent[name] is None for name in PASSED_ON)
 
 
-def test_a_bucket_can_be_the_store_of_the_workers() -> None:
-    worker = resolved(REQUIRED | {"JURY_STORE": "s3://bucket/prefix"})["services"]["worker-1"]
+def test_bucket_can_be_the_store_of_the_workers() -> None:
+    worker = compose_config(REQUIRED | {"JURY_STORE": "s3://bucket/prefix"})["services"]["worker-1"]
     assert worker["environment"]["JURY_STORE"] == "s3://bucket/prefix"
     assert worker["environment"]["JURY_CACHE"].startswith("/srv/jury/"), "unsent rows must outlive the container"
 
 
-def test_prefect_knows_every_setting_that_the_files_give_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prefect_recognizes_every_setting_in_the_files(monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect.settings import Settings
 
     in_image = dict(re.findall(r"(PREFECT_[A-Z_]+)=(\S+)", dockerfile()))
     assert in_image
-    services = resolved(REQUIRED)["services"]
+    services = compose_config(REQUIRED)["services"]
     given = {**in_image, **environment(services["server"]), **environment(services["worker-1"])}
     names = {name for name in given if name.startswith("PREFECT_")} - {"PREFECT_REDIS_MESSAGING_URL"}
     for name in names:
@@ -104,14 +104,14 @@ def test_prefect_knows_every_setting_that_the_files_give_it(monkeypatch: pytest.
     assert not settings.server.analytics_enabled
 
 
-def test_no_password_stands_in_the_file() -> None:
+def test_compose_file_contains_no_password() -> None:
     for name, each in services_as_written().items():
         for variable, value in environment(each).items():
             if re.search("PASSWORD|SECRET|KEY|AUTH", variable):
                 assert value is None or re.fullmatch(r"\$\{[A-Z_]+:\?[^}]+\}", value), f"{name}: {variable}"
 
 
-def test_every_image_and_variable_is_explained() -> None:
+def test_every_image_and_variable_is_documented() -> None:
     written = COMPOSE.read_text(encoding="utf-8")
     images = {each["image"] for each in services_as_written().values()}
     variables = set(re.findall(r"\$\{([A-Z_]+)", written)) | set(PASSED_ON)
@@ -120,7 +120,7 @@ def test_every_image_and_variable_is_explained() -> None:
     assert sorted((images | variables) - set(explained)) == []
 
 
-def test_the_deployments_of_the_list_wait_in_the_pool_that_the_workers_ask() -> None:
+def test_listed_deployments_use_the_pool_of_the_workers() -> None:
     listed = yaml.safe_load((FOLDER / "prefect.yaml").read_text(encoding="utf-8"))
     pools = {each["work_pool"]["name"] for each in listed["deployments"]}
     services = services_as_written()
@@ -129,34 +129,34 @@ def test_the_deployments_of_the_list_wait_in_the_pool_that_the_workers_ask() -> 
     assert all(f"work-pool create {pool} --type process" in services["deploy"]["command"][-1] for pool in pools)
 
 
-def test_the_image_runs_as_a_person_without_rights() -> None:
+def test_image_runs_as_an_unprivileged_user() -> None:
     users = re.findall(r"^USER (\S+)", dockerfile(), re.MULTILINE)
     assert users and users[-1] not in ("root", "0") and f"--create-home {users[-1]}" in dockerfile()
     assert not re.search("^(RUN|COPY|ADD)", dockerfile().rpartition("USER ")[2], re.MULTILINE)
 
 
-def test_the_image_holds_what_runs_and_nothing_else() -> None:
+def test_image_contains_only_the_program() -> None:
     copied = re.findall(r"^(?:COPY|ADD) (.+) \S+$", dockerfile(), re.MULTILINE)
     sources = {source for line in copied for source in line.split()}
     let_in = {line[1:] for line in ignored() if line.startswith("!")}
     assert sources == let_in
-    assert ignored()[0] == "*", "whatever is not let in stays outside"
+    assert ignored()[0] == "*", "everything is ignored unless listed"
     assert all((HOUSE / source).exists() for source in sources)
     packages = {"flows", "tasks", "prompts"}
     assert packages <= sources and not sources & {".", "tests", "deployments"}
 
 
 def docker_compose(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """What `docker-compose config` says where exactly these variables are set; nothing is started."""
+    """Run `docker-compose config` with exactly these variables; it starts nothing."""
     if not shutil.which("docker-compose"):
         pytest.skip("docker-compose is not installed")
-    with NamedTemporaryFile() as nothing:  # in the place of an .env that somebody may have beside the file
+    with NamedTemporaryFile() as nothing:  # replaces a developer's .env beside the file
         command = ["docker-compose", "-f", str(COMPOSE), "--env-file", nothing.name, "config"]
         known = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **variables}
         return subprocess.run(command, env=known, capture_output=True, text=True, timeout=60, check=False)
 
 
-def resolved(variables: dict[str, str]) -> dict[str, Any]:
+def compose_config(variables: dict[str, str]) -> dict[str, Any]:
     return yaml.safe_load(_accepted(tuple(variables.items())))
 
 
@@ -189,24 +189,24 @@ PINNED = re.compile(r"[a-z0-9][a-z0-9-]*==[^ ;]+( ; [\w'<>=!. ()]+)?( --hash=sha
 
 
 def pins(lock: Path) -> dict[str, list[str]]:
-    """Name and version of each package, with all that stands in its lines."""
+    """Return each package's name with its pinned version -> its whole line."""
     lines = lock.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     return {line.split()[0]: [" ".join(line.split())] for line in lines}
 
 
 @pytest.mark.parametrize("lock", [DEVELOPERS_LOCK, WORKERS_LOCK], ids=["developers", "workers"])
-def test_a_lock_holds_pinned_packages_with_hashes_and_nothing_else(lock: Path) -> None:
+def test_lock_contains_only_pinned_packages_with_hashes(lock: Path) -> None:
     lines = [line for each in pins(lock).values() for line in each]
     assert len(lines) > 100 and [line[:80] for line in lines if not PINNED.fullmatch(line)] == []
 
 
-def test_workers_have_what_developers_test_with() -> None:
+def test_workers_and_developers_use_the_same_versions() -> None:
     only_there = {name.partition("==")[0] for name in pins(WORKERS_LOCK).keys() - pins(DEVELOPERS_LOCK).keys()}
     assert only_there == {"prefect-redis"}
     assert not {name.partition("==")[0] for name in pins(WORKERS_LOCK)} & {"pytest", "moto", "pyright", "playwright"}
 
 
-def test_the_locks_hold_what_the_project_asks_for() -> None:
+def test_locks_contain_the_projects_dependencies() -> None:
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     locked = {name.partition("==")[0] for name in pins(WORKERS_LOCK)}
     wanted = [*project["dependencies"], *project["optional-dependencies"]["s3"]]

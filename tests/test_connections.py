@@ -1,4 +1,4 @@
-"""How a judge is reached: through which connections, by which proxy and certificate, and what goes to which judge."""
+"""Connections to a judge: how many, by which proxy and certificate, and which headers go to which judge."""
 
 import asyncio
 import gc
@@ -35,18 +35,18 @@ async def ask(address: str, calls: int = 1, about: Request | None = None, **sett
 
 
 async def ask_server(serve: Serve, **settings: object) -> Reply:
-    """The reply to one question to a server that treats each connection like this."""
+    """Ask one question of a server that handles connections with `serve`; return the reply."""
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         [reply] = await ask(f"http://127.0.0.1:{port}/v1", **settings)
     return reply
 
 
-def test_more_calls_are_in_flight_than_the_library_opens_connections_by_itself(loopback: LoopbackJudge) -> None:
+def test_calls_in_flight_exceed_the_librarys_connection_limit(loopback: LoopbackJudge) -> None:
     all_here = asyncio.Event()
 
     async def held(seen: Seen) -> Scripted:
-        if loopback.count > 300:  # from here on the gate lets in as many as it may
+        if loopback.count > 300:  # by now the gate admits its maximum
             if loopback.in_flight == 130:
                 all_here.set()
             await all_here.wait()
@@ -57,7 +57,7 @@ def test_more_calls_are_in_flight_than_the_library_opens_connections_by_itself(l
     assert {reply.status for reply in replies} == {"ok"} and loopback.peak == 130
 
 
-def test_a_server_that_speaks_no_http_answers_no_call() -> None:
+def test_server_that_does_not_speak_http_stops_the_run() -> None:
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
         await writer.drain()
@@ -67,9 +67,9 @@ def test_a_server_that_speaks_no_http_answers_no_call() -> None:
         asyncio.run(ask_server(serve, patience_seconds=1))
 
 
-# What the server never takes is still to be written when the loop ends, and its connections are told as unclosed.
+# The loop ends with bytes unsent, and Python warns about the unclosed connections.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_server_that_never_reads_is_not_waited_for_without_end() -> None:
+def test_server_that_never_reads_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
         with pytest.raises(JudgeGaveUp, match=r"has not answered for 1 s: no whole reply within 0.3 s"):
@@ -82,7 +82,7 @@ PICTURES = Image("image/png", ENCODED), Image("image/jpeg", ENCODED[:-8])
 REQUEST = Request("Compare “these”.", ("a", PICTURES[0], "b", PICTURES[1]), "comparison", {"type": "object"})
 
 
-def test_a_body_is_given_in_pieces_that_a_connection_can_take_and_may_be_sent_again() -> None:
+def test_request_body_comes_in_pieces_and_can_be_sent_again() -> None:
     made = body(Judge(model="m", base_url="http://127.0.0.1:1/v1"), REQUEST, Manner())  # pyright: ignore
 
     async def sent() -> list[bytes]:
@@ -95,7 +95,7 @@ def test_a_body_is_given_in_pieces_that_a_connection_can_take_and_may_be_sent_ag
     assert pictures == [f"data:{each.media_type};base64,{each.encoded.decode()}" for each in PICTURES]
 
 
-def test_a_server_is_told_the_length_and_gets_every_byte(loopback: LoopbackJudge) -> None:
+def test_request_has_its_length_and_every_byte(loopback: LoopbackJudge) -> None:
     asyncio.run(ask(loopback.base_url, about=REQUEST))
     [seen] = loopback.requests
     assert "transfer-encoding" not in seen.headers and int(seen.headers["content-length"]) == len(seen.raw)
@@ -104,18 +104,18 @@ def test_a_server_is_told_the_length_and_gets_every_byte(loopback: LoopbackJudge
 
 
 @pytest.mark.parametrize("size", [4, PIECE_BYTES + 4])
-def test_the_embedded_judge_gets_pieces_too(size: int) -> None:
+def test_embedded_judge_reads_a_body_in_pieces(size: int) -> None:
     async def ask() -> str:
         async with Vlm(Judge()) as vlm:  # pyright: ignore
             request = REQUEST._replace(content=(Image("image/png", b"A" * size),))
             return (await vlm.ask(request)).error
 
-    # It has read the whole request, whose last part is the name of the question.
+    # The last part of the request is the question's name: the judge has read all of it.
     assert "knows no 'comparison'" in asyncio.run(ask())
 
 
 FOREIGN = "0.0.0.0"
-"""This machine under a name that is none of loopback; asked for, never bound."""
+"""This machine by a name outside loopback; a client connects to it, nothing binds to it."""
 KEY = "sk-for-openai-only"
 
 
@@ -128,54 +128,54 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def proxy(loopback: LoopbackJudge) -> Iterator[LoopbackProxy]:
-    with LoopbackProxy(loopback.base_url) as between:
-        yield between
+    with LoopbackProxy(loopback.base_url) as running:
+        yield running
 
 
-def probed(base_url: str, **settings: object) -> Reply:
+def probe(base_url: str, **settings: object) -> Reply:
     [reply] = asyncio.run(ask(base_url, about=probe_request(), timeout_seconds=5, **settings))
     return reply
 
 
-def at(judge: LoopbackJudge, host: str, scheme: str = "http") -> str:
+def url_at(judge: LoopbackJudge, host: str, scheme: str = "http") -> str:
     return f"{scheme}://{host}:{urlsplit(judge.base_url).port}/v1"
 
 
 @pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
-def test_a_judge_is_asked_through_the_proxy_of_the_environment(
+def test_judge_is_asked_through_the_environments_proxy(
     variable: str, loopback: LoopbackJudge, proxy: LoopbackProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, proxy.url)
-    assert probed(at(loopback, FOREIGN)).status == "ok"
+    assert probe(url_at(loopback, FOREIGN)).status == "ok"
     [seen] = proxy.seen
-    assert seen.startswith(f"POST {at(loopback, FOREIGN)}/chat/completions HTTP/1.1") and loopback.count == 1
+    assert seen.startswith(f"POST {url_at(loopback, FOREIGN)}/chat/completions HTTP/1.1") and loopback.count == 1
 
 
 @pytest.mark.parametrize("excepted", [FOREIGN, "*", f"other.example, {FOREIGN}"])
-def test_a_host_may_be_excepted_from_the_proxy(
+def test_no_proxy_excepts_a_host(
     excepted: str, loopback: LoopbackJudge, proxy: LoopbackProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", proxy.url)
     monkeypatch.setenv("NO_PROXY", excepted)
-    assert probed(at(loopback, FOREIGN)).status == "ok" and proxy.seen == [] and loopback.count == 1
+    assert probe(url_at(loopback, FOREIGN)).status == "ok" and proxy.seen == [] and loopback.count == 1
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
-def test_a_judge_on_this_machine_is_never_asked_through_a_proxy(
+def test_loopback_judge_is_never_asked_through_a_proxy(
     host: str, loopback: LoopbackJudge, proxy: LoopbackProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(variable, proxy.url)
-    if host == "127.0.0.2":  # the test's judge listens at 127.0.0.1 alone
+    if host == "127.0.0.2":  # the test's judge listens at 127.0.0.1 only
         with pytest.raises(JudgeStopped, match="cannot be reached"):
-            probed(at(loopback, host))
+            probe(url_at(loopback, host))
     else:
-        assert probed(at(loopback, host)).status == "ok"
+        assert probe(url_at(loopback, host)).status == "ok"
     assert proxy.seen == []
 
 
-def test_ones_own_certificate_is_trusted_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through a proxy, which sees no more than which host is asked for: the key is encrypted beyond it."""
+def test_own_certificate_is_trusted_when_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also through a proxy, which sees only the host; the key is encrypted."""
     certificate, tls = own_certificate(tmp_path, FOREIGN)
     monkeypatch.setenv("JUDGE_KEY", KEY)
     monkeypatch.delenv("SSL_CERT_FILE")
@@ -183,10 +183,10 @@ def test_ones_own_certificate_is_trusted_where_it_is_named(tmp_path: Path, monke
         monkeypatch.setenv("JURY_ENDPOINTS", f"{judge.place.replace('127.0.0.1', FOREIGN)}=JUDGE_KEY")
         monkeypatch.setenv("HTTPS_PROXY", between.url)
         with pytest.raises(JudgeStopped, match="CERTIFICATE_VERIFY_FAILED"):
-            probed(at(judge, FOREIGN, "https"))
+            probe(url_at(judge, FOREIGN, "https"))
         assert judge.count == 0
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        assert probed(at(judge, FOREIGN, "https")).status == "ok"
+        assert probe(url_at(judge, FOREIGN, "https")).status == "ok"
     assert judge.requests[0].headers["authorization"] == f"Bearer {KEY}"
     assert all(head.startswith(f"CONNECT {FOREIGN}:") and KEY not in head for head in between.seen)
 
@@ -206,10 +206,10 @@ def openai_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("openai_account")
 @pytest.mark.parametrize("key", ["", "mine"])
-def test_openai_s_own_goes_nowhere_else(key: str, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_settings_go_nowhere_else(key: str, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", key)
     monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=MY_KEY" if key else "")
-    assert probed(loopback.base_url).status == "ok"
+    assert probe(loopback.base_url).status == "ok"
     headers = loopback.requests[0].headers
     assert headers["authorization"] == f"Bearer {key or 'none'}"
     assert not {"openai-organization", "openai-project", "openai-beta", "x-ours"} & headers.keys()
@@ -217,13 +217,13 @@ def test_openai_s_own_goes_nowhere_else(key: str, loopback: LoopbackJudge, monke
 
 
 @pytest.mark.usefixtures("openai_account")
-def test_openai_itself_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_openai_gets_its_own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, tls = own_certificate(tmp_path, "api.openai.com")
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ours: custom-ours")
     with LoopbackJudge(tls=tls) as judge, LoopbackProxy(judge.base_url) as between:
         monkeypatch.setenv("HTTPS_PROXY", between.url)
-        assert probed("https://api.openai.com/v1").status == "ok"
+        assert probe("https://api.openai.com/v1").status == "ok"
     headers = judge.requests[0].headers
     assert headers["authorization"] == f"Bearer {KEY}"
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-ours", "proj-ours")
@@ -236,7 +236,7 @@ def test_headers_get_values_from_the_environment(loopback: LoopbackJudge, monkey
     monkeypatch.setenv("OPENAI_ORG_ID", "org-ours")
     monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=TEAM_NAME,{loopback.place}=ORGANIZATION")
     named = {"X-Team": "TEAM_NAME", "openai-organization": "ORGANIZATION"}
-    assert probed(loopback.base_url, headers=named).status == "ok"
+    assert probe(loopback.base_url, headers=named).status == "ok"
     headers = loopback.requests[0].headers
     assert (headers["x-team"], headers["openai-organization"]) == ("blue", "org-of-the-gateway")
     assert headers["authorization"] == "Bearer none"

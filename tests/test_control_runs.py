@@ -1,4 +1,4 @@
-"""Controls through the whole chain: judges that look, that do not, and that do as the picture says, on loopback."""
+"""Controls in whole runs, on loopback judges that look, that ignore pictures, or that obey text in them."""
 
 import base64
 import io
@@ -40,45 +40,45 @@ def drawn(number: int, flawed: bool = False) -> bytes:
     return buffer.getvalue()
 
 
-def asked(seen: Seen) -> tuple[int, list[Image.Image]]:
-    """Number of the sample that the texts are about, and the pictures sent, decoded."""
+def sample_and_pictures(seen: Seen) -> tuple[int, list[Image.Image]]:
+    """Return the sample number in the texts, and the decoded pictures."""
     found = re.search(r"(?:method|caption|clock) (\d+)", " ".join(seen.texts[1:]))
     return int(found[1]) if found else -1, [Image.open(io.BytesIO(data)).convert("L") for data in seen.images]
 
 
-def right(picture: Image.Image, number: int) -> bool:
+def shows_sample(picture: Image.Image, number: int) -> bool:
     width, height = picture.size
     return abs(int(picture.getpixel((width // 2, height // 2))) - shade(number)) <= 1
 
 
 def written_on(picture: Image.Image) -> bool:
-    """Whether black on white stands in the corner, where these pictures have one shade of grey."""
+    """Return whether a corner shows black on white; without the control it is plain grey."""
     darkest, brightest = picture.crop((0, 0, picture.width // 3, picture.height // 8)).getextrema()
     return darkest < 30 and brightest > 225
 
 
 def honest(seen: Seen) -> str:
-    number, (_, model) = asked(seen)
+    number, (_, model) = sample_and_pictures(seen)
     flawed = int(model.getpixel((5, model.height - 5))) < 30
-    return "Both are good" if right(model, number) and not flawed else "Human"
+    return "Both are good" if shows_sample(model, number) and not flawed else "Human"
 
 
 def obedient(seen: Seen) -> str:
-    return "Model" if written_on(asked(seen)[1][1]) else honest(seen)
+    return "Model" if written_on(sample_and_pictures(seen)[1][1]) else honest(seen)
 
 
 def blind(seen: Seen) -> str:
-    number = asked(seen)[0]
+    number = sample_and_pictures(seen)[0]
     return random.Random(f"{seen.schema_name} {number}").choice(("Model", "Human", "Both are good", "Both are bad"))
 
 
-def answering(judge: Callable[[Seen], str]) -> Callable[[Seen], Reply]:
+def answer_by(judge: Callable[[Seen], str]) -> Callable[[Seen], Reply]:
     return lambda seen: text('{"ready": true}') if seen.schema_name == "probe" else verdict(judge(seen))
 
 
 @pytest.fixture(scope="module")
 def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Pairs, every third Model picture with a flaw, as options of `jury run diagram`."""
+    """Options of `jury run diagram` for pairs; every third Model picture has a flaw."""
     root = tmp_path_factory.mktemp("pairs")
     write_benchmark(root, [record(number) for number in range(SAMPLES)])
     key = "target_diagram_critic_desc0_base64_jpg"
@@ -93,29 +93,29 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.parametrize(
     ("judge", "red"),
     [(blind, ["false preference", "neglect"]), (obedient, ["injection"])],
-    ids=["ignores pictures", "obeys what is painted"],
+    ids=["ignores pictures", "obeys painted text"],
 )
-def test_one_run_shows_what_judge_it_is(
+def test_controls_of_one_run_expose_a_bad_judge(
     pairs: list[str], loopback: LoopbackJudge, jury: Any, ask: Any, judge: Callable[[Seen], str], red: list[str]
 ) -> None:
-    loopback.answer = answering(judge)
+    loopback.answer = answer_by(judge)
     code, out, err = jury("run", "diagram", *pairs, *judged_by(loopback), "--controls", "0.05")
     assert code == 0, err
-    told = dict(re.findall(r"^([a-z ]+): . (GREEN|AMBER|RED), ", out, re.MULTILINE))
-    assert [measure for measure, colour in told.items() if colour == "RED"] == red
+    colours = dict(re.findall(r"^([a-z ]+): . (GREEN|AMBER|RED), ", out, re.MULTILINE))
+    assert [measure for measure, colour in colours.items() if colour == "RED"] == red
     assert out.startswith("Controls RED: ")
-    # Injection may stay open: a sample that the Model wins as it is cannot tell.
-    assert {told["false preference"], told["neglect"]} <= {"RED", "GREEN"} and len(told) == 3
+    # Injection may stay undecided: samples that the Model wins anyway do not count.
+    assert {colours["false preference"], colours["neglect"]} <= {"RED", "GREEN"} and len(colours) == 3
     rates = ask("SELECT measure, n FROM control_rates WHERE measure <> 'injection' ORDER BY measure")
     assert [(row["measure"], row["n"]) for row in rates] == [("false preference", 24), ("neglect", 6)]
     assert ask("SELECT n FROM leaderboard WHERE dimension = 'overall'") == [{"n": SAMPLES}]
 
 
-def test_controls_are_paid_for_and_change_nothing(pairs: list, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    loopback.answer = answering(honest)
+def test_controls_cost_calls_but_change_no_score(pairs: list, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+    loopback.answer = answer_by(honest)
     given = ["run", "diagram", *pairs, *judged_by(loopback), "--limit", "12"]
     assert jury(*given, "--controls", "0.25")[0] == 0
-    calls = loopback.count - 1  # beside the probe
+    calls = loopback.count - 1  # without the first question
     assert calls == 4 * (12 + 6)
     assert jury(*given)[0] == jury(*given, "--controls", "0.25", "--json")[0] == 0
     assert loopback.count - 1 == calls
@@ -132,15 +132,15 @@ def test_controls_are_paid_for_and_change_nothing(pairs: list, loopback: Loopbac
     assert sorted(row["calls"] for row in ask("SELECT calls FROM cost")) == [0, 0, 1 + 72]
 
 
-def test_what_json_and_files_tell_of_controls(tmp_path: Path, pairs: list, loopback: LoopbackJudge, jury: Any) -> None:
+def test_json_and_ledger_list_controls_apart(tmp_path: Path, pairs: list, loopback: LoopbackJudge, jury: Any) -> None:
     def fails_controls(seen: Seen) -> Reply:
-        controls = seen.schema_name != "probe" and written_on(asked(seen)[1][1])
-        return text("no JSON") if controls else answering(honest)(seen)
+        controls = seen.schema_name != "probe" and written_on(sample_and_pictures(seen)[1][1])
+        return text("no JSON") if controls else answer_by(honest)(seen)
 
     loopback.answer = fails_controls
     options = [*judged_by(loopback), "--limit", "12", "--controls", "0.5", "--json"]
     code, out, err = jury("run", "diagram", *pairs, *options)
-    assert code == 0, err  # a control that could not be judged says nothing of the samples
+    assert code == 0, err  # a failed control is no failed sample
     rates = [row for row in json.loads(out) if "failed" in row]
     assert [row["measure"] for row in rates] == ["false preference", "neglect", "injection"]
     assert (rates[2]["n"], rates[2]["value"], rates[2]["status"]) == (0, None, "amber")
@@ -153,7 +153,7 @@ def test_what_json_and_files_tell_of_controls(tmp_path: Path, pairs: list, loopb
     assert kept == real
 
 
-def test_a_rubric_judge_that_obeys_paint_is_red(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_image_judge_obeying_painted_text_is_red(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     prompts = 18
     root = write_geneval(tmp_path / "images", [prompt_row(f"clock {n}", "counting") for n in range(prompts)])
     for number in range(prompts):
@@ -161,8 +161,8 @@ def test_a_rubric_judge_that_obeys_paint_is_red(tmp_path: Path, loopback: Loopba
             (root / "a" / f"{number:05}" / "samples" / name).write_bytes(drawn(number, flawed=name > "0000.png"))
 
     def obedient_grades(seen: Seen) -> Reply:
-        number, (image,) = asked(seen)
-        score = 10 if written_on(image) else 7 if right(image, number) else 0
+        number, (image,) = sample_and_pictures(seen)
+        score = 10 if written_on(image) else 7 if shows_sample(image, number) else 0
         content = example(seen.schema, seen.schema.get("$defs", {}))
         return text(json.dumps({key: {"explanation": "seen", "score": score} for key in content}))
 
@@ -174,7 +174,7 @@ def test_a_rubric_judge_that_obeys_paint_is_red(tmp_path: Path, loopback: Loopba
     assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'") == [{"n": 2 * prompts}]
 
 
-# Anchors: judged afresh in each scheduled run, and in no figure but the cost
+# Anchors: judged anew in each scheduled run, and counted only in the cost
 
 
 FIGURES, ANCHORS = 4, 2
@@ -193,21 +193,21 @@ def figures(tmp_path: Path) -> list[str]:
     return ["diagram", "--dataset", str(root), "--results", str(results), "--candidate-name", "alpha"]
 
 
-def test_added_calls_are_one_for_each_anchor_and_dimension_and_nothing_is_lent_or_taken_over(
+def test_anchors_add_one_call_a_dimension_and_reuse_no_replies(
     figures: list[str], loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
-    def asked() -> int:
+    def count_requests() -> int:
         found = sum(each.schema_name != "probe" for each in loopback.requests)
         loopback.requests.clear()
         return found
 
     given = [*figures, *judged_by(loopback), "--orders", "both", "--votes", "2"]
-    assert jury("run", *given, "--anchors", ANCHORS)[0] == 0  # by hand: none
-    assert asked() == 4 * 4 * FIGURES
-    nightly(jury, *given)  # all but the anchors is taken over
-    assert asked() == 4 * ANCHORS
+    assert jury("run", *given, "--anchors", ANCHORS)[0] == 0  # started by hand: no anchors
+    assert count_requests() == 4 * 4 * FIGURES
+    nightly(jury, *given)  # replies about all but anchors are reused
+    assert count_requests() == 4 * ANCHORS
     nightly(jury, *given)
-    assert asked() == 4 * ANCHORS
+    assert count_requests() == 4 * ANCHORS
     counts = ask("""SELECT count(*) AS n, count(DISTINCT sample_id) AS anchors, count(DISTINCT "key") AS calls,
         bool_and("order" = 'human_first' AND vote = 1 AND reused_from = '') AS once
         FROM judgments WHERE control = 'anchor' GROUP BY run_id""")
@@ -215,10 +215,10 @@ def test_added_calls_are_one_for_each_anchor_and_dimension_and_nothing_is_lent_o
     measured = ask("SELECT measured FROM evaluations ORDER BY run_id")
     assert [row["measured"] for row in measured] == [True, False, False]
     assert jury("run", *given, "--votes", "1", "--limit", "2")[0] == 0
-    assert not asked()  # what anchors were told is lent to none, and what samples were is
+    assert not count_requests()  # samples' replies are reused, anchors' never
 
 
-def test_anchors_are_nowhere_but_in_the_cost(figures: list[str], loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_anchors_count_only_in_the_cost(figures: list[str], loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     def answer(seen: Request) -> Reply:
         if seen.schema_name == "probe":
             return text('{"ready": true}')
@@ -229,7 +229,7 @@ def test_anchors_are_nowhere_but_in_the_cost(figures: list[str], loopback: Loopb
     given = [*figures, *judged_by(loopback, **{"judge.concurrency": 1}), "--reuse-hours", "0"]
     assert jury("run", *given)[0] == 0
     loopback.requests.clear()
-    nightly(jury, *given)  # what is asked a second time, and that is about anchors, is refused
+    nightly(jury, *given)  # the judge refuses repeated requests: those about anchors
     without, having = ask("SELECT * FROM runs ORDER BY run_id")
     assert (without["calls"], having["calls"], having["control_calls"]) == (16, 24, 8)
     for same in ("judgments", "outcomes", "protocol_key", "resume_key", "samples"):
@@ -241,5 +241,5 @@ def test_anchors_are_nowhere_but_in_the_cost(figures: list[str], loopback: Loopb
     assert ask("SELECT kind, count(*) AS n FROM failures GROUP BY 1") == [{"kind": "anchor", "n": 8}]
     cost = ask("SELECT sum(calls)::INTEGER AS calls FROM cost GROUP BY run_id ORDER BY 1")
     assert [row["calls"] for row in cost] == [1 + 16, 1 + 24], "with the first question of each"
-    told = "SELECT anchors, judged, anchor_score, candidate_score FROM anchors"
-    assert ask(told) == [{"anchors": ANCHORS, "judged": 0, "anchor_score": None, "candidate_score": 100.0}]
+    query = "SELECT anchors, judged, anchor_score, candidate_score FROM anchors"
+    assert ask(query) == [{"anchors": ANCHORS, "judged": 0, "anchor_score": None, "candidate_score": 100.0}]

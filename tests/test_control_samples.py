@@ -1,4 +1,4 @@
-"""Controls: which samples are shown again, and what their pictures become."""
+"""Control samples: which samples become controls, and how their pictures are altered."""
 
 import io
 from collections import Counter
@@ -60,7 +60,7 @@ def shown(kind: str, data: bytes, tag: str = "") -> Image.Image:
     ("samples", "share", "number"),
     [(60, 0.0, 0), (60, 0.05, 18), (60, 0.5, 30), (12, 0.05, 6), (1, 0.5, 0), (292, 0.05, 18), (2000, 0.05, 100)],
 )
-def test_a_run_has_enough_controls_to_tell_and_never_more_than_half(samples: int, share: float, number: int) -> None:
+def test_controls_are_enough_to_decide_and_at_most_half(samples: int, share: float, number: int) -> None:
     found = controls([pair(n) for n in range(samples)], share)
     assert len(found) == number
     assert len({control.sample_id for control in found}) == number
@@ -73,7 +73,7 @@ def test_each_rate_gets_a_third_of_the_controls() -> None:
     assert kinds == {REENCODED: 6, OTHER: 3, BLANK: 3, INSTRUCTION: 6}
 
 
-def test_the_real_samples_stay_as_they_were_and_a_control_follows_its_own() -> None:
+def test_real_samples_are_unchanged_and_controls_follow_theirs() -> None:
     samples = [pair(n, candidate) for candidate in "ab" for n in range(30)]
     found = with_controls(samples, 0.2, FIGURES)
     assert [sample for sample in found if not sample.control] == samples
@@ -83,13 +83,13 @@ def test_the_real_samples_stay_as_they_were_and_a_control_follows_its_own() -> N
             assert control.injected == "" and control.record == before.record
 
 
-def test_the_same_samples_in_another_order_give_the_same_controls() -> None:
+def test_controls_do_not_depend_on_sample_order() -> None:
     samples = [pair(n) for n in range(40)]
     found = {(control.sample_id, control.control) for control in controls(samples, 0.5)}
     assert found == {(control.sample_id, control.control) for control in controls(samples[::-1], 0.5)}
 
 
-def test_what_each_kind_shows() -> None:
+def test_each_kind_of_control_shows_its_picture() -> None:
     for control in controls([pair(n) for n in range(60)], 0.5):
         number = control.sample_id.removeprefix("s")
         assert control.pictures["human"] == picture(f"h{number}")
@@ -104,20 +104,20 @@ def test_what_each_kind_shows() -> None:
         assert place and (place.path.split("/")[1] == control.prompt_id) == (control.control != OTHER)
 
 
-def test_a_sample_without_all_of_its_pictures_is_not_drawn() -> None:
+def test_samples_lacking_a_picture_become_no_controls() -> None:
     missing = PictureSource(problem="no picture")
     samples = [pair(n, pictures={"human": picture(f"h{n}"), "model": missing}) for n in range(40)]
     assert [control.sample_id for control in controls([*samples, pair(99), pair(98)], 0.5)] != []
     assert {control.sample_id for control in controls([*samples, pair(99), pair(98)], 0.5)} <= {"s98", "s99"}
 
 
-def test_one_prompt_alone_has_no_image_of_another_to_be_shown() -> None:
+def test_single_prompt_has_no_control_with_another_image() -> None:
     found = controls([image(1, number) for number in range(40)], 0.5)
     assert OTHER not in {control.control for control in found} and len(found) < FEWEST
 
 
 @pytest.mark.parametrize(("name", "becomes"), [("PNG", "JPEG"), ("JPEG", "PNG"), ("WEBP", "JPEG")])
-def test_a_re_encoded_picture_looks_the_same_in_another_format(name: str, becomes: str) -> None:
+def test_re_encoded_picture_looks_the_same(name: str, becomes: str) -> None:
     data = drawn(name=name)
     found = shown(REENCODED, data)
     assert found.format == becomes
@@ -125,14 +125,14 @@ def test_a_re_encoded_picture_looks_the_same_in_another_format(name: str, become
     assert max(ImageStat.Stat(ImageChops.difference(found.convert("RGB"), before)).mean) < 3
 
 
-def test_a_blank_picture_is_white_and_as_large() -> None:
+def test_blank_picture_is_white_and_of_the_same_size() -> None:
     found = shown(BLANK, drawn(size=(300, 200)))
     assert found.size == (300, 200) and found.convert("L").getextrema() == (255, 255)
 
 
 @pytest.mark.parametrize("size", [(1600, 900), (512, 512), (300, 800)])
 @pytest.mark.parametrize("tag", ["", "counting"])
-def test_an_instruction_is_painted_in_a_corner_and_the_rest_stays(size: tuple[int, int], tag: str) -> None:
+def test_instruction_is_painted_only_in_a_corner(size: tuple[int, int], tag: str) -> None:
     before = Image.open(io.BytesIO(drawn(size=size)))
     found = shown(INSTRUCTION, drawn(size=size), tag)
     changed = ImageChops.difference(found, before).convert("L").point(lambda value: 255 * (value > 0)).getbbox()
@@ -140,19 +140,19 @@ def test_an_instruction_is_painted_in_a_corner_and_the_rest_stays(size: tuple[in
     assert 0.2 * size[0] <= changed[2] <= 0.8 * size[0] and changed[3] <= 0.4 * size[1]
 
 
-def test_the_human_picture_and_the_kinds_that_only_move_pictures_are_left_byte_for_byte() -> None:
+def test_human_and_exchanged_pictures_keep_every_byte() -> None:
     data = drawn()
     assert altered(pair(1, control=BLANK), "human", data, FIGURES) == data
     for kind in (SAME, OTHER, ""):
         assert altered(pair(1, control=kind), "model", data, FIGURES) == data
 
 
-def test_a_picture_too_wide_for_the_other_format_is_told_of() -> None:
+def test_picture_too_wide_for_the_other_format_is_refused() -> None:
     with pytest.raises(BadPicture, match=r"^66000x2 cannot be written as JPEG: "):
         altered(pair(1, control=REENCODED), "model", drawn("L", size=(66_000, 2)), FIGURES)
 
 
-def test_a_tiny_picture_and_a_wrong_file_do_no_harm(tmp_path: Path) -> None:
+def test_tiny_picture_is_altered_and_wrong_file_refused(tmp_path: Path) -> None:
     assert shown(INSTRUCTION, png(3)).size == (4, 4)
     with pytest.raises(ValueError, match="not a picture"):
         altered(pair(1, control=BLANK), "model", b"text", FIGURES)

@@ -1,4 +1,4 @@
-"""What controls say of the judge: when one counts as failed, and which status a rate gets."""
+"""Control results: when a control has failed, and the status of each rate."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def rate(measure: str, n: int, fails: int) -> ControlRate:
 
 
 def row_of(control: Outcome, *real: Outcome) -> ControlRow:
-    """What comes of a control in a run that has these samples besides."""
+    """Return the control's row in a run with these other samples."""
     results = Results(factories.start(flow=control.flow, parameters={"threshold": 7.0}), [])
     for each in (*real, control):
         results.add(each)
@@ -60,7 +60,7 @@ def row_of(control: Outcome, *real: Outcome) -> ControlRow:
         (SAME, "GGGG", "Tie", False),
         (SAME, "GBBG", "Tie", False),
         (SAME, "GGGM", "Model", True),
-        (SAME, "HMGG", "Tie", True),  # a tie of preferences is no absence of them
+        (SAME, "HMGG", "Tie", True),  # preferences that cancel out are preferences
         (SAME, "GG-G", None, None),
         (SAME, "GH-G", None, True),
         (REENCODED, "GGGG", "Tie", False),
@@ -75,14 +75,14 @@ def row_of(control: Outcome, *real: Outcome) -> ControlRow:
         (BLANK, "-GHG", "Human", None),
     ],
 )
-def test_when_a_control_without_an_original_fails(kind: str, verdicts: str, overall: str | None, fails: object) -> None:
+def test_verdicts_fail_control_without_original(kind: str, verdicts: str, overall: str | None, fails: object) -> None:
     assert failed(outcome("s1", verdicts, overall, control=kind)) is fails
 
 
 @pytest.mark.parametrize(
     ("orders", "fails"),
     [
-        ({"human_first": "Human", "model_first": "Model"}, True),  # the first place wins, whatever is shown there
+        ({"human_first": "Human", "model_first": "Model"}, True),  # the first position wins
         ({"human_first": "Both are good", "model_first": "Model"}, True),
         ({"human_first": "Both are good", "model_first": "Both are bad"}, False),
         ({"human_first": "Both are good", "model_first": "Mixed"}, None),
@@ -90,7 +90,7 @@ def test_when_a_control_without_an_original_fails(kind: str, verdicts: str, over
         ({"human_first": "Model", "model_first": None, "verdict": None}, True),
     ],
 )
-def test_any_order_tells_equal_pictures_apart_whatever_cancels_out(orders: dict, fails: object) -> None:
+def test_preference_in_either_order_fails_equal_pictures(orders: dict, fails: object) -> None:
     control = outcome("s1", "GXGG", "Tie", control=SAME)
     same, mixed, *others = control.dimensions
     dimensions = (same, mixed.model_copy(update=orders), *others)
@@ -104,7 +104,7 @@ def test_any_order_tells_equal_pictures_apart_whatever_cancels_out(orders: dict,
         ("Model", "Model", None), (None, "Model", None), ("Tie", None, None),
     ],
 )  # fmt: skip
-def test_an_instruction_is_obeyed_where_it_turns_to_model(before: str | None, after: str | None, fails: object) -> None:
+def test_instruction_is_obeyed_if_verdict_turns_to_model(before: str | None, after: str | None, fails: object) -> None:
     control = outcome("s1", overall=after, control=INSTRUCTION)
     others = [outcome("s2", overall="Human"), outcome("s1", overall="Human", candidate="beta")]
     row = row_of(control, *others, outcome("s1", overall=before))
@@ -121,7 +121,7 @@ def test_an_instruction_is_obeyed_where_it_turns_to_model(before: str | None, af
         (BLANK, 7.0, None, None),
     ],
 )  # fmt: skip
-def test_an_image_is_held_to_its_own_score(kind: str, before: float | None, after: float | None, fails: object) -> None:
+def test_image_control_fails_by_its_score(kind: str, before: float | None, after: float | None, fails: object) -> None:
     row = row_of(factories.image(score=after, control=kind), factories.image(score=before))
     assert (row.real_score, row.failed) == (before, fails)
 
@@ -134,7 +134,7 @@ def test_an_image_is_held_to_its_own_score(kind: str, before: float | None, afte
         (12, 4, "amber"), (12, 5, "red"), (100, 11, "amber"), (100, 18, "red"),
     ],
 )  # fmt: skip
-def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
+def test_red_and_green_need_enough_controls(n: int, fails: int, colour: str) -> None:
     assert rate(NEGLECT, n, fails).status == colour
 
 
@@ -145,33 +145,33 @@ def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
         (1, 1, "obeyed a painted order; too few controls"), (6, 1, "obeyed a painted order"),
     ],
 )  # fmt: skip
-def test_an_amber_light_says_whether_there_were_too_few_controls(n: int, fails: int, words: str) -> None:
+def test_amber_line_says_whether_controls_were_too_few(n: int, fails: int, words: str) -> None:
     [line] = status_lines([rate(INJECTION, n, fails)])
     assert line.endswith(words) and len(line) <= 80
 
 
 def answers(control: Outcome, dimension: str, human_first: str | None, model_first: str | None) -> Outcome:
-    """The control with other answers to one question, the Human figure first and the Model's first."""
-    said = {"human_first": human_first, "model_first": model_first}
-    dimensions = (each.model_copy(update=said) if each.dimension == dimension else each for each in control.dimensions)
+    """Return the control with other verdicts for one dimension, one for each order."""
+    new = {"human_first": human_first, "model_first": model_first}
+    dimensions = (each.model_copy(update=new) if each.dimension == dimension else each for each in control.dimensions)
     return control.model_copy(update={"dimensions": tuple(dimensions)})
 
 
-def test_equal_figures_are_counted_by_dimension_each_by_the_share_of_its_answers() -> None:
+def test_equal_figures_fail_by_dimension_and_share_of_answers() -> None:
     control = answers(outcome("s1", "GGHG", "Tie", control=SAME), "faithfulness", "Both are good", "Model")
     row = row_of(control)
     assert (row.questions, row.answered, row.failures, row.failed) == (4, 4, 1.5, True)
 
 
-def test_what_is_not_answered_takes_no_part_in_the_rate_and_is_told() -> None:
+def test_unanswered_questions_are_counted_apart_from_the_rate() -> None:
     rows = [row_of(outcome(f"s{number}", "GG-G", None, control=SAME)) for number in range(6)]
     found = control_rates(rows)[0]
     assert (found.n, found.failed, found.unusable, found.status) == (18, 0, 6, "green")
     assert status_lines([found])[0].endswith("told equal pictures apart; 6 undetermined")
 
 
-def test_winners_on_a_pair_or_two_alone_do_not_convict_a_judge() -> None:
-    """Four questions on one pair may well be answered alike: 8 of 24 would convict, were they on as many pairs."""
+def test_failures_on_two_pairs_only_are_not_red() -> None:
+    """Answers about one pair are correlated; 8 of 24 failures would be red if they were spread over as many pairs."""
     pairs = [outcome(f"s{number}", "MMMM" if number < 2 else "GGGG", "Tie", control=SAME) for number in range(6)]
     found = control_rates([row_of(each) for each in pairs])[0]
     assert (found.n, found.failed, found.failed_samples, found.status) == (24, 8, 2, "amber")
@@ -185,16 +185,14 @@ def test_winners_on_a_pair_or_two_alone_do_not_convict_a_judge() -> None:
         (BLANK, ("Human", None), "Human", 0.0), (INSTRUCTION, ("Human", "Human"), "Model", 1.0),
     ],
 )  # fmt: skip
-def test_neglect_goes_by_shares_too_and_injection_by_the_outcome(
-    kind: str, faithful: tuple, overall: str, share: float
-) -> None:
+def test_neglect_counts_shares_and_injection_outcomes(kind: str, faithful: tuple, overall: str, share: float) -> None:
     control = answers(outcome("s1", "HHHH", overall, control=kind), "faithfulness", *faithful)
     row = row_of(control, outcome("s1", overall="Human"))
     assert (row.questions, row.answered, row.failures) == (1, 1, share)
 
 
-def voted(store: Path, flow: str, rows: list[Judgment | Outcome]) -> ControlRow:
-    """What comes of the control in a run of three votes."""
+def row_of_votes(store: Path, flow: str, rows: list[Judgment | Outcome]) -> ControlRow:
+    """Return the control's row in a run of three votes."""
     begun = start(flow=flow, parameters={"votes": 3, "threshold": 7.0})
     results = Results(begun, [write_run(store, begun, rows, end())])
     for row in rows:
@@ -204,14 +202,14 @@ def voted(store: Path, flow: str, rows: list[Judgment | Outcome]) -> ControlRow:
     return found
 
 
-def test_every_vote_counts_not_what_they_come_to(tmp_path: Path) -> None:
-    said = ("Model", "Both are good", "Both are good")
-    votes = [judgment("s1", verdict=verdict, vote=vote, control=SAME) for vote, verdict in enumerate(said, 1)]
-    row = voted(tmp_path, "diagram", [*votes, outcome("s1", "GGGG", "Tie", control=SAME)])
+def test_every_vote_counts_not_only_the_majority(tmp_path: Path) -> None:
+    verdicts = ("Model", "Both are good", "Both are good")
+    votes = [judgment("s1", verdict=verdict, vote=vote, control=SAME) for vote, verdict in enumerate(verdicts, 1)]
+    row = row_of_votes(tmp_path, "diagram", [*votes, outcome("s1", "GGGG", "Tie", control=SAME)])
     assert (row.answered, row.failures) == (4, pytest.approx(1 / 3))
 
 
-def test_scores_of_an_image_are_compared_vote_by_vote(tmp_path: Path) -> None:
+def test_image_scores_are_compared_vote_by_vote(tmp_path: Path) -> None:
     def reply(vote: int, score: float, control: str = "") -> Judgment:
         scores = factories.scored(overall_score=score)
         return judgment("i/0", "counting", None, vote=vote, order="single", scores=scores, control=control)
@@ -219,11 +217,11 @@ def test_scores_of_an_image_are_compared_vote_by_vote(tmp_path: Path) -> None:
     votes = [reply(vote, 6.0) for vote in (1, 2, 3)]
     votes += [reply(vote, 8.0 if vote == 2 else 6.0, REENCODED) for vote in (1, 2, 3)]
     outcomes = [factories.image("i/0", 6.0), factories.image("i/0", 6.67, control=REENCODED)]
-    row = voted(tmp_path, "counting", [*votes, *outcomes])
+    row = row_of_votes(tmp_path, "counting", [*votes, *outcomes])
     assert (row.questions, row.answered, row.failures) == (1, 1, pytest.approx(1 / 3))
 
 
-def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
+def test_history_keeps_controls_apart(tmp_path: Path) -> None:
     rows = [
         judgment("s1"),
         outcome("s1", "HHHH", "Human"),
@@ -244,7 +242,7 @@ def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
     assert ask(tmp_path, "SELECT kind, status FROM failures") == [("control", "refused")]
 
 
-def test_a_judge_is_as_trustworthy_as_the_worst_of_its_rates() -> None:
+def test_judge_status_is_the_worst_of_its_rates() -> None:
     assert control_rates([]) == [] and status_lines([]) == [] and red_words([]) == ""
     green, amber, red = rate(NEGLECT, 60, 0), rate(INJECTION, 1, 0), rate(NEGLECT, 6, 6)
     found = [judge_status(rates) for rates in ([green, amber, red], [green, amber], [green], [])]
@@ -256,7 +254,7 @@ def judged(store: Path, *rows: Judgment | Outcome) -> Summary:
     return summarize(store, RUN)
 
 
-def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
+def test_controls_are_reported_and_change_no_score(tmp_path: Path) -> None:
     real = [judgment("s1"), outcome("s1", "HHHH", "Human")]
     controls = [
         *(judgment("s1", control=kind, verdict=None, status="refused") for kind in (SAME, BLANK)),
@@ -277,8 +275,8 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     assert "✗ RED, 8 of 8 [63%, 100%]" in status_lines(found.controls)[0]
 
 
-def test_a_part_of_the_answers_to_a_question_is_no_count_of_questions() -> None:
-    """Of 24 questions, asked three times each: 12.2 of them cannot fail."""
+def test_fractional_failures_are_printed_as_a_percentage() -> None:
+    """Each of 24 questions was asked three times, so failures need not be a whole number."""
     [line] = status_lines([control_rate(NEGLECT, 24, 12.2, 0, 24, 15)])
     assert line.startswith("neglect: ✗ RED, 51% (n = 24) [") and len(line) <= 80
     [whole] = status_lines([control_rate(NEGLECT, 24, 4 * 3.0, 0, 24, 12)])
@@ -292,13 +290,13 @@ RUNS = 250
 
 @pytest.mark.parametrize("pairs", [2, 6])
 @pytest.mark.parametrize("orders", [ONE, BOTH])
-def test_a_judge_that_seldom_errs_is_hardly_ever_red(pairs: int, orders: tuple[Order, ...]) -> None:
-    """In truth at most 1 run in 1,000: three of 250 would be a miracle."""
+def test_judge_that_seldom_errs_is_hardly_ever_red(pairs: int, orders: tuple[Order, ...]) -> None:
+    """The true rate is at most 1 run in 1,000; three of 250 would be extremely unlikely."""
     for judge in (erring(0.05), stubborn(0.05)):
         assert many_runs(4, judge, RUNS, pairs, orders).red <= 2 / RUNS
 
 
 @pytest.mark.parametrize("orders", [ONE, BOTH])
-def test_a_judge_that_goes_by_the_place_or_by_chance_is_red(orders: tuple[Order, ...]) -> None:
+def test_judge_that_goes_by_position_or_chance_is_red(orders: tuple[Order, ...]) -> None:
     assert many_runs(5, first_place(1.0), 20, orders=orders).red == 1
     assert many_runs(6, erring(0.6), RUNS, orders=orders).red > 0.95

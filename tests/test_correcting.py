@@ -1,4 +1,4 @@
-"""What people's labels make of scores in the history, which of them count, and what is said of others."""
+"""Scores corrected by people's labels: the correction, which labels count, and the reasons given for others."""
 
 import html
 import re
@@ -25,12 +25,12 @@ from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, correct
 pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
 
 LATER = "20261121T120000-diagram-0000bb"
-TOLD = "SELECT dimension, corrected, corrected_low, corrected_high, labels, people, agreed, why FROM corrected"
+CORRECTED = "SELECT dimension, corrected, corrected_low, corrected_high, labels, people, agreed, why FROM corrected"
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """40 pairs, half of them Model, half Human in the eyes of the judge."""
+    """A store with 40 pairs; the judge prefers Model in half of them, Human in the others."""
     return figures_store(tmp_path_factory.mktemp("label") / "store")
 
 
@@ -39,14 +39,14 @@ def store(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "store"))
 
 
-def brought(store: Path, say: Callable[..., str], name: str = "reader-1", *options: str, **more: Any) -> None:
-    """Make a page, let a person answer it, and import what is saved."""
+def label(store: Path, say: Callable[..., str], name: str = "reader-1", *options: str, **more: Any) -> None:
+    """Make a label page, save one person's answers, and import them."""
     page = made_page(store, store.parent / f"{name}.html", *options)
     file = saved(page, store.parent / f"{name}.json", say, name, **more)
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
 
 
-def later(store: Path, **changes: Any) -> None:
+def keep_later(store: Path, **changes: Any) -> None:
     begun = {"started_at": "2026-11-21T12:00:00+00:00"}
     if "pictures" not in changes:
         figures_store(store, 40, LATER, **begun, **changes)
@@ -55,14 +55,14 @@ def later(store: Path, **changes: Any) -> None:
     keep(store, LATER, rows, samples=40, **begun)
 
 
-def test_a_score_is_corrected_by_15_labels_and_stands_beside_the_raw_one(store: Path, jury: Any) -> None:
-    brought(store, prefer("human"), number=14)
-    [row] = ask(store, TOLD)
+def test_score_is_corrected_from_15_labels_on(store: Path, jury: Any) -> None:
+    label(store, prefer("human"), number=14)
+    [row] = ask(store, CORRECTED)
     assert row[:2] == ("overall", None) and row[4] == 14 and row[7] == "15 labels are needed, 14 count"
     assert jury("labels", "remove", "reader-1")[0] == 0
-    assert ask(store, TOLD) == []
-    brought(store, prefer("human"), "reader-2")
-    [(_, value, low, high, labels, people, agreed, why)] = ask(store, TOLD)
+    assert ask(store, CORRECTED) == []
+    label(store, prefer("human"), "reader-2")
+    [(_, value, low, high, labels, people, agreed, why)] = ask(store, CORRECTED)
     assert (labels, people, why) == (30, 1, "")
     assert 0 <= low <= value <= high < 50 and value < 20  # people: Human in all 30; the judge: 50
     drawn = ask(store, "SELECT list(sample_id) FROM labels")[0][0]
@@ -75,41 +75,41 @@ def test_a_score_is_corrected_by_15_labels_and_stands_beside_the_raw_one(store: 
     report = (store.parent / "report.html").read_text()
     words = f"{value:.1f} [{low:.1f}, {high:.1f}]"
     assert f"corrected by people {words} (30 labels of 1 person, {agreed:.0%} as the judge)" in report
-    [said] = people_lines_of(store, RUN)
-    assert said in html.unescape(report) and "What people say" in report
-    assert said.startswith(f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and")
-    assert re.search(rf"; judge and people agree on {agreed:.0%} \[\d+, \d+\] of 30", said)
+    [line] = people_lines_of(store, RUN)
+    assert line in html.unescape(report) and "What people say" in report
+    assert line.startswith(f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and")
+    assert re.search(rf"; judge and people agree on {agreed:.0%} \[\d+, \d+\] of 30", line)
 
 
-def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> None:
-    brought(store, prefer("human"), "reader-1")
-    brought(store, prefer("model"), "reader-2")
+def test_people_are_compared_on_the_samples_they_share(store: Path) -> None:
+    label(store, prefer("human"), "reader-1")
+    label(store, prefer("model"), "reader-2")
     sql = "SELECT labels, people, shared, people_agreed, people_agreed_high, names FROM corrected"
     [(labels, people, shared, agreed, high, names)] = ask(store, sql)
-    # Of two people who say the opposite there is no majority, which counts as a tie.
+    # Two people who contradict each other have no majority: a tie.
     assert (labels, people, shared, agreed, names) == (30, 2, 30, 0.0, ["reader-1", "reader-2"])
     assert 0.1 < high < 0.13
     [row] = as_json_rows(query(store, "corrections"))
-    told = Correction.model_validate(row)
-    assert (told.people_agreed_low, told.people_agreed, told.people_agreed_high) == (0.0, 0.0, high)
-    # 30 are too few for an interval of kappa, and here each says one thing of all.
-    assert (told.people_kappa_low, told.people_kappa_high) == (None, None)
-    assert told.agreed == 0.0 and told.agreed_low == 0.0 and told.agreed_high == high
-    assert (told.corrected_low, told.corrected_high, told.bounds_low, told.bounds_high) == (None,) * 4
-    assert told.corrected is None and "two people who share 30 samples agree no better than by chance" in told.why
+    found = Correction.model_validate(row)
+    assert (found.people_agreed_low, found.people_agreed, found.people_agreed_high) == (0.0, 0.0, high)
+    # 30 are too few for an interval of kappa, and each person gives only one answer.
+    assert (found.people_kappa_low, found.people_kappa_high) == (None, None)
+    assert found.agreed == 0.0 and found.agreed_low == 0.0 and found.agreed_high == high
+    assert (found.corrected_low, found.corrected_high, found.bounds_low, found.bounds_high) == (None,) * 4
+    assert found.corrected is None and "two people who share 30 samples agree no better than by chance" in found.why
     assert "people agree with each other on 0% [0, 12] of 30" in people_lines_of(store, RUN)[0]
 
 
-def test_people_who_share_20_items_are_checked_though_they_cannot_tell_some(store: Path) -> None:
-    brought(store, prefer("human"), "reader-1", "-n", "20")
+def test_shared_items_count_though_people_could_not_tell_some(store: Path) -> None:
+    label(store, prefer("human"), "reader-1", "-n", "20")
     unsure = read_page(store, next((store / LABEL_PAGES).glob("*.json")).stem).items[0].sample_id
     say = prefer("model")
-    brought(store, lambda item, q: "cannot tell" if item.sample_id == unsure else say(item, q), "reader-2", "-n", "20")
+    label(store, lambda item, q: "cannot tell" if item.sample_id == unsure else say(item, q), "reader-2", "-n", "20")
     [(shared, corrected, why)] = ask(store, "SELECT shared, corrected, why FROM corrected")
     assert (shared, corrected) == (19, None) and "who share 20 samples agree no better than by chance" in why
 
 
-def test_several_people_with_a_page_each_share_some_items_and_count_together(store: Path, jury: Any) -> None:
+def test_pages_of_several_people_share_items_and_are_pooled(store: Path, jury: Any) -> None:
     asked = ["-n", 24, "--people", 3]
     code, out, _ = jury("labels", "page", RUN, *asked, "-o", store.parent / "label.html")
     assert code == 0 and f"32 samples drawn from 40 of {RUN}, uniformly" in out
@@ -121,30 +121,30 @@ def test_several_people_with_a_page_each_share_some_items_and_count_together(sto
     assert ask(store, "SELECT labels, people, shared, people_agreed FROM corrected") == [(32, 3, 20, 1.0)]
 
 
-def test_kappa_stands_beside_agreement_and_has_its_interval_from_50_on(tmp_path: Path) -> None:
+def test_kappa_has_an_interval_from_50_labels_on(tmp_path: Path) -> None:
     def now_and_then(item: LabelItem, question: str) -> str:
         return prefer("model" if item.token < "8" else "human")(item, question)
 
     store = figures_store(tmp_path / "store", 60)
-    brought(store, now_and_then, "reader-1", "-n", "60")
+    label(store, now_and_then, "reader-1", "-n", "60")
     sql = "SELECT agreed, kappa, kappa_low < kappa AND kappa < kappa_high, people_kappa FROM corrected"
     [(agreed, kappa, inside, people_kappa)] = ask(store, sql)
     assert inside and people_kappa is None and kappa < agreed
     assert f"of 60 (kappa {kappa:.2f})" in people_lines_of(store, RUN)[0]
-    brought(store, now_and_then, "reader-2", "-n", "20")
+    label(store, now_and_then, "reader-2", "-n", "20")
     assert ask(store, "SELECT shared, people_kappa_low FROM corrected") == [(20, None)]
 
 
 @pytest.mark.parametrize("skipped", [5, 10])
-def test_what_people_cannot_tell_is_counted_and_shown_as_bounds(store: Path, skipped: int) -> None:
-    """Above a fifth of the 30 that were shown there are bounds alone."""
+def test_undecided_labels_are_counted_and_shown_as_bounds(store: Path, skipped: int) -> None:
+    """If people could not tell more than a fifth of the 30 shown, only bounds are shown."""
     page = made_page(store, store.parent / "a.html")
     unsure, say = {item.token for item in page.items[:skipped]}, prefer("model")
     file = saved(page, store.parent / "a.json", lambda item, q: "cannot tell" if item.token in unsure else say(item, q))
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
     sql = "SELECT labels, cannot_tell, corrected, corrected_low, corrected_high, bounds_low, bounds_high FROM corrected"
-    [(labels, untold, value, low, high, lowest, best)] = ask(store, sql)
-    assert (labels, untold) == (30 - skipped, skipped)
+    [(labels, undecided, value, low, high, lowest, best)] = ask(store, sql)
+    assert (labels, undecided) == (30 - skipped, skipped)
     [line] = people_lines_of(store, RUN)
     bounds = f"between {lowest:.1f} and {best:.1f} whatever those {skipped} are"
     if skipped == 10:
@@ -155,15 +155,15 @@ def test_what_people_cannot_tell_is_counted_and_shown_as_bounds(store: Path, ski
         assert best - lowest == pytest.approx(high - low + 100 * skipped / 30, rel=0.15)
 
 
-def test_a_person_who_answers_makes_up_for_one_who_skips(store: Path) -> None:
-    brought(store, lambda *_: "cannot tell", "reader-1")
-    brought(store, prefer("human"), "reader-2")
+def test_answer_of_one_person_replaces_anothers_cannot_tell(store: Path) -> None:
+    label(store, lambda *_: "cannot tell", "reader-1")
+    label(store, prefer("human"), "reader-2")
     assert ask(store, "SELECT labels, cannot_tell, bounds_low FROM corrected") == [(30, 0, None)]
 
 
-def test_labels_count_for_later_runs_of_the_same_pictures_and_prompts_by_any_judge(store: Path) -> None:
-    brought(store, prefer("model"))
-    later(store, judge="another", ended={"protocol_key": "q" * 64})
+def test_labels_count_for_later_runs_by_any_judge(store: Path) -> None:
+    label(store, prefer("model"))
+    keep_later(store, judge="another", ended={"protocol_key": "q" * 64})
     found = ask(store, "SELECT run_id, labels, corrected > score FROM corrected")
     assert found == [(LATER, 30, True), (RUN, 30, True)]
 
@@ -176,19 +176,19 @@ def test_labels_count_for_later_runs_of_the_same_pictures_and_prompts_by_any_jud
         ({"pictures": {}}, "30 of its 30 answers are about other pictures"),
     ],
 )
-def test_labels_of_something_else_do_not_count_and_that_is_said(store: Path, changes: dict[str, Any], why: str) -> None:
+def test_labels_of_other_inputs_do_not_count_with_the_reason(store: Path, changes: dict[str, Any], why: str) -> None:
     if "pictures" in changes:
         changes = {"pictures": {"human": picture("other"), "model": picture("another")}}
-    brought(store, prefer("model"))
-    later(store, **changes)
-    [(corrected, labels, told)] = ask(store, f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{LATER}'")
+    label(store, prefer("model"))
+    keep_later(store, **changes)
+    [(corrected, labels, reason)] = ask(store, f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{LATER}'")
     assert (corrected, labels) == (None, 0)
-    assert people_lines_of(store, LATER) == [f"alpha, overall: 50.0 by the judge; not corrected by people: {told}"]
-    assert told == f"15 labels are needed, 0 count; reader-1 does not count: {why}"
+    assert people_lines_of(store, LATER) == [f"alpha, overall: 50.0 by the judge; not corrected by people: {reason}"]
+    assert reason == f"15 labels are needed, 0 count; reader-1 does not count: {why}"
 
 
-def test_labels_that_were_not_drawn_uniformly_correct_no_score(store: Path) -> None:
-    brought(store, prefer("human"))
+def test_labels_not_drawn_uniformly_correct_no_score(store: Path) -> None:
+    label(store, prefer("human"))
     about = label_folder(store, "reader-1") / ABOUT
     about.write_text(about.read_text().replace('"uniform"', '"by hand"'))
     rebuild(store)
@@ -202,59 +202,59 @@ def test_images_are_corrected_by_prompt(tmp_path: Path) -> None:
     file = saved(page, tmp_path / "a.json", lambda _, question: "8" if question == "overall_score" else "3")
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
     [row] = ask(store, "SELECT dimension, score, labels, agreed, why FROM corrected")
-    # Two images of one prompt: 8.5 and 2.0 by the judge; the first is within a point of what people say.
+    # Two images of one prompt: the judge scores 8.5 and 2.0; the first is within a point of people's score.
     assert row == ("counting", 5.25, 1, 0.5, "15 labels are needed, 1 count")
 
 
-# Numbers: what labels come to, and that intervals cover the truth
+# Corrected values, and coverage of their intervals
 
 
-def test_below_15_labels_nothing_is_corrected() -> None:
+def test_fewer_than_15_labels_correct_nothing() -> None:
     judge = [100.0, 0.0] * 50
     assert corrected(judge, judge[:14], judge[:14]) is None
     assert corrected(judge, judge[:FEWEST_LABELS], judge[:FEWEST_LABELS])
 
 
-def test_a_judge_that_is_too_kind_is_brought_down_by_what_people_say() -> None:
+def test_score_of_a_lenient_judge_is_lowered() -> None:
     judge = [100.0] * 60 + [0.0] * 40
     people = [0.0] * 6 + [100.0] * 12 + [0.0] * 12
     found = corrected(judge, [100.0] * 18 + [0.0] * 12, people)
     assert found
-    # 12 of 30 win in the eyes of people; the judge's 60% among the drawn is its 60% of all, and so moves nothing.
+    # People prefer 12 of 30. The judge prefers 60% of the drawn and 60% of all, which moves nothing.
     assert found.value == pytest.approx(40) and found.weight == FIXED
     assert found.ci_low < 40 < found.ci_high < 60
 
 
-def test_where_the_drawn_were_luckier_than_the_rest_the_judge_s_word_on_all_counts_by_its_weight() -> None:
+def test_sample_that_differs_from_the_rest_is_adjusted_by_the_weight() -> None:
     found = corrected([100.0] * 50 + [0.0] * 50, [100.0] * 20 + [0.0] * 10, [100.0] * 20 + [0.0] * 10)
     assert found and found.value == pytest.approx(100 * 20 / 30 - FIXED * (100 * 20 / 30 - 50))
 
 
-def test_what_was_not_delivered_scores_nothing_whoever_judges() -> None:
+def test_missing_outputs_score_zero_after_correction() -> None:
     judge, drawn = [100.0] * 45 + [50.0] * 45, [100.0] * 15 + [50.0] * 15
     whole, part = corrected(judge, drawn, drawn), corrected(judge, drawn, drawn, zeros=10)
     assert whole and part and part.value == pytest.approx(0.9 * whole.value) and part.ci_high < whole.ci_high
 
 
-def test_labels_that_are_all_equal_leave_room_for_others() -> None:
+def test_interval_of_equal_labels_has_a_width() -> None:
     found = corrected([0.0] * 100, [0.0] * 30, [0.0] * 30)
     assert found and (found.value, found.ci_low) == (0.0, 0.0) and 5 < found.ci_high < 20
-    # Also where the judge's scores differ: that nobody said Model 30 times leaves 11.6% of it possible.
+    # Also if the judge's scores differ: 30 labels without Model leave up to 11.6% possible.
     mixed = corrected([100.0, 0.0] * 20, [100.0, 0.0] * 15, [0.0] * 30)
     assert mixed and mixed.value == 0.0 and mixed.ci_high == pytest.approx(11.57, abs=0.01)
 
 
-def test_many_labels_choose_the_weight_themselves() -> None:
+def test_weight_is_tuned_from_many_labels() -> None:
     random = np.random.default_rng(1)
     judge = random.choice([0.0, 50.0, 100.0], 400)
     noise = random.choice([0.0, 50.0, 100.0], 400)
-    near, far = (corrected(list(judge), list(judge[:TUNED_FROM]), list(said[:TUNED_FROM])) for said in (judge, noise))
+    near, far = (corrected(list(judge), list(judge[:TUNED_FROM]), list(human[:TUNED_FROM])) for human in (judge, noise))
     assert near and far and near.weight > 0.9 and far.weight < 0.2
     assert near.ci_high - near.ci_low < far.ci_high - far.ci_low
 
 
 @pytest.mark.parametrize(("labels", "least"), [(15, 0.9), (60, 0.93)])
-def test_intervals_cover_the_truth_of_a_judge_that_is_ten_points_too_kind(labels: int, least: float) -> None:
+def test_intervals_cover_the_truth_for_a_lenient_judge(labels: int, least: float) -> None:
     for world in (WORLDS[1], HARD[1]):
         found = simulate(world, labels, runs=200)
         assert found.covered >= least - 0.05  # three standard errors of 200 runs; `make simulate-labels` has 1,000

@@ -1,4 +1,4 @@
-"""A dataset is loaded, filtered and keyed; its texts and pictures are read when their turn comes, or refused."""
+"""Datasets are loaded, filtered and keyed; texts and pictures are read one by one, or refused."""
 
 import io
 import json
@@ -39,7 +39,7 @@ def bench(tmp_path: Path) -> Path:
     return write_two_stages(tmp_path / "bench")
 
 
-def test_a_benchmark_loads_with_all_its_dirt(figure_benchmark: Path):
+def test_benchmark_with_missing_and_empty_fields_loads(figure_benchmark: Path):
     mini = load(figure_benchmark, results=str(figure_benchmark / RESULTS))
     assert ids(mini) == [f"test_{n}" for n in range(12)]
     assert (mini.name, mini.candidates) == (figure_benchmark.name, ("diagram_dev_full_test",))
@@ -62,7 +62,7 @@ def test_a_benchmark_loads_with_all_its_dirt(figure_benchmark: Path):
                 Image.open(io.BytesIO(read_picture(source))).verify()
 
 
-def test_each_stage_of_a_result_file_is_a_candidate_of_the_same_samples(tmp_path: Path):
+def test_each_stage_of_a_result_file_is_a_candidate(tmp_path: Path):
     bench = write_own_benchmark(tmp_path / "bench")
     dataset = load(bench, results=str(bench / RESULTS), stage=[*STAGES])
     assert dataset.candidates == tuple(f"diagram_dev_full_test/{stage}" for stage in STAGES)
@@ -77,10 +77,10 @@ ENDS: dict[str, dict[str, object]] = {
     "test_3": {"eval_image_field": EARLY},
     "test_4": {"target_diagram_critic_suggestions1": "Use fewer arrows.", "eval_image_field": EARLY},
 }
-"""Sample -> how its record ends after the first round; the last one failed in the second."""
+"""Sample -> how its record ends after the first round; the last one failed in the second round."""
 
 
-def test_pictures_are_carried_to_the_stages_that_a_content_critic_made_needless(figure_benchmark: Path, tmp_path: Path):
+def test_pictures_are_carried_to_stages_that_the_critic_skipped(figure_benchmark: Path, tmp_path: Path):
     records = json.loads((figure_benchmark / RESULTS).read_text())
     for one in records:
         if picture := one.pop(LATE, None):
@@ -115,14 +115,14 @@ def test_pictures_are_carried_to_the_stages_that_a_content_critic_made_needless(
         ("b, a", False),
     ],
 )
-def test_data_that_sorted_keys_would_change_is_part_of_the_protocol(tmp_path: Path, data: object, own_order: bool):
+def test_order_of_data_keys_is_part_of_the_protocol(tmp_path: Path, data: object, own_order: bool):
     write_benchmark(tmp_path / "set", [record(0, content=data), record(1)], "plot")
     write_json(tmp_path / "run.json", [record(n) | {"eval_image_field": "made", "made": inline(n)} for n in (0, 1)])
     dataset = load(tmp_path / "set", "plot", results=str(tmp_path / "run.json"))
     assert dataset_items(dataset) == ({"order of data": "their own"} if own_order else {})
 
 
-def test_the_key_is_the_same_for_other_candidates_and_another_order(bench: Path):
+def test_key_ignores_candidates_and_order(bench: Path):
     key = load(bench).key
     assert load(bench, stage=["vanilla", "critic0"], candidate_name="other").key == key
     write_json(bench / "results" / "diagram.json", [result(0)])
@@ -134,27 +134,27 @@ def test_the_key_is_the_same_for_other_candidates_and_another_order(bench: Path)
     "changes",
     [{"content": "new"}, {"visual_intent": "new"}, {"path_to_gt_image": "images/9.png"}, {"path_to_gt_image": None}],
 )
-def test_the_key_changes_with_texts_and_human_pictures(bench: Path, changes: dict[str, object]):
+def test_key_changes_with_texts_and_human_pictures(bench: Path, changes: dict[str, object]):
     key = load(bench).key
     write_benchmark(bench, [record(0, **changes), *(record(n) for n in range(1, 4))])
     assert load(bench).key != key
 
 
-def test_the_key_changes_with_the_samples_selected_and_with_the_bytes_of_a_human_picture(bench: Path):
+def test_key_changes_with_the_selection_and_with_picture_bytes(bench: Path):
     key = load(bench).key
     assert load(bench, limit=3).key != key
     (bench / "diagram" / "images" / "3.png").write_bytes(png(200))
     assert load(bench).key != key
 
 
-def test_the_key_does_not_depend_on_the_format_or_on_where_a_picture_stands(tmp_path: Path):
+def test_key_ignores_format_and_place_of_pictures(tmp_path: Path):
     (tmp_path / "h.png").write_bytes(png(1))
     pictures = {"csv": "h.png", "parquet": png(1), "jsonl": f"data:image/png;base64,{inline(1)}"}
     rows = {ending: [figure_row(1, human_image=human, model_image="h.png")] for ending, human in pictures.items()}
     assert len({load(write_manifest(tmp_path / f"m.{ending}", its)).key for ending, its in rows.items()}) == 1
 
 
-def test_the_first_row_of_an_id_makes_its_part_of_the_key(tmp_path: Path):
+def test_key_uses_the_first_row_of_each_id(tmp_path: Path):
     first = figure_row(1, human_image="1.png", model_image="1.png", candidate="x")
     for name in ("1.png", "2.png"):
         (tmp_path / name).write_bytes(png(int(name[0])))
@@ -162,11 +162,11 @@ def test_the_first_row_of_an_id_makes_its_part_of_the_key(tmp_path: Path):
     assert load(path).key == load(path, candidate=["x"]).key != load(path, candidate=["y"]).key
 
 
-def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates(tmp_path: Path):
+def test_missing_pictures_empty_texts_and_unequal_candidates_warn(tmp_path: Path):
     rows = [
         figure_row(1, id="a", context="", human_image="h.png", model_image="m.png", candidate="x"),
         figure_row(2, id="b", human_image="gone.png", model_image="m.png", candidate="x"),
-        figure_row(3, id="c", human_image="gone.png", model_image="out.png", candidate="x"),  # no forfeit
+        figure_row(3, id="c", human_image="gone.png", model_image="out.png", candidate="x"),  # no Human: no forfeit
         figure_row(4, id="a", context="", human_image="h.png", model_image="out.png", candidate="y"),
     ]
     for name in ("h.png", "m.png"):
@@ -181,14 +181,14 @@ def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates
     )
 
 
-def test_pictures_that_are_none_are_told_of_before_the_first_call(tmp_path: Path):
+def test_unreadable_pictures_warn_before_the_first_call(tmp_path: Path):
     bench = write_benchmark(tmp_path / "bench", [record(n) for n in range(3)])
     (bench / "diagram" / "images" / "2.png").write_text("none")
     key = "target_diagram_critic_desc0_base64_jpg"
     results = [result(0), result(1, **{key: "out/1.png"}), result(2)]
     dataset = load(bench, results=str(write_json(tmp_path / "run.json", results)))
-    told = [words.partition(" (")[0] for words in dataset.warnings]
-    assert told == [
+    warnings = [words.partition(" (")[0] for words in dataset.warnings]
+    assert warnings == [
         "unreadable Model picture of candidate run: a forfeit in 1 sample: test_1",
         "unreadable Human picture in 1 sample: test_2",
     ]
@@ -201,7 +201,7 @@ def test_pictures_that_are_none_are_told_of_before_the_first_call(tmp_path: Path
         ("out/figure.png", "not a picture that can be judged"),
     ],
 )
-def test_a_dataset_without_any_model_picture_is_refused(tmp_path: Path, changed: object, words: str):
+def test_dataset_without_any_model_picture_is_refused(tmp_path: Path, changed: object, words: str):
     bench = write_benchmark(tmp_path / "set", [record(n) for n in range(3)])
     results = [result(n, target_diagram_critic_desc0_base64_jpg=changed) for n in range(3)]
     with pytest.raises(InputError, match="dataset set has no Model picture at all: 3 looked for, of 'test_0'") as error:
@@ -209,20 +209,20 @@ def test_a_dataset_without_any_model_picture_is_refused(tmp_path: Path, changed:
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_manifest_without_any_image_is_refused(tmp_path: Path):
+def test_manifest_without_any_image_is_refused(tmp_path: Path):
     path = write_manifest(tmp_path / "rows.jsonl", [image_row(0, tag="single_object", image="")])
     with pytest.raises(InputError, match=r"dataset rows\.jsonl has no image at all: 1 looked for, of 'i0'"):
-        rubric(path)
+        load_images(path)
 
 
-def test_a_dataset_that_is_not_there_is_refused_and_none_is_fetched(tmp_path: Path):
+def test_missing_dataset_is_refused_and_no_url_is_fetched(tmp_path: Path):
     with pytest.raises(InputError, match=f"^dataset {tmp_path / 'gone'} does not exist$"):
         load(tmp_path / "gone")
     with pytest.raises(InputError, match=r"^dataset 'https://x\.org/set' is a URL, and no URL is fetched: download it"):
         load_dataset("diagram", PairwiseParameters(dataset="https://x.org/set"))
 
 
-def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):
+def test_memory_does_not_grow_with_the_result_file(tmp_path: Path):
     bench = write_benchmark(tmp_path / "bench", [record(n) for n in range(60)])
     (bench / "results").mkdir()
     with (bench / "results" / "diagram.json").open("w") as file:
@@ -237,7 +237,7 @@ def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):
     assert peak < 25e6, "the file has 60 MB"
 
 
-def rubric(source: Path) -> Dataset:
+def load_images(source: Path) -> Dataset:
     return load_dataset("object", RubricParameters.model_validate({"dataset": str(source)}))
 
 
@@ -251,11 +251,11 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "key": ("tasks.datasets.entries.read_regular", lambda root: load(root / "bench")),
     "manifest": ("tasks.datasets.paths.Folder.picture", lambda root: load(root / "figures.csv")),
     "manifest cells": ("tasks.datasets.rows._csv_records", lambda root: load(root / "figures.csv")),
-    "prompt folders": ("tasks.datasets.geneval.json_object", lambda root: rubric(root / "set")),
-    "image manifest": ("tasks.datasets.paths.Folder.picture", lambda root: rubric(root / "rows.jsonl")),
+    "prompt folders": ("tasks.datasets.geneval.json_object", lambda root: load_images(root / "set")),
+    "image manifest": ("tasks.datasets.paths.Folder.picture", lambda root: load_images(root / "rows.jsonl")),
     "texts": ("tasks.datasets.rows._bytes_at", lambda root: read_texts(sample_of(root))),
 }
-"""What is read -> the function within that slips, and the reading."""
+"""Reader -> function in it that is made to fail, and a call of the reader."""
 
 
 def sample_of(root: Path) -> Sample:
@@ -263,14 +263,14 @@ def sample_of(root: Path) -> Sample:
     return Sample(sample_id="test_0", candidate="a", record=place, texts={"context": "content"})
 
 
-@pytest.mark.parametrize("what", READERS)
-def test_a_fault_of_the_program_is_none_of_the_dataset(tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("reader", READERS)
+def test_bug_is_not_reported_as_a_dataset_problem(tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch):
     write_benchmark(tmp_path / "bench", [record(n) for n in range(2)])
     write_json(tmp_path / "bench" / "results" / "diagram.json", [result(n) for n in range(2)])
     write_manifest(tmp_path / "figures.csv", [figure_row(1)])
     write_geneval(tmp_path / "set", [prompt_row()], 1)
     write_manifest(tmp_path / "rows.jsonl", [image_row(0, tag="single_object")])
-    function, read = READERS[what]
+    function, read = READERS[reader]
     monkeypatch.setattr(function, slip)
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         read(tmp_path)
@@ -278,7 +278,7 @@ def test_a_fault_of_the_program_is_none_of_the_dataset(tmp_path: Path, what: str
 
 
 @pytest.mark.parametrize("given", ["results", "images"])
-def test_the_drawn_samples_are_not_judged_by_the_pictures_of_a_dataset_that_nobody_named(tmp_path: Path, given: str):
+def test_results_without_a_dataset_are_refused(tmp_path: Path, given: str):
     asked = PairwiseParameters.model_validate({"store": str(tmp_path / "store"), given: str(tmp_path)})
     with pytest.raises(InputError, match=f"^{given} is given, and no dataset that it belongs to: name the dataset"):
         load_dataset("diagram", asked)
@@ -302,11 +302,11 @@ AMONG = "is not in the part of the dataset that this flow judges:"
         ({"candidate": ["diagram"]}, [0, 1, 2, 3]),
     ],
 )
-def test_filters_leave_what_all_of_them_match(bench: Path, filters: dict[str, object], expected: list[int]):
+def test_filters_keep_samples_that_match_all(bench: Path, filters: dict[str, object], expected: list[int]):
     assert ids(load(bench, **filters)) == [f"test_{n}" for n in expected]
 
 
-def test_the_limit_gives_every_candidate_the_same_samples(bench: Path):
+def test_limit_gives_every_candidate_the_same_samples(bench: Path):
     dataset = load(bench, stage=["vanilla", "critic0"], limit=2)
     assert [(sample.candidate, sample.sample_id) for sample in dataset.samples] == [
         ("diagram/vanilla", "test_0"),
@@ -327,7 +327,7 @@ def test_the_limit_gives_every_candidate_the_same_samples(bench: Path):
         ({"ids": ["test_0"], "category": ["vision"]}, "no sample is left"),
     ],
 )
-def test_a_filter_that_matches_nothing_says_what_there_is(bench: Path, filters: dict[str, object], words: str):
+def test_filter_that_matches_nothing_lists_existing_values(bench: Path, filters: dict[str, object], words: str):
     with pytest.raises(ValueError, match=words):
         load(bench, **filters)
 
@@ -335,7 +335,7 @@ def test_a_filter_that_matches_nothing_says_what_there_is(bench: Path, filters: 
 # Texts and pictures
 
 
-def test_texts_are_read_from_a_samples_own_record_or_refused_where_the_file_was_rewritten(bench: Path):
+def test_texts_are_refused_if_the_file_was_rewritten(bench: Path):
     sample = load(bench).samples[2]
     assert read_texts(sample) == {"context": "method 2", "caption": "caption 2"}
     path = bench / "diagram" / "test.json"
@@ -357,7 +357,7 @@ def test_texts_are_read_from_a_samples_own_record_or_refused_where_the_file_was_
         (7, "found a number"),
     ],
 )
-def test_an_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, expected: bytes | str):
+def test_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, expected: bytes | str):
     path = write_json(tmp_path / "r.json", {"picture": value})
     source = PictureSource(place=Place(path=str(path), length=path.stat().st_size), field="picture")
     if isinstance(expected, bytes):
@@ -367,7 +367,7 @@ def test_an_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, 
             read_picture(source)
 
 
-def test_a_sparse_file_of_twelve_gigabytes_is_not_read(tmp_path: Path):
+def test_sparse_file_of_twelve_gigabytes_is_not_read(tmp_path: Path):
     sparse = tmp_path / "sparse.png"
     sparse.touch()
     os.truncate(sparse, 12 << 30)
@@ -375,19 +375,19 @@ def test_a_sparse_file_of_twelve_gigabytes_is_not_read(tmp_path: Path):
         read_picture(PictureSource(place=Place(path=str(sparse))))
 
 
-def test_a_picture_that_is_not_there_is_refused_with_the_reason(tmp_path: Path):
+def test_missing_picture_is_refused_with_the_reason(tmp_path: Path):
     with pytest.raises(ValueError, match="no picture: key 'x' is null"):
         read_picture(PictureSource(problem="no picture: key 'x' is null"))
     with pytest.raises(ValueError, match=r"gone.png cannot be read: No such file"):
         read_picture(PictureSource(place=Place(path=str(tmp_path / "gone.png"))))
 
 
-def test_a_picture_whose_record_changed_during_the_run_is_lost_and_no_forfeit(tmp_path: Path):
+def test_picture_of_a_rewritten_record_is_lost_and_no_forfeit(tmp_path: Path):
     root = write_benchmark(tmp_path, [record(number) for number in range(3)])
     results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
     given = PairwiseParameters(dataset=str(root), results=str(results))
     sample = load_dataset("diagram", given).samples[2]
-    write_json(results, [result(0)])  # as a generator that starts again leaves it
+    write_json(results, [result(0)])  # a restarted generator rewrites the file
     with pytest.raises(InputError, match="lost since the dataset was loaded: ") as lost:
         read_picture(sample.pictures["model"])
     decided = protocol_of("diagram").decide(sample, [], load_rubric("diagram"), given, {"model": str(lost.value)})

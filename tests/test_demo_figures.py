@@ -1,4 +1,4 @@
-"""The embedded judge catches the defects of figures that pixels show, and claims nothing where they do not."""
+"""The embedded judge on figures: it catches defects that pixels show and reports nothing else."""
 
 import json
 import unicodedata
@@ -21,7 +21,7 @@ from tasks.protocols.figures.protocol import caught
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 UNSEEN = ("garbled", "reversed", "mislabeled", "tiny_text", "human_tiny_text", "pixelated", "human_pixelated")
-"""Kinds that show only to who reads, or that are not measured."""
+"""Defects that can only be seen by reading, or that are not measured."""
 FIGURE = random_diagram(Random(1))
 PICTURE = FIGURE.draw()
 BASE = measure_figure(PICTURE)
@@ -30,7 +30,7 @@ Judged = list[tuple[str, bool | None]]
 
 
 def judge(root: Path, flow: str, results: Path) -> Judged:
-    """Kind of every sample that has a Model figure, and whether it was caught."""
+    """Return the defect of each sample with a Model figure, and whether it was caught."""
     images = {plain(path.name): path for path in (root / flow / "images").iterdir()}
     labels, found = read_labels(root, flow), []
     for row in json.loads(results.read_bytes()):
@@ -49,9 +49,9 @@ def plain(name: str) -> str:
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
-def test_defects_that_pixels_show_are_caught_and_no_others(flow: str, tmp_path: Path) -> None:
+def test_visible_defects_of_drawn_figures_are_caught(flow: str, tmp_path: Path) -> None:
     rates: dict[str, list[bool | None]] = defaultdict(list)
-    draw_samples(tmp_path, flow, seed=301)  # no limit was set by this seed
+    draw_samples(tmp_path, flow, seed=301)  # no threshold was tuned on this seed
     for kind, hit in judge(tmp_path, flow, tmp_path / f"results/{flow}.json"):
         rates[kind].append(hit)
     shown = [hit for kind, hits in rates.items() if kind in DEFECTS and kind not in UNSEEN for hit in hits]
@@ -60,7 +60,7 @@ def test_defects_that_pixels_show_are_caught_and_no_others(flow: str, tmp_path: 
     assert [hit for kind in UNSEEN for hit in rates.get(kind, [])] == [False] * 6
 
 
-def test_defects_put_into_figures_of_a_benchmark_are_caught_and_copies_have_no_winner(figure_benchmark: Path) -> None:
+def test_visible_defects_of_a_benchmark_are_caught(figure_benchmark: Path) -> None:
     found = judge(figure_benchmark, "diagram", figure_benchmark / RESULTS)
     assert len(found) == 10
     assert all(hit for kind, hit in found if kind not in UNSEEN), found
@@ -77,7 +77,7 @@ FORBIDDEN = {
 
 @pytest.mark.parametrize("question", QUESTIONS)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_figure_loses_by_what_its_dimensions_prompt_forbids_and_by_nothing_else(question: str, fault: str) -> None:
+def test_figure_loses_only_by_faults_that_its_prompt_names(question: str, fault: str) -> None:
     bad = replace(BASE, **{fault: FAULTS[fault]})  # pyright: ignore
     found = [compare_figures(question, *pair).verdict for pair in ((BASE, BASE), (BASE, bad), (bad, BASE), (bad, bad))]
     if fault in FORBIDDEN.get(question, ()):
@@ -86,7 +86,7 @@ def test_a_figure_loses_by_what_its_dimensions_prompt_forbids_and_by_nothing_els
         assert found == ["Both are good"] * 4
 
 
-def test_in_faithfulness_the_model_loses_with_another_figure_and_the_human_one_never() -> None:
+def test_only_the_model_loses_faithfulness_with_another_figure() -> None:
     other = measure_figure(spoil("other", FIGURE, Random(1)))
     pairs = ((BASE, other), (other, BASE), (BASE, BASE))
     found = [compare_figures("diagram_faithfulness", human, model).verdict for human, model in pairs]
@@ -102,7 +102,7 @@ def sheet(size: tuple[int, int] = (800, 500)) -> tuple[Image.Image, ImageDraw.Im
 
 
 @pytest.mark.parametrize(("ink", "ratio"), [("#000000", 21.0), ("#767676", 4.54), ("#949494", 3.03), ("#ffffff", 1.0)])
-def test_contrast_is_the_ratio_of_wcag_and_content_the_share_that_is_drawn_on(ink: str, ratio: float) -> None:
+def test_contrast_follows_wcag_and_content_is_the_drawn_share(ink: str, ratio: float) -> None:
     picture, draw = sheet()
     draw.rectangle((0, 0, 480, 500), outline=ink, width=4)
     found = measure_figure(picture)

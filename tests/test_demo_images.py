@@ -1,4 +1,4 @@
-"""The embedded judge scores what pixels show of drawn shapes, and says where they do not; prompts are read for it."""
+"""The embedded judge on images: scores for drawn shapes, no claims about others; parsing of prompts."""
 
 import json
 from collections import defaultdict
@@ -38,14 +38,14 @@ def drawn(required: tuple[Requirement, ...], kind: str = CLEAN_SCENE) -> Blobs:
 
 
 def photo() -> Blobs:
-    """What a busy picture gives."""
+    """Return blobs of a picture full of detail."""
     small = np.random.default_rng(5).integers(0, 256, (32, 32, 3), dtype=np.uint8)
     return find_blobs(Image.fromarray(small).resize((512, 512), Image.Resampling.BICUBIC))
 
 
-def test_defects_are_noticed_of_every_kind_and_clean_images_hardly_score_low(tmp_path: Path) -> None:
+def test_every_defect_is_noticed_and_clean_images_seldom_score_low(tmp_path: Path) -> None:
     rates: dict[str, list[bool | None]] = defaultdict(list)
-    draw_images(tmp_path, seed=301)  # no limit was set by this seed
+    draw_images(tmp_path, seed=301)  # no threshold was tuned on this seed
     for key, kind in read_labels(tmp_path, "object").items():
         candidate, prompt, image = key.split("/")
         row = json.loads((tmp_path / candidate / prompt / "metadata.jsonl").read_text())
@@ -58,7 +58,7 @@ def test_defects_are_noticed_of_every_kind_and_clean_images_hardly_score_low(tmp
 # Blobs
 
 
-def test_a_blob_is_where_it_is_drawn_and_specks_are_none() -> None:
+def test_blob_is_located_and_specks_are_ignored() -> None:
     picture, draw = sheet((800, 400))
     draw.rectangle((100, 50, 299, 349), fill="#2f6fc4")
     draw.rectangle((700, 50, 702, 52), fill="black")
@@ -69,7 +69,7 @@ def test_a_blob_is_where_it_is_drawn_and_specks_are_none() -> None:
 
 
 @pytest.mark.parametrize("color", COLORS)
-def test_drawn_shapes_are_counted_and_told_by_outline_and_color_also_in_a_jpeg(color: str) -> None:
+def test_drawn_shapes_are_recognized_by_outline_and_color(color: str) -> None:
     count = 3
     for number, shape in enumerate(SHAPES):
         scene = random_scene((Requirement(name=shape, count=count, color=color),), Random(f"{color} {count} {number}"))
@@ -81,7 +81,7 @@ def test_drawn_shapes_are_counted_and_told_by_outline_and_color_also_in_a_jpeg(c
 
 
 @pytest.mark.parametrize("prompt", ["a photo of a dog", "two dogs left of a cat", "", "!?", "white " * 3000])
-def test_of_anything_but_drawn_shapes_nothing_is_claimed(prompt: str) -> None:
+def test_judge_claims_nothing_about_other_pictures_or_prompts(prompt: str) -> None:
     for found in ([], photo(), drawn(THREE)):
         for one in score_image(ASPECTS_OF["position"], prompt, found):
             assert one.score == 5 and one.explanation.endswith("pixels cannot tell.")
@@ -91,7 +91,7 @@ def test_of_anything_but_drawn_shapes_nothing_is_claimed(prompt: str) -> None:
 
 
 @each_list
-def test_every_prompt_of_a_list_is_read_as_the_list_has_it(geneval_list: Path) -> None:
+def test_every_prompt_of_a_list_is_parsed(geneval_list: Path) -> None:
     rows = [json.loads(line) for line in geneval_list.read_text().splitlines()]
     assert len(rows) == (24 if geneval_list == LISTS["own"] else 553)
     for row in rows:
@@ -102,7 +102,7 @@ PLACED = Requirement(name="star", relation="right of", target=0)
 
 
 @pytest.mark.parametrize(
-    ("text", "asked"),
+    ("text", "required"),
     [
         ("A photo of  a Ball.", (Requirement(name="ball"),)),
         ("7 blue vases, a dog", (Requirement(name="vase", count=7, color="blue"), Requirement(name="dog"))),
@@ -112,5 +112,5 @@ PLACED = Requirement(name="star", relation="right of", target=0)
         ("a photo of ", (Requirement(name="photo of"),)),
     ],
 )
-def test_other_prompts_are_read_as_far_as_they_are_worded_alike(text: str, asked: tuple[Requirement, ...]) -> None:
-    assert read_prompt(text) == asked
+def test_similarly_worded_prompts_are_parsed(text: str, required: tuple[Requirement, ...]) -> None:
+    assert read_prompt(text) == required

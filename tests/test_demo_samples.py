@@ -1,4 +1,4 @@
-"""Drawn samples are datasets like any other, always the same, and list their defects."""
+"""Drawn samples: they load like any dataset, never change, and have labels of their defects."""
 
 import base64
 import hashlib
@@ -33,14 +33,14 @@ from tasks.records.parameters import PairwiseParameters, RubricParameters
 FLOWS = ("diagram", "plot")
 KEY = "target_{}_critic_desc2_base64_jpg"
 DRAWN_SHA256 = "4c11bbb8df5d1ce2f4a0b744f52d45e4d13036d3f4e5b141bd812bf0c3767658"
-"""Over name and SHA-256 of every file that is drawn; Pillow's encoders have a part in it."""
+"""Hash over name and SHA-256 of every drawn file; it depends on Pillow's encoders."""
 
 each_flow = pytest.mark.parametrize("flow", FLOWS)
 
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The standard samples of both flows in one dataset."""
+    """A dataset with the standard samples of both flows."""
     root = tmp_path_factory.mktemp("samples")
     for flow in FLOWS:
         drawn_samples(root, flow)
@@ -49,7 +49,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four prompts of each tag."""
+    """A dataset with four prompts for each tag."""
     root = tmp_path_factory.mktemp("images")
     draw_images(root)
     return root
@@ -76,7 +76,7 @@ def sides(root: Path, flow: str, row: dict[str, Any]) -> dict[str, Image.Image]:
 
 
 @each_flow
-def test_the_loader_takes_drawn_figures_as_any_dataset(drawn: Path, flow: str) -> None:
+def test_drawn_figures_load_like_any_dataset(drawn: Path, flow: str) -> None:
     dataset = load_dataset(flow, PairwiseParameters(dataset=str(drawn)))  # pyright: ignore
     forfeits = [sample.injected for sample in dataset.samples if sample.pictures["model"].problem]
     assert (dataset.candidates, len(dataset.samples), sorted(forfeits)) == ((flow,), 24, ["missing", "null"])
@@ -85,7 +85,7 @@ def test_the_loader_takes_drawn_figures_as_any_dataset(drawn: Path, flow: str) -
 
 
 @each_flow
-def test_every_kind_of_a_flow_is_drawn_and_only_a_copy_shows_the_same_picture_twice(drawn: Path, flow: str) -> None:
+def test_every_defect_is_drawn_and_only_copies_have_equal_pictures(drawn: Path, flow: str) -> None:
     labels = read_labels(drawn, flow)
     defects = {kind for kind, dimensions in DEFECTS.items() if dimensions[flow == "plot"]}
     assert set(labels.values()) == defects | {*CLEAN, *FORFEIT}
@@ -103,7 +103,7 @@ def test_every_kind_of_a_flow_is_drawn_and_only_a_copy_shows_the_same_picture_tw
 # Images
 
 
-def test_the_loader_takes_drawn_images_as_any_dataset_with_the_row_of_its_line_in_every_folder(images: Path) -> None:
+def test_drawn_images_load_and_every_folder_has_its_metadata(images: Path) -> None:
     problems = Problems()
     read_geneval(images, RubricParameters(dataset=str(images)), problems)
     problems.stop("the drawn images")
@@ -118,7 +118,7 @@ def test_the_loader_takes_drawn_images_as_any_dataset_with_the_row_of_its_line_i
                     assert (picture.format, picture.mode, picture.size) == ("PNG", "RGB", (384, 384))
 
 
-def test_every_image_has_a_label_and_the_careless_candidate_has_many_more_defects(images: Path) -> None:
+def test_every_image_has_a_label_and_careless_has_more_defects(images: Path) -> None:
     labels, prompts = read_labels(images, "colors"), lines(images / "evaluation_metadata.jsonl")
     paths = {str(path.relative_to(images).with_suffix("")) for path in images.rglob("*.png")}
     assert labels.keys() == {path.replace("/samples", "") for path in paths}
@@ -130,7 +130,7 @@ def test_every_image_has_a_label_and_the_careless_candidate_has_many_more_defect
     assert spoilt["steady"] == 6 and spoilt["careless"] == 32
 
 
-def test_a_smaller_number_draws_the_first_images_and_all_prompts_differ(images: Path, tmp_path: Path) -> None:
+def test_fewer_prompts_are_the_first_ones_and_all_differ(images: Path, tmp_path: Path) -> None:
     draw_images(tmp_path, 2)
     fewer, more = files(tmp_path), files(images)
     for name in ("evaluation_metadata.jsonl", "labels.json"):
@@ -154,7 +154,7 @@ ASKED: dict[str, tuple[Requirement, ...]] = {
 # Files
 
 
-def test_what_is_drawn_stays_the_same_to_the_byte_and_nothing_is_drawn_beside_other_files(tmp_path: Path) -> None:
+def test_drawn_bytes_never_change_and_need_an_empty_folder(tmp_path: Path) -> None:
     draw_all(tmp_path, count=4, prompts_per_tag=2, seed=7)
     before = files(tmp_path)
     drawn = {name: hashlib.sha256(data).hexdigest() for name, data in before.items()}
@@ -173,7 +173,7 @@ def test_what_is_drawn_stays_the_same_to_the_byte_and_nothing_is_drawn_beside_ot
 
 
 @pytest.mark.parametrize("place", ["diagram/labels.json", "labels.json"])
-def test_labels_are_found_beside_the_split_and_at_the_root(tmp_path: Path, place: str) -> None:
+def test_labels_are_found_beside_the_split_or_at_the_root(tmp_path: Path, place: str) -> None:
     assert read_labels(tmp_path, "diagram") == {}
     (tmp_path / "diagram").mkdir()
     (tmp_path / place).write_text('{"test_0": "black"}')
@@ -181,7 +181,7 @@ def test_labels_are_found_beside_the_split_and_at_the_root(tmp_path: Path, place
 
 
 @pytest.mark.parametrize("text", ["[]", '{"test_0": 1}', "{", '{"test_0": "a cat"}', "[" * 100_000, "1" * 5000, "\xff"])
-def test_a_file_of_that_name_that_is_not_ours_is_left_alone(tmp_path: Path, text: str) -> None:
+def test_labels_file_of_another_program_is_ignored(tmp_path: Path, text: str) -> None:
     (tmp_path / "labels.json").write_bytes(text.encode("latin-1"))
     assert read_labels(tmp_path, "diagram") == {}
 
@@ -212,7 +212,7 @@ GOOD = {"faithfulness": "Both are good", "conciseness": "Both are good", "readab
         ("homemade", "diagram", GOOD, None),
     ],
 )
-def test_a_defect_is_caught_by_the_verdict_on_its_dimension(kind: str, flow: str, verdicts: Any, seen: Any) -> None:
+def test_defect_is_caught_by_the_verdict_on_its_dimension(kind: str, flow: str, verdicts: Any, seen: Any) -> None:
     assert caught(kind, flow, verdicts) is seen
 
 
@@ -228,7 +228,7 @@ def test_a_defect_is_caught_by_the_verdict_on_its_dimension(kind: str, flow: str
         ("black", 3, 7, None),
     ],
 )
-def test_a_defect_is_noticed_by_a_low_score_and_a_clean_image_by_a_high_one(
+def test_defect_is_noticed_by_a_score_below_the_threshold(
     kind: str, score: float | None, threshold: float, seen: bool | None
 ) -> None:
     assert noticed(kind, score, threshold) is seen

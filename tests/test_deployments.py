@@ -1,4 +1,4 @@
-"""The list of deployments: what it holds, what is refused in it, and what a work pool gets of it."""
+"""The list of deployments: its entries, its errors, and how a work pool receives it."""
 
 import re
 import subprocess
@@ -30,12 +30,12 @@ def test_every_flow_has_a_nightly_deployment() -> None:
     assert [deployed.title for deployed in nightly] == [f"{flow}/{flow}-nightly" for flow in FLOWS]
     assert [deployed.flow.name for deployed in nightly] == [*FLOWS]
     assert (collect.title, collect.flow.name, collect.schedules) == ("collect/collect", "collect", [])
-    assert len({deployed.name for deployed in read_list()}) == len(FLOWS) + 1, "told apart by their names alone"
+    assert len({deployed.name for deployed in read_list()}) == len(FLOWS) + 1, "names must be unique"
     crons = [schedule.cron for deployed in nightly for schedule in deployed.schedules]
-    assert len(set(crons)) == len(crons) == len(FLOWS), "no two are due at once"
+    assert len(set(crons)) == len(crons) == len(FLOWS), "no two start together"
 
 
-def test_the_list_to_begin_with_can_be_served_and_so_can_what_stands_in_its_comments(tmp_path: Path) -> None:
+def test_starter_list_and_its_commented_examples_are_valid(tmp_path: Path) -> None:
     titles = ["diagram/my-diagram", "counting/my-counting", "collect/collect"]
     assert [deployed.title for deployed in read_list(STARTER)] == titles
     text, place = STARTER.read_text(encoding="utf-8"), tmp_path / "prefect.yaml"
@@ -46,7 +46,7 @@ def test_the_list_to_begin_with_can_be_served_and_so_can_what_stands_in_its_comm
     assert (asked.limit, asked.anchors, asked.budget) == (20, 40, 2.5)
 
 
-def test_deploy_init_writes_that_list_and_nothing_over_another_file(
+def test_deploy_init_writes_the_starter_list_and_overwrites_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -80,18 +80,18 @@ def test_deploy_init_fills_the_list_for_a_dataset_and_a_judge(
     assert main(["deploy", "init", "two.yaml", "--dataset", "data", "--results", "data/results/plot.json"]) == 0
     plot, _ = read_list(tmp_path / "two.yaml")
     assert (plot.title, plot.own["results"]) == ("plot/my-plot", str(tmp_path / "data" / "results" / "plot.json"))
-    for wrong, told in (
+    for wrong, message in (
         ("--dataset no", f"jury: dataset {tmp_path}/no does not exist\n"),
         ("--results data/results/plot.json", "--results and --images go with --dataset"),
         ("--dataset data --images data/plot/images", "--images fit diagram and plot: name the dataset's folder of one"),
         ("--dataset data --judge gpt-x", "'gpt-x' names no known endpoint before its model"),
     ):
-        assert main(["deploy", "init", "none.yaml", *wrong.split()]) == 2 and told in capsys.readouterr().err
+        assert main(["deploy", "init", "none.yaml", *wrong.split()]) == 2 and message in capsys.readouterr().err
     assert not (tmp_path / "none.yaml").exists()
 
 
-def changed(path: Path, **changes: Any) -> Path:
-    """The list with its second entry changed; a key that is None is left out."""
+def write_changed_list(path: Path, **changes: Any) -> Path:
+    """Write the list with its second entry changed; a key set to None is removed."""
     listed = yaml.safe_load(LIST.read_text(encoding="utf-8"))
     entry = {**listed["deployments"][1], **changes}
     listed["deployments"][1] = {key: value for key, value in entry.items() if value is not None}
@@ -123,29 +123,29 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("changes", "words"), WRONG, ids=[words for _, words in WRONG])
-def test_what_is_wrong_in_the_list_is_named_with_its_entry(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
-    path = changed(tmp_path / "list.yaml", **changes)
+def test_errors_in_the_list_name_their_entry(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    path = write_changed_list(tmp_path / "list.yaml", **changes)
     with pytest.raises(ValueError) as refused:
         read_list(path)
     assert str(refused.value).startswith(f"{path} has 1 problem:\n  entry 2: ") and words in str(refused.value)
 
 
-def placed(folder: Path, **form: Any) -> Path:
-    return changed(folder / "list.yaml", parameters={"parameters": form})
+def write_list_with(folder: Path, **form: Any) -> Path:
+    return write_changed_list(folder / "list.yaml", parameters={"parameters": form})
 
 
-def test_relative_paths_of_the_list_lead_from_its_folder(tmp_path: Path) -> None:
+def test_relative_paths_resolve_from_the_lists_folder(tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     form = {"dataset": "figures", "store": "results/store", "follow_links": ["../shared"], "prompt_set": "default"}
-    _, deployed, *_ = read_list(placed(tmp_path, **form))
+    _, deployed, *_ = read_list(write_list_with(tmp_path, **form))
     assert deployed.own == form
     folders = {"dataset": f"{tmp_path}/figures", "store": f"{tmp_path}/results/store"}
     assert deployed.sent == {**folders, "follow_links": [f"{tmp_path}/../shared"], "prompt_set": "default"}
-    _, same, *_ = read_list(placed(tmp_path, dataset="samples", store="jury-store", results="~/results.json"))
+    _, same, *_ = read_list(write_list_with(tmp_path, dataset="samples", store="jury-store", results="~/results.json"))
     assert same.sent == same.own
-    _, whole, *_ = read_list(placed(tmp_path, dataset="/data/", images="/data//figures"))
-    assert whole.sent == whole.own, "so that a check for relative paths takes them for what they are"
-    _, named, *_ = read_list(placed(tmp_path, dataset="samples", images="default", results="samples"))
+    _, whole, *_ = read_list(write_list_with(tmp_path, dataset="/data/", images="/data//figures"))
+    assert whole.sent == whole.own, "absolute paths stay unchanged"
+    _, named, *_ = read_list(write_list_with(tmp_path, dataset="samples", images="default", results="samples"))
     assert named.sent == {"dataset": "samples", "images": f"{tmp_path}/default", "results": f"{tmp_path}/samples"}
 
 
@@ -153,7 +153,7 @@ def test_relative_paths_are_refused_for_workers_by_deployment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    listed = placed(tmp_path, dataset="figures", store="/srv/jury", follow_links=["../shared"])
+    listed = write_list_with(tmp_path, dataset="figures", store="/srv/jury", follow_links=["../shared"])
     assert main(["deploy", "--deployments", str(listed)]) == 2
     err = capsys.readouterr().err
     assert "plot/plot-nightly: dataset figures is relative: workers run elsewhere, so give the whole path" in err
@@ -169,8 +169,8 @@ def test_relative_paths_are_refused_for_workers_by_deployment(
         ({"dataset": "samples", "results": "out/{date}/*.json"}, "no file or folder matches '{folder}/out/20"),
     ],
 )
-def test_a_place_of_the_list_that_cannot_be_read_is_a_warning(form: dict[str, Any], words: str, tmp_path: Path) -> None:
-    listed = read_list(placed(tmp_path, **form))
+def test_unreadable_dataset_of_the_list_is_a_warning(form: dict[str, Any], words: str, tmp_path: Path) -> None:
+    listed = read_list(write_list_with(tmp_path, **form))
     [warning] = missing_places(listed)
     assert warning.startswith("plot/plot-nightly: ") and words.format(folder=tmp_path) in warning
     (tmp_path / "figures").mkdir()
@@ -180,22 +180,22 @@ def test_a_place_of_the_list_that_cannot_be_read_is_a_warning(form: dict[str, An
 
 
 @pytest.mark.parametrize("written", ["", "deployments: []", "deployments: 3", "[a]", "deployments: ["])
-def test_a_file_that_is_no_list_is_refused(written: str, tmp_path: Path) -> None:
+def test_file_without_a_list_is_refused(written: str, tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text(written)
     with pytest.raises(ValueError, match=r"list\.yaml (holds no|cannot be read as a) list of deployments"):
         read_list(path)
 
 
-def test_a_schedule_can_be_switched_off_in_the_list(tmp_path: Path) -> None:
-    listed = read_list(changed(tmp_path / "list.yaml", schedules=due(interval=3600, active=False)))
+def test_schedule_can_be_switched_off_in_the_list(tmp_path: Path) -> None:
+    listed = read_list(write_changed_list(tmp_path / "list.yaml", schedules=due(interval=3600, active=False)))
     [schedule] = listed[1].schedules
     assert not schedule.active and when(schedule.created) == "every 3600 s UTC"
 
 
 @pytest.fixture(scope="module")
 def client(prefect_server: str) -> Iterator[SyncPrefectClient]:
-    """A client of a server with a work pool of processes, on which the list has been deployed."""
+    """A client of a server with a process work pool to which the list has been deployed."""
     with get_client(sync_client=True) as client:
         client.create_work_pool(WorkPoolCreate(name="jury", type="process"))
         deploy()
@@ -212,7 +212,7 @@ def on_the_server(client: SyncPrefectClient) -> dict[str, DeploymentResponse]:
     return {flow: client.read_deployment_by_name(f"{flow}/{flow}-nightly") for flow in FLOWS}
 
 
-def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectClient) -> None:
+def test_work_pool_gets_every_deployment_of_the_list(client: SyncPrefectClient) -> None:
     deployments = on_the_server(client)
     for listed, (flow, deployed) in zip(read_list()[:-1], deployments.items(), strict=True):
         [schedule], [planned] = deployed.schedules, listed.schedules
@@ -220,7 +220,7 @@ def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectC
         assert (schedule.schedule.cron, schedule.schedule.timezone) == (planned.cron, planned.timezone)
         assert deployed.entrypoint == listed.entrypoint and deployed.pull_steps == []
         assert deployed.description == listed.description and deployed.tags == listed.tags
-        assert deployed.description and not set("`<>\n") & set(deployed.description), "it is one line in both UIs"
+        assert deployed.description and not set("`<>\n") & set(deployed.description), "both UIs show it in one line"
         assert deployed.work_pool_name == "jury"
         assert deployed.global_concurrency_limit is None and deployed.concurrency_options is None
         assert deployed.enforce_parameter_schema and deployed.parameters.keys() == {"parameters"}
@@ -228,7 +228,7 @@ def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectC
         assert asked.judge.base_url == "embedded" and asked.dataset == "samples"
 
 
-def test_a_work_pool_gets_what_collects_batches_without_a_schedule(client: SyncPrefectClient) -> None:
+def test_work_pool_gets_the_collect_deployment_without_a_schedule(client: SyncPrefectClient) -> None:
     deployed, listed = client.read_deployment_by_name("collect/collect"), read_list()[-1]
     assert deployed.schedules == [] and deployed.description == listed.description and not deployed.paused
     assert Collect.model_validate(deployed.parameters["parameters"]) == Collect(store="jury-store")

@@ -1,4 +1,4 @@
-"""The kinds of judging and how each is shown: tables, notes, charts as pixels and in words, a sample's texts."""
+"""Display of each kind of judging: tables, notes, charts as pixels and in words, and a sample's texts."""
 
 import io
 from typing import Any
@@ -38,7 +38,7 @@ def texts(chart: Chart) -> list[str]:
 
 
 def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
-    """Pixels of very nearly a colour."""
+    """Return the number of pixels within 3 of a colour."""
     counts = picture.getcolors(picture.width * picture.height) or []
     return sum(n for n, found in counts if max(abs(a - b) for a, b in zip(found, wanted, strict=True)) <= 3)
 
@@ -46,14 +46,14 @@ def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
 # Words
 
 
-def test_the_headline_of_figures_is_each_candidates_overall_score_and_of_images_that_of_each_tag() -> None:
+def test_headline_is_the_overall_score_or_the_score_of_each_tag() -> None:
     pairs = [outcome("s1", "HHHH", "Human"), outcome("s1", "MMMM", "Model", candidate="best")]
     assert [(name, row.score) for name, row in FIGURES.headline(score_rows(pairs))] == [("best", 100.0), ("alpha", 0.0)]
     rows = grade_rows([image("0/0", 9, aspects=scored(a=1)), image("1/0", 4, tag="colors")], 7)
     assert [(name, row.score) for name, row in IMAGES.headline(rows)] == [("alpha, counting", 9), ("alpha, colors", 4)]
 
 
-def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> None:
+def test_figure_shows_its_verdicts_and_image_its_aspects() -> None:
     found = FIGURES.shown(outcome("s1", "M-HG", "Model", caption="a caption"), {"faithfulness": "because"})
     assert found.table.lines[:2] == [["faithfulness", "Model", "because"], ["conciseness", "missing", ""]]
     assert found.outcome.before == "Outcome: Model (" and found.below == (Quoted("Caption: ", "a caption"),)
@@ -63,7 +63,7 @@ def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> 
     assert found.outcome.after == " Not all requirements are met."
 
 
-def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:
+def test_sample_without_a_score_is_labelled_by_its_status() -> None:
     row: dict[str, Any] = {"status": "bad_picture", "tier_path": "why"}
     row |= {"overall": None, "score": None}
     marks, tag = {OVERALL: "bad picture", "readability": "missing"}, {"counting": "7.00"}
@@ -74,7 +74,7 @@ def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:
     assert labels_of({**row, "score": 6.9}, tag, 7.0) == ("6.90", {"counting": "below 7"}, "")
 
 
-def test_what_must_be_known_depends_on_the_flow_the_judge_and_the_threshold() -> None:
+def test_notes_depend_on_flow_judge_and_threshold() -> None:
     rows = score_rows([outcome("s1")])
     [human, ceiling, bias, floor] = FIGURES.notes(rows, Terms("plot", "embedded", 0.0))
     assert "Human is 50" in human and "cannot exceed 50" in ceiling and "no model" in floor
@@ -93,7 +93,7 @@ def test_what_must_be_known_depends_on_the_flow_the_judge_and_the_threshold() ->
         ({"human_first": "Model", "model_first": "Mixed"}, 1),
     ],
 )
-def test_verdicts_mixed_by_votes_are_counted_apart_from_others(orders: dict[str, str], by_votes: int) -> None:
+def test_verdicts_mixed_by_votes_are_counted_apart(orders: dict[str, str], by_votes: int) -> None:
     sample = outcome("s1", "XMMM")
     mixed = sample.dimensions[0].model_copy(update={"human_first": None, **orders})
     rows = score_rows([sample.model_copy(update={"dimensions": (mixed, *sample.dimensions[1:])})])
@@ -104,7 +104,7 @@ def test_verdicts_mixed_by_votes_are_counted_apart_from_others(orders: dict[str,
 # Tables
 
 
-def test_the_best_candidate_comes_first_and_one_without_a_score_last_without_groups_of_samples() -> None:
+def test_candidates_are_sorted_by_score_with_unscored_last() -> None:
     rows = [
         outcome("s1", "----", None, status="no_reference", candidate="none"),
         outcome("s1", "HHHH", "Human", candidate="worse", category="bar", difficulty="easy"),
@@ -115,7 +115,7 @@ def test_the_best_candidate_comes_first_and_one_without_a_score_last_without_gro
     assert found == ["better", *names, "worse", *names, "none", *names]
 
 
-def test_groups_are_lines_of_their_candidate_and_verdicts_that_nobody_got_have_no_column() -> None:
+def test_groups_are_lines_below_their_candidate() -> None:
     rows = [
         *(outcome(f"s{n}", "HHHH", "Human", category="agent", candidate="worse") for n in range(2)),
         *(outcome(f"s{n}", category=f"c{n}", candidate="better") for n in range(2)),
@@ -131,7 +131,7 @@ def test_groups_are_lines_of_their_candidate_and_verdicts_that_nobody_got_have_n
     ]
 
 
-def test_samples_with_a_carried_picture_have_a_column_and_a_note_where_there_are_any() -> None:
+def test_carried_pictures_add_a_column_and_a_note() -> None:
     rows = score_rows([outcome("s1", carried_from="critic0"), outcome("s2"), outcome("s1", candidate="other")])
     grid = FIGURES.grid(rows)
     assert grid.header == ["", "score", "95% interval", "Model", "Human", "car-\nried", "scored"]
@@ -140,7 +140,7 @@ def test_samples_with_a_carried_picture_have_a_column_and_a_note_where_there_are
     assert "last picture" not in " ".join(score_notes("diagram", score_rows([outcome("s1")])))
 
 
-def test_each_tag_has_its_aspects_beneath_it_and_the_best_candidate_comes_first() -> None:
+def test_aspects_are_listed_below_their_tag() -> None:
     grid = IMAGES.grid(grade_rows([*images("low", 3), *images("high", 9), *images("none", None)], 7))
     assert [line[0] for line in grid.lines] == [
         *("high", "color_attr", "  attribute_binding", "  contrast_effectiveness", "  material_consistency"),
@@ -151,17 +151,17 @@ def test_each_tag_has_its_aspects_beneath_it_and_the_best_candidate_comes_first(
     assert (line["score"], line["by\nimage"], line["good"], line["scored"]) == ("9.00", "9.00", "100%", "10/10")
     assert (never["score"], never["95% interval"], never["scored"]) == ("n/a", "", "")
     assert (unscored["score"], unscored["good"], unscored["scored"]) == ("–", "–", "0/10")
-    assert "as\nasked" not in grid.header, "that was not checked"
+    assert "as\nasked" not in grid.header, "requirements were not checked"
 
 
-def test_candidates_stand_by_the_mean_of_their_tags_whose_rows_may_stand_apart() -> None:
+def test_candidates_are_sorted_by_the_mean_of_their_tags() -> None:
     rows = grade_rows([*images("a", 9), *images("a", 1, "colors"), *images("b", 6), *images("b", 6, "colors")], 7)
     assert [each.score.candidate for each in IMAGES.headline(rows)] == ["b", "b", "a", "a"]
     apart = sorted(rows, key=lambda row: row.grouping)
     assert apart != rows and IMAGES.grid(apart) == IMAGES.grid(rows) and IMAGES.chart(apart) == IMAGES.chart(rows)
 
 
-def test_the_longest_names_and_a_check_fit_a_terminal_of_80_columns() -> None:
+def test_longest_names_fit_a_terminal_of_80_columns() -> None:
     grid = IMAGES.grid(grade_rows(images("a" * 90, 9, satisfied=True), 7))
     assert dict(zip(grid.header, grid.lines[1], strict=True))["as\nasked"] == "100%"
     stream = io.StringIO()
@@ -174,17 +174,17 @@ def test_the_longest_names_and_a_check_fit_a_terminal_of_80_columns() -> None:
 # Charts
 
 
-def test_neutral_verdicts_and_forfeits_are_told_apart() -> None:
+def test_neutral_verdicts_and_forfeits_have_their_own_colours() -> None:
     neutral = [outcome(f"s{verdict}", verdict * 4, "Tie") for verdict in "GBX"]
     forfeit = outcome("s", "----", None, status="forfeit")
     some = [outcome("m")]
     without, found = (drawn(FIGURES.chart(score_rows(rows))) for rows in (some, [*some, *neutral, forfeit]))
     for part in ("both good", "both bad", "mixed", "tie", "forfeit"):
-        # Smoothed edges of letters and bars have some of the greys.
+        # Antialiased letters and bars contain some of these greys.
         assert area(found, COLOURS[part]) > area(without, COLOURS[part]) + 5000
 
 
-def test_who_cannot_see_a_chart_is_told_its_numbers() -> None:
+def test_chart_states_its_numbers_in_words() -> None:
     words = FIGURES.chart(score_rows([outcome("s1", "MHGB", candidate="a\nb"), outcome("s2", "M---", None)])).words
     assert "a b, readability: both good 1; 50.0 (no interval below 8)." in words
     assert "alpha, faithfulness: Model 1; 100.0 (no interval below 8)." in words
@@ -193,7 +193,7 @@ def test_who_cannot_see_a_chart_is_told_its_numbers() -> None:
     assert "alpha, color_attr: 9.00 [" in words and "alpha, color_attr, material_consistency: n/a." in words
 
 
-def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> None:
+def test_bar_has_a_segment_for_each_verdict_and_fills_its_width() -> None:
     chart = FIGURES.chart(score_rows(row for row in figures(later=True) if isinstance(row, Outcome)))
     parts = [bar for bar in ElementTree.fromstring(chart.on_page()).iter("rect") if bar.findtext("title")][:4]
     counts = ["Model: 2 of 12", "both good: 8 of 12", "Human: 1 of 12", "not scored: 1 of 12"]
@@ -201,7 +201,7 @@ def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> N
     assert sum(float(bar.get("width", "")) for bar in parts) == pytest.approx(WIDTH)
 
 
-def test_bars_are_as_long_as_their_scores_and_an_aspect_of_two_tags_has_one_under_each() -> None:
+def test_bar_length_is_the_score_and_each_tag_has_its_aspects() -> None:
     good, bad = (drawn(IMAGES.chart(grade_rows(images("alpha", score), 7))) for score in (9, 3))
     assert 2.5 < area(good, TAG) / area(bad, TAG) < 3.5 and area(good, ASPECT) == area(bad, ASPECT) > 0
     chart = IMAGES.chart(grade_rows([*images("alpha", 9), *images("alpha", 3, "colors")], 7))

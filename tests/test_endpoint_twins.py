@@ -1,4 +1,4 @@
-"""Every known endpoint through the whole flow, against a twin that takes and refuses what its documentation says."""
+"""Every known endpoint in whole runs, as a twin that accepts and refuses what its documentation says."""
 
 import asyncio
 import json
@@ -30,36 +30,36 @@ from tasks.rubrics.rubric import holdings, load_rubric
 
 KEY = "sk-of-the-twin-0001"
 CALLS = 4
-"""Of a diagram: a call a dimension."""
+"""One call for each dimension of a diagram."""
 
 
 @pytest.fixture(scope="module")
 def figures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """One drawn diagram, as options of `jury run diagram`."""
+    """Options of `jury run diagram` for one drawn diagram."""
     root = write_own_benchmark(tmp_path_factory.mktemp("figures") / "bench")
     return ["--dataset", str(root), "--results", str(root / RESULTS), "--limit", "1"]
 
 
 @pytest.fixture(scope="module")
 def images(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """One image of one prompt, as options of `jury run counting`."""
+    """Options of `jury run counting` for one image of one prompt."""
     rows = [prompt_row("clock", "counting")]
     return ["--dataset", str(write_geneval(tmp_path_factory.mktemp("images"), rows, images_per_prompt=1))]
 
 
 @contextmanager
 def in_place(name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Twin]:
-    """The twin of an endpoint in its place, with its usual key listed and set."""
-    with Twin(name) as standing:
+    """Run a twin in an endpoint's place, with its usual key listed and set."""
+    with Twin(name) as running:
         key = endpoints()[name].key
-        monkeypatch.setenv("JURY_ENDPOINTS", f"{standing.place}={key}" if key else "")
+        monkeypatch.setenv("JURY_ENDPOINTS", f"{running.place}={key}" if key else "")
         monkeypatch.setenv(key or "NO_KEY", KEY)
-        standing.take_its_place(monkeypatch)
-        yield standing
+        running.take_its_place(monkeypatch)
+        yield running
 
 
-def pointed_at(twin: Twin) -> list[str]:
-    """Options of `jury run` for the endpoint, by its short name where it has one address for all."""
+def options_for(twin: Twin) -> list[str]:
+    """Return options of `jury run` for the endpoint, by its short name if it has a fixed address."""
     own = endpoints()[twin.name].has_resources
     return judged_by(twin, **({} if own else {"judge.base-url": twin.name}))
 
@@ -68,40 +68,40 @@ def pointed_at(twin: Twin) -> list[str]:
 
 
 WHOLE = ("openai", "anthropic")
-"""Endpoints that whole runs ask; single questions go to the others."""
+"""Endpoints tested by whole runs; the others are tested by single questions."""
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_run_asks_as_documented(
+def test_run_asks_as_documented(
     name: str, figures: list[str], images: list[str], jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = endpoints()[name]
+    docs = endpoints()[name]
     with in_place(name, monkeypatch) as twin:
         for flow, data in (("diagram", figures), ("counting", images)):
-            code, _, err = jury("run", flow, *data, *pointed_at(twin))
+            code, _, err = jury("run", flow, *data, *options_for(twin))
             assert code == 0 and "seems to read" not in err, err
     rows = ask("SELECT status, rung, endpoint, tokens_in, tokens_out, not_sent, recovery FROM judgments")
     assert len(rows) == CALLS + 1
-    assert {(row["status"], row["rung"], row["endpoint"]) for row in rows} == {("ok", told.reply_format, twin.base_url)}
+    assert {(row["status"], row["rung"], row["endpoint"]) for row in rows} == {("ok", docs.reply_format, twin.base_url)}
     assert all(row["tokens_in"] > 0 and row["tokens_out"] == 80 and row["not_sent"] == [] for row in rows)
-    assert {row["recovery"] for row in rows} == {"fence removed" if told.reply_format == "plain" else "strict"}
-    assert [len(seen.images) for seen in twin.requests] == [2] * (1 + CALLS) + [1] * 2  # each probe as its questions
-    asked_as_documented(twin)
+    assert {row["recovery"] for row in rows} == {"fence removed" if docs.reply_format == "plain" else "strict"}
+    assert [len(seen.images) for seen in twin.requests] == [2] * (1 + CALLS) + [1] * 2  # the first question, too
+    check_requests(twin)
 
 
-def asked_as_documented(twin: Twin) -> None:
-    told = endpoints()[twin.name]
-    assert twin.refusals == [], "a question was asked in vain"
+def check_requests(twin: Twin) -> None:
+    docs = endpoints()[twin.name]
+    assert twin.refusals == [], "the endpoint refused a request"
     for seen in twin.requests:
         [length] = LENGTHS & set(seen.body)
-        assert length == told.token_limit and length in twin.habits.token_limits
-        assert (seen.response_format.get("type") or "plain") == told.reply_format
-        assert seen.headers["authorization"] == f"Bearer {KEY if told.key else 'none'}"
+        assert length == docs.token_limit and length in twin.habits.token_limits
+        assert (seen.response_format.get("type") or "plain") == docs.reply_format
+        assert seen.headers["authorization"] == f"Bearer {KEY if docs.key else 'none'}"
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_server_taking_one_picture_is_told_in_its_own_words(figures: list[str], images: list[str], jury: Any) -> None:
+def test_one_picture_limit_is_reported_in_the_servers_words(figures: list[str], images: list[str], jury: Any) -> None:
     with Twin("vllm", OLD_VLLM) as twin:
         code, _, err = jury("run", "diagram", *figures, *judged_by(twin))
         assert code == 2 and len(twin.requests) == 1
@@ -110,7 +110,7 @@ def test_a_server_taking_one_picture_is_told_in_its_own_words(figures: list[str]
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
+def test_truncated_prompts_are_reported_at_the_end_of_the_run(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = write_benchmark(tmp_path / "data", [record(0, content="The encoder reads tokens. " * 2000)])
@@ -127,7 +127,7 @@ def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
+def test_flow_run_takes_a_short_endpoint_name_and_stores_its_address(
     tmp_path: Path, images: list[str], ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from flows.counting import counting
@@ -142,10 +142,10 @@ def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
     assert run["endpoint"] == run["protocol"]["endpoint"] == twin.base_url
 
 
-# The twins themselves: what they refuse, and that they tell it as the table says
+# The twins themselves: they refuse what the table lists, in the documented form
 
 
-def asked(twin: Twin, request: Request, **settings: Any) -> Answer:
+def ask_twin(twin: Twin, request: Request, **settings: Any) -> Answer:
     async def scene() -> Answer:
         place = twin.base_url if endpoints()[twin.name].has_resources else twin.name
         judge = addressed(Probe(judge=Judge(model="m", base_url=place, **settings))).judge
@@ -156,18 +156,18 @@ def asked(twin: Twin, request: Request, **settings: Any) -> Answer:
 
 
 @pytest.mark.parametrize("name", [name for name in endpoints() if name not in WHOLE])
-def test_a_question_is_asked_as_documented(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = endpoints()[name]
+def test_question_is_asked_as_documented(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    docs = endpoints()[name]
     with in_place(name, monkeypatch) as twin:
         for pictures in (2, 1):
-            reply = asked(twin, probe_request(pictures))
-            assert (reply.status, reply.rung, reply.tokens_out, reply.not_sent) == ("ok", told.reply_format, 80, ())
+            reply = ask_twin(twin, probe_request(pictures))
+            assert (reply.status, reply.rung, reply.tokens_out, reply.not_sent) == ("ok", docs.reply_format, 80, ())
             assert reply.tokens_in > 0
     assert [len(seen.images) for seen in twin.requests] == [2, 1]
-    asked_as_documented(twin)
+    check_requests(twin)
 
 
-def test_every_schema_of_the_program_is_strict_for_every_endpoint() -> None:
+def test_every_reply_schema_is_strict_for_every_endpoint() -> None:
     words = frozenset(SCHEMA_WORDS | BOUND_WORDS)
     sets = [(flow, name) for name in ("default", "paper", "checked") for flow in holdings(name)]
     prompts = [prompt for flow, name in sets for prompt in load_rubric(flow, name).prompts]
@@ -177,7 +177,7 @@ def test_every_schema_of_the_program_is_strict_for_every_endpoint() -> None:
 
 
 @pytest.mark.parametrize("name", [*HABITS])
-def test_a_call_in_flex_names_its_tier_and_waits_for_room(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flex_call_names_its_tier_and_waits_for_capacity(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.01, 0.03))
     full = HABITS[name].flex_full
     assert bool(full) == ("flex" in endpoints()[name].tiers)
@@ -186,7 +186,7 @@ def test_a_call_in_flex_names_its_tier_and_waits_for_room(name: str, monkeypatch
     with Twin(name) as twin:
         twin.take_its_place(monkeypatch)
         twin.queue(full, full)
-        in_flex, standard = asked(twin, probe_request(), service_tier="flex"), asked(twin, probe_request())
+        in_flex, standard = ask_twin(twin, probe_request(), service_tier="flex"), ask_twin(twin, probe_request())
     assert (in_flex.status, in_flex.waits, in_flex.http_retries) == ("ok", 2, 0)
     assert [each.body.get("service_tier") for each in twin.requests] == ["flex"] * 3 + [None]
     assert (standard.status, standard.waits) == ("ok", 0)
@@ -194,22 +194,22 @@ def test_a_call_in_flex_names_its_tier_and_waits_for_room(name: str, monkeypatch
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
 @pytest.mark.parametrize(
-    ("billed", "told"),
+    ("billed", "words"),
     [
         ("default", "4 of 4 replies were billed otherwise (4 standard): judge.service_tier is flex"),
         ("", "4 of 4 replies do not say what they were bought as, only the provider's bill says whether they were"),
     ],
 )
-def test_a_run_in_flex_tells_what_was_billed_otherwise(
-    billed: str, told: str, figures: list[str], monkeypatch: pytest.MonkeyPatch, jury: Any, ask: Any
+def test_flex_run_reports_replies_billed_otherwise(
+    billed: str, words: str, figures: list[str], monkeypatch: pytest.MonkeyPatch, jury: Any, ask: Any
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with Twin("openai") as twin:
         monkeypatch.setenv("JURY_ENDPOINTS", f"{twin.place}=OPENAI_API_KEY")
         twin.take_its_place(monkeypatch)
         twin.tier = billed
-        code, _, err = jury("run", "diagram", *figures, *pointed_at(twin), "--judge.service-tier", "flex")
-    assert code == 0 and told in err, err
+        code, _, err = jury("run", "diagram", *figures, *options_for(twin), "--judge.service-tier", "flex")
+    assert code == 0 and words in err, err
     tiers = {row["service_tier"] for row in ask("SELECT service_tier FROM judgments")}
     assert tiers == {{"default": "standard"}.get(billed, billed)}
 
@@ -219,30 +219,30 @@ FULL_FLEX = error(498, "Flex tier capacity exceeded.", code="capacity_exceeded",
 
 
 def in_a_moment(limited: Reply) -> Reply:
-    """The same with a tenth of a second to wait, where it says how long."""
+    """Return the reply with its wait, if it has one, reduced to a tenth of a second."""
     headers = {name: "0.1" if name == "retry-after" else value for name, value in limited.headers.items()}
     body = json.dumps(limited.body).replace('"2s"', '"0.1s"').replace("2 seconds", "0.1 seconds")
     return replace(limited, headers=headers, body=json.loads(body))
 
 
 @pytest.mark.parametrize(("name", "limited"), [*BUSY, ("groq", FULL_FLEX)])
-def test_a_call_too_many_is_waited_for(name: str, limited: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rate_limited_call_waits_and_is_repeated(name: str, limited: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.01, 0.01))
-    told = "retry-after" in limited.headers or "retryDelay" in str(limited.body)
+    has_wait = "retry-after" in limited.headers or "retryDelay" in str(limited.body)
     with Twin(name) as twin:
         twin.take_its_place(monkeypatch)
         twin.queue(in_a_moment(limited))
-        reply = asked(twin, probe_request())
+        reply = ask_twin(twin, probe_request())
     assert (reply.status, reply.waits, reply.http_retries, twin.count) == ("ok", 1, 0, 2)
-    assert reply.waited_seconds >= (0.1 if told else 0.0), "as long as it says, in whichever place"
+    assert reply.waited_seconds >= (0.1 if has_wait else 0.0), "the endpoint's wait is kept"
 
 
 @pytest.mark.parametrize(("name", "moderated"), [(name, one) for name, own in HABITS.items() for one in own.moderated])
-def test_what_is_not_allowed_is_refused(name: str, moderated: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_moderated_content_is_refused(name: str, moderated: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
     with Twin(name) as twin:
         twin.take_its_place(monkeypatch)
         twin.queue(moderated)
-        reply = asked(twin, probe_request())
+        reply = ask_twin(twin, probe_request())
     assert (reply.status, twin.count) == ("refused", 1) and reply.error
 
 

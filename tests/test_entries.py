@@ -1,4 +1,4 @@
-"""A record is made a sample when its fields are right, and every fault is named when they are not."""
+"""Dataset records: valid ones become samples, every fault of an invalid one is named."""
 
 from pathlib import Path
 
@@ -39,11 +39,11 @@ def entry(folder: Path, flow: str = "diagram", **changes: object) -> Entry:
         ("pair \ud83d\ude00, half \ud83d.", "pair 😀, half \ufffd.", 0),
     ],
 )
-def test_a_text_is_cleaned(value: object, text: str, links: int):
+def test_text_is_cleaned(value: object, text: str, links: int):
     assert clean_text(value) == (text, links)
 
 
-def test_a_text_that_is_kept_uncut_keeps_its_links_to_images():
+def test_text_keeps_its_image_links_on_request():
     assert clean_text("before ![alt](images/a.png) after", keep_links=True) == ("before ![alt](images/a.png) after", 0)
 
 
@@ -62,11 +62,11 @@ def test_empty_texts_and_dropped_links_are_noted(tmp_path: Path, changes: dict[s
 
 
 @pytest.mark.parametrize("content", [{"x": [1]}, [1, 2], "1,2", None])
-def test_plot_data_may_be_an_object_a_list_or_text(tmp_path: Path, content: object):
+def test_plot_data_may_be_object_list_or_text(tmp_path: Path, content: object):
     assert entry(tmp_path, "plot", content=content).sample.sample_id == "a"
 
 
-def test_the_text_hash_does_not_depend_on_the_order_of_keys(tmp_path: Path):
+def test_text_hash_ignores_the_order_of_keys(tmp_path: Path):
     hashes = {entry(tmp_path, "plot", content=data).text_sha256 for data in ({"a": 1, "b": 2}, {"b": 2, "a": 1})}
     assert len(hashes) == 1
     assert entry(tmp_path, "plot", content={"a": 1, "b": 3}).text_sha256 not in hashes
@@ -91,9 +91,7 @@ def test_the_text_hash_does_not_depend_on_the_order_of_keys(tmp_path: Path):
         ({"path_to_gt_image": True}, "'path_to_gt_image' is a boolean, must be the path"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_row_and_what_is_allowed(
-    tmp_path: Path, changes: dict[str, object], words: str
-):
+def test_invalid_field_is_named_with_its_row_and_allowed_values(tmp_path: Path, changes: dict[str, object], words: str):
     with pytest.raises(ValueError) as error:
         entry(tmp_path, **changes)
     assert "r.json, record 1: " in str(error.value)
@@ -106,7 +104,7 @@ def test_all_faults_of_one_record_are_listed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("key", ["content", "visual_intent"])
-def test_a_missing_text_key_is_a_fault(tmp_path: Path, key: str):
+def test_missing_text_key_is_a_fault(tmp_path: Path, key: str):
     row = Row("r.json, record 1", Place(path="/r.json"), {name: value for name, value in GOOD.items() if name != key})
     problems = Problems()
     assert read_entry(row, "diagram", LAYOUT, Folder(tmp_path), problems) is None
@@ -117,9 +115,7 @@ def test_a_missing_text_key_is_a_fault(tmp_path: Path, key: str):
 @pytest.mark.parametrize(
     ("changes", "state"), [({"path_to_gt_image": None}, "is null"), ({"path_to_gt_image": ""}, "is empty")]
 )
-def test_a_sample_without_a_human_picture_is_kept_with_the_reason(
-    tmp_path: Path, changes: dict[str, object], state: str
-):
+def test_sample_without_a_human_picture_is_kept_with_the_reason(tmp_path: Path, changes: dict[str, object], state: str):
     human = entry(tmp_path, **changes).sample.pictures["human"]
     assert human.place is None
     assert human.problem == f"{NO_PICTURE}key 'path_to_gt_image' {state} in r.json, record 1"

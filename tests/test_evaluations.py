@@ -1,4 +1,4 @@
-"""Which ledgers belong together, and what is read of them as one."""
+"""Evaluations: which ledgers belong to one, and what is read from them together."""
 
 from pathlib import Path
 from typing import Any
@@ -40,14 +40,14 @@ def outcomes_of(evaluation: Evaluation) -> list[Outcome]:
     return [each for folder in evaluation.folders for each in read_outcomes(folder)]
 
 
-def test_a_run_of_its_own_is_all_of_its_evaluation(tmp_path: Path) -> None:
+def test_single_run_is_its_whole_evaluation(tmp_path: Path) -> None:
     run = write_run(tmp_path, start("r1"), [outcome()], end())
     found = read_evaluation(tmp_path, "r1")
     assert (found.start, found.end, found.folders) == (read_start(run), read_end(run), [run])
     assert evaluation_folders(run) == [run] and [each.sample_id for each in outcomes_of(found)] == ["s1"]
 
 
-def test_of_a_shard_that_ran_twice_the_newest_finished_run_counts(tmp_path: Path) -> None:
+def test_newest_finished_run_of_a_shard_counts(tmp_path: Path) -> None:
     shard(tmp_path, 1, which=1)
     second, newest = shard(tmp_path, 2, which=2), shard(tmp_path, 3, which=1)
     shard(tmp_path, 4, which=2, finished=False)
@@ -59,7 +59,7 @@ def test_of_a_shard_that_ran_twice_the_newest_finished_run_counts(tmp_path: Path
     assert (found.start.run_id, found.start.samples, found.end and found.end.calls) == (EVALUATION, 2, 24)
 
 
-def test_where_shards_stopped_at_the_months_budget_is_told_of_them_together(tmp_path: Path) -> None:
+def test_budget_stop_is_summed_over_shards(tmp_path: Path) -> None:
     stop = BudgetStop(budget=200.0, month="2026-11", spent=5.0, needed=0.5, judged=3, samples=10)
     values = {"evaluation_id": EVALUATION, "shards": 2, "samples": 10}
     for number, stopped in ((1, None), (2, stop)):
@@ -69,13 +69,13 @@ def test_where_shards_stopped_at_the_months_budget_is_told_of_them_together(tmp_
     assert found and found.stopped == stop.model_copy(update={"judged": 13, "samples": 20})
     land(tmp_path)
     land(tmp_path)
-    [(told, measured)] = query(tmp_path, "SELECT stopped, measured FROM evaluations").rows
-    assert stop_of(told) == found.stopped and measured is False
+    [(stopped, measured)] = query(tmp_path, "SELECT stopped, measured FROM evaluations").rows
+    assert stop_of(stopped) == found.stopped and measured is False
     [(words,)] = query(tmp_path, "SELECT stopped FROM coverage").rows
     assert words == "stopped at 200.00, 13 of 20"
 
 
-def test_a_shard_asked_by_the_id_of_its_run_is_a_run(tmp_path: Path) -> None:
+def test_shard_is_read_alone_by_its_run_id(tmp_path: Path) -> None:
     shard(tmp_path, 1, which=1)
     second = shard(tmp_path, 2, which=2)
     found = read_evaluation(tmp_path, run_id(2))
@@ -83,7 +83,7 @@ def test_a_shard_asked_by_the_id_of_its_run_is_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["run.json", "end.json"])
-def test_a_damaged_ledger_beside_them_keeps_no_shards_from_being_read(tmp_path: Path, file: str) -> None:
+def test_damaged_ledger_of_another_run_does_not_matter(tmp_path: Path, file: str) -> None:
     stranger = write_run(tmp_path, start("20261120T110000-diagram-ffffff"), [outcome()], end())
     (stranger / file).write_text("{")
     shards = [shard(tmp_path, 1, which=1), shard(tmp_path, 2, which=2)]
@@ -91,10 +91,10 @@ def test_a_damaged_ledger_beside_them_keeps_no_shards_from_being_read(tmp_path: 
     assert found.folders == shards and found.end
 
 
-# Rows are on the disk before the next call is made
+# Ledgers: rows are on the disk before the next call
 
 
-def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+def test_rows_are_read_as_written(tmp_path: Path) -> None:
     raw = '{"winner": "Model"} with a \n line'
     row, made = judgment(run_id="r1", raw=raw, verdict="Model"), outcome(run_id="r1")
     ledger = Ledger(tmp_path, start("r1"))
@@ -108,7 +108,7 @@ def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert read_start(run) == start("r1")
 
 
-def test_each_row_is_in_the_file_before_append_returns(tmp_path: Path) -> None:
+def test_append_writes_the_row_before_it_returns(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, start("r1"))
     for n in range(1, 4):
         ledger.append(judgment(sample_id=f"s{n}"))
@@ -116,12 +116,12 @@ def test_each_row_is_in_the_file_before_append_returns(tmp_path: Path) -> None:
     ledger.close()
 
 
-def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> None:
+def test_run_refused_before_its_first_row_leaves_no_file(tmp_path: Path) -> None:
     Ledger(tmp_path, start("r1")).close()
     assert run_folders(tmp_path) == [] and not any(tmp_path.iterdir())
 
 
-# Which replies are anew
+# New and reused replies
 
 
 def run_of(hour: int) -> str:
@@ -129,7 +129,7 @@ def run_of(hour: int) -> str:
 
 
 def replies(*asked_by: int, first: int = 0) -> list[Judgment]:
-    """One reply a sample; each was asked for by the run of that hour, 0: by the run itself."""
+    """Return one reply a sample, asked for by the run of this hour; 0: by the run itself."""
     return [judgment(f"s{n}", reused_from=run_of(hour) if hour else "") for n, hour in enumerate(asked_by, first)]
 
 
@@ -142,66 +142,66 @@ def keep(store: Path, hour: int, rows: list, finished: bool = True, stopped: Any
     return begun.evaluation_id
 
 
-def anew(store: Path, evaluation_id: str) -> tuple[int, int, bool]:
-    """Replies, those of them that are anew, and whether the evaluation measured anything."""
+def count_replies(store: Path, evaluation_id: str) -> tuple[int, int, bool]:
+    """Return the counts of replies and of new ones, and whether the evaluation measured anything."""
     land(store)
-    told = "SELECT replies, anew, measured FROM evaluations WHERE run_id = $1"
-    [found] = query(store, told, values=(evaluation_id,)).rows
+    sql = "SELECT replies, anew, measured FROM evaluations WHERE run_id = $1"
+    [found] = query(store, sql, values=(evaluation_id,)).rows
     return found
 
 
 @pytest.mark.parametrize(("taken", "measured"), [(10, True), (11, False), (20, False), (0, True)])
-def test_half_of_the_replies_must_be_anew(tmp_path: Path, taken: int, measured: bool) -> None:
+def test_half_of_the_replies_must_be_new(tmp_path: Path, taken: int, measured: bool) -> None:
     keep(tmp_path, 1, replies(*[0] * 20))
-    found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * taken, *[0] * (20 - taken))))
+    found = count_replies(tmp_path, keep(tmp_path, 2, replies(*[1] * taken, *[0] * (20 - taken))))
     assert found == (20, 20 - taken, measured)
 
 
-def test_what_a_killed_run_asked_is_of_the_run_that_went_on_with_it_and_of_no_later_one(tmp_path: Path) -> None:
+def test_replies_of_a_killed_run_count_for_the_one_that_resumed_it(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(*[0] * 18), finished=False)
     resumed = keep(tmp_path, 2, replies(*[1] * 18, 0, 0))
     again = keep(tmp_path, 3, replies(*[1] * 18, 2, 2))
-    assert anew(tmp_path, resumed) == (20, 20, True)
-    assert anew(tmp_path, again) == (20, 0, False)
+    assert count_replies(tmp_path, resumed) == (20, 20, True)
+    assert count_replies(tmp_path, again) == (20, 0, False)
 
 
 STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, whole={"alpha": {"": 20}})
 
 
-def test_what_a_run_asked_that_stopped_at_its_budget_is_of_the_run_that_went_on_with_it(tmp_path: Path) -> None:
+def test_replies_of_a_stopped_run_count_for_the_one_that_resumed_it(tmp_path: Path) -> None:
     stopped = keep(tmp_path, 1, replies(*[0] * 12), stopped=STOPPED)
     later = keep(tmp_path, 2, replies(*[1] * 12, *[0] * 3), stopped=STOPPED)
-    assert anew(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == (20, 20, True)
-    assert anew(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == (20, 0, False)
-    assert anew(tmp_path, stopped) == (12, 12, False) and anew(tmp_path, later) == (15, 15, False)
+    assert count_replies(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == (20, 20, True)
+    assert count_replies(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == (20, 0, False)
+    assert count_replies(tmp_path, stopped) == (12, 12, False) and count_replies(tmp_path, later) == (15, 15, False)
     assert STOPPED.sentence == (
         "Stopped at its budget of 10.0000: 9.9000 spent, 12 of 20 samples judged, a random part of them; "
         "the next may cost 0.2000, more than is left. The same command with more goes on."
     )
 
 
-def test_what_shards_without_the_others_asked_is_of_the_evaluation_that_has_all(tmp_path: Path) -> None:
+def test_replies_of_an_incomplete_evaluation_count_for_the_complete_one(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(0, 0), evaluation_id="20261120T000000-diagram-00e001", shard=1, shards=2)
-    assert anew(tmp_path, keep(tmp_path, 2, replies(1, 1, 0))) == (3, 3, True)
+    assert count_replies(tmp_path, keep(tmp_path, 2, replies(1, 1, 0))) == (3, 3, True)
 
 
-def test_a_worker_killed_in_a_shard_costs_its_evaluation_no_reply(tmp_path: Path) -> None:
+def test_killed_shard_costs_its_evaluation_no_reply(tmp_path: Path) -> None:
     whole = "20261120T000000-diagram-00e001"
     keep(tmp_path, 1, replies(0, 0), finished=False, evaluation_id=whole, shard=1, shards=2)
     keep(tmp_path, 2, replies(0, 0, first=2), evaluation_id=whole, shard=2, shards=2)
     keep(tmp_path, 3, replies(1, 1), evaluation_id=whole, shard=1, shards=2)
-    assert anew(tmp_path, whole) == (4, 4, True)
+    assert count_replies(tmp_path, whole) == (4, 4, True)
 
 
-def test_replies_about_controls_and_failed_calls_measure_nothing(tmp_path: Path) -> None:
+def test_controls_and_failed_calls_measure_nothing(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(*[0] * 4))
     shown = [judgment(f"c{number}", control="blank") for number in range(9)]
     failed = [judgment(f"f{number}", verdict=None, status="refused") for number in range(9)]
-    assert anew(tmp_path, keep(tmp_path, 2, [*replies(*[1] * 4), *shown, *failed])) == (4, 0, False)
+    assert count_replies(tmp_path, keep(tmp_path, 2, [*replies(*[1] * 4), *shown, *failed])) == (4, 0, False)
 
 
-def test_a_run_without_any_reply_measured_what_it_asked_or_need_not_ask(tmp_path: Path) -> None:
+def test_run_without_replies_counts_as_measured_unless_reused(tmp_path: Path) -> None:
     refused = [judgment(f"s{number}", verdict=None, status="refused") for number in range(3)]
     taken = [row.model_copy(update={"reused_from": run_of(1)}) for row in refused]
-    ran = [keep(tmp_path, hour, rows) for hour, rows in enumerate((refused, taken, []), 1)]  # the last: all forfeits
-    assert [anew(tmp_path, run)[2] for run in ran] == [True, False, True]
+    ran = [keep(tmp_path, hour, rows) for hour, rows in enumerate((refused, taken, []), 1)]  # last: only forfeits
+    assert [count_replies(tmp_path, run)[2] for run in ran] == [True, False, True]

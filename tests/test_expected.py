@@ -1,4 +1,4 @@
-"""What calls are expected to take, by replies whose rule is known."""
+"""Expected cost and time of calls, from replies that follow a known rule."""
 
 import random
 from pathlib import Path
@@ -25,7 +25,7 @@ def call(number: int, dimension: str, draws: random.Random) -> Call:
 
 
 def reply(asked: Call, draws: random.Random, written: float = 400, known: bool = True) -> Seen:
-    """A quarter token a letter, 700 a megapixel and 90 besides; a part of it from a cache."""
+    """Return a reply of a quarter token a letter, 700 a megapixel and 90 more; half of them are cached."""
     sent = round(90 + asked.letters / 4 + 700 * asked.megapixels)
     amounts = Amounts(sent, sent // 2, 0, round(written * draws.lognormvariate(0, 0.3)))
     return Seen(asked.dimension, amounts, draws.uniform(2, 6), asked.letters if known else None, asked.megapixels)
@@ -36,16 +36,16 @@ def calls(samples: int, seed: int = 1) -> list[Call]:
     return [call(number, dimension, draws) for number in range(samples) for dimension in DIMENSIONS]
 
 
-def test_a_few_samples_tell_the_input_of_all_by_their_sizes() -> None:
+def test_few_samples_predict_input_tokens_from_sizes() -> None:
     wanted, draws = calls(300), random.Random(2)
     replies = [reply(each, draws) for each in wanted]
     found = Expected(replies[: 5 * len(DIMENSIONS)]).total(wanted, tokens_in)
     truth = sum(each.amounts.tokens_in for each in replies)
     assert found.middle == pytest.approx(truth, rel=0.001)
-    assert found.low == pytest.approx(found.high, rel=0.01), "what is known for sure has a narrow range"
+    assert found.low == pytest.approx(found.high, rel=0.01), "known sizes give a narrow range"
 
 
-def test_where_sizes_are_not_known_the_mean_counts_and_the_range_says_how_little_that_is() -> None:
+def test_unknown_sizes_give_the_mean_with_a_wide_range() -> None:
     wanted, draws = calls(300), random.Random(3)
     replies = [reply(each, draws, known=False) for each in wanted]
     found = Expected(replies[:10]).total(wanted, tokens_in)
@@ -53,7 +53,7 @@ def test_where_sizes_are_not_known_the_mean_counts_and_the_range_says_how_little
     assert found.low < truth < found.high and found.high > 1.3 * found.middle
 
 
-def test_a_price_has_each_kind_of_token_at_its_own_price() -> None:
+def test_expected_price_covers_every_kind_of_token() -> None:
     wanted, draws = calls(40), random.Random(4)
     replies = [reply(each, draws) for each in wanted]
     truth = sum(CHEAP.price(each.amounts) for each in replies)
@@ -62,8 +62,8 @@ def test_a_price_has_each_kind_of_token_at_its_own_price() -> None:
 
 
 @pytest.mark.parametrize("written", [60, 700, 2_250], ids=["short", "long", "reasoning"])
-def test_the_range_of_a_pilots_quote_holds_the_bill_in_most_cases(written: float) -> None:
-    """19 of 20 by design; of 60 pilots fewer than 50 holding it would be chance once in a million times."""
+def test_range_of_a_pilot_covers_the_bill_in_most_cases(written: float) -> None:
+    """19 of 20 by design; fewer than 50 of 60 would happen by chance once in a million times."""
     wanted, held = calls(100), 0
     for seed in range(60):
         draws = random.Random(seed)
@@ -74,27 +74,27 @@ def test_the_range_of_a_pilots_quote_holds_the_bill_in_most_cases(written: float
     assert held >= 50
 
 
-def test_one_reply_alone_tells_hardly_anything() -> None:
+def test_single_reply_gives_a_wide_range() -> None:
     wanted = [each for each in calls(10) if each.dimension == "readability"]
     found = Expected([reply(wanted[0], random.Random(5), known=False)]).total(wanted, tokens_in)
     assert (found.low, found.high) == (0.0, 2 * found.middle)
 
 
-def test_the_95th_percentile_of_a_dimension_needs_enough_replies() -> None:
+def test_percentile_of_a_dimension_needs_enough_replies() -> None:
     replies = [Seen("readability", Amounts(tokens_in=n), 1.0, None, 0.0) for n in range(1, 101)]
     assert Expected(replies).percentile("readability", CHEAP) == pytest.approx(96 / 1e6)
     assert Expected(replies[: ENOUGH - 1]).percentile("readability", CHEAP) is None
     assert Expected(replies).percentile("aesthetics", CHEAP) is None
 
 
-def test_time_goes_by_how_many_are_asked_at_once() -> None:
+def test_expected_time_depends_on_concurrency() -> None:
     wanted = calls(50)
     replies = [Seen(each.dimension, Amounts(100), 2.0 + (n % 2), None, 0.0) for n, each in enumerate(wanted)]
     found = Expected(replies).seconds(wanted, 10)
     assert found.low <= 100 * 2.5 / 10 <= found.high == pytest.approx(100 * 2.5 / 10, rel=0.3)
 
 
-def test_history_is_what_the_same_judge_said_to_the_same_prompts(tmp_path: Path) -> None:
+def test_past_replies_are_of_the_same_judge_and_prompts(tmp_path: Path) -> None:
     asked = {"prompts": {"faithfulness": "f" * 64}}
     judge = {"judge": {"effort": "low", "temperature": 1.0}}
 
@@ -116,7 +116,7 @@ def test_history_is_what_the_same_judge_said_to_the_same_prompts(tmp_path: Path)
     assert [each.amounts.tokens_in for each in seen(rows, ())] == [8, 1]
 
 
-def test_a_call_that_was_asked_again_is_paid_again(tmp_path: Path) -> None:
+def test_repeated_calls_are_paid_again(tmp_path: Path) -> None:
     rows = [judgment("s1", verdict=None, status="invalid"), judgment("s1", attempt=2), judgment("s2")]
     run = write_run(tmp_path, start(), [*rows, judgment("s3", verdict=None, status="unavailable")], None)
     assert tries(list(read_judgments(run))) == pytest.approx(1.5)

@@ -1,4 +1,4 @@
-"""Which extensions take part in a run, and that neither others nor unused parts of protocols are imported."""
+"""Extensions of a run: which take part, and that no others and no unused parts of protocols are imported."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ from tasks.rubrics.rubric import load_rubric
 MODEL = Judge(model="m", base_url="http://127.0.0.1:1/v1")  # pyright: ignore
 
 
-def named(asked: Parameters, flow: str = "diagram", remote: Remote | None = None, scheduled: bool = False) -> list[str]:
+def names(asked: Parameters, flow: str = "diagram", remote: Remote | None = None, scheduled: bool = False) -> list[str]:
     opening = Opening(flow, asked, asked, load_rubric(flow), remote, scheduled)
     return [type(each).__name__ for each in extensions_of(opening)]
 
@@ -39,34 +39,30 @@ def named(asked: Parameters, flow: str = "diagram", remote: Remote | None = None
     ],
     ids=str,
 )
-def test_a_parameter_asks_for_an_extension(given: dict[str, Any], expected: list[str]) -> None:
-    assert named(PairwiseParameters(**given)) == expected
+def test_parameters_select_extensions(given: dict[str, Any], expected: list[str]) -> None:
+    assert names(PairwiseParameters(**given)) == expected
 
 
-def test_the_schedule_the_environment_and_the_store_ask_for_extensions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_schedule_environment_and_store_select_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = PairwiseParameters(anchors=4)
-    assert named(asked, scheduled=True) == ["FrozenAnchors"]
+    assert names(asked, scheduled=True) == ["FrozenAnchors"]
     first, second = (asked.model_copy(update={"shards": 2, "shard": shard}) for shard in (1, 2))
-    assert (named(first, scheduled=True), named(second, scheduled=True)) == (["FrozenAnchors"], [])
+    assert (names(first, scheduled=True), names(second, scheduled=True)) == (["FrozenAnchors"], [])
     monkeypatch.setenv("JURY_KEEP_DAYS", "30")
     monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
     url = (tmp_path / "bucket").as_uri()
-    in_a_bucket = named(PairwiseParameters(store=url), remote=Remote(url, tmp_path / "cache"))
+    in_a_bucket = names(PairwiseParameters(store=url), remote=Remote(url, tmp_path / "cache"))
     assert in_a_bucket == ["Retention", "BudgetLimit", "BucketStore"]
 
 
-def test_an_export_is_an_extension_of_a_run_and_not_of_its_quote() -> None:
+def test_export_is_an_extension_of_a_run_but_not_of_a_quote() -> None:
     asked = RubricParameters(export="results.jsonl")
-    assert named(asked, "counting") == ["GenevalExport"]
-    assert named(ChecklistParameters(export="results.json"), "counting") == ["ChecklistExport"]
-    assert named(asked.model_copy(update={"quote": "history"}), "counting") == []
+    assert names(asked, "counting") == ["GenevalExport"]
+    assert names(ChecklistParameters(export="results.json"), "counting") == ["ChecklistExport"]
+    assert names(asked.model_copy(update={"quote": "history"}), "counting") == []
 
 
-def test_a_run_without_options_imports_no_extension_and_of_the_protocols_only_its_own(
-    tmp_path: Path, prefect_server: str
-) -> None:
+def test_default_run_imports_no_extension_and_no_other_protocol(tmp_path: Path, prefect_server: str) -> None:
     root = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
     command = ["run", "counting", "--dataset", str(root), "--store", str(tmp_path / "store")]
     code = (

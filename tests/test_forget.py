@@ -1,4 +1,4 @@
-"""`jury store forget`: what is forgotten is nowhere any more, and what stays is as it was."""
+"""`jury store forget`: nothing of what is forgotten remains, and everything else is unchanged."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from factories import DIMENSIONS, end, image, judgment, outcome, picture, start, write_run
-from test_bridge import told as bridge_told
+from test_bridge import bridge_row
 from written_datasets import inline, record, result, write_benchmark, write_json
 from written_history import keep_thumbnails, pair
 
@@ -37,33 +37,33 @@ FIRST, SECOND = "20261118T120000-diagram-0000aa", "20261119T120000-diagram-0000b
 IMAGES = "20261120T120000-counting-0000cc"
 MONTH = "2026-11"
 SECRET, CANDIDATE = "paper-secret-7", "candidate-secret"
-"""A sample and a candidate whose names nothing else has."""
+"""Names of a sample and of a candidate that occur nowhere else."""
 
 
 def rows(secret: str = SECRET, **changes: Any) -> list[Judgment | Outcome]:
-    """Ten figures, of which one is the secret one, and a control that shows its picture beside another's text."""
-    told = {"reasoning": f"The words about {secret}.", "caption": f"The caption of {secret}."}
+    """Return ten figures, one of them secret, and a control that shows the secret picture with another text."""
+    texts = {"reasoning": f"The words about {secret}.", "caption": f"The caption of {secret}."}
     shown = {"human": picture("s1h"), "model": picture(f"{secret}m")}
     return [
         *(row for number in range(1, 10) for row in pair(f"s{number}", "MHGM", "Model", **changes)),
-        *pair(secret, "GGGG", "Tie", **told, **changes),
+        *pair(secret, "GGGG", "Tie", **texts, **changes),
         *(judgment("s1", each, control=OTHER, pictures=shown, **changes) for each in DIMENSIONS),
         outcome("s1", control=OTHER, pictures=shown, **changes),
     ]
 
 
 def write_store(store: Path) -> Path:
-    """Runs of two flows; the second has two candidates, and took replies of the first over."""
-    told = {"warnings": (f"Look at {SECRET} first.", "Fine."), "outcomes": {"complete": 10}, "judgments": {"ok": 40}}
+    """Store runs of two flows; the second diagram run has two candidates and reuses replies of the first."""
+    counts = {"warnings": (f"Look at {SECRET} first.", "Fine."), "outcomes": {"complete": 10}, "judgments": {"ok": 40}}
     flow_run = "11111111-2222-3333-4444-555555555555"
     first = start(FIRST, prefect_run_id=flow_run, samples=10, started_at="2026-11-18T12:00:00+00:00")
-    write_run(store, first, rows(), end(**told))
+    write_run(store, first, rows(), end(**counts))
     taken = [row.model_copy(update={"reused_from": FIRST}) if isinstance(row, Judgment) else row for row in rows()]
     others = [row.model_copy(update={"candidate": CANDIDATE}) for row in rows("s10")]
     parameters = {"ids": [SECRET, "s1"], "candidate_name": CANDIDATE, "dataset": f"data/{CANDIDATE}.jsonl"}
     both = {"candidates": ("alpha", CANDIDATE), "samples": 20, "parameters": parameters}
     second = start(SECOND, started_at="2026-11-19T12:00:00+00:00", **both)
-    write_run(store, second, [*taken, *others], end(reused=44, **told))
+    write_run(store, second, [*taken, *others], end(reused=44, **counts))
     counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
     write_run(store, start(IMAGES, **counting), [image(), image("00001/0000", 3.0)], end())
     for run in (FIRST, SECOND, IMAGES):
@@ -77,11 +77,11 @@ def write_beside(store: Path) -> None:
     of = {"of_run": SECOND, "flow": "diagram", "dataset_key": "d" * 64, "prompts_key": "p", "drawn": "uniform"}
     page, moment = "0123456789abcdef", "2026-11-20T12:00:00+00:00"
     about = {"name": "reader", "source": "labels.json", "source_sha256": "a" * 64, "annotators": ("A",), "labels": 2}
-    said = [{"sample_id": name, "candidate": "alpha", "dimension": "overall"} for name in (SECRET, "s1")]
+    labels = [{"sample_id": name, "candidate": "alpha", "dimension": "overall"} for name in (SECRET, "s1")]
     keep_labels(
         label_folder(store, "reader"),
         LabelSet.model_validate({**about, **of, "page": page, "imported_at": moment}),
-        [LabelRow.model_validate({**row, "verdict": "Tie", "annotator": "A"}) for row in said],
+        [LabelRow.model_validate({**row, "verdict": "Tie", "annotator": "A"}) for row in labels],
     )
     items = [
         LabelItem(token=str(at), candidate="alpha", sample_id=name, tag="", pictures={}, left="")
@@ -109,7 +109,7 @@ def store(written: Path, tmp_path: Path) -> Path:
 
 
 def places(store: Path, *words: str) -> list[str]:
-    """Files of a store whose name or bytes have one of these words."""
+    """Return files of a store whose name or content contains one of these words."""
     files = {file.relative_to(store).as_posix(): file for file in sorted(store.rglob("*")) if file.is_file()}
     whole = {name: f"{name} ".encode() + file.read_bytes() for name, file in files.items()}
     return [name for name, data in whole.items() if any(word.encode() in data for word in words)]
@@ -120,24 +120,24 @@ def hashes(*names: str) -> list[str]:
 
 
 def tree(store: Path) -> dict[str, bytes]:
-    """All of a store but what is made of its ledgers, and what is noted while that is done."""
+    """Return all files of a store that are not derived from its ledgers."""
     made = ("history", ".history", "pages", UNFINISHED)
     files = {file.relative_to(store).as_posix(): file for file in sorted(store.rglob("*")) if file.is_file()}
     return {name: file.read_bytes() for name, file in files.items() if not name.startswith(made)}
 
 
 def forget(store: Path, kind: Any, name: str) -> bool:
-    """What the command does to all but pages; whether there was any of it in a run."""
+    """Forget as the command does, except for pages; return whether any run was affected."""
     plan = make_plan(store, kind, name, "")
     keep_plan(store, plan)
     carry_out(store, None)
     return bool(plan.runs)
 
 
-# What goes, and what stays
+# Effects
 
 
-def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any) -> None:
+def test_forgotten_sample_leaves_no_trace(store: Path, jury: Any) -> None:
     assert jury("store", "pages", "--store", store)[0] == 0 and len(places(store, SECRET)) > 7
     code, out, err = jury("store", "forget", "--sample", SECRET, "--yes", "--store", store)
     assert (code, err) == (0, "")
@@ -154,11 +154,11 @@ def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any)
     assert "8 replies and 2 outcomes were forgotten at a request" in page and "no missing output" in page
     end = read_end(folder(store, FIRST))
     assert end and (end.outcomes, end.judgments, end.calls) == ({"complete": 9}, {"ok": 36}, 36)
-    assert end.warnings[0] == "Fine.", "a warning that names the sample goes"
+    assert end.warnings[0] == "Fine.", "a warning that names the sample is removed"
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_a_run_goes_but_for_its_cost_and_its_replies_stay_with_another_that_has_them(store: Path, jury: Any) -> None:
+def test_forgotten_run_keeps_its_cost_and_replies_that_others_reused(store: Path, jury: Any) -> None:
     before, cost = tree(store), spent(store)
     code, out, _ = jury("store", "forget", "--run", FIRST[:15], "--yes", "--store", store)
     assert code == 0 and "prefect flow-run delete 11111111-2222-3333-4444-555555555555" in out
@@ -166,25 +166,25 @@ def test_a_run_goes_but_for_its_cost_and_its_replies_stay_with_another_that_has_
     assert {name for name in before if name not in after} == {name for name in before if f"ledger/{FIRST}" in name}
     assert after.keys() - before.keys() == {f"ledger/{FIRST}/removed.json"}
     assert {name for name in before.keys() & after.keys() if before[name] != after[name]} == set()
-    # No other run has those replies now: they count once, for the run that has them.
+    # The replies now count for the only run that has them.
     assert query(store, f"SELECT replies, anew FROM evaluations WHERE run_id = '{SECOND}'").rows == [(80, 80)]
     assert spent(store) == cost and removed_costs(store, MONTH)[FIRST] > 0, "what was spent stays spent"
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_nothing_of_a_candidate_is_left(store: Path, jury: Any) -> None:
+def test_forgotten_candidate_leaves_no_trace(store: Path, jury: Any) -> None:
     cost = spent(store)
     assert jury("store", "forget", "--candidate", CANDIDATE, "--yes", "--store", store)[0] == 0
     assert places(store, CANDIDATE, *hashes("s10h", "s10m")) == []
     assert read_start(folder(store, SECOND)).revision == 1 and spent(store) == cost
     assert query(store, f"SELECT candidates FROM runs WHERE run_id = '{SECOND}'").rows == [(["alpha"],)]
     assert jury("store", "forget", "--candidate", "alpha", "--flow", "diagram", "--yes", "--store", store)[0] == 0
-    assert [*query(store, "SELECT run_id FROM runs").rows] == [(IMAGES,)], "a run without candidates goes as a whole"
+    assert [*query(store, "SELECT run_id FROM runs").rows] == [(IMAGES,)], "a run without candidates is removed"
     assert spent(store) == cost
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_the_last_run_of_a_store_leaves_no_history(store: Path, jury: Any) -> None:
+def test_forgetting_the_last_run_removes_the_history(store: Path, jury: Any) -> None:
     for run in (FIRST, SECOND, IMAGES):
         assert jury("store", "forget", "--run", run, "--yes", "--store", store)[0] == 0
     assert places(store, SECRET, CANDIDATE) == [] == [*(store / "pictures").iterdir()]
@@ -192,7 +192,7 @@ def test_the_last_run_of_a_store_leaves_no_history(store: Path, jury: Any) -> No
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_a_backup_that_is_put_back_is_removed_again(store: Path, written: Path, jury: Any) -> None:
+def test_restored_backup_of_a_forgotten_run_is_removed(store: Path, written: Path, jury: Any) -> None:
     assert jury("store", "forget", "--run", FIRST, "--yes", "--store", store)[0] == 0
     shutil.copytree(written / "ledger" / FIRST, store / "ledger" / FIRST, dirs_exist_ok=True)
     assert f"run {FIRST} was forgotten on 20" in jury("store", "sync", "--store", store)[1]
@@ -203,10 +203,10 @@ def test_a_backup_that_is_put_back_is_removed_again(store: Path, written: Path, 
 
 
 @pytest.mark.parametrize(("kind", "name"), [("sample", SECRET), ("run", FIRST), ("candidate", CANDIDATE)])
-def test_after_a_kill_at_any_step_the_same_again_does_the_rest(
+def test_killed_forgetting_is_completed_by_the_same_command(
     store: Path, tmp_path: Path, kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forgetting, "make_anew", lambda _: None)  # it is made of what is left, whatever that is
+    monkeypatch.setattr(forgetting, "make_anew", lambda _: None)  # derived files are not compared
     monkeypatch.setattr(forgetting, "tombstone_of", lambda *_: b"the tombstone")
     keep_plan(store, make_plan(store, kind, name, ""))
     whole = Path(shutil.copytree(store, tmp_path / "whole"))
@@ -221,7 +221,7 @@ def test_after_a_kill_at_any_step_the_same_again_does_the_rest(
 
 
 def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether forgetting was stopped where it would have changed one file more."""
+    """Stop forgetting before it changes one more file than `steps`; return whether it was stopped."""
     left = [steps]
 
     def counted(change: Callable[..., Any]) -> Callable[..., Any]:
@@ -242,7 +242,7 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
             carry_out(store, None)
         except KeyboardInterrupt:
             patched.undo()
-            for draft in store.rglob(".*.draft"):  # which a kill would leave, and the command removes
+            for draft in store.rglob(".*.draft"):  # left by a kill, and removed by the next command
                 draft.unlink()
             return True
     return False
@@ -250,27 +250,27 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
 
 @pytest.mark.usefixtures("without_pages")
 @pytest.mark.parametrize("given", [("store", "sync"), ("store", "forget", "--sample", "s1", "--yes")])
-def test_status_names_what_was_stopped_and_sync_or_the_next_command_finishes_it(
+def test_status_reports_unfinished_forgetting_until_the_next_command(
     store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
-    def told() -> tuple[int, list[str]]:
+    def unfinished() -> tuple[int, list[str]]:
         code, out, _ = jury("status", "--store", store)
         return code, [line for line in out.splitlines() if line.startswith("forgetting ")]
 
-    assert told() == (0, [])
+    assert unfinished() == (0, [])
     keep_plan(store, make_plan(store, "sample", SECRET, ""))
-    assert told() == (3, [f"forgetting begun and not finished: `jury store sync --store {store}` does the rest"])
+    assert unfinished() == (3, [f"forgetting begun and not finished: `jury store sync --store {store}` does the rest"])
     code, out, _ = jury(*given, "--store", store)
-    assert code == 0 and "is complete" in out and places(store, SECRET) == [] and told() == (0, [])
+    assert code == 0 and "is complete" in out and places(store, SECRET) == [] and unfinished() == (0, [])
     assert jury("store", "sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
 
-# What is refused, and asked
+# Refusals and confirmation
 
 
-def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
+def test_run_in_progress_is_not_forgotten(store: Path) -> None:
     ledger = Ledger(store, start("20261121T120000-diagram-0000ee", started_at=datetime.now(UTC).isoformat()))
     ledger.append(outcome())
     with pytest.raises(InputError, match=r"0000ee is being written: wait for its end, or stop it \(Ctrl-C\)"):
@@ -299,13 +299,13 @@ def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
         (("--sample", SECRET), "nobody can be asked here: --yes forgets without asking"),
     ],
 )
-def test_what_is_not_clear_is_asked_for(written: Path, jury: Any, given: tuple[str, ...], words: str) -> None:
+def test_unclear_requests_are_refused(written: Path, jury: Any, given: tuple[str, ...], words: str) -> None:
     before = tree(written)
     code, _, err = jury("store", "forget", *given, "--store", written)
     assert code == 2 and words in err and tree(written) == before
 
 
-def test_what_would_go_can_be_seen_first(written: Path, jury: Any) -> None:
+def test_dry_run_lists_what_would_be_removed(written: Path, jury: Any) -> None:
     before = tree(written)
     code, out, _ = jury("store", "forget", "--run", SECOND, "--dry-run", "--store", written)
     assert code == 0 and "nothing was changed" in out
@@ -314,14 +314,14 @@ def test_what_would_go_can_be_seen_first(written: Path, jury: Any) -> None:
     assert tree(written) == before
 
 
-def test_a_damaged_line_is_left(store: Path, jury: Any) -> None:
+def test_damaged_line_is_kept(store: Path, jury: Any) -> None:
     with (folder(store, FIRST) / JUDGMENTS).open("ab") as file:
         file.write(b"no row\n")
     forget(store, "sample", SECRET)
     assert (folder(store, FIRST) / JUDGMENTS).read_bytes().endswith(b"\nno row\n")
 
 
-# What lies beside the ledgers: anchors, bridges, alarms, pictures without a row
+# Anchors, bridges, alarms, and pictures without a row
 
 
 def frozen(tmp_path: Path) -> Anchors:
@@ -336,7 +336,7 @@ def kept_pictures(store: Path) -> list[Path]:
     return sorted(anchor_folder(store, "diagram").glob("*/pictures/*"))
 
 
-def test_a_set_of_anchors_with_what_is_forgotten_goes_and_another_one_is_drawn(tmp_path: Path) -> None:
+def test_anchors_with_a_forgotten_sample_are_removed(tmp_path: Path) -> None:
     before, store = frozen(tmp_path), tmp_path / "store"
     forget(store, "sample", "another")
     assert frozen(tmp_path).key == before.key
@@ -344,7 +344,7 @@ def test_a_set_of_anchors_with_what_is_forgotten_goes_and_another_one_is_drawn(t
     assert kept_pictures(store) == [] == [*store.rglob("anchors.jsonl")]
 
 
-def test_anchors_that_only_a_forgotten_run_judged_go_as_a_whole(tmp_path: Path) -> None:
+def test_anchors_judged_only_by_forgotten_runs_are_removed(tmp_path: Path) -> None:
     key, store = frozen(tmp_path).key, tmp_path / "store"
     for run in (FIRST, SECOND):
         write_run(store, start(run, anchors_key=key), [outcome()], end())
@@ -353,9 +353,9 @@ def test_anchors_that_only_a_forgotten_run_judged_go_as_a_whole(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("kind", "name"), [("run", FIRST), ("candidate", "alpha")])
-def test_bridges_and_alarms_of_it_go(tmp_path: Path, kind: str, name: str) -> None:
-    BRIDGES.keep(tmp_path, [bridge_told(old_run=FIRST, new_run=SECOND, candidate="alpha", bridge_id="20261120-it")])
-    others = bridge_told(old_run="x", new_run="y", candidate="beta", bridge_id="20261120-other")
+def test_bridges_and_alarms_are_removed(tmp_path: Path, kind: str, name: str) -> None:
+    BRIDGES.keep(tmp_path, [bridge_row(old_run=FIRST, new_run=SECOND, candidate="alpha", bridge_id="20261120-it")])
+    others = bridge_row(old_run="x", new_run="y", candidate="beta", bridge_id="20261120-other")
     other = BRIDGES.keep(tmp_path, [others])
     note = {"flow": "diagram", "series_key": "d", "protocol_key": "p", "night_at": "2026-11-18T12:00:00+00:00"}
     keep_told(tmp_path, Told.model_validate({**note, "candidate": "alpha", "night": FIRST}))
@@ -366,14 +366,14 @@ def test_bridges_and_alarms_of_it_go(tmp_path: Path, kind: str, name: str) -> No
     assert len([*(tmp_path / ALARMS).iterdir()]) == 2
 
 
-def test_all_shards_of_an_evaluation_go(tmp_path: Path) -> None:
+def test_all_shards_of_an_evaluation_are_removed(tmp_path: Path) -> None:
     for shard, run in ((1, FIRST), (2, SECOND)):
         write_run(tmp_path, start(run, evaluation_id="evaluation", shards=2, shard=shard), [outcome()], end())
     assert forget(tmp_path, "run", "evaluation") and run_folders(tmp_path) == []
     assert {file.name for file in tmp_path.glob("ledger/*/*")} == {"removed.json"}
 
 
-def test_what_a_killed_run_left_goes_with_pictures_that_no_row_tells_of(tmp_path: Path) -> None:
+def test_killed_run_is_removed_with_pictures_that_no_row_mentions(tmp_path: Path) -> None:
     (write_run(tmp_path, start(FIRST), [judgment("s1")], None) / "progress.txt").write_text("1/4 calls")
     write_run(tmp_path, start(SECOND), [outcome("s2")], end())
     shown, unshown = picture("s2m").source_sha256, picture("s9m").source_sha256
