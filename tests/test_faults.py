@@ -1,4 +1,4 @@
-"""Figures that always fail, each in its own way: they end, and cost no other figure anything but bounded time."""
+"""Figures that always fail in one way: their calls end, and cost other figures nothing but a bounded time."""
 
 import asyncio
 from collections import Counter
@@ -29,7 +29,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def judge_all(base_url: str, **settings: float) -> tuple[dict[str, Counter[str]], float]:
-    """Figure -> statuses of its calls, and the seconds that the judge was away."""
+    """Return figure -> statuses of its calls, and the seconds that the judge counted as away."""
     given = {"timeout_seconds": 0.5, "call_seconds": 1.0, "patience_seconds": 20.0, "concurrency": 6, **settings}
     judge = Judge(model="m", base_url=base_url, **given)  # pyright: ignore
 
@@ -60,7 +60,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "which"), CASES)
-def test_figures_that_always_fail_end_and_cost_no_other(name: str, which: str) -> None:
+def test_failing_figures_end_and_cost_no_other(name: str, which: str) -> None:
     bad = BAD[which]
     with LoopbackJudge(faulty := Faulty(FAULTS[name], bad), keep_requests=False) as judge:
         statuses, away = asyncio.run(judge_all(judge.base_url))
@@ -68,12 +68,12 @@ def test_figures_that_always_fail_end_and_cost_no_other(name: str, which: str) -
     assert good == [{"ok": len(DIMENSIONS)}] * (FIGURES - len(bad))
     ends = "rejected" if name == "302" else "unavailable"
     assert [statuses[figure] for figure in bad] == [{ends: len(DIMENSIONS)}] * len(bad)
-    assert away == 0, "a judge that answers others is never called away"
+    assert away == 0, "a judge that answers other calls is not away"
     most = {"302": 1, "500": MOST_FAILURES} | dict.fromkeys(SILENT, MOST_SILENCES)
     assert name in BUSY or max(faulty.asked.values()) <= most[name]
 
 
-def test_a_single_call_that_always_fails_ends_alone() -> None:
+def test_single_failing_call_ends_alone() -> None:
     fault = Faulty(FAULTS["429"], figures(range(3, 4)), only_dimension="readability")
     with LoopbackJudge(fault, keep_requests=False) as judge:
         statuses, _ = asyncio.run(judge_all(judge.base_url))
@@ -89,7 +89,7 @@ def test_a_single_call_that_always_fails_ends_alone() -> None:
         ("404", "refuses all calls .404: No such model."),
     ],
 )
-def test_where_all_figures_fail_the_run_stops_with_the_reason(name: str, words: str) -> None:
+def test_run_stops_with_the_reason_if_all_figures_fail(name: str, words: str) -> None:
     fault = Faulty(FAULTS[name], figures(range(FIGURES)))
     with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
         patience = 2 if name == "429" else 60
@@ -99,8 +99,8 @@ def test_where_all_figures_fail_the_run_stops_with_the_reason(name: str, words: 
     assert stopped.group_contains((JudgeStopped, JudgeGaveUp), match=words)
 
 
-def test_where_all_calls_are_limited_none_ends_and_patience_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small question is answered, and no call is: there are no others to whom the calls could be compared."""
+def test_run_gives_up_after_patience_if_all_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first question is answered, but no call is, so calls cannot be compared with others."""
     monkeypatch.setattr(gate, "MOST_REFUSALS", 2)
 
     async def scene(base_url: str) -> None:
@@ -118,7 +118,7 @@ def test_where_all_calls_are_limited_none_ends_and_patience_does(monkeypatch: py
     assert stopped.group_contains(JudgeGaveUp, match="has refused all calls for 5 s: 429: Too many requests.")
 
 
-def test_one_call_asked_to_wait_an_hour_ends_and_all_of_them_stop_the_run() -> None:
+def test_calls_told_to_wait_an_hour_end_or_stop_the_run() -> None:
     hour = FAULTS["429 with Retry-After"]
     hour = type(hour)(hour.body, hour.status, {"retry-after": "3600"})
     with LoopbackJudge(Faulty(hour, figures(range(2, 3))), keep_requests=False) as judge:

@@ -1,4 +1,4 @@
-"""Files are written whole, or not at all, one process at a time is alone with them; those of strangers are files."""
+"""Files: written whole or not at all, locked between processes, and read safely though strangers wrote them."""
 
 import os
 import stat
@@ -34,7 +34,7 @@ with alone(Path(sys.argv[1])):
 """
 
 
-def test_a_file_takes_the_place_of_the_one_before_and_never_of_a_folder_or_leaves_a_draft(tmp_path: Path) -> None:
+def test_write_whole_replaces_files_but_no_folder(tmp_path: Path) -> None:
     for data in (b"a longer text", b"text"):
         write_whole(tmp_path / "file", data)
     assert (tmp_path / "file").read_bytes() == b"text"
@@ -45,7 +45,7 @@ def test_a_file_takes_the_place_of_the_one_before_and_never_of_a_folder_or_leave
 
 
 @pytest.mark.parametrize("name", ["file", "."])
-def test_another_process_waits_until_nobody_is_alone_there(name: str, tmp_path: Path) -> None:
+def test_lock_makes_another_process_wait(name: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     command = [sys.executable, "-c", TAKE, str(tmp_path / name), str(tmp_path / "done")]
     with alone(tmp_path / name):
@@ -67,11 +67,11 @@ def _usual_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_usual_umask")
-def test_a_private_folder_and_those_above_it_are_for_this_user_alone(tmp_path: Path) -> None:
+def test_private_folder_is_created_for_its_user_only(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     private_folder(tmp_path / "store" / "ledger" / "run")
     assert [mode(tmp_path / name) for name in ("store", "store/ledger", "store/ledger/run")] == [0o700] * 3
-    assert mode(tmp_path) == 0o755, "what is there stays as it is"
+    assert mode(tmp_path) == 0o755, "existing folders keep their mode"
     private_folder(tmp_path)
     (tmp_path / "file").touch()
     keep_private(tmp_path / "file")
@@ -81,7 +81,7 @@ def test_a_private_folder_and_those_above_it_are_for_this_user_alone(tmp_path: P
 
 
 @pytest.mark.usefixtures("_usual_umask")
-def test_what_is_made_in_a_folder_of_a_group_is_for_that_group_too(tmp_path: Path) -> None:
+def test_files_in_a_group_folder_are_open_to_the_group(tmp_path: Path) -> None:
     tmp_path.chmod(0o2770)
     private_folder(tmp_path / "ledger" / "run")
     (tmp_path / "history").touch()
@@ -92,7 +92,7 @@ def test_what_is_made_in_a_folder_of_a_group_is_for_that_group_too(tmp_path: Pat
 # Files of strangers
 
 
-def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+def test_regular_file_is_read_up_to_a_size(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"text")
     assert read_regular(tmp_path / "file", 4) == b"text"
     with pytest.raises(InputError, match="file: refused: it has more than 3 bytes"):
@@ -101,11 +101,11 @@ def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
         read_regular(tmp_path / "nothing", 4)
 
 
-def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+def test_links_pipes_and_folders_are_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/passwd")
     os.mkfifo(tmp_path / "pipe")
-    for name, said in (("link", "it is a link"), ("pipe", "no regular file"), (".", "no regular file")):
-        with pytest.raises(InputError, match=said):
+    for name, reason in (("link", "it is a link"), ("pipe", "no regular file"), (".", "no regular file")):
+        with pytest.raises(InputError, match=reason):
             open_regular(tmp_path / name)
 
 
@@ -122,7 +122,7 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
         ("inside/file", False),
     ],
 )
-def test_what_counts_is_where_an_opened_file_is(tmp_path: Path, name: str, is_read: bool) -> None:
+def test_opened_file_must_lie_within_the_folders(tmp_path: Path, name: str, is_read: bool) -> None:
     for folder in ("in", "out", "inside"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "file").write_bytes(b"text")
@@ -142,14 +142,14 @@ def test_what_counts_is_where_an_opened_file_is(tmp_path: Path, name: str, is_re
 # A full disk
 
 
-def test_where_there_is_no_room_the_file_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+def test_full_disk_error_names_the_file_and_leaves_no_draft(tmp_path: Path) -> None:
     with files_of(1_000), pytest.raises(OSError, match="File too large") as raised:
         write_whole(tmp_path / "file", b"x" * 2_000)
     assert raised.value.filename == str(tmp_path / "file")
     assert not any(tmp_path.iterdir())
 
 
-def test_the_ledger_holds_whole_rows_alone(tmp_path: Path) -> None:
+def test_ledger_on_a_full_disk_holds_only_whole_rows(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, start())
     row, fit = judgment(), 3
     room = fit * len(line(row)) + 500
@@ -162,6 +162,6 @@ def test_the_ledger_holds_whole_rows_alone(tmp_path: Path) -> None:
     with files_of(fit * len(line(row))), pytest.raises(OSError, match="File too large") as raised:
         ledger.append(row)
     assert raised.value.filename == str(ledger.folder / JUDGMENTS)
-    ledger.append(row)  # there is room again
+    ledger.append(row)  # the disk has space again
     ledger.close()
     assert list(read_judgments(ledger.folder)) == [row] * (fit + 1)

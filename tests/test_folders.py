@@ -1,4 +1,4 @@
-"""A picture is found under any form of its name, only inside its folder, and its first bytes tell what it is."""
+"""Folders of pictures: names in any Unicode form, no path outside, and formats by the first bytes."""
 
 import base64
 import os
@@ -42,16 +42,16 @@ def found(folder: Folder, name: str) -> str:
         ("images/e\u200c\u0301.png", "images/é.png"),
     ],
 )
-def test_a_name_matches_with_or_without_the_prefix_and_in_any_unicode_form(tmp_path: Path, stored: str, asked: str):
+def test_name_matches_without_prefix_and_in_any_unicode_form(tmp_path: Path, stored: str, asked: str):
     assert found(folder(tmp_path, stored), asked) == stored
 
 
-def test_the_exact_name_goes_before_one_that_only_looks_alike(tmp_path: Path):
+def test_exact_name_precedes_a_similar_one(tmp_path: Path):
     names = ("images/a\u200c.png", "images/a.png")
     assert [found(folder(tmp_path, *names), name) for name in names] == list(names)
 
 
-def test_two_files_that_fall_together_are_both_named(tmp_path: Path):
+def test_ambiguous_name_lists_both_files(tmp_path: Path):
     alike = folder(tmp_path, "images/a\u200c.png", "images/a\u200d.png")
     with pytest.raises(ValueError, match=r"may be any of 'a\\u200c.png', 'a\\u200d.png'"):
         alike.picture("a.png")
@@ -61,22 +61,22 @@ def test_two_files_that_fall_together_are_both_named(tmp_path: Path):
     "name",
     [
         *("../secret.png", "images/../../secret.png", "/etc/hostname", "../gone.png", "out/secret.png"),
-        *("..", "images/../..", "images/b.png"),  # a link of the last one's normalised name leads out
+        *("..", "images/../..", "images/b.png"),  # its normalised name is a link that leads out
     ],
 )
-def test_a_path_that_leaves_the_folder_is_refused(tmp_path: Path, name: str):
+def test_path_that_leaves_the_folder_is_refused(tmp_path: Path, name: str):
     data = folder(tmp_path, "images/a.png")
     (tmp_path / "elsewhere").mkdir()
     for path in ("secret.png", "elsewhere/secret.png"):
         (tmp_path / path).write_bytes(b"secret")
     (data.root / "out").symlink_to(tmp_path / "elsewhere")
     (data.root / "images" / "b\u200c.png").symlink_to(tmp_path / "secret.png")
-    named = name.replace("images/b.png", r"b\u200c.png")
-    with pytest.raises(InputError, match=rf"^path '{re.escape(named)}' leaves the dataset folder"):
+    shown = name.replace("images/b.png", r"b\u200c.png")
+    with pytest.raises(InputError, match=rf"^path '{re.escape(shown)}' leaves the dataset folder"):
         data.picture(name)
 
 
-def test_paths_and_links_that_stay_inside_are_followed(tmp_path: Path):
+def test_paths_and_links_inside_the_folder_are_followed(tmp_path: Path):
     data = folder(tmp_path, "images/a.png")
     (data.root / "images" / "b.png").symlink_to(data.root / "images" / "a.png")
     assert found(data, "images/../images/a.png")
@@ -84,7 +84,7 @@ def test_paths_and_links_that_stay_inside_are_followed(tmp_path: Path):
     assert found(data, "b.png") == "images/b.png"
 
 
-def test_folders_are_resolved_once_for_all_pictures_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_folders_are_resolved_once_for_all_their_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     names = [f"images/{number}.png" for number in range(20)]
     data = folder(tmp_path, *names)
     resolved: list[Path] = []
@@ -100,13 +100,13 @@ def test_folders_are_resolved_once_for_all_pictures_in_them(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("name", ["http://example.org/a.png", "file:///etc/hostname", "s3://bucket/a.png"])
-def test_a_url_is_refused(tmp_path: Path, name: str):
+def test_url_is_refused(tmp_path: Path, name: str):
     with pytest.raises(InputError, match=rf"^'{name}' is a URL, and no URL is fetched: download it"):
         folder(tmp_path, "a.png").picture(name)
 
 
 @pytest.mark.parametrize("name", ["b.png", "images", ".", "images/..", "no/a.png", "a" * 3000, "\0.png", "loop/a.png"])
-def test_what_is_no_file_is_no_picture(tmp_path: Path, name: str):
+def test_missing_file_is_no_picture(tmp_path: Path, name: str):
     data = folder(tmp_path, "images/a.png")
     (data.root / "loop").symlink_to(data.root / "loop")
     source = data.picture(name)
@@ -124,26 +124,26 @@ def test_what_is_no_file_is_no_picture(tmp_path: Path, name: str):
         ("A.png", "path 'A.png' exists in another case: write 'images/a.png'"),
     ],
 )
-def test_a_name_in_another_notation_says_how_it_is_written(tmp_path: Path, asked: str, words: str):
+def test_backslashes_and_wrong_case_suggest_the_right_path(tmp_path: Path, asked: str, words: str):
     with pytest.raises(InputError) as error:
         folder(tmp_path, "images/a.png").picture(asked)
     assert str(error.value) == words.replace("\\\\\\\\", "\\\\")
 
 
-def test_a_file_of_which_nothing_here_can_show_the_format_is_refused_with_the_cure(tmp_path: Path):
+def test_git_lfs_pointer_is_refused_with_the_remedy(tmp_path: Path):
     data = folder(tmp_path, "images/a.png")
     (data.root / "a.png").write_bytes(b"version https://git-lfs.github.com/spec/v1")
     with pytest.raises(InputError, match=r"^a.png is not a picture .* found a Git LFS pointer .* git lfs pull"):
         data.picture("a.png")
 
 
-def test_bytes_that_are_no_picture_keep_their_place_and_say_so(tmp_path: Path):
+def test_invalid_picture_keeps_its_place_and_problem(tmp_path: Path):
     source = folder(tmp_path, "images/a.png").picture("a.png")
     assert source.place and source.problem.startswith("not a picture that can be judged: found first bytes b'images")
 
 
-def named(data: Folder, *names: tuple[str, str]) -> str:
-    """What is wrong with the folders of these paths, each named by a sample."""
+def error_about(data: Folder, *names: tuple[str, str]) -> str:
+    """Return the error about folders of these paths, each named by a sample."""
     for name, sample_id in names:
         data.picture(name, sample_id)
     problems = Problems()
@@ -165,9 +165,9 @@ def named(data: Folder, *names: tuple[str, str]) -> str:
         (("out/1.png", "u"), ("out/gone.png", "o")),
     ],
 )
-def test_a_file_absent_beside_others_of_a_folder_is_the_candidates(tmp_path: Path, names: tuple[tuple[str, str], ...]):
+def test_file_missing_beside_others_is_a_missing_output(tmp_path: Path, names: tuple[tuple[str, str], ...]):
     data = folder(tmp_path, "out/1.png", "images/human.png", "runs/a1/final.png", "runs/run-a1/final.png")
-    assert named(data, *names) == ""
+    assert error_about(data, *names) == ""
 
 
 @pytest.mark.parametrize(
@@ -187,10 +187,10 @@ def test_a_file_absent_beside_others_of_a_folder_is_the_candidates(tmp_path: Pat
         ),
     ],
 )
-def test_a_folder_of_which_none_is_there_is_told_once(tmp_path: Path, names: tuple[tuple[str, str], ...], words: str):
+def test_folder_without_any_named_file_is_reported_once(tmp_path: Path, names: tuple[tuple[str, str], ...], words: str):
     data = folder(tmp_path, "out/1.png", "images/human.png")
-    told = named(data, *names)
-    assert told.startswith(f"data: {words.format(data.root)}") and "\n" not in told
+    error = error_about(data, *names)
+    assert error.startswith(f"data: {words.format(data.root)}") and "\n" not in error
 
 
 # First bytes
@@ -201,24 +201,24 @@ SOURCE = PictureSource(place=Place(path="/a.png"))
 @pytest.mark.parametrize(
     "value", [png(1), inline(1), f"data:image/png;base64,{inline(1)}", f" {inline(1)[:7]}\n{inline(1)[7:]}"]
 )
-def test_a_picture_is_one_in_whatever_form_it_stands(value: bytes | str):
+def test_picture_is_recognized_in_every_encoding(value: bytes | str):
     assert looked_at(SOURCE, of_value(value)) == SOURCE
 
 
 @pytest.mark.parametrize(
     ("value", "words"), [(b"", "the file is empty"), (b"text", "b'text'"), ("out/1.png", "b'out/1.png'"), ("é", "xc3")]
 )
-def test_what_is_no_picture_keeps_its_place_and_says_what_was_found(value: bytes | str, words: str):
+def test_invalid_picture_reports_its_first_bytes(value: bytes | str, words: str):
     found = looked_at(SOURCE, of_value(value))
     assert found.place == SOURCE.place and words in found.problem
 
 
-def test_a_format_without_a_reader_is_an_error_and_no_property_of_the_picture():
+def test_format_without_a_reader_is_an_error():
     with pytest.raises(NoReader, match="convert it"):
         looked_at(SOURCE, b"%!PS-Adobe-3.0")
 
 
-def test_no_more_of_a_file_is_read_than_tells_its_format_and_what_is_no_file_is_not_waited_for(tmp_path: Path):
+def test_only_the_first_bytes_of_a_file_are_read_and_pipes_refused(tmp_path: Path):
     (tmp_path / "a.png").write_bytes(png(1) + bytes(100_000))
     assert len(of_file(tmp_path / "a.png")) < 5_000
     with pytest.raises(InputError, match=r"gone\.png cannot be read: No such file"):
@@ -228,7 +228,7 @@ def test_no_more_of_a_file_is_read_than_tells_its_format_and_what_is_no_file_is_
         of_file(tmp_path / "pipe.png")
 
 
-def test_a_picture_in_the_place_of_a_path_is_the_users_mistake(tmp_path: Path):
+def test_picture_in_place_of_a_path_is_an_input_error(tmp_path: Path):
     with pytest.raises(
         InputError, match=r"characters\) is longer than a path may be: name a file, or write a data: URL"
     ):
@@ -236,7 +236,7 @@ def test_a_picture_in_the_place_of_a_path_is_the_users_mistake(tmp_path: Path):
 
 
 @pytest.mark.parametrize("place", ["file", "bytes", "base64"])
-def test_a_drawing_that_does_not_stand_by_itself_is_told_before_the_first_call(tmp_path: Path, place: str):
+def test_drawing_that_needs_a_browser_is_refused_on_loading(tmp_path: Path, place: str):
     pytest.importorskip("resvg_py", reason="the extra `vector` is not installed")
     rest = f"<rect/><!--{'x' * 3 * ENOUGH}--><foreignObject/></svg>"
     drawing = f'<svg xmlns="http://www.w3.org/2000/svg">{rest}'.encode()

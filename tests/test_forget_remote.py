@@ -1,4 +1,4 @@
-"""`jury store forget` on remote stores: gone from the bucket and from every local cache, and nothing brings it back."""
+"""`jury store forget` with remote stores: data leaves the bucket and every local cache, and nothing restores it."""
 
 import asyncio
 import shutil
@@ -28,7 +28,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Machines:
-    """Several machines on one bucket, each with a local cache of its own."""
+    """Several machines with one bucket, each with its own local cache."""
 
     def __init__(self, place: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
         self._place, self._jury, self._monkeypatch = place, jury, monkeypatch
@@ -37,14 +37,14 @@ class Machines:
         self.bucket = f"file://{self.there}"
 
     def __call__(self, machine: str, *given: str) -> tuple[str, str]:
-        """Run a command on a machine; returns its two outputs."""
+        """Run a command on a machine; return its standard output and standard error."""
         self._monkeypatch.setenv("JURY_CACHE", str(self._place / machine))
         code, out, err = self._jury(*given, "--store", self.bucket)
         assert code == 0, err
         return out, err
 
     def cache(self, machine: str, written: Path | None = None) -> Path:
-        """The local cache of a machine; a copy of a store where it is told."""
+        """Return a machine's local cache, first filled with a copy of `written` if given."""
         self._monkeypatch.setenv("JURY_CACHE", str(self._place / machine))
         place = local_cache(self.bucket)
         return Path(shutil.copytree(written, place)) if written else place
@@ -55,7 +55,7 @@ def on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: p
     return Machines(tmp_path, jury, monkeypatch)
 
 
-def test_nothing_is_left_anywhere(written: Path, on: Machines) -> None:
+def test_forgotten_sample_leaves_bucket_and_caches(written: Path, on: Machines) -> None:
     given, names = ("--sample", SECRET), (SECRET, *hashes(f"{SECRET}h", f"{SECRET}m"))
     first, second = on.cache("one", written), on.cache("two")
     on("one", "store", "sync")
@@ -74,8 +74,8 @@ def test_nothing_is_left_anywhere(written: Path, on: Machines) -> None:
     assert found[0] == found[1] == found[2] and {row[0] for row in found[0]} >= {FIRST, IMAGES}
 
 
-def test_a_machine_with_a_full_cache_brings_nothing_back(written: Path, on: Machines) -> None:
-    """Machine B has made the runs, and has sent them; A forgets; B's next run fetches, and then B sends all it has."""
+def test_machine_with_a_full_cache_restores_nothing(written: Path, on: Machines) -> None:
+    """Machine two made and sent the runs; one forgets a run; two's next run fetches, and then two sends all it has."""
     first, second = on.cache("one"), on.cache("two", written)
     cost = spent(second)
     for machine, command in (
@@ -97,7 +97,7 @@ def test_a_machine_with_a_full_cache_brings_nothing_back(written: Path, on: Mach
     assert now.run_id in {run.name for run in run_folders(first)}
 
 
-def test_an_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, on: Machines) -> None:
+def test_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, on: Machines) -> None:
     on.cache("one", written)
     on("one", "store", "sync")
     shutil.copytree(on.there, tmp_path / "backup")
@@ -110,24 +110,24 @@ def test_an_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, 
     assert [file.name for file in (on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
 
-def test_a_machine_that_has_not_synced_lends_no_reply_of_it(written: Path, on: Machines) -> None:
+def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, on: Machines) -> None:
     on.cache("one", written)
     stale = on.cache("two", written)
     keys = {row.sample_id: row.key for row in read_judgments(folder(stale, FIRST))}
     now = start("20991231T000000-diagram-000new", started_at="2026-11-21T12:00:00+00:00")
 
-    def lent() -> set[str]:
+    def reusable() -> set[str]:
         hours, _ = asyncio.run(fetch_replies(Remote(on.bucket, stale), 1e6))
         with closing(earlier_replies(stale, now, hours)) as replies:
             return {sample for sample, key in keys.items() if replies.find(key)}
 
     on("one", "store", "sync")
-    assert lent() == {*keys}
+    assert reusable() == {*keys}
     on("one", "store", "forget", "--sample", SECRET, "--yes")
-    assert lent() == {*keys} - {SECRET} and places(stale / "ledger", SECRET) == []
+    assert reusable() == {*keys} - {SECRET} and places(stale / "ledger", SECRET) == []
 
 
-def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: str) -> None:
+def test_forgotten_sample_leaves_an_s3_bucket(written: Path, tmp_path: Path, url: str) -> None:
     remote = Remote(url, Path(shutil.copytree(written, tmp_path / "one")))
     exchange_all(remote)
     assert any(SECRET.encode() in data for data in remote.bucket.get([*remote.bucket.sizes("")]).values())

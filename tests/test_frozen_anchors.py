@@ -1,4 +1,4 @@
-"""Frozen sets of anchors: kept whole, read as they were whatever becomes of the dataset, replaced by command alone."""
+"""Frozen anchors: stored whole, independent of later changes to the dataset, replaced only by a command."""
 
 import asyncio
 import json
@@ -47,18 +47,18 @@ def figures(tmp_path: Path) -> PairwiseParameters:
 
 
 def write_others(root: Path) -> None:
-    """Another night's dataset in the place of the first one: other ids, texts and pictures."""
+    """Replace the dataset by another night's, with other ids, texts and pictures."""
     others = [record(n, content="another method", path_to_gt_image="images/9.png") for n in range(20, 28)]
     write_benchmark(root / "bench", others)
     write_json(root / "results.json", [result(n, **{KEY: inline(7)}) for n in range(20, 28)])
 
 
-def frozen(parameters: Parameters, flow: str = "diagram") -> Anchors:
+def freeze(parameters: Parameters, flow: str = "diagram") -> Anchors:
     return anchors_of(flow, parameters, lambda: load_dataset(flow, parameters).samples, picture_policy(parameters))
 
 
-def judged(parameters: Parameters, remote: Remote | None = None) -> Anchors:
-    """The anchors of a scheduled run of `diagram`."""
+def anchors_of_run(parameters: Parameters, remote: Remote | None = None) -> Anchors:
+    """Return the anchors of a scheduled `diagram` run."""
     opening = Opening("diagram", parameters, parameters, load_rubric("diagram"), remote, scheduled=True)
     found = [each for each in extensions_of(opening) if isinstance(each, FrozenAnchors)]
     for each in found:
@@ -67,86 +67,86 @@ def judged(parameters: Parameters, remote: Remote | None = None) -> Anchors:
     return found[0].anchors if found else Anchors()
 
 
-def whole(samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
-    """All that a judge is shown of samples."""
+def seen(samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
+    """Return everything that a judge is shown of samples."""
     return sorted(
         (each.sample_id, *read_texts(each).items(), *(read_picture(each.pictures[role]) for role in each.pictures))
         for each in samples
     )
 
 
-def test_the_first_scheduled_run_freezes_samples_and_pictures(tmp_path: Path, figures: PairwiseParameters) -> None:
-    found = frozen(figures)
+def test_first_scheduled_run_freezes_samples_and_pictures(tmp_path: Path, figures: PairwiseParameters) -> None:
+    found = freeze(figures)
     assert not found.warnings and {each.control for each in found.samples} == {ANCHOR}
     assert Counter(each.category for each in found.samples) == {"agent": 2, "vision": 2}
     assert Counter(each.difficulty for each in found.samples).total() == 4
     wanted = {each.sample_id for each in found.samples}
-    assert whole(found.samples) == whole([s for s in load_dataset("diagram", figures).samples if s.sample_id in wanted])
+    assert seen(found.samples) == seen([s for s in load_dataset("diagram", figures).samples if s.sample_id in wanted])
     [kept] = folder(tmp_path / "store", "diagram").iterdir()
     assert len(list((kept / PICTURES).iterdir())) == 8
     assert {(kept.stat().st_mode & 0o077), ((kept / PICTURES).stat().st_mode & 0o077)} == {0}
 
 
-def test_what_was_frozen_is_judged_whatever_becomes_of_the_dataset(tmp_path: Path, figures: PairwiseParameters) -> None:
-    first = frozen(figures)
-    shown = whole(first.samples)
+def test_frozen_anchors_do_not_change_with_the_dataset(tmp_path: Path, figures: PairwiseParameters) -> None:
+    first = freeze(figures)
+    shown = seen(first.samples)
     write_others(tmp_path)
-    again = frozen(figures)
-    assert (again.key, whole(again.samples)) == (first.key, shown)
+    again = freeze(figures)
+    assert (again.key, seen(again.samples)) == (first.key, shown)
 
 
-def test_links_to_images_in_its_texts_go_or_stay_as_the_run_has_it(tmp_path: Path, figures: PairwiseParameters) -> None:
+def test_image_links_in_texts_follow_the_runs_parameter(tmp_path: Path, figures: PairwiseParameters) -> None:
     write_benchmark(tmp_path / "bench", [record(n, content="see ![it](answer.png) there") for n in range(SAMPLES)])
-    for keep, said in ((False, "see  there"), (True, "see ![it](answer.png) there")):
-        samples = frozen(figures.model_copy(update={"keep_image_links": keep})).samples
-        assert {read_texts(each)["context"] for each in samples} == {said}
+    for keep, text in ((False, "see  there"), (True, "see ![it](answer.png) there")):
+        samples = freeze(figures.model_copy(update={"keep_image_links": keep})).samples
+        assert {read_texts(each)["context"] for each in samples} == {text}
 
 
-def test_only_a_command_replaces_them(tmp_path: Path, figures: PairwiseParameters) -> None:
-    first, more = frozen(figures), figures.model_copy(update={"anchors": 6})
-    [told] = frozen(more).warnings
-    assert told.startswith("4 anchors are frozen and judged, 6 are asked for: `jury alarms restart diagram --a")
+def test_only_a_command_replaces_anchors(tmp_path: Path, figures: PairwiseParameters) -> None:
+    first, more = freeze(figures), figures.model_copy(update={"anchors": 6})
+    [warning] = freeze(more).warnings
+    assert warning.startswith("4 anchors are frozen and judged, 6 are asked for: `jury alarms restart diagram --a")
     store = tmp_path / "store"
     assert retire(store, "diagram") and not retire(store, "diagram") and not retire(store, "plot")
-    renewed = frozen(more)
+    renewed = freeze(more)
     assert len(renewed.samples) == 6 and not renewed.warnings and renewed.key != first.key
-    assert frozen(more) == renewed
+    assert freeze(more) == renewed
 
 
-def test_a_picture_that_cannot_be_shown_is_not_chosen(tmp_path: Path, figures: PairwiseParameters) -> None:
+def test_sample_with_an_unreadable_picture_is_not_chosen(tmp_path: Path, figures: PairwiseParameters) -> None:
     spoilt = {KEY: inline(3)[:60]}
     write_json(tmp_path / "results.json", [result(n, **(spoilt if n < 6 else {})) for n in range(SAMPLES)])
-    found = frozen(figures)
+    found = freeze(figures)
     assert sorted(each.sample_id for each in found.samples) == ["test_6", "test_7"]
     assert "2 anchors are frozen and judged, 4 are asked for" in found.warnings[0]
     write_json(tmp_path / "results.json", [result(n, **spoilt) for n in range(SAMPLES)])
     with pytest.raises(InputError, match="no sample with readable pictures"):
-        frozen(figures.model_copy(update={"store": str(tmp_path / "other")}))
+        freeze(figures.model_copy(update={"store": str(tmp_path / "other")}))
 
 
-def test_a_changed_set_is_refused_and_a_changed_picture_left_out(tmp_path: Path, figures: PairwiseParameters) -> None:
-    before = {each.sample_id for each in frozen(figures).samples}
+def test_changed_set_is_refused_and_changed_picture_left_out(tmp_path: Path, figures: PairwiseParameters) -> None:
+    before = {each.sample_id for each in freeze(figures).samples}
     [kept] = folder(tmp_path / "store", "diagram").iterdir()
     row = json.loads((kept / MANIFEST).read_text().splitlines()[0])
     (kept / row["model_image"]).write_bytes(png(99))
-    found = frozen(figures)
+    found = freeze(figures)
     assert {each.sample_id for each in found.samples} == before - {row["id"]}
     assert "1 of 4 anchors are left out: their pictures are not those that were frozen" in found.warnings[0]
     manifest = kept / MANIFEST
     manifest.write_text(manifest.read_text().replace("method", "nethod", 1))
     with pytest.raises(InputError, match="damaged: its hash is not the one in the name of its folder"):
-        frozen(figures)
-    told = judged(figures)
-    assert told.samples == () and told.warnings[0].startswith("No anchors were judged: ")
+        freeze(figures)
+    run = anchors_of_run(figures)
+    assert run.samples == () and run.warnings[0].startswith("No anchors were judged: ")
 
 
-def test_of_generated_images_one_of_each_prompt_is_frozen_with_what_it_asks_for(tmp_path: Path) -> None:
+def test_one_image_of_each_prompt_is_frozen_with_its_requirements(tmp_path: Path) -> None:
     two = [{"class": "dog", "count": 1}, {"class": "cat", "count": 1, "color": "red", "position": ["left of", 0]}]
     no = [{"class": "bird", "count": 2}]
     rows = [prompt_row(tag="position", include=two, exclude=no, prompt=f"a dog, a cat {n}") for n in range(6)]
     root = write_geneval(tmp_path / "images", rows, 3)
     asked = RubricParameters(dataset=str(root), store=str(tmp_path / "store"), anchors=4, prompt_set="checked")
-    found = frozen(asked, "position").samples
+    found = freeze(asked, "position").samples
     samples = {each.sample_id.replace("/", "_"): each for each in load_dataset("position", asked).samples}
     assert len({samples[each.sample_id].prompt_id for each in found}) == 4
     rubric, policy = load_rubric("position", "checked"), picture_policy(asked)
@@ -156,42 +156,42 @@ def test_of_generated_images_one_of_each_prompt_is_frozen_with_what_it_asks_for(
         assert anchor.excluded == real.sample.excluded and not {c.key for c in own.calls} & {c.key for c in real.calls}
 
 
-def test_the_first_of_the_shards_judges_anchors_of_the_whole_dataset(figures: PairwiseParameters) -> None:
+def test_first_shard_judges_anchors_of_the_whole_dataset(figures: PairwiseParameters) -> None:
     given = {"anchors": 6, "shards": 2, "evaluation_id": "e1"}
     parts = [figures.model_copy(update={**given, "shard": shard}) for shard in (1, 2)]
-    first, second = map(judged, parts)
+    first, second = map(anchors_of_run, parts)
     assert len(first.samples) == 6 and not first.warnings
     assert second == Anchors()
 
 
-def test_machines_that_share_a_remote_store_share_the_anchors(tmp_path: Path, figures: PairwiseParameters) -> None:
+def test_machines_sharing_a_bucket_share_the_anchors(tmp_path: Path, figures: PairwiseParameters) -> None:
     url = (tmp_path / "bucket").as_uri()
 
     def judged_by(machine: str, at: str = url) -> Anchors:
         cache = tmp_path / machine
-        return judged(figures.model_copy(update={"store": str(cache)}), Remote(at, cache))
+        return anchors_of_run(figures.model_copy(update={"store": str(cache)}), Remote(at, cache))
 
     first = judged_by("one")
-    shown = whole(first.samples)
+    shown = seen(first.samples)
     write_others(tmp_path)
     second = judged_by("two")
-    assert (second.key, whole(second.samples), second.warnings) == (first.key, shown, ())
+    assert (second.key, seen(second.samples), second.warnings) == (first.key, shown, ())
     (tmp_path / "bucket" / "anchors" / "diagram" / "..x").mkdir()
     (tmp_path / "bucket" / "anchors" / "diagram" / "..x" / "y").write_bytes(b"a stranger's")
     assert judged_by("three").key == first.key and not list((tmp_path / "three").rglob("y"))
 
 
-# Which samples become anchors: a share of each category, one of each reference, and the same each time
+# Choice of anchors: a share of each category, one for each reference, always the same
 
 
-def made(number: int, category: str = "", candidate: str = "alpha", **changes: object) -> Sample:
+def make_sample(number: int, category: str = "", candidate: str = "alpha", **changes: object) -> Sample:
     pictures = {"human": PictureSource(), "model": PictureSource()}
     values = {"sample_id": f"s{number}", "record": Place(path="test.json"), "pictures": pictures, **changes}
     return Sample(candidate=candidate, category=category, **values)  # pyright: ignore
 
 
-def test_however_many_are_taken_each_category_has_its_share_of_them() -> None:
-    samples = [made(n, "vision" if n < 200 else "agent" if n < 280 else "rare") for n in range(292)]
+def test_each_category_has_its_share_of_any_number_of_anchors() -> None:
+    samples = [make_sample(n, "vision" if n < 200 else "agent" if n < 280 else "rare") for n in range(292)]
     turn = in_turn(samples)
     assert len(turn) == len({each.sample_id for each in turn}) == 292
     for taken in (20, 40, 100):
@@ -200,19 +200,19 @@ def test_however_many_are_taken_each_category_has_its_share_of_them() -> None:
             assert abs(counts[name] - taken * number / 292) <= 1
 
 
-def test_they_are_the_same_whatever_the_order_of_the_dataset_and_no_two_of_one_reference() -> None:
-    figures = [made(n, "ab"[n % 2], candidate) for n in range(50) for candidate in ("alpha", "beta")]
-    images = [made(n, tag="counting", prompt_id=f"p{n // 4}") for n in range(80)]
+def test_anchors_ignore_dataset_order_and_have_distinct_references() -> None:
+    figures = [make_sample(n, "ab"[n % 2], candidate) for n in range(50) for candidate in ("alpha", "beta")]
+    images = [make_sample(n, tag="counting", prompt_id=f"p{n // 4}") for n in range(80)]
     for samples, references in ((figures, 50), (images, 20)):
         turn = in_turn(samples)
         assert len(turn) == references
         shuffled = random.Random(1).sample(samples, len(samples))
         assert in_turn(shuffled) == turn
     assert {each.candidate for each in in_turn(figures)} == {"alpha", "beta"}
-    others = [made(n, "ab"[n % 2], "gamma") for n in range(50)]
+    others = [make_sample(n, "ab"[n % 2], "gamma") for n in range(50)]
     assert [each.sample_id for each in in_turn(others)] == [each.sample_id for each in in_turn(figures)]
 
 
-def test_a_sample_whose_picture_is_missing_is_none() -> None:
+def test_sample_without_a_picture_is_no_anchor() -> None:
     missing = {"human": PictureSource(), "model": PictureSource(problem="no picture: it is not there")}
-    assert [each.sample_id for each in in_turn([made(1), made(2, pictures=missing)])] == ["s1"]
+    assert [each.sample_id for each in in_turn([make_sample(1), make_sample(2, pictures=missing)])] == ["s1"]

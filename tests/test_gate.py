@@ -1,4 +1,4 @@
-"""The gate through the real client: outages, hangs, trickles, single calls that fail, and what is told of it all."""
+"""The gate, through the real client: outages, hangs, slow replies, failing calls, and what it reports."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -49,22 +49,22 @@ async def until(true: Callable[[], bool]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def asked(vlm: Vlm, calls: int, beside: asyncio.Future[None] | None = None) -> list[Answer]:
-    """So many calls at once; what happens beside them has to have happened by then."""
+async def ask_many(vlm: Vlm, calls: int, beside: asyncio.Future[None] | None = None) -> list[Answer]:
+    """Make this many calls at once, and wait for what happens beside them."""
     replies = await asyncio.gather(*(vlm.ask(question()) for _ in range(calls)))
     if beside:
         await beside
     return replies
 
 
-# A judge that goes away and comes back
+# Outages
 
 
 AT_ONCE = 4
 
 
 @pytest.mark.parametrize(("times", "calls"), [(1, 60), (3, 240)])
-def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> None:
+def test_outage_costs_only_time(times: int, calls: int) -> None:
     judge = LoopbackJudge(slowly, keep_requests=False)
 
     async def goes_away(vlm: Vlm) -> None:
@@ -73,16 +73,16 @@ def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> 
             await until(partial(lambda enough: judge.count >= enough, enough))
             await asyncio.to_thread(judge.__exit__)
             await until(lambda: vlm.gate.words() == AWAY)
-            await asyncio.sleep(0.3)  # it stays away for a few questions whether it is back
+            await asyncio.sleep(0.3)  # stays away for a few small questions
             await asyncio.to_thread(judge.__enter__)
 
     async def scene() -> list[Answer]:
         async with vlm_of(judge, concurrency=AT_ONCE) as vlm:
-            replies = await asked(vlm, calls, asyncio.ensure_future(goes_away(vlm)))
+            replies = await ask_many(vlm, calls, asyncio.ensure_future(goes_away(vlm)))
             found = vlm.gate.found()
             assert found and found.away_seconds >= times * 0.3 and not vlm.gate.words()
             questions = [reply.status for _, reply in vlm.take_asides()]
-            assert questions.count("ok") >= times, "what asks whether it is back is paid for, too"
+            assert questions.count("ok") >= times, "small questions are recorded, since they cost money"
             assert vlm.take_asides() == []
             return replies
 
@@ -90,15 +90,15 @@ def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> 
         replies = asyncio.run(scene())
     assert [reply.status for reply in replies] == ["ok"] * calls
     assert judge.count <= 1.1 * calls
-    # While the judge goes, its last reply may be read after other connections broke: then the count of failures in a
-    # row, by which the judge is away, begins again.
+    # As the judge goes away, a last reply may be read after other connections broke. That restarts the count of
+    # successive failures after which the judge counts as away.
     assert sum(reply.http_retries for reply in replies) <= times * (gate.AWAY_AFTER - 1 + AT_ONCE - 1)
     assert max(reply.http_retries for reply in replies) < MOST_FAILURES
     assert sum(reply.waits for reply in replies) >= times
 
 
-def test_a_judge_that_refuses_before_it_is_back_is_back(loopback: LoopbackJudge) -> None:
-    """A server that loads its model answers the question whether it is there with 503, and the calls with it."""
+def test_judge_that_answers_503_is_back(loopback: LoopbackJudge) -> None:
+    """A server that is loading its model answers the small question and the calls with 503."""
     loopback.queue(*[drop()] * 10, *[error(503, "loading the model")] * 4)
     replies = asyncio.run(ask(loopback, *["Compare."] * 12, concurrency=12))
     assert [reply.status for reply in replies] == ["ok"] * 12
@@ -111,13 +111,13 @@ async def ask(loopback: LoopbackJudge, *words: str, **changes: object) -> list[A
         return await asyncio.gather(*(vlm.ask(question(each)) for each in words))
 
 
-def test_a_judge_that_hangs_is_given_up_within_patience(loopback: LoopbackJudge) -> None:
+def test_hanging_judge_is_given_up_after_patience(loopback: LoopbackJudge) -> None:
     async def scene() -> None:
         async with vlm_of(loopback, timeout_seconds=0.3, patience_seconds=2, concurrency=8) as vlm:
             await vlm.ask(question())
             loopback.answer = lambda _: hang()
             with pytest.raises(JudgeGaveUp) as gave_up:
-                await asked(vlm, 40)
+                await ask_many(vlm, 40)
             words = "has not answered for 2 s: no whole reply within 0.3 s"
             assert str(gave_up.value) == f"The judge m at {loopback.base_url} {words}"
             with pytest.raises(JudgeGaveUp, match="has not answered for 2 s"):
@@ -128,13 +128,13 @@ def test_a_judge_that_hangs_is_given_up_within_patience(loopback: LoopbackJudge)
     assert loopback.count <= 1 + 8 + gate.AWAY_AFTER + knocks
 
 
-async def fail(at: gate.Gate, ticket: gate.Ticket) -> bool:
+async def report_failure(at: gate.Gate, ticket: gate.Ticket) -> bool:
     return await at.failed(ticket, "no reply")
 
 
 @asynccontextmanager
-async def opened(most: int, sign: gate.Sign) -> AsyncIterator[tuple[gate.Gate, list[gate.Ticket]]]:
-    """An open gate with all its places taken, of a judge whose sign, when it is asked for one, is this."""
+async def open_gate(most: int, sign: gate.Sign) -> AsyncIterator[tuple[gate.Gate, list[gate.Ticket]]]:
+    """Open a gate with all its places taken; the judge answers a small question with `sign`."""
 
     async def knock() -> gate.Sign:
         return sign
@@ -148,13 +148,13 @@ async def opened(most: int, sign: gate.Sign) -> AsyncIterator[tuple[gate.Gate, l
     await door.close()
 
 
-def test_a_judge_is_not_away_while_any_call_in_flight_may_still_be_answered() -> None:
+def test_judge_is_not_away_while_a_call_may_be_answered() -> None:
     async def scene() -> None:
-        async with opened(8, "silent") as (door, tickets):
-            silent = [asyncio.create_task(fail(door, ticket)) for ticket in tickets[:6]]
+        async with open_gate(8, "silent") as (door, tickets):
+            silent = [asyncio.create_task(report_failure(door, ticket)) for ticket in tickets[:6]]
             await asyncio.sleep(0.3)
-            assert door.words() == "", "two calls are still waited for"
-            silent += [asyncio.create_task(fail(door, tickets[6]))]
+            assert door.words() == "", "two calls are still in flight"
+            silent += [asyncio.create_task(report_failure(door, tickets[6]))]
             door.answered(tickets[7], {}, 0)
             assert await asyncio.gather(*silent) == [True] * 7
             assert door.found() is None
@@ -163,9 +163,9 @@ def test_a_judge_is_not_away_while_any_call_in_flight_may_still_be_answered() ->
 
 
 @pytest.mark.parametrize("calls", [20, 200])
-def test_after_a_small_question_all_open_calls_come_to_their_refusals_in_half_of_patience(calls: int) -> None:
+def test_calls_use_up_their_refusals_within_half_the_patience(calls: int) -> None:
     async def scene() -> float:
-        async with opened(4, "answered") as (door, tickets):
+        async with open_gate(4, "answered") as (door, tickets):
             for number in range(len(tickets), calls):
                 door.join(f"Figure {number}")
             await door._try_small_question()
@@ -175,10 +175,10 @@ def test_after_a_small_question_all_open_calls_come_to_their_refusals_in_half_of
     assert asyncio.run(scene()) * gate.MOST_REFUSALS * calls <= patience / 2
 
 
-def test_silent_calls_hold_at_most_half_of_the_places_while_others_wait() -> None:
+def test_silent_calls_hold_at_most_half_the_places_while_others_wait() -> None:
     async def scene() -> None:
-        async with opened(6, "answered") as (door, silent):
-            assert await asyncio.gather(*(fail(door, ticket) for ticket in silent)) == [True] * 6
+        async with open_gate(6, "answered") as (door, silent):
+            assert await asyncio.gather(*(report_failure(door, ticket) for ticket in silent)) == [True] * 6
             others = [door.join(f"Figure {number}") for number in range(6, 11)]
             entered = {ticket: asyncio.create_task(door.enter(ticket)) for ticket in [*silent, *others]}
             await asyncio.sleep(0.05)
@@ -188,14 +188,14 @@ def test_silent_calls_hold_at_most_half_of_the_places_while_others_wait() -> Non
                 await entered[ticket]
                 door.answered(ticket, {}, 0)
             await asyncio.sleep(0.05)
-            assert all(task.done() for task in entered.values()), "where no other waits they have all places"
+            assert all(task.done() for task in entered.values()), "without others waiting they may hold all places"
 
     asyncio.run(scene())
 
 
-def test_waiting_calls_start_in_the_order_of_their_samples_and_those_that_fail_in_the_order_of_their_arrival() -> None:
+def test_waiting_calls_start_in_sample_order_and_failed_ones_as_they_arrive() -> None:
     async def scene() -> list[str]:
-        async with opened(2, "answered") as (door, (refused, also)):
+        async with open_gate(2, "answered") as (door, (refused, also)):
             started: list[str] = []
             refused.place = 99
 
@@ -218,8 +218,8 @@ def test_waiting_calls_start_in_the_order_of_their_samples_and_those_that_fail_i
     assert [name for name in started if "F" in name] == ["Figure 0", "Figure 1"]
 
 
-def test_a_silent_call_at_the_end_ends_however_short_the_patience(loopback: LoopbackJudge) -> None:
-    """The judge answers a small question each time, and so the run has no reason to stop."""
+def test_last_silent_call_ends_even_with_short_patience(loopback: LoopbackJudge) -> None:
+    """The judge answers every small question, so the run has no reason to stop."""
     loopback.answer = lambda seen: hang() if "poison" in seen.texts[0] else allowed_reply()(seen)
 
     async def scene() -> tuple[Answer, Answer]:
@@ -233,7 +233,7 @@ def test_a_silent_call_at_the_end_ends_however_short_the_patience(loopback: Loop
 # Single calls
 
 
-def test_a_reply_that_trickles_is_not_waited_for_beyond_the_longest_time(loopback: LoopbackJudge) -> None:
+def test_trickling_reply_is_cut_off_at_the_timeout(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda seen: trickle() if "slow" in seen.texts[0] else allowed_reply()(seen)
     slow, other = asyncio.run(ask(loopback, "slow", "Compare.", timeout_seconds=1))
     assert (slow.status, slow.error) == ("unavailable", "no whole reply within 1 s")
@@ -241,8 +241,8 @@ def test_a_reply_that_trickles_is_not_waited_for_beyond_the_longest_time(loopbac
     assert other.status == "ok" and loopback.count == 1 + MOST_FAILURES + 1, "and one small question"
 
 
-def test_many_calls_that_always_fail_are_no_outage_for_ever(loopback: LoopbackJudge) -> None:
-    """The judge answers the small question each time: it is there, and the calls are what fails."""
+def test_many_failing_calls_end_without_an_outage(loopback: LoopbackJudge) -> None:
+    """The judge answers every small question: it is not away, the calls themselves fail."""
     loopback.answer = lambda seen: drop() if "poison" in seen.texts[0] else allowed_reply()(seen)
     replies = asyncio.run(ask(loopback, *["poison"] * 19, concurrency=4))
     assert [reply.status for reply in replies] == ["unavailable"] * 19
@@ -250,7 +250,7 @@ def test_many_calls_that_always_fail_are_no_outage_for_ever(loopback: LoopbackJu
     assert loopback.count <= 2 * sends, "at most one small question for a failure"
 
 
-def test_a_busy_judge_spends_no_attempt(loopback: LoopbackJudge) -> None:
+def test_busy_judge_costs_no_attempt(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda seen: error(503, "loading") if loopback.count <= 20 else allowed_reply()(seen)
     replies = asyncio.run(ask(loopback, *["Compare."] * 12, concurrency=4))
     assert {(reply.status, reply.http_retries) for reply in replies} == {("ok", 0)}
@@ -270,7 +270,7 @@ WITHIN = {
 
 
 @pytest.mark.parametrize("body", WITHIN.values(), ids=WITHIN)
-def test_a_refusal_to_hurry_within_a_reply_is_a_wait_too(body: dict[str, object], loopback: LoopbackJudge) -> None:
+def test_rate_limit_inside_a_reply_causes_a_wait(body: dict[str, object], loopback: LoopbackJudge) -> None:
     loopback.answer = lambda seen: Reply(body) if loopback.count <= 3 else allowed_reply()(seen)
     replies = asyncio.run(ask(loopback, *["Compare."] * 6, concurrency=2))
     assert {(reply.status, reply.http_retries) for reply in replies} == {("ok", 0)}
@@ -285,19 +285,19 @@ def test_a_refusal_to_hurry_within_a_reply_is_a_wait_too(body: dict[str, object]
         {"choices": [{"error": {"message": "No.", "code": 502}, "message": {"content": "x"}}]},
     ],
 )
-def test_another_error_within_a_reply_is_no_wait(body: dict[str, object], loopback: LoopbackJudge) -> None:
+def test_other_errors_inside_a_reply_cause_no_wait(body: dict[str, object], loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: Reply(body)
     [reply] = asyncio.run(ask(loopback, "Compare."))
     assert (reply.status, reply.waits, loopback.count) == ("unavailable", 0, 1)
 
 
-def test_a_quota_that_is_used_up_stops_the_run_from_within_a_reply(loopback: LoopbackJudge) -> None:
+def test_exhausted_quota_inside_a_reply_stops_the_run(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: Reply({"error": {"message": "No.", "code": 429, "type": "insufficient_quota"}})
     with pytest.raises(JudgeStopped, match="refuses all calls"):
         asyncio.run(ask(loopback, "Compare."))
 
 
-def test_a_call_that_is_cancelled_gives_its_place_to_others(loopback: LoopbackJudge) -> None:
+def test_cancelled_call_releases_its_place(loopback: LoopbackJudge) -> None:
     loopback.queue(hang())
 
     async def scene() -> list[Answer]:
@@ -309,18 +309,18 @@ def test_a_call_that_is_cancelled_gives_its_place_to_others(loopback: LoopbackJu
             for task in (in_line, hanging):
                 task.cancel()
             await asyncio.gather(hanging, in_line, return_exceptions=True)
-            return await asked(vlm, 3)
+            return await ask_many(vlm, 3)
 
     assert [reply.status for reply in asyncio.run(scene())] == ["ok"] * 3 and loopback.count == 4
 
 
-# What is told
+# Reports
 
 
-def test_where_nothing_held_the_run_up_nothing_is_told(loopback: LoopbackJudge) -> None:
+def test_undisturbed_run_reports_nothing(loopback: LoopbackJudge) -> None:
     async def scene() -> None:
         async with vlm_of(loopback) as vlm:
-            await asked(vlm, 30)
+            await ask_many(vlm, 30)
             assert vlm.gate.words() == "" and vlm.gate.found() is None
 
     asyncio.run(scene())

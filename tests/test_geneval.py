@@ -1,4 +1,4 @@
-"""GenEval's image folders give one sample for each image, and say what is missing before anything is judged."""
+"""GenEval image folders: one sample for each image; missing images and faults are reported before judging."""
 
 import json
 from collections import Counter
@@ -33,14 +33,14 @@ def loaded(source: Path, **parameters: object) -> Generated:
     return found
 
 
-def complaint(source: Path, **parameters: object) -> str:
+def load_error(source: Path, **parameters: object) -> str:
     with pytest.raises(ValueError) as error:
         loaded(source, **parameters)
     return str(error.value)
 
 
-def told(found: Generated) -> list[str]:
-    """The warnings where everything is judged."""
+def all_warnings(found: Generated) -> list[str]:
+    """Return the warnings of a run that judges all samples."""
     return [*found.warnings, *gaps([entry.sample for entry in found.entries])]
 
 
@@ -72,11 +72,11 @@ COVERED = {
         ],
     ),
 }
-"""List of prompts -> folders that are taken away, prompts of each tag, and the warning of each flow."""
+"""List of prompts -> folders to remove, prompts of each tag, and the warning of each flow."""
 
 
 @each_list
-def test_a_list_is_covered_but_for_nine_folders(tmp_path: Path, geneval_list: Path):
+def test_missing_folders_of_a_list_are_named_by_flow(tmp_path: Path, geneval_list: Path):
     gone, tags, warnings = COVERED["own" if geneval_list == LISTS["own"] else "published"]
     rows = [json.loads(line) for line in geneval_list.read_text(encoding="utf-8").splitlines()]
     root = write_geneval(tmp_path / "flux", rows, 2, (), with_list=False)
@@ -84,7 +84,7 @@ def test_a_list_is_covered_but_for_nine_folders(tmp_path: Path, geneval_list: Pa
         rmtree(root / f"{number:05}")
     found = loaded(root, metadata=str(geneval_list))
     named = ", ".join(f"{number:05} ({rows[number]['tag']})" for number in gone)
-    assert told(found) == [f"9 of {sum(tags.values())} prompts have no image of flux: {named}"]
+    assert all_warnings(found) == [f"9 of {sum(tags.values())} prompts have no image of flux: {named}"]
     loads = [load_dataset(flow, given(root, metadata=str(geneval_list))) for flow in T2I]
     assert [dataset.warnings for dataset in loads] == [(words,) for words in warnings]
     assert len(found.entries) == (sum(tags.values()) - 9) * 2 + 9
@@ -92,7 +92,7 @@ def test_a_list_is_covered_but_for_nine_folders(tmp_path: Path, geneval_list: Pa
     assert all(len(entry.sample.required) in (1, 2) for entry in found.entries)
 
 
-def test_each_image_is_a_sample_with_its_prompt_and_what_it_asks_for(tmp_path: Path):
+def test_each_image_is_a_sample_with_its_prompt_and_requirements(tmp_path: Path):
     row = prompt_row(
         include=[{"class": "teddy bear", "count": 1}, {"class": "dog", "count": 2, "position": ["right of", 0]}],
         exclude=[{"class": "dog", "count": 3}],
@@ -108,10 +108,10 @@ def test_each_image_is_a_sample_with_its_prompt_and_what_it_asks_for(tmp_path: P
     assert sample.required == (Requirement(name="teddy bear"), dog)
     assert sample.excluded == (Requirement(name="dog", count=3),)
     assert (found.prompts["00001"].tag, found.prompts["00001"].prompt) == ("position", "a photo of a bench")
-    assert told(found) == []
+    assert all_warnings(found) == []
 
 
-def test_a_folder_of_prompts_is_one_candidate_and_a_folder_of_such_folders_several(tmp_path: Path):
+def test_folder_of_prompt_folders_is_one_candidate(tmp_path: Path):
     write_geneval(tmp_path / "set", ROWS, 1, ("b", "a"))
     found = loaded(tmp_path / "set")
     assert [(entry.sample.candidate, entry.sample.sample_id) for entry in found.entries] == [
@@ -120,24 +120,24 @@ def test_a_folder_of_prompts_is_one_candidate_and_a_folder_of_such_folders_sever
     ]
     assert {entry.sample.candidate for entry in loaded(tmp_path / "set" / "b").entries} == {"b"}
     assert {entry.sample.candidate for entry in loaded(tmp_path / "set" / "b", candidate_name="x").entries} == {"x"}
-    assert "can name one candidate" in complaint(tmp_path / "set", candidate_name="x")
+    assert "can name one candidate" in load_error(tmp_path / "set", candidate_name="x")
     root = write_geneval(tmp_path / "of one", ROWS, 1, ("20260101",))
     assert {entry.sample.candidate for entry in loaded(root).entries} == {"20260101"}
     assert {entry.sample.candidate for entry in loaded(root, candidate_name="x").entries} == {"x"}
 
 
 @pytest.mark.parametrize("place", ["set", "."])
-def test_the_list_is_found_in_the_dataset_and_beside_it_but_one_that_is_named_goes_before(tmp_path: Path, place: str):
+def test_named_list_precedes_one_in_or_beside_the_dataset(tmp_path: Path, place: str):
     root = write_geneval(tmp_path / "set", ROWS[:1], 1, (), with_list=False)
     write_lines(tmp_path / place / LIST, ROWS)
     assert len(loaded(root).prompts) == 3
     other = write_lines(tmp_path / "mine.jsonl", [*ROWS, prompt_row("apple")])
     assert len(loaded(root, metadata=str(other)).prompts) == 4
     gone = tmp_path / "gone.jsonl"
-    assert f"metadata {gone} does not exist; it is GenEval's" in complaint(root, metadata=str(gone))
+    assert f"metadata {gone} does not exist; it is GenEval's" in load_error(root, metadata=str(gone))
 
 
-def test_only_names_of_digits_are_read(tmp_path: Path):
+def test_only_files_named_by_digits_are_read(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS[:1], 1)
     for name in ("grid.png", ".DS_Store", "Thumbs.db", "._0000.png", "0000.txt", "²2.png", "1a.png"):
         (root / "a" / "00000" / "samples" / name).write_bytes(png(9))
@@ -149,29 +149,29 @@ def test_only_names_of_digits_are_read(tmp_path: Path):
     assert ids(found) == ["00000/0000"]
 
 
-def test_images_and_folders_go_by_number_whatever_its_zeros_and_the_format(tmp_path: Path):
+def test_images_and_folders_are_matched_by_number(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS[:1], 0)
     write_prompt(root / "a" / "00000", ROWS[0], ["10.JPG", "9.webp", "0002.jpeg"])
     write_prompt(root / "a" / "1", ROWS[1], ["0000.png", "0001.png", "0002.png"])
     write_lines(root / LIST, ROWS[:2])
     found = loaded(root)
     assert ids(found) == [*(f"00000/{name}" for name in ("0002", "9", "10")), *(f"00001/000{n}" for n in range(3))]
-    assert told(found) == []
+    assert all_warnings(found) == []
 
 
-def test_a_prompt_without_an_image_is_a_sample_that_says_so(tmp_path: Path):
+def test_prompt_without_an_image_is_a_sample_with_that_problem(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"))
     rmtree(root / "b" / "00001")
     (root / "b" / "00002" / "samples" / "0000.png").unlink()
     found = loaded(root)
-    assert told(found) == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
+    assert all_warnings(found) == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
     sample = found.entries[4].sample
     assert (sample.sample_id, sample.prompt_id, sample.candidate) == ("00001/none", "00001", "b")
     assert sample.pictures["image"].problem == f"{NO_PICTURE}b has no image of prompt 00001"
     assert read_row(sample.record, ["prompt"]) == {"prompt": "a photo of a cow"}
 
 
-def test_a_flow_warns_of_what_it_judges_alone(tmp_path: Path):
+def test_flow_warns_only_about_what_it_judges(tmp_path: Path):
     root = write_geneval(tmp_path / "set", [*ROWS, prompt_row("sign", "text")], 2, ("a", "b"))
     rmtree(root / "a" / "00002")
     (root / "b" / "00001" / "metadata.jsonl").unlink()
@@ -189,23 +189,23 @@ def test_a_flow_warns_of_what_it_judges_alone(tmp_path: Path):
     assert warned("object", limit=1, candidate=["b"]) == (strange,)
 
 
-def test_tags_of_no_flow_are_counted(tmp_path: Path):
+def test_unknown_tags_are_counted(tmp_path: Path):
     rows = [*ROWS, prompt_row("sign", "text"), prompt_row("note", "text"), prompt_row("ball", "shape")]
     found = loaded(write_geneval(tmp_path / "set", rows, 1))
     assert found.warnings == ["tags not judged by any flow: text (2 prompts), shape (1 prompt)"]
     assert len(found.entries) == 6
 
 
-def test_without_a_list_the_folders_own_rows_are_the_prompts(tmp_path: Path):
+def test_prompts_come_from_folders_without_a_list(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"), with_list=False)
     rmtree(root / "a" / "00001")
     found = loaded(root)
     assert [*found.prompts] == ["00000", "00001", "00002"]
-    assert told(found) == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
+    assert all_warnings(found) == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
     assert read_row(found.entries[5].sample.record, ["prompt"]) == {"prompt": "a photo of a clock"}
 
 
-def test_a_folder_without_its_row_takes_that_of_the_list(tmp_path: Path):
+def test_folder_without_metadata_takes_the_row_of_the_list(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1)
     for number in (0, 2):
         (root / "a" / f"0000{number}" / "metadata.jsonl").unlink()
@@ -214,17 +214,17 @@ def test_a_folder_without_its_row_takes_that_of_the_list(tmp_path: Path):
     note = "a has no metadata.jsonl: the list's prompt is taken"
     assert [entry.sample.notes for entry in found.entries] == [(note,), (), (note,)]
     (root / LIST).unlink()
-    assert f"a/00002: has no metadata.jsonl, and there is no {LIST} with its prompt" in complaint(root)
+    assert f"a/00002: has no metadata.jsonl, and there is no {LIST} with its prompt" in load_error(root)
 
 
-def test_a_picture_that_a_link_leads_out_of_the_dataset_is_refused(tmp_path: Path):
+def test_link_out_of_the_dataset_is_refused(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS[:1], 1)
     (tmp_path / "secret.png").write_bytes(png(1))
     (root / "a" / "00000" / "samples" / "0001.png").symlink_to(tmp_path / "secret.png")
-    assert "a/00000/samples: path '0001.png' leaves the dataset folder" in complaint(root)
+    assert "a/00000/samples: path '0001.png' leaves the dataset folder" in load_error(root)
 
 
-def test_an_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
+def test_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
     row = prompt_row(prompt="a bench ![answer](x.png)")
     found = loaded(write_geneval(tmp_path / "set", [row], 1))
     assert found.entries[0].sample.notes == ("1 image link dropped from the prompt",)
@@ -252,13 +252,13 @@ def test_an_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
         ({"exclude": [{"class": "bench", "count": 1, "color": "red"}]}, "exclude: 0.color: Extra inputs are not perm"),
     ],
 )
-def test_what_is_wrong_with_a_prompt_is_named_wherever_it_is(tmp_path: Path, changes: dict[str, object], words: str):
+def test_prompt_faults_are_named_in_list_and_folder(tmp_path: Path, changes: dict[str, object], words: str):
     write_geneval(tmp_path / "set", [ROWS[1], prompt_row(**changes)], 1)
-    assert f"{LIST}, line 2: " in complaint(tmp_path / "set")
+    assert f"{LIST}, line 2: " in load_error(tmp_path / "set")
     (tmp_path / "set" / LIST).unlink()
-    told = complaint(tmp_path / "set")
-    assert "a/00001/metadata.jsonl: " in told
-    assert words in told
+    error = load_error(tmp_path / "set")
+    assert "a/00001/metadata.jsonl: " in error
+    assert words in error
 
 
 @pytest.mark.parametrize(
@@ -274,15 +274,15 @@ def test_what_is_wrong_with_a_prompt_is_named_wherever_it_is(tmp_path: Path, cha
         (["above", 1], "include: 1.position: points to entry 1, must"),
     ],
 )
-def test_a_position_must_relate_to_another_object_of_the_prompt(tmp_path: Path, position: object, words: str):
+def test_position_must_relate_to_another_object(tmp_path: Path, position: object, words: str):
     include = [{"class": "dog", "count": 1}, {"class": "kite", "count": 1, "position": position}]
-    assert words in complaint(write_geneval(tmp_path / "set", [prompt_row(include=include)], 1))
+    assert words in load_error(write_geneval(tmp_path / "set", [prompt_row(include=include)], 1))
 
 
-def test_problems_of_the_list_are_told_together_and_alone(tmp_path: Path):
+def test_problems_of_the_list_are_reported_before_others(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1)
     (root / LIST).write_text('{"tag": "colors"}\n[1]\n{"tag": null, "prompt": "x"}\n', encoding="utf-8")
-    assert complaint(root).splitlines() == [
+    assert load_error(root).splitlines() == [
         f"metadata {root / LIST} has 3 problems:",
         f"  {LIST}, line 1: key 'prompt' is missing",
         f"  {LIST}, line 2: is not a JSON object (found a list); the file must be an array of objects, or one a line, "
@@ -290,16 +290,16 @@ def test_problems_of_the_list_are_told_together_and_alone(tmp_path: Path):
         f"  {LIST}, line 3: 'tag' is null, must be text",
     ]
     (root / LIST).write_text("\n", encoding="utf-8")
-    assert f"{LIST}: holds no row" in complaint(root)
+    assert f"{LIST}: holds no row" in load_error(root)
 
 
-def test_problems_of_folders_are_told_together(tmp_path: Path):
+def test_problems_of_folders_are_reported_together(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1)
     write_prompt(root / "a" / "00000", ROWS[1], [])
     write_prompt(root / "a" / "00002", prompt_row("clock", "colors"), [])
     write_prompt(root / "a" / "1", ROWS[1], ["0000.png"])
     write_prompt(root / "a" / "00003", ROWS[1], ["0000.png"])
-    assert complaint(root).splitlines() == [
+    assert load_error(root).splitlines() == [
         "set has 4 problems:",
         "  a/1: has the same number as a/00001: keep one",
         f"  a/00000/metadata.jsonl: 'prompt' is 'a photo of a cow', in {LIST}, line 1 it is 'a photo of a bench'",
@@ -308,11 +308,11 @@ def test_problems_of_folders_are_told_together(tmp_path: Path):
     ]
 
 
-def test_without_a_list_candidates_must_agree_on_the_prompts(tmp_path: Path):
+def test_candidates_without_a_list_must_have_the_same_prompts(tmp_path: Path):
     both = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"), with_list=False)
     write_prompt(both / "b" / "00001", ROWS[0], [])
     words = "b/00001/metadata.jsonl: 'prompt' is 'a photo of a bench', in a/00001/metadata.jsonl it is"
-    assert words in complaint(both)
+    assert words in load_error(both)
 
 
 @pytest.mark.parametrize(
@@ -324,20 +324,20 @@ def test_without_a_list_candidates_must_agree_on_the_prompts(tmp_path: Path):
         ("[1]", ": is not a JSON object (found a list)"),
     ],
 )
-def test_a_folder_has_exactly_one_row(tmp_path: Path, content: str, words: str):
+def test_folder_has_exactly_one_metadata_row(tmp_path: Path, content: str, words: str):
     root = write_geneval(tmp_path / "set", ROWS, 1)
     (root / "a" / "00000" / "metadata.jsonl").write_text(content, encoding="utf-8")
-    assert f"a/00000/metadata.jsonl: must hold exactly one row{words}" in complaint(root)
+    assert f"a/00000/metadata.jsonl: must hold exactly one row{words}" in load_error(root)
 
 
-def test_two_images_of_one_number_are_a_problem_and_a_broken_row_one_whatever_its_images(tmp_path: Path):
-    assert "bad has 1 problem" in complaint(write_geneval(tmp_path / "bad", [prompt_row(tag=5)], 1, with_list=False))
+def test_two_images_of_one_number_are_a_problem(tmp_path: Path):
+    assert "bad has 1 problem" in load_error(write_geneval(tmp_path / "bad", [prompt_row(tag=5)], 1, with_list=False))
     root = write_geneval(tmp_path / "set", ROWS[:1], 1)
     (root / "a" / "00000" / "samples" / "0.jpg").write_bytes(png(1))
-    assert "a/00000/samples: 0000.png has the same number as 0.jpg: keep one" in complaint(root)
+    assert "a/00000/samples: 0000.png has the same number as 0.jpg: keep one" in load_error(root)
 
 
-def test_a_dataset_without_any_image_or_prompt_folder_is_refused(tmp_path: Path):
-    assert "set: holds no image: they are samples/0000.png" in complaint(write_geneval(tmp_path / "set", ROWS, 0))
+def test_dataset_without_images_or_prompt_folders_is_refused(tmp_path: Path):
+    assert "set: holds no image: they are samples/0000.png" in load_error(write_geneval(tmp_path / "set", ROWS, 0))
     (tmp_path / "bare" / "00000").mkdir(parents=True)
-    assert f"dataset {tmp_path / 'bare'} holds no GenEval images" in complaint(tmp_path / "bare")
+    assert f"dataset {tmp_path / 'bare'} holds no GenEval images" in load_error(tmp_path / "bare")

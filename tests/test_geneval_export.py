@@ -1,4 +1,4 @@
-"""The exported file is read as GenEval's summary reads its own: grouped by tag and by the text of the metadata."""
+"""The GenEval export, read as GenEval's summary reads its results: grouped by tag and by the metadata text."""
 
 import json
 from dataclasses import replace
@@ -40,14 +40,14 @@ def outcome(row: str, score: float | None, **changes: Any) -> Outcome:
 
 
 def export(path: Path, images: list[tuple[str, float | None]], threshold: float = 7.0) -> int:
-    """Write a file of images, each GenEval's row and a score; return how many are left out."""
+    """Write a file of images, given as GenEval rows with scores; return how many were left out."""
     writer = Export(path, threshold)
     for number, (row, score) in enumerate(images):
         writer.add(outcome(row, score), image(row, f"00000/{number:04}"))
     return writer.close()
 
 
-def test_a_summary_by_tag_and_by_prompt_comes_out_of_the_file(tmp_path: Path):
+def test_export_can_be_summarized_by_tag_and_prompt(tmp_path: Path):
     file = tmp_path / "new" / "results.jsonl"
     images = [(CLOCKS, 9.0), (CLOCKS, 2.0), (CLOCKS, 6.5), (DOG, 3.0), (CLOCKS, 7.0), (DOG, 6.9)]
     assert export(file, images) == 0
@@ -61,13 +61,13 @@ def test_a_summary_by_tag_and_by_prompt_comes_out_of_the_file(tmp_path: Path):
 
 
 @each_list
-def test_the_metadata_are_those_of_geneval_letter_for_letter(tmp_path: Path, geneval_list: Path):
+def test_metadata_equal_geneval_rows_exactly(tmp_path: Path, geneval_list: Path):
     rows = geneval_list.read_text(encoding="utf-8").splitlines()
     export(tmp_path / "results.jsonl", [(row, 5.0) for row in rows])
     assert pl.read_ndjson(tmp_path / "results.jsonl")["metadata"].to_list() == rows
 
 
-def test_the_details_tell_how_the_score_came_about_and_an_image_without_one_is_left_out_and_counted(tmp_path: Path):
+def test_details_explain_scores_and_unscored_images_are_counted(tmp_path: Path):
     assert export(tmp_path / "results.jsonl", [(CLOCKS, 0.0), (CLOCKS, None), (DOG, None)]) == 2
     assert len((tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 1
     writer = Export(tmp_path / "results.jsonl", 6.5)
@@ -95,14 +95,14 @@ def test_the_details_tell_how_the_score_came_about_and_an_image_without_one_is_l
         (7.0, "", ""),
     ],
 )
-def test_the_reason_is_the_judges_or_else_the_threshold(tmp_path: Path, score: float, path: str, reason: str):
+def test_reason_is_the_judges_or_the_threshold(tmp_path: Path, score: float, path: str, reason: str):
     writer = Export(tmp_path / "results.jsonl", 7.0)
     writer.add(outcome(CLOCKS, score).model_copy(update={"tier_path": path}), image(CLOCKS))
     writer.close()
     assert pl.read_ndjson(tmp_path / "results.jsonl")["reason"].to_list() == [reason]
 
 
-def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path):
+def test_older_export_is_kept_until_the_new_one_is_complete(tmp_path: Path):
     file = tmp_path / "results.jsonl"
     file.write_text("older\n", encoding="utf-8")
     stopped = Export(file, 7.0)
@@ -114,11 +114,11 @@ def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path):
     assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "")
     writer = Export(file, 7.0)
     writer.close()
-    writer.discard()  # after the end, this takes nothing away
+    writer.discard()  # has no effect after close
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_place_that_cannot_be_written_and_images_of_several_candidates_are_refused_at_once(tmp_path: Path):
+def test_unwritable_path_and_several_candidates_are_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="found careless, steady: set `candidate` to one of them"):
         open_export(RubricParameters(export=str(tmp_path / "x.jsonl")), ["careless", "steady"], load_rubric("counting"))
     assert list(tmp_path.iterdir()) == []
@@ -129,14 +129,14 @@ def test_a_place_that_cannot_be_written_and_images_of_several_candidates_are_ref
         Export(tmp_path / "file" / "results.jsonl", 7.0)
 
 
-def test_only_an_export_is_replaced(tmp_path: Path):
+def test_only_an_export_is_overwritten(tmp_path: Path):
     dataset, earlier = tmp_path / "dataset.csv", tmp_path / "results.jsonl"
     dataset.write_text("id,tag,prompt,image\n", encoding="utf-8")
     export(earlier, [(CLOCKS, 9.0)])
     with pytest.raises(ValueError, match=r"dataset.csv: found a file that is no export; allowed: a new name"):
         open_export(RubricParameters(export=str(dataset)), ["steady"], load_rubric("counting"))
     assert dataset.read_text(encoding="utf-8") == "id,tag,prompt,image\n"
-    for _ in range(2):  # the second time in the place of an empty file
+    for _ in range(2):  # the second time over an empty file
         again = open_export(RubricParameters(export=str(earlier)), ["steady"], load_rubric("counting"))
         assert again and again.close() == 0
 
@@ -151,7 +151,7 @@ def test_only_an_export_is_replaced(tmp_path: Path):
         ("default", 2.0, None, [(False, "score", "overall: fine")]),
     ],
 )
-def test_correct_is_what_was_asked_for_where_the_prompt_set_checks_it(
+def test_correct_follows_the_requirements_if_the_prompt_set_checks_them(
     tmp_path: Path, prompt_set: str, score: float, satisfied: bool | None, expected: list[tuple[bool, str, str]]
 ):
     file = tmp_path / "results.jsonl"
@@ -164,7 +164,7 @@ def test_correct_is_what_was_asked_for_where_the_prompt_set_checks_it(
     assert [(row["correct"], json.loads(row["details"])["correct_by"], row["reason"]) for row in rows] == expected
 
 
-def test_a_prompt_of_which_it_is_not_known_what_it_asks_for_goes_by_the_score(tmp_path: Path):
+def test_correct_of_an_unparsed_prompt_follows_the_score(tmp_path: Path):
     file = tmp_path / "results.jsonl"
     writer = open_export(RubricParameters(export=str(file)), ["steady"], load_rubric("counting", "checked"))
     assert writer

@@ -1,4 +1,4 @@
-"""What a run judges: what it was given, its deployment for the rest, and as a shard what its tags say."""
+"""Parameters of a flow run: those given, the rest from its deployment, and a shard's number from its tags."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ DEPLOYMENT = {
     "judge": {"model": "m", "base_url": "http://127.0.0.1:1/v1", "extra": {"top_k": 1, "top_p": 0.5}},
 }
 FORM = PairwiseParameters.model_validate(DEPLOYMENT).model_dump()
-"""What both UIs send of a form that nobody has changed."""
+"""Parameters that both UIs send from an unchanged form."""
 TAKEN = ["candidate_name", "dataset", "ids", "judge.base_url", "judge.extra", "judge.model", "limit"]
 JUDGE = DEPLOYMENT["judge"]
 
@@ -22,19 +22,19 @@ def without(form: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in form.items() if name not in names}
 
 
-def but(*names: str) -> list[str]:
+def all_but(*names: str) -> list[str]:
     return [name for name in TAKEN if name not in names]
 
 
 EMPTY = {"limit": None, "candidate_name": "", "ids": []}
 CASES = {
-    # what a run is given -> what differs from the deployment, what is taken from that, and what was emptied
+    # given to a run -> differences from the deployment, names taken from it, names emptied
     "nothing": ({}, {}, TAKEN, []),
-    "a number": ({"limit": 4}, {"limit": 4}, but("limit"), []),
-    "a field of the judge": ({"judge": {"model": "n"}}, {"judge": {**JUDGE, "model": "n"}}, but("judge.model"), []),
+    "a number": ({"limit": 4}, {"limit": 4}, all_but("limit"), []),
+    "a field of the judge": ({"judge": {"model": "n"}}, {"judge": {**JUDGE, "model": "n"}}, all_but("judge.model"), []),
     "a list and a free map, which replace": (
         {"ids": [], "judge": {"extra": {"top_k": 2}}}, {"ids": [], "judge": {**JUDGE, "extra": {"top_k": 2}}},
-        but("ids", "judge.extra"), []),
+        all_but("ids", "judge.extra"), []),
     "the program's defaults, which stay": (
         {**EMPTY, "judge": {"extra": {}}}, {**EMPTY, "judge": {**JUDGE, "extra": {}}},
         ["dataset", "judge.base_url", "judge.model"], []),
@@ -46,7 +46,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("own", "changes", "taken", "emptied"), CASES.values(), ids=[*CASES])
-def test_what_a_run_was_not_given_it_takes_from_its_deployment_at_any_depth(
+def test_missing_parameters_come_from_the_deployment_at_any_depth(
     own: dict[str, Any], changes: dict[str, Any], taken: list[str], emptied: list[str]
 ) -> None:
     found, names, cleared = completed(own, DEPLOYMENT, PairwiseParameters)
@@ -54,7 +54,7 @@ def test_what_a_run_was_not_given_it_takes_from_its_deployment_at_any_depth(
     assert (sorted(names), cleared) == (taken, emptied)
 
 
-def test_free_maps_as_the_uis_write_them_are_read() -> None:
+def test_free_maps_are_parsed_in_the_uis_format() -> None:
     extra = {"__prefect_kind": "json", "value": '{"top_k": 3}'}
     stored = {"limit": 1, "judge": {"extra": extra, "headers": {"__prefect_kind": "json"}}}
     found, _, _ = completed(read_json(stored), DEPLOYMENT, PairwiseParameters)
@@ -62,14 +62,14 @@ def test_free_maps_as_the_uis_write_them_are_read() -> None:
     assert PairwiseParameters.model_validate(found).judge.extra == {"top_k": 3}
 
 
-def test_a_schedule_that_a_person_added_and_gave_nothing_overrides_nothing() -> None:
+def test_schedule_added_without_parameters_overrides_nothing() -> None:
     untouched = {"judge": {"extra": {"__prefect_kind": "json"}, "headers": {"__prefect_kind": "json"}}}
-    found, _, _ = completed(read_json(untouched), DEPLOYMENT, PairwiseParameters)  # as the newer of the UIs sends it
+    found, _, _ = completed(read_json(untouched), DEPLOYMENT, PairwiseParameters)  # the format of the newer UI
     assert found == DEPLOYMENT
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_a_run_with_one_override_judges_what_its_deployment_says_and_tells_so(deployment: Deployment) -> None:
+def test_run_with_one_override_reports_parameters_of_its_deployment(deployment: Deployment) -> None:
     run = deployment.asked({"votes": 2, "judge": {"concurrency": 3}})
     state = deployment.done(run)
     assert state.is_completed(), state.message
@@ -79,12 +79,12 @@ def test_a_run_with_one_override_judges_what_its_deployment_says_and_tells_so(de
     assert asked["judge"]["concurrency"] == 3
     shown = deployment.client.read_flow_run(run.id).parameters["parameters"]
     assert {"dataset": "samples", **shown} == {**deployment.own, "votes": 2, "judge": {"concurrency": 3}}
-    said = "from the deployment: store, limit, candidate, reuse_hours"
-    assert said in deployment.logs(run.id) and said in deployment.artifact(run.id)
+    words = "from the deployment: store, limit, candidate, reuse_hours"
+    assert words in deployment.logs(run.id) and words in deployment.artifact(run.id)
 
 
-def test_what_is_not_allowed_stops_a_run_with_one_sentence(deployment: Deployment) -> None:
-    deployment.change(enforce_parameter_schema=False)  # as schedules are not checked
+def test_invalid_parameters_stop_a_run_with_one_sentence(deployment: Deployment) -> None:
+    deployment.change(enforce_parameter_schema=False)  # schedules are not checked either
     for given, words in (
         ({"limit": -1}, "limit: Input should be greater than or equal to 1, found -1"),
         ({"limt": 1}, "limt: there is no such field, did you mean limit?, found 1"),

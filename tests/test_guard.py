@@ -1,4 +1,4 @@
-"""The process of a Prefect server: whom it answers, and how it waits while its database is busy."""
+"""The guard of a Prefect server: which requests it answers, and how it waits for a busy database."""
 
 import asyncio
 import json
@@ -32,22 +32,22 @@ def site(name: str, dest: str = "empty") -> Headers:
     return [(b"sec-fetch-site", name.encode()), (b"sec-fetch-dest", dest.encode())]
 
 
-async def asked(kind: str, headers: Headers, pages: bool, method: str = "GET") -> list[str]:
-    """What an app of the server says and what is said in its place, to a request or a WebSocket."""
-    said: list[str] = []
+async def send_guarded(kind: str, headers: Headers, pages: bool, method: str = "GET") -> list[str]:
+    """Send a request or a WebSocket; return the events of the app, or of the guard in its place."""
+    events: list[str] = []
 
     async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        said.append("app")
+        events.append("app")
 
     async def send(message: Scope) -> None:
-        said.append(f"{message['type']} {message.get('status', message.get('code', ''))}".strip())
+        events.append(f"{message['type']} {message.get('status', message.get('code', ''))}".strip())
 
     async def receive() -> Scope:
         return {"type": "websocket.connect"}
 
     hosts = {*LOOPBACK, "jury.example"} if pages else {"127.0.0.1:8000"}
     await guarded(app, hosts, pages)({"type": kind, "headers": headers, "method": method}, receive, send)
-    return said
+    return events
 
 
 @pytest.mark.parametrize(
@@ -82,9 +82,9 @@ async def asked(kind: str, headers: Headers, pages: bool, method: str = "GET") -
     ],
 )
 @pytest.mark.parametrize("pages", [True, False])
-def test_other_hosts_and_pages_of_other_addresses_are_refused(headers: Headers, pages: bool) -> None:
-    assert asyncio.run(asked("http", headers, pages)) == ["http.response.start 403", "http.response.body"]
-    assert asyncio.run(asked("websocket", headers, pages)) == ["websocket.close 1008"]
+def test_other_hosts_and_origins_are_refused(headers: Headers, pages: bool) -> None:
+    assert asyncio.run(send_guarded("http", headers, pages)) == ["http.response.start 403", "http.response.body"]
+    assert asyncio.run(send_guarded("websocket", headers, pages)) == ["websocket.close 1008"]
 
 
 @pytest.mark.parametrize(
@@ -101,48 +101,48 @@ def test_other_hosts_and_pages_of_other_addresses_are_refused(headers: Headers, 
         [(b"host", b"jury.example"), (b"origin", b"https://jury.example")],
     ],
 )
-def test_programs_people_and_its_own_pages_are_answered(headers: Headers) -> None:
-    assert asyncio.run(asked("http", headers, pages=True)) == ["app"]
+def test_programs_and_own_pages_are_answered(headers: Headers) -> None:
+    assert asyncio.run(send_guarded("http", headers, pages=True)) == ["app"]
 
 
-def test_a_link_is_followed_but_no_form_of_another_page_is_taken() -> None:
-    assert asyncio.run(asked("http", [HOST, *site("cross-site", "document")], True, "POST"))[0].endswith("403")
+def test_cross_site_post_is_refused() -> None:
+    assert asyncio.run(send_guarded("http", [HOST, *site("cross-site", "document")], True, "POST"))[0].endswith("403")
 
 
-def test_a_server_without_pages_answers_programs_by_its_very_address_alone() -> None:
-    assert asyncio.run(asked("http", [HOST], pages=False)) == ["app"]
-    assert asyncio.run(asked("websocket", [HOST], pages=False)) == ["app"]
+def test_server_without_pages_answers_only_programs_at_its_exact_address() -> None:
+    assert asyncio.run(send_guarded("http", [HOST], pages=False)) == ["app"]
+    assert asyncio.run(send_guarded("websocket", [HOST], pages=False)) == ["app"]
     for headers in (
         [HOST, OWN],
         [HOST, *site("same-origin")],
         [(b"host", b"127.0.0.1")],
         [(b"host", b"localhost:8000")],
     ):
-        assert asyncio.run(asked("http", headers, pages=False))[0].endswith("403")
+        assert asyncio.run(send_guarded("http", headers, pages=False))[0].endswith("403")
 
 
 @pytest.mark.parametrize("pages", [True, False])
-def test_what_is_no_request_is_for_the_app(pages: bool) -> None:
-    assert asyncio.run(asked("lifespan", [], pages)) == ["app"]
+def test_lifespan_events_pass_to_the_app(pages: bool) -> None:
+    assert asyncio.run(send_guarded("lifespan", [], pages)) == ["app"]
 
 
-def test_further_names_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_hosts_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(HOSTS, raising=False)
     assert further_hosts() == set()
     monkeypatch.setenv(HOSTS, "Jury.Example, 10.0.0.7:8443,")
     assert further_hosts() == {"jury.example", "10.0.0.7:8443"}
 
 
-def test_requests_wait_while_the_database_of_a_server_is_locked(prefect_server: str) -> None:
+def test_requests_wait_while_the_database_is_locked(prefect_server: str) -> None:
     with urllib.request.urlopen(f"{prefect_server}/admin/settings", timeout=120) as reply:
         [database] = Path(json.load(reply)["home"]).glob("*.db")
     own = own_headers(prefect_server)
 
     def saved(path: str, method: str) -> int:
         body = json.dumps({"name": "locked", "value": 1}).encode()
-        asked = urllib.request.Request(f"{prefect_server}{path}", body, own, method=method)
+        request = urllib.request.Request(f"{prefect_server}{path}", body, own, method=method)
         try:
-            with urllib.request.urlopen(asked, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=60) as reply:
                 return reply.status
         except urllib.error.HTTPError as error:
             return error.code

@@ -1,4 +1,4 @@
-"""Questions to a history on disk: by name, in SQL, and what is refused."""
+"""Queries of a history on disk: by name and in SQL, and refusals."""
 
 import json
 from pathlib import Path
@@ -14,26 +14,26 @@ from tasks.history.queries import Table, as_json_rows, catalog, held_together, q
 
 
 @pytest.mark.parametrize("name", ["leaderboard", " leaderboard; ", "LEADERBOARD"])
-def test_a_name_gives_the_whole_table_or_view(store: Path, name: str) -> None:
+def test_name_returns_the_whole_table_or_view(store: Path, name: str) -> None:
     assert query(store, name) == query(store, "SELECT * FROM leaderboard")
     assert len(query(store, name).rows) == 5
 
 
 @pytest.mark.parametrize("name", ["leaders", "", ";", "runs--"])
-def test_an_unknown_name_lists_those_there_are(store: Path, name: str) -> None:
+def test_unknown_name_lists_existing_ones(store: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"no table or view is called .*leaderboard, .*judgments, .*or write SQL"):
         query(store, name)
     with pytest.raises(ValueError, match=r"called 'Leaderbord', did you mean leaderboard\? there are "):
         query(store, "Leaderbord")
 
 
-def test_what_there_is_to_ask_for_is_told_to_the_last_word(store: Path, jury: Any) -> None:
+def test_query_without_arguments_prints_every_comment_in_full(store: Path, jury: Any) -> None:
     code, out, _ = jury("query", "--store", store)
     assert code == 0 and max(len(entry.comment) for entry in catalog(store)) > WIDEST
     assert all(" ".join(entry.comment.split()) in out for entry in catalog(store))
 
 
-def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> None:
+def test_catalog_lists_tables_and_views_with_comments(store: Path) -> None:
     found = {entry.name: entry for entry in catalog(store)}
     assert next(iter(found)) == "alarms"
     assert found["runs"].kind == "table"
@@ -41,11 +41,11 @@ def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> 
     assert found["disagreements"].comment.startswith("Figures on whose dimensions Model and Human")
 
 
-def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Path) -> None:
+def test_views_return_the_same_from_joined_evaluations(store: Path) -> None:
     views = Path(landing.__file__).parent / "views"
 
     def computes_evaluations(view: str) -> bool:
-        """Whether a view reads the table of runs, but for the one look at the places of dimensions."""
+        """Return whether a view reads the table of runs other than for the positions of dimensions."""
         places = "dimension_position" in (views / f"{view}.sql").read_text(encoding="utf-8")
         return query(store, f"EXPLAIN FROM {view}").rows[0][1].count("main.runs") > places
 
@@ -54,11 +54,11 @@ def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Pat
         with held_together(store):
             assert {view: query(store, view) for view in VIEWS} == alone and catalog(store) == listed
         together = {view for view in VIEWS if not computes_evaluations(view)}
-    assert {*VIEWS} - together <= {"spend", "failures"}, "the others read the tables that were put together"
+    assert {*VIEWS} - together <= {"spend", "failures"}, "the others read the joined tables"
     assert query(store, "evaluations") == alone["evaluations"]
 
 
-def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:
+def test_missing_history_names_the_commands_that_make_one(tmp_path: Path) -> None:
     for ask in (lambda: query(tmp_path, "runs"), lambda: catalog(tmp_path)):
         with pytest.raises(ValueError, match="no history yet: `jury run` makes one, `jury store sync`"):
             ask()
@@ -66,7 +66,7 @@ def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("SELEC 1", "^DuckDB refused this SQL: .*syntax error"),
         ("DELETE FROM runs", "^DuckDB refused this SQL: .*read-only"),
@@ -83,24 +83,24 @@ def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:
         ("SET enable_external_access = true", "^DuckDB refused this SQL: .*locked"),
     ],
 )
-def test_what_sql_may_not_do_is_refused_and_leaves_no_trace(store: Path, sql: str, said: str) -> None:
+def test_forbidden_sql_is_refused_and_changes_nothing(store: Path, sql: str, message: str) -> None:
     (store / "seen.txt").write_text("secret")
     before = sorted(store.rglob("*")), (store / HISTORY).read_bytes()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         query(store, sql.format(place=store))
     assert (sorted(store.rglob("*")), (store / HISTORY).read_bytes()) == before
 
 
-def test_the_last_of_several_statements_answers(store: Path) -> None:
+def test_last_of_several_statements_returns_the_result(store: Path) -> None:
     assert query(store, "CREATE TEMP TABLE mine AS SELECT 1; SELECT 2 AS two") == Table(("two",), [(2,)])
 
 
-def test_a_statement_without_an_answer_gives_an_empty_table(store: Path) -> None:
+def test_statement_without_a_result_returns_an_empty_table(store: Path) -> None:
     assert query(store, "-- only a remark") == Table((), [])
     assert query(store, "SELECT run_id FROM runs WHERE false") == Table(("run_id",), [])
 
 
-def test_columns_of_one_name_are_told_apart(store: Path) -> None:
+def test_columns_of_equal_name_are_numbered(store: Path) -> None:
     assert query(store, "SELECT 1 AS a, 2 AS b, 3 AS a, 4 AS a").columns == ("a", "b", "a_2", "a_3")
 
 

@@ -1,4 +1,4 @@
-"""The history's files: what readers have open stays, whatever a writer does, and wherever it is killed."""
+"""Files of the history: readers keep what they opened, whatever a writer does and wherever it is killed."""
 
 import os
 import shutil
@@ -36,14 +36,14 @@ def files(store: Path) -> list[str]:
 
 
 WHOLE = [FOLDER, f"{FOLDER}/lock", f"{FOLDER}/master.duckdb", HISTORY]
-"""Files of a history, where nothing is left over."""
+"""Files of a complete history, without drafts."""
 
 
 def night(store: Path, run_id: str, day: int) -> None:
     whole_run(store, run_id, started_at=f"2026-11-{day}T12:00:00+00:00", scheduled=True)
 
 
-def test_the_file_is_of_the_storage_version_that_older_clients_open(tmp_path: Path) -> None:
+def test_file_has_the_storage_version_of_older_clients(tmp_path: Path) -> None:
     whole_run(tmp_path)
     for make in (land, rebuild):
         make(tmp_path)
@@ -51,12 +51,12 @@ def test_the_file_is_of_the_storage_version_that_older_clients_open(tmp_path: Pa
         assert tags[0][0].startswith("v1.0.0")
 
 
-def test_views_are_planned_as_they_are_written(store: Path) -> None:
-    """DuckDB still knows the optimizer by this name: without it, the same questions take a third longer."""
+def test_distinct_aggregates_of_views_are_not_rewritten(store: Path) -> None:
+    """DuckDB still has an optimizer of this name; with it, the same queries take a third longer."""
     assert query(store, "SELECT current_setting('disabled_optimizers')").rows == [("distinct_aggregate_rewrite",)]
 
 
-# Killed
+# Kills
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def new(before: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, lis
 
 
 @pytest.mark.parametrize("place", [*PLACES, *REBUILT])
-def test_a_landing_that_is_killed_leaves_a_whole_history_and_the_next_one_does_the_rest(
+def test_killed_landing_leaves_a_whole_history_and_the_next_completes_it(
     before: Path, old: dict[str, list[str]], new: dict[str, list[str]], tmp_path: Path, place: str
 ) -> None:
     store = tmp_path / "store"
@@ -95,11 +95,11 @@ def test_a_landing_that_is_killed_leaves_a_whole_history_and_the_next_one_does_t
     assert [len(new[table]) for table in ("runs", "nights", "outcomes")] == [3, 3, 3]
 
 
-# Full
+# Full disk
 
 
 @pytest.mark.parametrize("room", [0, 3_000_000])
-def test_a_full_disk_leaves_the_old_history_and_the_next_run_catches_up(tmp_path: Path, room: int) -> None:
+def test_full_disk_keeps_the_old_history_until_the_next_landing(tmp_path: Path, room: int) -> None:
     whole_run(tmp_path, EARLIER)
     land(tmp_path)
     before = rows(tmp_path)
@@ -117,7 +117,7 @@ def test_a_full_disk_leaves_the_old_history_and_the_next_run_catches_up(tmp_path
     assert files(tmp_path) == WHOLE
 
 
-# Read
+# Readers
 
 
 HOLD = """
@@ -130,8 +130,8 @@ print(db.execute("SELECT count(*) FROM judgments").fetchone()[0])
 
 
 @contextmanager
-def held(store: Path) -> Iterator[subprocess.Popen[str]]:
-    """The history held open by another program, which at the end prints how many judgments it finds."""
+def hold_open(store: Path) -> Iterator[subprocess.Popen[str]]:
+    """Let another program hold the history open; at the end, it prints the number of judgments."""
     command = [sys.executable, "-c", HOLD, str(store / HISTORY)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
@@ -139,13 +139,13 @@ def held(store: Path) -> Iterator[subprocess.Popen[str]]:
         yield holder
 
 
-def test_readers_find_what_they_opened_and_keep_no_landing_waiting(tmp_path: Path) -> None:
+def test_readers_keep_what_they_opened_and_block_no_landing(tmp_path: Path) -> None:
     whole_run(tmp_path, EARLIER)
     land(tmp_path)
-    with held(tmp_path) as first:
+    with hold_open(tmp_path) as first:
         whole_run(tmp_path)
         assert land(tmp_path).loaded == (RUN,)
-        with held(tmp_path) as second:
+        with hold_open(tmp_path) as second:
             for number in range(5):
                 with (tmp_path / "ledger" / RUN / "judgments.jsonl").open("a") as file:
                     file.write((tmp_path / "ledger" / RUN / "judgments.jsonl").read_text().splitlines()[0] + "\n")
@@ -155,8 +155,8 @@ def test_readers_find_what_they_opened_and_keep_no_landing_waiting(tmp_path: Pat
     assert files(tmp_path) == WHOLE
 
 
-def test_a_process_that_holds_the_history_is_answered_by_the_newest(tmp_path: Path) -> None:
-    """DuckDB gives a path that is open in a process to whoever opens it once more."""
+def test_process_that_holds_the_history_open_queries_the_newest(tmp_path: Path) -> None:
+    """DuckDB shares one database between all connections of a process to the same path."""
     whole_run(tmp_path, EARLIER)
     land(tmp_path)
     with duckdb.connect(tmp_path / HISTORY, read_only=True) as db:
@@ -175,7 +175,7 @@ renew_and_send(sys.argv[1], [sys.argv[2]])
 """
 
 
-def test_two_processes_that_end_a_run_at_once_are_both_in(tmp_path: Path) -> None:
+def test_two_processes_land_their_runs_at_once(tmp_path: Path) -> None:
     runs = (EARLIER, RUN)
     for run_id in runs:
         whole_run(tmp_path, run_id)
@@ -192,7 +192,7 @@ def test_two_processes_that_end_a_run_at_once_are_both_in(tmp_path: Path) -> Non
     assert [file for file in files(tmp_path) if not file.startswith("pages/.")] == sorted([*WHOLE, *pages])
 
 
-def test_a_store_that_cannot_be_written_to_can_be_asked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_only_store_can_be_queried(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise OSError("Read-only file system")
 
@@ -201,7 +201,7 @@ def test_a_store_that_cannot_be_written_to_can_be_asked(store: Path, monkeypatch
     assert files(store) == WHOLE
 
 
-# Written to by others
+# Other writers
 
 
 CHANGE = """
@@ -214,7 +214,7 @@ os._exit(0)
 """
 
 
-def test_a_notebook_cannot_write_to_the_history_and_leaves_no_log(tmp_path: Path) -> None:
+def test_other_programs_cannot_write_to_the_history(tmp_path: Path) -> None:
     whole_run(tmp_path)
     land(tmp_path)
     user = NOBODY if os.geteuid() == 0 else None
@@ -231,7 +231,7 @@ def test_a_notebook_cannot_write_to_the_history_and_leaves_no_log(tmp_path: Path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="any other user cannot write to the history")
-def test_what_root_writes_into_it_is_in_no_answer_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_changes_by_root_are_set_aside_and_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     whole_run(tmp_path)
     land(tmp_path)
     before, log = rows(tmp_path), tmp_path / f"{HISTORY}.wal"
@@ -242,21 +242,21 @@ def test_what_root_writes_into_it_is_in_no_answer_and_told(tmp_path: Path, caplo
 
     change()
     assert rows(tmp_path) == before
-    [said] = caplog.messages
+    [message] = caplog.messages
     [aside] = tmp_path.glob(f"{HISTORY}.*.aside")
-    assert not log.exists() and str(log) in said and str(aside) in said and "read_only=True" in said
+    assert not log.exists() and str(log) in message and str(aside) in message and "read_only=True" in message
     change()
     night(tmp_path, LATER, 21)
     assert land(tmp_path).loaded == (LATER,)
     assert not log.exists() and len(caplog.messages) == 2
     assert ask(tmp_path, "SELECT run_id, flow FROM runs ORDER BY 1") == [(RUN, "diagram"), (LATER, "diagram")]
-    with duckdb.connect(tmp_path / HISTORY) as db:  # and its log is applied as it closes
+    with duckdb.connect(tmp_path / HISTORY) as db:  # closing applies the write-ahead log
         db.execute("DELETE FROM runs")
     assert land(tmp_path).loaded == ()
     assert len(ask(tmp_path, "FROM runs")) == 2
 
 
-def test_a_store_that_is_shared_with_a_group_is_read_by_it(tmp_path: Path) -> None:
+def test_history_of_a_group_store_is_readable_by_the_group(tmp_path: Path) -> None:
     tmp_path.chmod(0o2770)
     whole_run(tmp_path)
     land(tmp_path)

@@ -1,4 +1,4 @@
-"""What a run and a sync bring from ledgers into the history, as real files."""
+"""Landing of ledgers in the history, by runs and by sync, with real files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,10 +24,10 @@ EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000
 TABLES = ("runs", "judgments", "outcomes", "scores", "pictures")
 
 
-# What is loaded
+# Loading
 
 
-def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
+def test_loaded_rows_equal_those_of_the_ledger(tmp_path: Path) -> None:
     strange = "tabs\t, \"quotes\", 'single', line\nbreaks, nul \x00, \u4e2d\u6587 \U0001f600, \\u0041, "
     strange += "long " * 50_000
     rows = [
@@ -45,7 +45,7 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
     assert [Outcome.model_validate(row) for row in as_json_rows(outcomes)] == list(read_outcomes(run))
 
 
-def test_rates_go_by_the_evaluation(tmp_path: Path) -> None:
+def test_rates_cover_all_shards_of_an_evaluation(tmp_path: Path) -> None:
     def shard(number: int, *rows: Judgment | Outcome) -> None:
         run_id = f"2026112{number}T120000-diagram-0000aa"
         part = {"evaluation_id": "nightly", "shard": number, "shards": 2, "parameters": {"votes": 2}}
@@ -64,7 +64,7 @@ def test_rates_go_by_the_evaluation(tmp_path: Path) -> None:
     ]
 
 
-def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
+def test_torn_last_line_is_ignored(tmp_path: Path) -> None:
     run = whole_run(tmp_path)
     with (run / "judgments.jsonl").open("ab") as file:
         file.write(judgment("torn").model_dump_json().encode()[:300])
@@ -72,7 +72,7 @@ def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
     assert ask(tmp_path, "SELECT DISTINCT sample_id FROM judgments") == [("s1",)]
 
 
-def test_a_picture_has_one_row_for_each_form_it_was_sent_in(tmp_path: Path) -> None:
+def test_picture_has_one_row_for_each_form_sent(tmp_path: Path) -> None:
     sent_smaller = picture("s1h").model_copy(update={"sent_sha256": "5" * 64, "changes": ("resized",)})
     whole_run(tmp_path, EARLIER)
     keep(tmp_path, RUN, [outcome("s1", pictures={"human": sent_smaller, "model": picture("s1m")})])
@@ -81,10 +81,10 @@ def test_a_picture_has_one_row_for_each_form_it_was_sent_in(tmp_path: Path) -> N
     assert found == [(source, []), (source, ["resized"]), (other, [])]
 
 
-# What a sync finds
+# Syncing
 
 
-def test_sync_loads_what_is_new_grown_or_finished_and_nothing_else(tmp_path: Path) -> None:
+def test_sync_loads_only_new_grown_or_finished_runs(tmp_path: Path) -> None:
     whole_run(tmp_path, EARLIER)
     growing = write_run(tmp_path, start(), [judgment("s1")], None)
     assert missing(tmp_path) == [EARLIER]
@@ -104,7 +104,7 @@ def test_sync_loads_what_is_new_grown_or_finished_and_nothing_else(tmp_path: Pat
     assert (land(tmp_path).loaded, missing(tmp_path)) == ((), [])
 
 
-def test_a_row_that_is_refused_far_down_is_told_by_its_line_and_nothing_of_its_run_is_loaded(tmp_path: Path) -> None:
+def test_invalid_row_is_reported_by_line_and_its_run_is_skipped(tmp_path: Path) -> None:
     damaged = write_run(tmp_path, start(), [judgment(f"s{number}") for number in range(2_500)], None)
     with (damaged / "judgments.jsonl").open("a") as rows:
         rows.write('{"schema": 7, "vote": "first"}\n')
@@ -116,7 +116,7 @@ def test_a_row_that_is_refused_far_down_is_told_by_its_line_and_nothing_of_its_r
     assert ask(tmp_path, "SELECT DISTINCT run_id FROM judgments") == [(LATER,)]
 
 
-def test_the_last_attempt_is_found_among_the_attempts_of_one_call(tmp_path: Path) -> None:
+def test_last_attempt_is_found_for_each_call(tmp_path: Path) -> None:
     calls: list[dict[str, Any]] = [
         {}, {"candidate": "beta"}, {"sample_id": "s2"}, {"control": "anchor"}, {"dimension": "readability"},
         {"order": "model_first"}, {"vote": 2},
@@ -130,22 +130,22 @@ def test_the_last_attempt_is_found_among_the_attempts_of_one_call(tmp_path: Path
 
 
 @pytest.mark.parametrize("given", [{"threshold": "high"}, {"threshold": None}, {}])
-def test_a_threshold_that_is_no_number_is_damage(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_threshold_that_is_no_number_counts_as_damage(tmp_path: Path, given: dict[str, Any]) -> None:
     damaged = write_run(tmp_path, start(flow="counting", parameters=given), [image()], end())
-    told = "'high'" if given.get("threshold") else "None"
-    said = f"The ledger {damaged} was left out: run.json: parameters.threshold is {told}; a number is expected"
-    assert land(tmp_path) == Landed((), (said,))
+    found = "'high'" if given.get("threshold") else "None"
+    message = f"The ledger {damaged} was left out: run.json: parameters.threshold is {found}; a number is expected"
+    assert land(tmp_path) == Landed((), (message,))
 
 
 def test_thousands_of_long_replies_are_loaded(tmp_path: Path) -> None:
-    """DuckDB holds the texts of 2,048 rows at once, whatever its bound on memory; here those are 60 MB."""
+    """DuckDB keeps the texts of 2,048 rows in memory despite its limit, here 60 MB."""
     long = "the encoder attends " * 1_500
     write_run(tmp_path, start(), [judgment(f"s{number}", raw=long) for number in range(2_100)], end())
     assert land(tmp_path) == Landed((RUN,), ())
     assert ask(tmp_path, "SELECT count(*), min(length(raw)) FROM judgments") == [(2_100, len(long))]
 
 
-def test_a_run_too_large_for_memory_is_told_and_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_too_large_for_memory_is_reported_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(database._WRITER, "memory_limit", "100MB")
     rows = [judgment(f"s{number}", raw=f"{number} long " * 5_000) for number in range(2_100)]
     write_run(tmp_path, start(), rows, end())
@@ -159,7 +159,7 @@ def test_a_run_too_large_for_memory_is_told_and_stops_no_other(tmp_path: Path, m
     assert land(tmp_path) == Landed((RUN,), ())
 
 
-def test_a_fault_of_the_program_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bug_is_not_reported_as_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def faulty(start: RunStart, runs: Sequence[Path]) -> Results:
         raise ValueError(f"zip() has arguments of different lengths: {start.run_id}, {runs}")
 
@@ -170,7 +170,7 @@ def test_a_fault_of_the_program_is_no_damage(tmp_path: Path, monkeypatch: pytest
     assert not isinstance(caught.value, InputError)
 
 
-def test_a_rebuild_replaces_what_is_no_history(tmp_path: Path) -> None:
+def test_rebuild_replaces_files_that_are_no_history(tmp_path: Path) -> None:
     whole_run(tmp_path)
     land(tmp_path)
     for file in (tmp_path / HISTORY, tmp_path / FOLDER / "master.duckdb"):
@@ -184,7 +184,7 @@ def test_a_rebuild_replaces_what_is_no_history(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mark", ["", "CREATE MACRO layout() AS 'another';"])
-def test_a_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: str) -> None:
+def test_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: str) -> None:
     whole_run(tmp_path)
     (tmp_path / FOLDER).mkdir()
     with duckdb.connect(tmp_path / FOLDER / "master.duckdb") as db:
@@ -195,7 +195,7 @@ def test_a_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: s
     assert land(tmp_path) == Landed((), ())
 
 
-def test_a_rebuild_from_no_ledger_that_can_be_read_leaves_the_history_alone(tmp_path: Path) -> None:
+def test_rebuild_without_readable_ledgers_keeps_the_history(tmp_path: Path) -> None:
     run = whole_run(tmp_path)
     land(tmp_path)
     (run / "run.json").write_text("torn")

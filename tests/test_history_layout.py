@@ -1,4 +1,4 @@
-"""How the history is laid out: tables like the records, views, and what explains them."""
+"""Layout of the history: tables that match the records, views, and comments on both."""
 
 import re
 import subprocess
@@ -17,10 +17,8 @@ from tasks.history.landing import land, prepare
 from tasks.history.queries import catalog
 
 
-def test_a_history_that_was_prepared_is_the_one_that_the_first_run_makes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(landing, "opened_master", opened_master)  # which makes it, where other tests have a copy
+def test_prepared_history_equals_one_made_by_the_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing, "opened_master", opened_master)  # creates tables, while other tests copy them
     ahead, late = tmp_path / "ahead", tmp_path / "late"
     for store in (ahead, late):
         whole_run(store)
@@ -32,8 +30,8 @@ def test_a_history_that_was_prepared_is_the_one_that_the_first_run_makes(
     for store in (ahead, late):
         land(store)
     for what in ("duckdb_columns()", "duckdb_tables()", "duckdb_views()"):
-        told = f"SELECT COLUMNS('(table|view|column)_name|data_type|^comment') FROM {what} ORDER BY ALL"
-        assert ask(ahead, told) == ask(late, told) != []
+        sql = f"SELECT COLUMNS('(table|view|column)_name|data_type|^comment') FROM {what} ORDER BY ALL"
+        assert ask(ahead, sql) == ask(late, sql) != []
     assert ask(ahead, "FROM judgments") == ask(late, "FROM judgments") != []
 
 
@@ -52,29 +50,29 @@ def test_every_field_of_the_records_has_its_column(store: Path) -> None:
     assert columns("(SELECT unnest(seen.objects, max_depth := 2) FROM judgments)") == fields(records.SeenObject)
 
 
-def test_everything_in_the_history_is_explained(store: Path) -> None:
+def test_every_table_and_column_has_a_comment(store: Path) -> None:
     assert [entry.name for entry in catalog(store) if not entry.comment] == []
     named = "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal"
     assert ask(store, f"{named} AND coalesce(comment, '') = ''") == []
     own = {(table, column) for table, column, _ in ask(store, named)}
     explaining = ask(store, named.replace("column_name", r"regexp_extract(comment, 'NULL:.* see (\w+)', 1)"))
-    assert {(table, column) for table, column, _ in explaining if column} <= own, "what is said to explain is not there"
-    said = {
+    assert {(table, column) for table, column, _ in explaining if column} <= own, "a comment names an unknown column"
+    commented = {
         (view, name)
         for view in landing.VIEWS
         for name in re.findall(r"^-- (\w+): ", landing._sql(f"views/{view}").partition("COMMENT ON")[2], re.MULTILINE)
     }
-    assert said <= own and len(said) > 80, "a comment is on a column that is not there"
+    assert commented <= own and len(commented) > 80, "a comment is on a column that does not exist"
 
 
-def test_every_file_of_a_view_is_a_view_of_its_name(store: Path) -> None:
+def test_every_view_has_a_file_of_its_name(store: Path) -> None:
     files = {file.stem for file in (Path(landing.__file__).parent / "views").glob("*.sql")}
     assert files - {"macros"} == set(landing.VIEWS)
     assert {entry.name for entry in catalog(store) if entry.kind == "view"} == set(landing.VIEWS)
 
 
 @pytest.mark.parametrize("module", ["database", "landing", "queries"])
-def test_what_only_asks_loads_no_statistics(module: str) -> None:
+def test_queries_import_no_statistics(module: str) -> None:
     code = f"import sys, tasks.history.{module}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert f"tasks.history.{module}" in loaded
@@ -84,15 +82,15 @@ def test_what_only_asks_loads_no_statistics(module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "column", "said"),
+    ("table", "column", "expected"),
     [
         ("judgments", "price", "Price in the currency of the prices given; NULL: unknown. 0 if reused."),
         ("scores", "ties", "Overall outcomes Tie. NULL for generated images."),
         ("scores", "n", "Samples of the group. Of generated images: images."),
     ],
 )
-def test_a_column_is_explained_by_the_docstrings_of_its_fields(table: str, column: str, said: str) -> None:
-    assert comment(table, column) == said
+def test_column_comments_are_the_docstrings_of_fields(table: str, column: str, expected: str) -> None:
+    assert comment(table, column) == expected
 
 
 @pytest.mark.parametrize(
@@ -105,11 +103,11 @@ def test_a_column_is_explained_by_the_docstrings_of_its_fields(table: str, colum
         ("bridges", "confusion", '"confusion" MAP(VARCHAR, BIGINT) NOT NULL'),
     ],
 )
-def test_a_named_column_is_defined_by_its_fields(table: str, named: str, defined: str) -> None:
+def test_named_column_is_defined_by_its_field(table: str, named: str, defined: str) -> None:
     sql = "CREATE TABLE {} (\n    {}\n);"
     assert with_definitions(sql.format(table, f"{{{named}}}")) == sql.format(table, defined)
 
 
-def test_a_column_of_no_record_has_no_docstring() -> None:
+def test_column_of_no_record_has_no_docstring() -> None:
     with pytest.raises(KeyError, match=r"judgments\.last_attempt"):
         comment("judgments", "last_attempt")

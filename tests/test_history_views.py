@@ -1,4 +1,4 @@
-"""What the views make of the rows that were loaded."""
+"""Views of the history: their results for given rows."""
 
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("laid_out")
 EARLIER = "20261119T120000-diagram-0000aa"
 
 
-def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -> None:
+def test_verdict_counts_add_up_to_the_scored_samples(tmp_path: Path) -> None:
     rows = [
         outcome("s1", "MGMH", "Model", category="vision", difficulty="hard"),
         outcome("s2", "HBXH", "Human", category="vision", difficulty="easy"),
@@ -54,7 +54,7 @@ def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -
     assert ask(tmp_path, kinds) == [("s5", "forfeit"), ("s6", "no_reference"), ("s7", "bad_picture")]
 
 
-def test_an_unfinished_run_is_in_runs_failures_and_what_was_spent_alone(tmp_path: Path) -> None:
+def test_unfinished_run_is_only_in_runs_failures_and_spend(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome("s1", "MHMH"), outcome("s2", "MHMH", None)], None)
     land(tmp_path)
     assert ask(tmp_path, "SELECT status, finished_at, protocol_key, calls FROM runs") == [("unfinished",) + (None,) * 3]
@@ -64,7 +64,7 @@ def test_an_unfinished_run_is_in_runs_failures_and_what_was_spent_alone(tmp_path
     assert missing(tmp_path) == []
 
 
-def test_the_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
+def test_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
     rows = [
         judgment("s1", verdict=None, status="unavailable", error="timed out"),
         judgment("s2", verdict=None, status="unavailable", error="timed out"),
@@ -96,13 +96,13 @@ def test_disagreements_are_samples_with_both_winners(tmp_path: Path) -> None:
         ([{"price": None, "status": "unavailable", "verdict": None}], None),
     ],
 )
-def test_an_unknown_price_is_never_a_number(tmp_path: Path, calls: list[dict[str, Any]], price: float | None) -> None:
+def test_unknown_price_is_null(tmp_path: Path, calls: list[dict[str, Any]], price: float | None) -> None:
     rows = [judgment(f"s{number}", **call) for number, call in enumerate(calls)]
     keep(tmp_path, RUN, rows)
     assert ask(tmp_path, "SELECT price FROM cost") == [(price,)]
 
 
-def test_what_was_spent_is_told_by_day_judge_tier_and_place_of_the_price(tmp_path: Path) -> None:
+def test_spend_is_grouped_by_day_judge_tier_and_price_source(tmp_path: Path) -> None:
     table, day = "genai-prices 0.2.3: openai gpt-5, {}, 2026-11-20", "2026-11-20T23:59:59+00:00"
     at, nothing = "2026-11-19T12:00:30+00:00", {"price": 0.0, "tokens_in": 0, "tokens_cached": 0, "tokens_out": 0}
     standard = {"service_tier": "standard", "price_source": table.format("standard")}
@@ -129,7 +129,7 @@ def test_what_was_spent_is_told_by_day_judge_tier_and_place_of_the_price(tmp_pat
     ]  # fmt: skip
 
 
-def test_what_was_spent_is_told_by_what_it_was_spent_for(tmp_path: Path) -> None:
+def test_spend_is_grouped_by_purpose(tmp_path: Path) -> None:
     def spent(run_id: str, *rows: Judgment, **changes: Any) -> None:
         write_run(tmp_path, start(run_id, **changes), [row.model_copy(update={"run_id": run_id}) for row in rows], None)
 
@@ -147,7 +147,7 @@ def test_what_was_spent_is_told_by_what_it_was_spent_for(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_cost_counts_calls_and_not_what_was_reused(tmp_path: Path) -> None:
+def test_cost_counts_calls_without_reused_replies(tmp_path: Path) -> None:
     rows = [
         judgment("s1", price=0.25),
         judgment("s2", price=0.0, reused_from=EARLIER),
@@ -158,7 +158,7 @@ def test_cost_counts_calls_and_not_what_was_reused(tmp_path: Path) -> None:
     assert found == [("gpt-x", 1, 0, 0, 0, 2.0), ("gpt-x-1", 1, 1, 1000, 100, 2.0)]
 
 
-# What SQL and Python both say
+# SQL and Python in agreement
 
 
 PROTOCOLS = [
@@ -168,7 +168,7 @@ PROTOCOLS = [
 ]  # fmt: skip
 
 
-def test_protocols_and_keys_are_the_same_in_sql_and_python(store: Path) -> None:
+def test_protocols_and_keys_are_equal_in_sql_and_python(store: Path) -> None:
     sql = "SELECT protocol_differences(map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"
     for one, other in PROTOCOLS:
         given = [list(one), list(one.values()), list(other), list(other.values())]
@@ -178,8 +178,8 @@ def test_protocols_and_keys_are_the_same_in_sql_and_python(store: Path) -> None:
         assert query(store, sql, values=[keys]).rows == [(joint_key(keys),)]
 
 
-def test_dimensions_stand_in_the_order_of_the_evaluations_own_prompt_set(tmp_path: Path) -> None:
-    """One of a run in shards, one before and one after a set got a dimension: its trend stays in one piece."""
+def test_dimensions_follow_the_order_of_the_evaluations_prompt_set(tmp_path: Path) -> None:
+    """A prompt set gets a dimension between two sharded runs; each trend remains in one piece."""
     added = ("faithfulness", "novelty", *DIMENSIONS[1:])
     for day, names in (("19", DIMENSIONS), ("20", added)):
         for shard in (1, 2):
@@ -191,15 +191,15 @@ def test_dimensions_stand_in_the_order_of_the_evaluations_own_prompt_set(tmp_pat
             )
             write_run(tmp_path, begun, rows, end())
     land(tmp_path)
-    told = "SELECT dimension FROM leaderboard WHERE run_id = 'e20'"
-    assert [name for (name,) in query(tmp_path, told).rows] == [*added, OVERALL]
+    sql = "SELECT dimension FROM leaderboard WHERE run_id = 'e20'"
+    assert [name for (name,) in query(tmp_path, sql).rows] == [*added, OVERALL]
     trend = [tuple(row) for row in query(tmp_path, "SELECT dimension, run_id FROM trend").rows]
     seen = [name for name in (*added, OVERALL) for _ in range(1 if name == "novelty" else 2)]
     assert sorted(name for name, _ in trend) == sorted(seen)
     assert [name for name, _ in groupby(trend, key=lambda row: row[0])] == [*added, OVERALL]
 
 
-def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path) -> None:
+def test_evaluation_has_the_same_runs_in_sql_and_python(tmp_path: Path) -> None:
     def shard(day: int, number: int, dataset: str = "d1", answered: str = "gpt-x-1", **ended: Any) -> None:
         run_id = f"202611{day:02}T120000-diagram-0000aa"
         part = {"evaluation_id": "nightly", "shard": number, "shards": 3, "dataset_key": dataset}
@@ -227,11 +227,11 @@ def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path
         sql = f"""SELECT {timed.format("started_at")}, {timed.format("finished_at")}, {columns} FROM evaluations
             WHERE run_id = '{evaluation_id}'"""
         begun, ended = whole.start, whole.end
-        told = (ended.seconds, begun.samples, ended.protocol_key, ended.calls, ended.reused, len(ended.warnings))
-        assert ask(tmp_path, sql) == [(begun.started_at, ended.finished_at, *told)]
+        rest = (ended.seconds, begun.samples, ended.protocol_key, ended.calls, ended.reused, len(ended.warnings))
+        assert ask(tmp_path, sql) == [(begun.started_at, ended.finished_at, *rest)]
 
 
-def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path) -> None:
+def test_anchors_and_candidate_have_scores_of_the_same_kind(tmp_path: Path) -> None:
     night = {"scheduled": True, "anchors_key": "a" * 64}
     for day, verdicts in enumerate(("MMHH", "HHHH", "MMMM")):
         anchors = [outcome("a1", verdicts, "Tie", control=ANCHOR), outcome("a2", "MG-M", None, control=ANCHOR)]
@@ -244,8 +244,8 @@ def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path)
         begun = start(f"2026112{day}T020000-diagram-0000aa", started_at=f"2026-11-2{day}T02:00:00+00:00", **keys)
         write_run(tmp_path, begun, [outcome("s1", "MMMH"), *anchors, *replies], end())
     land(tmp_path)
-    told = "SELECT anchors, judged, anchor_score, candidate_score, difference, comparable, fingerprints FROM anchors"
-    assert ask(tmp_path, told) == [
+    sql = "SELECT anchors, judged, anchor_score, candidate_score, difference, comparable, fingerprints FROM anchors"
+    assert ask(tmp_path, sql) == [
         (2, 1, 50.0, 75.0, 25.0, None, ["fp_0"]),
         (2, 1, 0.0, 75.0, 75.0, True, ["fp_0"]),
         (2, 1, 100.0, 75.0, -25.0, False, ["fp_1"]),
@@ -255,7 +255,7 @@ def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path)
     assert ask(tmp_path, "SELECT DISTINCT sample_id FROM outcomes") == [("s1",)]
 
 
-def test_changes_are_the_samples_that_came_out_otherwise_with_their_pictures(tmp_path: Path) -> None:
+def test_changes_lists_samples_with_another_outcome_and_their_pictures(tmp_path: Path) -> None:
     write_evaluations(tmp_path)
     columns = "sample_id, outcome_before, outcome, change, comparable, picture, picture_before, human_picture"
     [row] = ask(tmp_path, f"SELECT {columns} FROM changes")

@@ -1,4 +1,4 @@
-"""An SVG of a stranger shows what is in it and nothing else of the machine, however it names the other file."""
+"""SVG files of strangers: no file of this machine is shown, however a drawing refers to it."""
 
 import base64
 import gzip
@@ -72,17 +72,17 @@ BROKEN = {
 
 @pytest.fixture
 def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A red picture of the machine, which the working directory has, too."""
+    """A red picture outside of the drawing, in the working directory."""
     place = tmp_path / "secret.png"
     Image.new("RGB", (60, 40), RED).save(place)
     monkeypatch.chdir(tmp_path)
     return place
 
 
-def aimed(drawing: str, secret: Path) -> bytes:
-    """The drawing with the path of the secret, also in what is embedded in base64."""
+def aim(drawing: str, secret: Path) -> bytes:
+    """Insert the path of the secret picture into a drawing, also in parts embedded as base64."""
     for each in sorted({*_embedded(drawing)}, key=len):
-        drawing = drawing.replace(each, base64.b64encode(aimed(base64.b64decode(each).decode(), secret)).decode())
+        drawing = drawing.replace(each, base64.b64encode(aim(base64.b64decode(each).decode(), secret)).decode())
     return drawing.replace("FILE", str(secret)).replace("NAME", secret.name).encode()
 
 
@@ -92,22 +92,22 @@ def _embedded(drawing: str) -> list[str]:
 
 
 @pytest.mark.parametrize("drawing", ATTACKS.values(), ids=ATTACKS)
-def test_what_would_show_another_file_is_refused(drawing: str, secret: Path) -> None:
+def test_drawing_that_refers_to_another_file_is_refused(drawing: str, secret: Path) -> None:
     with pytest.raises(NoReader, match="SVG that shows another file"):
-        self_contained(aimed(drawing, secret))
+        self_contained(aim(drawing, secret))
 
 
 @pytest.mark.parametrize("drawing", BROKEN.values(), ids=BROKEN)
-def test_what_has_no_meaning_without_another_file_is_damaged(drawing: str, secret: Path) -> None:
+def test_drawing_that_needs_another_file_is_damaged(drawing: str, secret: Path) -> None:
     with pytest.raises(BadPicture, match="SVG file is damaged"):
-        self_contained(aimed(drawing, secret))
+        self_contained(aim(drawing, secret))
 
 
 @pytest.mark.parametrize("name", ["a harmless attribute of the same name behind it", "a filter that reads a file"])
-def test_the_picture_is_refused_where_it_is_drawn_too(name: str, secret: Path) -> None:
+def test_drawing_is_refused_when_rendered_too(name: str, secret: Path) -> None:
     pytest.importorskip("resvg_py")
     with pytest.raises(NoReader):
-        prepare(aimed(ATTACKS[name], secret), POLICY)
+        prepare(aim(ATTACKS[name], secret), POLICY)
 
 
 INSIDE = f"data:image/png;base64,{base64.b64encode(png(200)).decode()}"
@@ -126,17 +126,17 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize("drawing", ALLOWED.values(), ids=ALLOWED)
-def test_what_is_inside_is_allowed(drawing: str) -> None:
+def test_references_within_a_drawing_are_allowed(drawing: str) -> None:
     self_contained(drawing.encode())
 
 
-def test_a_style_sheet_beside_a_drawing_is_not_shown_to_the_renderer(secret: Path) -> None:
-    drawing = aimed(svg("<rect/>", '<?xml-stylesheet href="FILE"?><!DOCTYPE svg SYSTEM "FILE">'), secret)
+def test_external_style_sheet_is_removed_before_rendering(secret: Path) -> None:
+    drawing = aim(svg("<rect/>", '<?xml-stylesheet href="FILE"?><!DOCTYPE svg SYSTEM "FILE">'), secret)
     assert secret.name not in self_contained(drawing)
 
 
 @pytest.mark.parametrize("head", ["data:image/svg+xml;base64,", "data:image/svg+xml;charset=utf-8,"])
-def test_a_drawing_within_a_drawing_is_shown(head: str) -> None:
+def test_drawing_within_a_drawing_is_shown(head: str) -> None:
     pytest.importorskip("resvg_py")
     inner = svg(f'<rect {SIZE} fill="#f00"/>')
     within = embedded(inner, head) if head.endswith("base64,") else head + quote(inner)

@@ -1,4 +1,4 @@
-"""Endpoints of strangers: a key goes to no address that only looks like a listed one, and comes back from none."""
+"""Endpoints of strangers: no key goes to an address that resembles a listed one, or is printed from a reply."""
 
 import asyncio
 import traceback
@@ -50,17 +50,17 @@ SAME = ["https://judge.example/v1", "https://JUDGE.example:443/v1", "http://127.
 
 
 @pytest.mark.parametrize("base_url", OTHERS)
-def test_a_key_goes_to_no_address_that_looks_like_a_listed_one(base_url: str) -> None:
-    with pytest.raises(ValueError, match=r"."):  # the parameter's own check, or that of the key
+def test_key_goes_to_no_address_that_resembles_a_listed_one(base_url: str) -> None:
+    with pytest.raises(ValueError, match=r"."):  # from the check of the address or of the key
         key_for(base_url)
 
 
 @pytest.mark.parametrize("base_url", SAME)
-def test_where_it_goes_the_client_reads_the_address_as_the_list_does(base_url: str) -> None:
+def test_client_parses_allowed_addresses_as_the_list_does(base_url: str) -> None:
     assert key_for(base_url) == KEY and httpx2.URL(base_url).host in HOSTS
 
 
-def test_no_server_gets_what_only_judges_and_buckets_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_get_no_keys_of_judges_and_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("MY_KEY", "OPENAI_API_KEY", "OPENAI_CUSTOM_HEADERS", "AWS_SECRET_ACCESS_KEY")
     for name in names:
         monkeypatch.setenv(name, KEY)
@@ -85,15 +85,15 @@ WIRE = {
 }
 
 
-async def asked(said: bytes) -> str:
-    """All that the client says of an endpoint that answers everything with these bytes."""
+async def message_about(reply: bytes) -> str:
+    """Ask an endpoint that answers every request with these bytes; return the client's message."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             head = await reader.readuntil(b"\r\n\r\n")
             length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
             await reader.readexactly(length)
-            writer.write(said.replace(b"KEY", KEY.encode()).replace(b"length: 3", b"length: %d" % len(KEY)))
+            writer.write(reply.replace(b"KEY", KEY.encode()).replace(b"length: 3", b"length: %d" % len(KEY)))
             writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1")
@@ -109,7 +109,7 @@ async def asked(said: bytes) -> str:
             return "".join(traceback.format_exception(error))
 
 
-@pytest.mark.parametrize("said", WIRE.values(), ids=WIRE)
-def test_a_key_comes_back_in_nothing_that_an_endpoint_sends(said: bytes) -> None:
-    words = asyncio.run(asked(said))
+@pytest.mark.parametrize("reply", WIRE.values(), ids=WIRE)
+def test_key_in_a_reply_is_not_printed(reply: bytes) -> None:
+    words = asyncio.run(message_about(reply))
     assert words and KEY not in words

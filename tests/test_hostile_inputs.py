@@ -1,4 +1,4 @@
-"""Hostile inputs of every kind, each used as it would be: nothing outside is touched, nothing hangs or falls over."""
+"""Hostile inputs of every kind, used as a person would: nothing outside is touched, no command hangs or crashes."""
 
 import base64
 import json
@@ -32,20 +32,20 @@ SECRET_PICTURE = f"../{OUTSIDE}/secret.png"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where an input is put."""
+    """Folder in which a test puts its inputs."""
     made = tmp_path / "input"
     made.mkdir()
     return made
 
 
-def harms_nothing(flow: str, folder: Path, **dataset: str) -> None:
+def check_harmless(flow: str, folder: Path, **dataset: str) -> None:
     with watched(folder):
-        said = used(flow, folder, **dataset)
-    harmless(said)
+        printed = used(flow, folder, **dataset)
+    harmless(printed)
 
 
-def code_of(folder: Path, *words: object) -> int:
-    """Exit code of a command that harms nothing, whatever it prints."""
+def exit_code(folder: Path, *words: object) -> int:
+    """Return the exit code of a command, after checking that it did no harm."""
     with watched(folder):
         code, printed = ended(*words)
     harmless(printed)
@@ -53,7 +53,7 @@ def code_of(folder: Path, *words: object) -> int:
     return code
 
 
-# Rows of a manifest of figures
+# Manifests of figures
 
 ROW: dict[str, Any] = {
     **{"id": "a", "task": "diagram", "context": "a method", "caption": "a caption"},
@@ -98,12 +98,12 @@ def manifest(folder: Path, row: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_rows(folder: Path, name: str) -> None:
+def test_hostile_manifest_rows_do_no_harm(folder: Path, name: str) -> None:
     path = manifest(folder, ROWS[name])
-    harms_nothing("diagram", folder, dataset=str(path))
+    check_harmless("diagram", folder, dataset=str(path))
 
 
-# Files and places that a dataset, results, images or a list of prompts is said to be
+# Files and paths given as dataset, results, images or list of prompts
 
 BOMB = zlib.compress(b"[" * 50_000_000)
 FILES: dict[str, tuple[str, bytes]] = {
@@ -124,20 +124,20 @@ FILES: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files(folder: Path, name: str) -> None:
+def test_hostile_files_do_no_harm(folder: Path, name: str) -> None:
     ending, data = FILES[name]
     path = folder / ending
     path.write_bytes(data)
     write_benchmark(folder / "bench", [record(0)])
     with watched(folder):
-        said = [
+        messages = [
             used("diagram", folder, dataset=str(path)),
             used("counting", folder, dataset=str(path)),
             used("diagram", folder, dataset=str(folder / "bench"), results=str(path)),
         ]
         code, printed = ended("labels", "import", path, "--flow", "diagram", "--store", folder / "store")
     assert code == 2
-    harmless("\n".join([*said, printed]))
+    harmless("\n".join([*messages, printed]))
 
 
 PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
@@ -169,7 +169,7 @@ def linked(path: Path, target: str | Path) -> Path:
 
 @pytest.mark.parametrize("name", PLACES)
 @pytest.mark.usefixtures("prefect_server")
-def test_places(folder: Path, name: str) -> None:
+def test_hostile_paths_do_no_harm(folder: Path, name: str) -> None:
     options = {f"--{field}": value for field, value in PLACES[name](folder).items()}
     given = [word for pair in options.items() for word in pair]
     with watched(folder):
@@ -179,7 +179,7 @@ def test_places(folder: Path, name: str) -> None:
     commands_nothing(printed)
 
 
-def test_a_file_of_others_is_not_quoted(folder: Path) -> None:
+def test_content_of_foreign_files_is_not_printed(folder: Path) -> None:
     (folder / "secret.json").write_text(f'["{SECRET}", {SECRET}')
     (folder / "secret.jsonl").write_text(json.dumps({"password": SECRET, SECRET: 1}))
     (folder / "secret.csv").write_text(f"{SECRET},b\n1,2\n")
@@ -203,10 +203,10 @@ RESULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_results(folder: Path, name: str) -> None:
+def test_hostile_results_do_no_harm(folder: Path, name: str) -> None:
     write_benchmark(folder / "bench", [record(0)])
     path = write_json(folder / "results.json", [result(0, **RESULTS[name])])
-    harms_nothing("diagram", folder, dataset=str(folder / "bench"), results=str(path))
+    check_harmless("diagram", folder, dataset=str(folder / "bench"), results=str(path))
 
 
 # Folders of generated images
@@ -243,10 +243,10 @@ IMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_folders_of_images(folder: Path, name: str) -> None:
+def test_hostile_image_folders_do_no_harm(folder: Path, name: str) -> None:
     root = write_geneval(folder / "images", [prompt_row(), prompt_row("dog")], candidates=[], with_list=False)
     IMAGES[name](root)
-    harms_nothing("object", folder, dataset=str(root))
+    check_harmless("object", folder, dataset=str(root))
 
 
 # Pictures
@@ -259,13 +259,13 @@ PICTURES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_pictures(folder: Path, name: str) -> None:
+def test_hostile_pictures_do_no_harm(folder: Path, name: str) -> None:
     path = manifest(folder, {})
     (folder / "model.png").write_bytes(PICTURES[name])
-    harms_nothing("diagram", folder, dataset=str(path))
+    check_harmless("diagram", folder, dataset=str(path))
 
 
-# Prompt sets, and documents to make them of
+# Prompt sets and prompt documents
 
 SETS: dict[str, Callable[[Path], object]] = {
     "a prompt that is a pipe": lambda file: _replaced(file, pipe),
@@ -280,10 +280,10 @@ SETS: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_prompt_sets(folder: Path, name: str) -> None:
+def test_hostile_prompt_sets_are_refused(folder: Path, name: str) -> None:
     copytree(PROMPTS / "diagram", folder / "set" / "diagram")
     SETS[name](folder / "set" / "diagram" / "aesthetics.md")
-    assert code_of(folder, "prompts", "check", folder / "set") == 2
+    assert exit_code(folder, "prompts", "check", folder / "set") == 2
 
 
 DOCUMENTS: dict[str, tuple[str, bytes]] = {
@@ -295,10 +295,10 @@ DOCUMENTS: dict[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_prompt_documents(folder: Path, name: str) -> None:
+def test_hostile_prompt_documents_are_refused(folder: Path, name: str) -> None:
     ending, data = DOCUMENTS[name]
     (folder / ending).write_bytes(data)
-    assert code_of(folder, "prompts", "import", folder / ending, "--set", folder / "set") == 2
+    assert exit_code(folder, "prompts", "import", folder / ending, "--set", folder / "set") == 2
     assert not (folder / "set").exists()
 
 
@@ -312,17 +312,17 @@ LABELS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", LABELS)
-def test_labels(folder: Path, name: str) -> None:
+def test_hostile_labels_do_no_harm(folder: Path, name: str) -> None:
     row = {"sample_id": "a", "dimension": "overall", "verdict": "Model", "annotator": "p"} | LABELS[name]
     (folder / "labels.jsonl").write_text(json.dumps(row))
-    code_of(folder, "labels", "import", folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s")
+    exit_code(folder, "labels", "import", folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s")
 
 
 @pytest.mark.parametrize("name", ["../../outside/x", BELL, "a\0b"])
-def test_names_of_labels(folder: Path, name: str) -> None:
+def test_hostile_label_names_are_refused(folder: Path, name: str) -> None:
     (folder / "labels.jsonl").write_text(json.dumps({"sample_id": "a", "dimension": "overall", "verdict": "Model"}))
     given = (folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s", "--name", name)
-    assert code_of(folder, "labels", "import", *given) == 2 and not (folder / "s").exists()
+    assert exit_code(folder, "labels", "import", *given) == 2 and not (folder / "s").exists()
 
 
 # SQL
@@ -350,7 +350,7 @@ SQL = [
 
 
 @pytest.mark.parametrize("number", range(len(SQL)))
-def test_sql(folder: Path, stored: Path, number: int) -> None:
+def test_hostile_sql_does_no_harm(folder: Path, stored: Path, number: int) -> None:
     copytree(stored, folder / "store")
     sql = SQL[number].replace("{outside}", str(folder.with_name(OUTSIDE)))
     with watched(folder):
@@ -387,7 +387,7 @@ PARAMETERS: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.usefixtures("prefect_server")
-def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_parameters_are_refused(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.chdir(folder)
     (folder / "x.jsonl").write_text(json.dumps(ROW))
@@ -398,13 +398,13 @@ def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
     if fenced:
         monkeypatch.setenv("JURY_ROOTS", str(folder))
     assert (
-        code_of(folder, "run", "counting", "--dataset", "samples", "--limit", 1, "--store", folder / "store", *given)
+        exit_code(folder, "run", "counting", "--dataset", "samples", "--limit", 1, "--store", folder / "store", *given)
         == 2
     )
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
-# What strangers say, all the way to the terminal
+# Text of strangers, up to the terminal
 
 
 SHOWN = (
@@ -417,13 +417,13 @@ SHOWN = (
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopback: LoopbackJudge) -> None:
+def test_text_of_strangers_sends_no_control_codes_to_the_terminal(folder: Path, loopback: LoopbackJudge) -> None:
     path = manifest(folder, {})
-    told = {"candidate": f"evil{BELL}", "context": BELL, "caption": BELL, "category": BELL}
-    path.write_text("".join(f"{json.dumps(ROW | told | {'id': f'sample {number}'})}\n" for number in range(3)))
-    said = text(json.dumps({"comparison_reasoning": BELL, "winner": "Model"}))
-    named = Reply({**said.body, "model": f"m{BELL}"})
-    strange = cycle([said, refusal(BELL), named, text(BELL), error(400, BELL), said])
+    texts = {"candidate": f"evil{BELL}", "context": BELL, "caption": BELL, "category": BELL}
+    path.write_text("".join(f"{json.dumps(ROW | texts | {'id': f'sample {number}'})}\n" for number in range(3)))
+    good = text(json.dumps({"comparison_reasoning": BELL, "winner": "Model"}))
+    named = Reply({**good.body, "model": f"m{BELL}"})
+    strange = cycle([good, refusal(BELL), named, text(BELL), error(400, BELL), good])
     loopback.answer = lambda _: next(strange)
     store = ("--store", folder / "store")
     given = ("--dataset", path, *judged_by(loopback), "--retries", 0)
@@ -441,14 +441,14 @@ def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopb
 
 
 def thumbnails_and_names(run: Path) -> None:
-    """Thumbnails that are a pipe or a secret; labels and a run whose names command."""
+    """Make thumbnails a pipe and a link to a secret; put control codes into the names of labels and of a run."""
     _thumbnails(run)
     (run.parents[1] / "labels" / BELL).mkdir(parents=True)
     run.rename(run.with_name(f"2{BELL}".replace("/", "")))
 
 
 def labels_and_history(run: Path) -> None:
-    """Labels and a history that are links to secrets."""
+    """Make labels and history links to secrets."""
     linked(run.parents[1] / "labels", _secret(run).parent)
     linked(run.parents[1] / "history.duckdb", _secret(run))
 
@@ -466,7 +466,7 @@ def _thumbnails(run: Path) -> None:
 
 @pytest.mark.parametrize("harm", [thumbnails_and_names, labels_and_history])
 @pytest.mark.usefixtures("laid_out")
-def test_stores(folder: Path, harm: Callable[[Path], None]) -> None:
+def test_hostile_stores_do_no_harm(folder: Path, harm: Callable[[Path], None]) -> None:
     store = folder / "store"
     run = whole_run(store)
     whole_run(store, OTHER)
@@ -475,7 +475,7 @@ def test_stores(folder: Path, harm: Callable[[Path], None]) -> None:
 
 
 def look_around(folder: Path) -> list[str]:
-    """What commands print of the store in a folder, none of which does harm."""
+    """Run commands on the store in a folder, check that they do no harm, and return their output."""
     store = folder / "store"
     with watched(folder):
         printed = [ended(*words, "--store", store)[1] for words in (["store", "sync"], ["status"], ["query", "runs"])]

@@ -1,4 +1,4 @@
-"""A few kilobytes of Parquet that stand for gigabytes take little memory, and are a problem of the dataset."""
+"""Parquet files of a few kilobytes that decompress to gigabytes: they take little memory and are reported."""
 
 import subprocess
 import sys
@@ -30,11 +30,11 @@ found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
 print((found or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024])[0] // 1000, len(places))
 problems.stop("dataset")
 """
-"""Loads and reads a file as a run does, and prints the megabytes that it took at most."""
+"""Program that loads and reads a file as a run does, and prints its peak memory in megabytes."""
 
 
 def repeated(value: object, rows: int) -> pl.Series:
-    """A column of one value, which the file holds once."""
+    """Return a column of one value, which the file stores once."""
     return pl.Series([value]).gather([0] * rows)
 
 
@@ -64,8 +64,8 @@ CASES: dict[str, tuple[Callable[[], dict[str, pl.Series]], str]] = {
 }
 
 
-def read(path: Path) -> tuple[int, int, str]:
-    """Megabytes that a process takes to read a file, the rows that it found, and what it said of it."""
+def read_in_process(path: Path) -> tuple[int, int, str]:
+    """Return the megabytes that a process takes to read a file, the rows that it found, and its error output."""
     ran = subprocess.run([sys.executable, "-c", READER, str(path)], capture_output=True, text=True, check=False)
     megabytes, rows = map(int, ran.stdout.split())
     return megabytes, rows, ran.stderr
@@ -75,24 +75,24 @@ def read(path: Path) -> tuple[int, int, str]:
 def ordinary(tmp_path_factory: pytest.TempPathFactory) -> int:
     path = tmp_path_factory.mktemp("ordinary") / "r.parquet"
     pl.DataFrame({"id": ["a", "b"], "text": ["c", "d"]}).write_parquet(path)
-    return read(path)[0]
+    return read_in_process(path)[0]
 
 
 @pytest.mark.parametrize(("made", "words"), CASES.values(), ids=CASES)
-def test_what_a_few_kilobytes_stand_for_takes_little_memory(
+def test_small_files_of_large_content_take_little_memory(
     tmp_path: Path, ordinary: int, made: Callable[[], dict[str, pl.Series]], words: str
 ) -> None:
     path = tmp_path / "r.parquet"
     frame = pl.DataFrame(made())
     frame.with_row_index("id").cast({"id": pl.String}).write_parquet(path, statistics=False)
     assert path.stat().st_size < 100_000
-    megabytes, rows, said = read(path)
+    megabytes, rows, err = read_in_process(path)
     assert megabytes - ordinary < 600
-    assert words in said and ("become" not in words or "of them in column 'text0', allowed are 209,715,200" in said)
-    assert bool(said) == bool(words) and rows == (0 if words else frame.height)
+    assert words in err and ("become" not in words or "of them in column 'text0', allowed are 209,715,200" in err)
+    assert bool(err) == bool(words) and rows == (0 if words else frame.height)
 
 
-def test_a_cell_is_named_by_its_row_wherever_it_stands(tmp_path: Path) -> None:
+def test_large_cell_is_named_by_its_row(tmp_path: Path) -> None:
     path, problems = tmp_path / "r.parquet", Problems()
     values = ["small"] * 100 + ["a" * 65_000_000] + ["small"] * 20
     pl.DataFrame({"id": [str(n) for n in range(121)], "text": values}).write_parquet(path)
@@ -115,8 +115,8 @@ def test_ordinary_files_of_every_form_pass(tmp_path: Path, rows_of_a_group: int,
 
 
 @pytest.mark.parametrize("at", [-1, -5, -9, -40, -100, 4, 10, 20])
-def test_what_is_damaged_is_told(tmp_path: Path, at: int) -> None:
-    """Each byte that describes the file is set to the largest there is; the file may still be read where it is none."""
+def test_damaged_metadata_is_reported(tmp_path: Path, at: int) -> None:
+    """A byte of the metadata is set to its largest value; some files remain readable."""
     path, problems = tmp_path / "r.parquet", Problems()
     pl.DataFrame({"id": ["a", "b"], "text": ["c", "d"]}).write_parquet(path)
     data = bytearray(path.read_bytes())
@@ -126,7 +126,7 @@ def test_what_is_damaged_is_told(tmp_path: Path, at: int) -> None:
     assert len(rows) == 2 or problems.number == 1
 
 
-def test_every_shorter_file_is_told(tmp_path: Path) -> None:
+def test_truncated_files_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     pl.DataFrame({"id": ["a", "b"], "text": ["c", "d"]}).write_parquet(path)
     data = path.read_bytes()
@@ -136,11 +136,11 @@ def test_every_shorter_file_is_told(tmp_path: Path) -> None:
         assert not list(find_rows(path, problems)) and problems.number == 1
 
 
-def test_values_that_repeat_each_other_are_refused_before_they_are_read(tmp_path: Path) -> None:
+def test_delta_encoded_texts_are_refused_before_reading(tmp_path: Path) -> None:
     path = tmp_path / "list.parquet"
     duckdb.execute(f"COPY (SELECT 'a clock' AS prompt) TO '{path}' (PARQUET_VERSION v2)")
     data = path.read_bytes()
-    one_encoding = b"\x19\x15"  # a list of one number in the footer, and then DELTA_LENGTH_BYTE_ARRAY, which is bounded
+    one_encoding = b"\x19\x15"  # a list of one number in the footer, then DELTA_LENGTH_BYTE_ARRAY, which is bounded
     assert data.count(one_encoding + b"\x0c") == 1
     path.write_bytes(data.replace(one_encoding + b"\x0c", one_encoding + b"\x0e"))
     with path.open("rb") as file, pytest.raises(InputError, match="column 'prompt' in the encoding DELTA_BYTE_ARRAY"):

@@ -1,6 +1,6 @@
-"""Stores and buckets of strangers: links in the places of our files, rows of any form, objects of any size.
+"""Stores and buckets of strangers: links in place of our files, rows of any form, objects of any size.
 
-Nothing behind a link is changed, sent or quoted, and nothing that a row says keeps a command from its end.
+Commands change, send or print nothing behind a link, and no row keeps a command from finishing.
 """
 
 import json
@@ -48,7 +48,7 @@ COMMANDS = (["store", "sync"], ["alarms", "restart", "diagram"], ["store", "forg
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder of somebody else, with files and folders called as those of a store are."""
+    """Another user's folder whose files and folders have the names of those in a store."""
     place = tmp_path / "outside"
     for name in NAMES:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
@@ -71,8 +71,8 @@ def empty(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def seen(place: Path) -> dict[str, tuple[int, float, str]]:
-    """Mode, time and text of all that is in a folder."""
+def contents(place: Path) -> dict[str, tuple[int, float, str]]:
+    """Return mode, time and text of everything in a folder."""
     found: dict[str, tuple[int, float, str]] = {}
     for path in (place, *place.rglob("*")):
         status, text = path.stat(), path.read_text() if path.is_file() else ""
@@ -89,24 +89,24 @@ def link(place: Path, target: Path) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 @pytest.mark.usefixtures("laid_out")
-def test_nothing_behind_a_folder_that_is_a_link_is_changed(store: Path, outside: Path, folder: str) -> None:
+def test_nothing_behind_a_linked_folder_is_changed(store: Path, outside: Path, folder: str) -> None:
     link(store / folder, outside)
-    before = seen(outside)
+    before = contents(outside)
     for words in COMMANDS:
         _, printed = ended(*words, "--store", store)
-        assert seen(outside) == before, words
+        assert contents(outside) == before, words
         assert SECRET not in printed and "Traceback" not in printed and "a fault of" not in printed, printed
 
 
 @pytest.mark.parametrize("name", ["lock", "master.duckdb"])
-def test_no_file_of_the_history_is_written_through_a_link(store: Path, tmp_path: Path, name: str) -> None:
+def test_history_is_not_written_through_a_link(store: Path, tmp_path: Path, name: str) -> None:
     link(store / ".history" / name, tmp_path / "new")
     code, printed = ended("store", "sync", "--store", store)
     assert code == 2 and "is a link" in printed and not (tmp_path / "new").exists()
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_a_writer_removes_only_what_a_writer_leaves(store: Path) -> None:
+def test_writer_removes_only_leftovers_of_writers(store: Path) -> None:
     assert ended("store", "sync", "--store", store)[0] == 0
     for name in ("notes", "scratch", "fresh.duckdb.wal"):
         (store / ".history" / name).mkdir()
@@ -116,35 +116,35 @@ def test_a_writer_removes_only_what_a_writer_leaves(store: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "server.json", "server.log", "auth", "prefect.db", "prefect.db-wal"])
-def test_no_server_writes_into_a_home_that_leads_elsewhere(store: Path, outside: Path, name: str) -> None:
+def test_server_refuses_a_home_that_is_a_link(store: Path, outside: Path, name: str) -> None:
     link(home(store) / name, outside / name)
-    before = seen(outside)
+    before = contents(outside)
     with pytest.raises(InputError, match="refused: it is a link"):
         made_home(store)
-    assert running(store) is None and seen(outside) == before
+    assert running(store) is None and contents(outside) == before
 
 
-def test_a_note_of_a_server_that_is_a_pipe_is_none(store: Path) -> None:
+def test_server_note_that_is_a_pipe_is_ignored(store: Path) -> None:
     home(store).mkdir()
     os.mkfifo(home(store) / "server.json")
     assert running(store) is None
 
 
 @pytest.mark.parametrize("folder", ["pictures", "pictures/waiting"])
-def test_no_run_begins_whose_pictures_would_lie_elsewhere(store: Path, outside: Path, folder: str) -> None:
+def test_thumbnails_refuse_a_linked_folder(store: Path, outside: Path, folder: str) -> None:
     link(store / folder, outside)
     with pytest.raises(InputError, match="refused: it is a link"):
         Thumbnails(store)
 
 
-def test_no_reader_uses_a_folder_of_the_history_that_is_a_link(store: Path, outside: Path) -> None:
+def test_reader_refuses_a_linked_history_folder(store: Path, outside: Path) -> None:
     (store / "history.duckdb").touch()
     link(store / ".history", outside)
     with pytest.raises(InputError, match="is a link"), reading(store):
         pass
 
 
-# What is sent to a bucket
+# Sending to a bucket
 
 
 def sends_labels(store: Path, remote: Remote) -> None:
@@ -183,16 +183,16 @@ def test_nothing_behind_a_link_is_sent(
 ) -> None:
     (tmp_path / "bucket").mkdir()
     link(store / name, outside / target)
-    before = seen(outside)
+    before = contents(outside)
     try:
         send(store, Remote(f"file://{tmp_path / 'bucket'}", store))
     except InputError as error:
         assert SECRET not in str(error)
-    assert seen(outside) == before
+    assert contents(outside) == before
     assert [path for path in (tmp_path / "bucket").rglob("*") if path.is_file() and SECRET in path.read_text()] == []
 
 
-def test_an_object_that_no_machine_of_ours_has_sent_is_not_taken_into_the_memory(tmp_path: Path, store: Path) -> None:
+def test_oversized_object_is_not_loaded_into_memory(tmp_path: Path, store: Path) -> None:
     bucket = tmp_path / "bucket"
     other = Remote(f"file://{bucket}", tmp_path / "other")
     Remote(f"file://{bucket}", store).send_all()
@@ -207,7 +207,7 @@ def test_an_object_that_no_machine_of_ours_has_sent_is_not_taken_into_the_memory
     assert not (other.folder / "alarms").exists() and not labels.label_folders(other.folder)
 
 
-# What rows of strangers say
+# Rows of strangers
 
 NUMBERS: dict[str, Any] = {
     "a text": "1.5", "a list": [1], "an object": {}, "no number": float("nan"), "infinity": float("inf"),
@@ -217,7 +217,7 @@ MOMENTS = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "noon", [],
 
 
 @pytest.mark.parametrize("amount", NUMBERS.values(), ids=NUMBERS)
-def test_what_is_no_amount_costs_nothing(amount: Any) -> None:
+def test_invalid_amounts_cost_nothing(amount: Any) -> None:
     good = {"judged_at": "2026-11-20T12:00:00+00:00", "price": 0.5, "estimated": 1}
     rows = [good, good | {"price": amount, "estimated": 0.0}, good | {"estimated": amount, "price": None}]
     rows += [good | {"judged_at": moment} for moment in MOMENTS]
@@ -234,7 +234,7 @@ ODD: tuple[dict[str, Any], ...] = (
 
 @pytest.mark.parametrize("meant", [("--sample", "s1"), ("--candidate", "alpha"), ("--run", RUN)])
 @pytest.mark.usefixtures("laid_out")
-def test_rows_of_any_form_are_no_obstacle_to_forgetting(store: Path, meant: tuple[str, str]) -> None:
+def test_rows_of_any_form_do_not_stop_forgetting(store: Path, meant: tuple[str, str]) -> None:
     write_run(store, start("20261121T120000-diagram-0000aa", candidates=("alpha", "b")), [outcome("s9")], end())
     odd = "".join(f"{json.dumps(row)}\n" for row in ODD) + "[1]\nnull\n{\n"
     for path in (store / "ledger").glob("*/*s.jsonl"):
@@ -249,7 +249,7 @@ def test_rows_of_any_form_are_no_obstacle_to_forgetting(store: Path, meant: tupl
 
 
 @pytest.mark.parametrize("page", ["99999999T999999-x", "20261320T120000", "٢٠٢٦١١٢٠T١٢٠٠٠٠-x", "00000000T000000"])
-def test_what_strangers_left_keeps_nobody_from_removing_old_files(store: Path, page: str, monkeypatch: Any) -> None:
+def test_foreign_files_do_not_stop_removal_of_old_files(store: Path, page: str, monkeypatch: Any) -> None:
     monkeypatch.setenv(VARIABLE, "30")
     for name in (f"pages/{page}.html", "pages/20200101T000000-x.html", f"pictures/{SHA256}.jpg"):
         (store / name).parent.mkdir(exist_ok=True)
@@ -259,7 +259,7 @@ def test_what_strangers_left_keeps_nobody_from_removing_old_files(store: Path, p
     assert [path.stem for path in (store / "pages").iterdir()] == [page]
 
 
-# What strangers name or link is never removed, written or rewritten outside of a store
+# Names and links that lead out of a store
 
 
 WRONG = {
@@ -286,12 +286,12 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("change", [remove_file, lambda *of: write_file(*of, b""), lambda *of: write_at(*of, 0, b"")])
-def test_a_name_that_no_store_writes_is_refused(empty: Path, outside: Path, name: str, change: Any) -> None:
-    before = seen(outside.parent)
+def test_name_that_no_store_writes_is_refused(empty: Path, outside: Path, name: str, change: Any) -> None:
+    before = contents(outside.parent)
     assert not is_store_name(name)
     with pytest.raises(InputError, match="no store of Image Jury has such a name"):
         change(empty, name)
-    assert seen(outside.parent) == before
+    assert contents(outside.parent) == before
 
 
 FILES = {
@@ -308,20 +308,20 @@ FILES = {
 
 
 @pytest.mark.parametrize(("folder", "name"), FILES.items(), ids=FILES)
-def test_no_folder_is_followed_that_is_a_link(empty: Path, outside: Path, folder: str, name: str) -> None:
+def test_linked_folders_are_not_followed(empty: Path, outside: Path, folder: str, name: str) -> None:
     link(empty / folder, outside)
-    before = seen(outside)
+    before = contents(outside)
     for change in (remove_file, lambda *of: write_file(*of, b"ours"), lambda *of: write_at(*of, 0, b"ours")):
         with pytest.raises(InputError, match="refused: it is a link"):
             change(empty, name)
     if folder.count("/") and not folder.startswith("pictures"):
         with pytest.raises(InputError, match="refused: it is a link"):
             remove_folder(empty, folder)
-    assert seen(outside) == before
+    assert contents(outside) == before
 
 
-def test_of_a_file_that_is_a_link_the_link_is_removed_or_replaced(empty: Path, outside: Path) -> None:
-    before, name = seen(outside), f"ledger/{RUN}/run.json"
+def test_linked_file_is_replaced_or_removed_without_its_target(empty: Path, outside: Path) -> None:
+    before, name = contents(outside), f"ledger/{RUN}/run.json"
     link(empty / name, outside / "run.json")
     write_file(empty, name, b"ours")
     assert (empty / name).read_bytes() == b"ours" and not (empty / name).is_symlink()
@@ -330,37 +330,37 @@ def test_of_a_file_that_is_a_link_the_link_is_removed_or_replaced(empty: Path, o
     with pytest.raises(InputError, match="refused: it is a link"):
         write_at(empty, name, 0, b"ours")
     remove_file(empty, name)
-    assert not (empty / name).is_symlink() and seen(outside) == before
+    assert not (empty / name).is_symlink() and contents(outside) == before
 
 
-def test_a_folder_goes_with_all_of_ours_and_stays_with_what_is_not(empty: Path, outside: Path) -> None:
+def test_folder_is_removed_except_for_foreign_files(empty: Path, outside: Path) -> None:
     names = ["run.json", "end.json", "judgments.jsonl", DRAFT]
     for name in (*names, "notes of mine"):
         (empty / "ledger" / RUN).mkdir(parents=True, exist_ok=True)
         (empty / "ledger" / RUN / name).write_text("")
     link(empty / "ledger" / RUN / "batches.jsonl", outside / "run.json")
     link(empty / "ledger" / RUN / "more", outside)
-    before = seen(outside)
+    before = contents(outside)
     remove_folder(empty, f"ledger/{RUN}", last="run.json")
     assert sorted(path.name for path in (empty / "ledger" / RUN).iterdir()) == ["more", "notes of mine"]
     for path in (empty / "ledger" / RUN).iterdir():
         path.unlink()
     remove_folder(empty, f"ledger/{RUN}")
     remove_folder(empty, f"ledger/{RUN}")
-    assert not (empty / "ledger" / RUN).exists() and seen(outside) == before
+    assert not (empty / "ledger" / RUN).exists() and contents(outside) == before
 
 
-def test_drafts_go_from_the_store_and_from_nowhere_else(empty: Path, outside: Path) -> None:
+def test_drafts_are_removed_only_inside_the_store(empty: Path, outside: Path) -> None:
     (empty / "labels" / "people").mkdir(parents=True)
     (empty / "labels" / "people" / DRAFT).write_text("half written")
     link(empty / "pages", outside)
-    before = seen(outside)
+    before = contents(outside)
     remove_drafts(empty)
-    assert [*(empty / "labels" / "people").iterdir()] == [] and seen(outside) == before
+    assert [*(empty / "labels" / "people").iterdir()] == [] and contents(outside) == before
 
 
 @pytest.mark.parametrize(("given", "private"), [(0o700, (0o700, 0o600)), (0o2770, (0o2770, 0o660))])
-def test_what_is_written_is_private_or_the_group_s(empty: Path, given: int, private: tuple[int, int]) -> None:
+def test_written_files_are_private_or_the_groups(empty: Path, given: int, private: tuple[int, int]) -> None:
     empty.chmod(given)
     write_file(empty, f"pictures/{SHA256}.jpg", b"ours")
     write_at(empty, f"ledger/{RUN}/judgments.jsonl", 2, b"row")
@@ -369,7 +369,7 @@ def test_what_is_written_is_private_or_the_group_s(empty: Path, given: int, priv
     assert (empty / "ledger" / RUN / "judgments.jsonl").read_bytes() == b"\0\0row"
 
 
-# What removed what it was led to
+# Removal and fetching behind links
 
 
 def remove_old_files(store: Path) -> None:
@@ -393,58 +393,58 @@ LED: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize(("name", "change"), LED.values(), ids=LED)
-def test_nothing_that_is_removed_or_fetched_lies_behind_a_link(
+def test_nothing_behind_a_link_is_removed_or_fetched(
     empty: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Callable[[Path], object]
 ) -> None:
     monkeypatch.setenv(VARIABLE, "30")
     if name == "labels/people":
         origin = {"source": "a.csv", "source_sha256": SHA256, "imported_at": "2026-11-20T12:00:00+00:00"}
-        told = labels.LabelSet(name="people", flow="diagram", labels=1, annotators=(), **origin)
+        label_set = labels.LabelSet(name="people", flow="diagram", labels=1, annotators=(), **origin)
         row = labels.LabelRow(sample_id="s1", candidate="c", verdict="Model", annotator="")
-        labels.keep_labels(outside, told, [row])
+        labels.keep_labels(outside, label_set, [row])
     link(empty / name, outside)
-    before = seen(outside)
+    before = contents(outside)
     with pytest.raises(InputError, match="refused: it is a link"):
         change(empty)
-    assert seen(outside) == before
+    assert contents(outside) == before
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_no_run_is_forgotten_and_no_thumbnail_made_behind_a_link(empty: Path, outside: Path, jury: Any) -> None:
-    (outside / "removed.json").unlink()  # which would say that the run is forgotten already
+def test_nothing_behind_a_link_is_forgotten_or_made_a_thumbnail(empty: Path, outside: Path, jury: Any) -> None:
+    (outside / "removed.json").unlink()  # with it, the run would count as forgotten
     link(empty / "ledger" / RUN, outside)
     link(empty / "pictures" / "waiting", outside)
-    before = seen(outside)
+    before = contents(outside)
     code, _, err = jury("store", "forget", "--run", RUN, "--yes", "--store", empty)
     assert code == 2 and "it is a link" in err and make_waiting(empty) == (0, 0)
-    assert seen(outside) == before
+    assert contents(outside) == before
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_a_hash_in_a_row_that_leads_elsewhere_removes_nothing(empty: Path, outside: Path, jury: Any) -> None:
-    told = picture("s1m").model_copy(update={"source_sha256": "../../outside/x"})
-    write_run(empty, start(RUN), [outcome(pictures={"model": told, "human": told})], end())
+def test_path_in_place_of_a_hash_removes_nothing(empty: Path, outside: Path, jury: Any) -> None:
+    note = picture("s1m").model_copy(update={"source_sha256": "../../outside/x"})
+    write_run(empty, start(RUN), [outcome(pictures={"model": note, "human": note})], end())
     (empty / "pictures").mkdir()
     shutil.copy(outside / "x.jpg", empty / "pictures" / "notes.jpg")
-    before = seen(outside)
+    before = contents(outside)
     assert jury("store", "forget", "--run", RUN, "--yes", "--store", empty)[0] == 0
-    assert seen(outside) == before and (empty / "pictures" / "notes.jpg").exists()
+    assert contents(outside) == before and (empty / "pictures" / "notes.jpg").exists()
 
 
-# What a store holds is for its user alone
+# Privacy of a store
 
 
-def open_to_others(store: Path) -> list[str]:
+def entries_open_to_others(store: Path) -> list[str]:
     return [path.name for path in store.iterdir() if path.stat().st_mode & 0o077]
 
 
-def read_by_others(folder: Path) -> list[Path]:
+def files_open_to_others(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and path.stat().st_mode & 0o077]
 
 
 @pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize("by_hand", [True, False])
-def test_nobody_else_reads_what_a_run_leaves(tmp_path: Path, jury: Any, by_hand: bool) -> None:
+def test_files_of_a_run_are_private(tmp_path: Path, jury: Any, by_hand: bool) -> None:
     store = tmp_path / "above" / "store"
     if by_hand:
         store.mkdir(parents=True)
@@ -455,11 +455,11 @@ def test_nobody_else_reads_what_a_run_leaves(tmp_path: Path, jury: Any, by_hand:
     made_home(store)
     assert (store / "prefect" / "prefect.db").stat().st_mode & 0o777 == 0o600
     assert {"ledger", "pictures", "history.duckdb", home(store).name} <= {path.name for path in store.iterdir()}
-    assert open_to_others(store) == []
-    assert read_by_others(store / "ledger") == read_by_others(store / "pictures") == []
+    assert entries_open_to_others(store) == []
+    assert files_open_to_others(store / "ledger") == files_open_to_others(store / "pictures") == []
     assert any((store / "pictures").glob("*.jpg")) and any((store / "ledger").glob("*/judgments.jsonl"))
     assert stat.S_IMODE(store.stat().st_mode) == (0o755 if by_hand else 0o700)
-    told = jury("status", "--store", store)[1]
-    assert ("other users of this machine may enter it: chmod 700" in told) is by_hand
+    out = jury("status", "--store", store)[1]
+    assert ("other users of this machine may enter it: chmod 700" in out) is by_hand
     assert jury("store", "rebuild", "--store", store)[0] == 0
-    assert open_to_others(store) == []
+    assert entries_open_to_others(store) == []
