@@ -23,8 +23,6 @@ from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import holdings, load_rubric
 
 ASPECTS_OF = {tag: tuple(load_rubric(flow).prompt(tag).aspects) for flow in T2I for tag in holdings()[flow]}
-RING, STAR = Requirement(name="ring", color="red"), Requirement(name="star", color="blue")
-LEFT = (RING, STAR.model_copy(update={"relation": "left of", "target": 0}))
 THREE = (Requirement(name="heart", color="pink", count=3),)
 
 

@@ -27,11 +27,9 @@ from tasks.errors import Problems
 from tasks.protocols.figures.protocol import caught
 from tasks.protocols.images.protocol import noticed
 from tasks.protocols.loading import load_dataset
-from tasks.records import Requirement
 from tasks.records.parameters import PairwiseParameters, RubricParameters
 
 FLOWS = ("diagram", "plot")
-KEY = "target_{}_critic_desc2_base64_jpg"
 DRAWN_SHA256 = "4c11bbb8df5d1ce2f4a0b744f52d45e4d13036d3f4e5b141bd812bf0c3767658"
 """Hash over name and SHA-256 of every drawn file; it depends on Pillow's encoders."""
 
@@ -139,16 +137,6 @@ def test_fewer_prompts_are_the_first_ones_and_all_differ(images: Path, tmp_path:
     assert read_labels(tmp_path, "object").items() <= read_labels(images, "object").items()
     draw_images(tmp_path, MOST_PROMPTS)
     assert len({row["prompt"] for row in lines(tmp_path / "evaluation_metadata.jsonl")}) == 6 * MOST_PROMPTS
-
-
-ASKED: dict[str, tuple[Requirement, ...]] = {
-    "single_object": (Requirement(name="heart"),),
-    "two_object": (Requirement(name="ring"), Requirement(name="star")),
-    "counting": (Requirement(name="moon", count=3),),
-    "colors": (Requirement(name="arrow", color="white"),),
-    "position": (Requirement(name="box"), Requirement(name="house", relation="above", target=0)),
-    "color_attr": (Requirement(name="ball", color="red"), Requirement(name="cross", color="blue")),
-}
 
 
 # Files
