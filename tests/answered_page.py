@@ -71,12 +71,12 @@ def as_read(
         for role, data in shown.items()
     }
     for row in rows:
-        told: dict[str, Any] = {"pictures": pictures}
+        new: dict[str, Any] = {"pictures": pictures}
         if isinstance(row, Judgment):
             inputs = load_rubric(flow).prompt(row.dimension).inputs
             each = (sha256(texts[name].encode()).hexdigest() for name in inputs if name in texts)
-            told["text_sha256"] = sha256("".join(each).encode()).hexdigest()
-        yield row.model_copy(update=told)
+            new["text_sha256"] = sha256("".join(each).encode()).hexdigest()
+        yield row.model_copy(update=new)
 
 
 def made_page(store: Path, target: Path, *options: str, run: str = RUN) -> LabelPage:
@@ -105,5 +105,5 @@ def saved(
 
 
 def prefer(role: str) -> Callable[[LabelItem, str], str]:
-    """Return a person's answers that always prefer the picture of one role."""
+    """Return the answers of a person who always prefers the picture of one role."""
     return lambda item, _: "left" if item.left == role else "right"

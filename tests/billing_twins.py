@@ -1,4 +1,4 @@
-"""Twins of endpoints that cache prompts and bill: OpenAI before and after GPT-5.6, Anthropic by OpenRouter, and vLLM.
+"""Twins of endpoints that cache prompts and bill: OpenAI before and after GPT-5.6, Anthropic on OpenRouter, and vLLM.
 
 Rules as of 2026-11-22: developers.openai.com/api/docs/guides/prompt-caching, openrouter.ai/docs (`cache_control` on
 blocks), platform.claude.com/docs/en/build-with-claude/prompt-caching, docs.vllm.ai/en/latest/design/prefix_caching.
@@ -27,11 +27,11 @@ class Rules(ABC):
     endpoint: str
     """Known endpoint that the twin replaces."""
     mark: str = ""
-    """Field that marks a content part as the end of a cacheable beginning."""
+    """Field that marks a content part as the end of a cacheable prefix."""
     read: float = 0.1
     write: float = 1.0
     least: int = LEAST
-    """Shortest beginning that is cached, in tokens."""
+    """Shortest prefix that is cached, in tokens."""
     by_machine: bool = False
     """Route requests beyond a rate to machines that have not cached their key."""
 
@@ -46,7 +46,7 @@ class Rules(ABC):
     def prompt(self, request: Request) -> Prompt:
         return prompt_of(request, self.mark)
 
-    def told(self, usage: Usage) -> Mapping[str, Any]:
+    def usage_details(self, usage: Usage) -> Mapping[str, Any]:
         """Return usage details for a reply, besides the three token counts."""
         return {"prompt_tokens_details": {"cached_tokens": usage.read, "cache_write_tokens": usage.written}}
 
@@ -100,7 +100,7 @@ class Vllm(Rules):
     def prompt(self, request: Request) -> Prompt:
         return prompt_of(request, self.mark, with_schema=False)
 
-    def told(self, usage: Usage) -> Mapping[str, Any]:
+    def usage_details(self, usage: Usage) -> Mapping[str, Any]:
         return {"prompt_tokens_details": {"cached_tokens": usage.read}}
 
 
@@ -150,4 +150,4 @@ class BillingTwin(Twin):
         self._cache.keep(prompt)
         reply = self._answer(request)
         counts = {"prompt_tokens": usage.total, "completion_tokens": 80, "total_tokens": usage.total + 80}
-        return replace(reply, body={**reply.body, "usage": {**counts, **self.rules.told(usage)}})
+        return replace(reply, body={**reply.body, "usage": {**counts, **self.rules.usage_details(usage)}})

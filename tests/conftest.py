@@ -39,8 +39,8 @@ from tasks.rubrics.rubric import Rubric, load_rubric
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
 hypothesis.settings.load_profile("same")
 
-# With its default thresholds, the garbage collector scans all imported test modules again and again, a fifth of the
-# processor's time.
+# With its default thresholds, the garbage collector scans all imported test modules again and again, which takes a
+# fifth of the processor's time.
 gc.set_threshold(30_000, 20, 100)
 
 # Requests go to loopback only. Each client loads the trusted certificate authorities; a hundred of them take 35 ms.
@@ -165,7 +165,7 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
     """
     (kept := shared / "drawn").mkdir(exist_ok=True)
 
-    def copied(root: Path, flow: str) -> Path:
+    def copy_drawn(root: Path, flow: str) -> Path:
         own = kept / (samples.GENERATED if flow in T2I else flow)
         with alone(kept):
             if not own.exists():
@@ -177,8 +177,8 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
         return root / samples.GENERATED if flow in T2I else root
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dataset_loading, "drawn_samples", copied)
-        yield copied
+        patch.setattr(dataset_loading, "drawn_samples", copy_drawn)
+        yield copy_drawn
 
 
 @pytest.fixture(scope="session")
@@ -210,7 +210,7 @@ def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[s
         for program in BESIDE:
             if worker == "gw0" and program in collected:
                 stack.enter_context(_started(program, shared))
-        yield lambda program: _seen(shared / f"{program}.json")
+        yield lambda program: _output(shared / f"{program}.json")
 
 
 @contextmanager
@@ -222,8 +222,8 @@ def _started(program: str, shared: Path) -> Iterator[None]:
 
     def watch() -> None:
         ended = subprocess.run(command, text=True, env=environment(), capture_output=True)
-        told = {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
-        write_whole(shared / f"{program}.json", json.dumps(told).encode())
+        result = {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
+        write_whole(shared / f"{program}.json", json.dumps(result).encode())
 
     watching = threading.Thread(target=watch)
     watching.start()
@@ -233,13 +233,13 @@ def _started(program: str, shared: Path) -> Iterator[None]:
         watching.join(LONGEST_SECONDS)
 
 
-def _seen(file: Path) -> str:
+def _output(file: Path) -> str:
     deadline = time.monotonic() + LONGEST_SECONDS
     while not file.exists() and time.monotonic() < deadline:
         time.sleep(0.2)
-    told = json.loads(file.read_bytes())
-    assert told["code"] == 0, told["err"]
-    return told["out"]
+    result = json.loads(file.read_bytes())
+    assert result["code"] == 0, result["err"]
+    return result["out"]
 
 
 @pytest.fixture(scope="session")

@@ -39,7 +39,7 @@ TAGS = {
 
 
 def slip(*_: object, **__: object) -> Any:
-    """Raise a bug's ordinary ValueError, as `zip` or a wrong argument does."""
+    """Raise an ordinary ValueError, as a bug does that passes a wrong argument."""
     raise ValueError("a slip")
 
 
@@ -168,9 +168,9 @@ def finished(
     """
     began = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat()
     ended = {"protocol_key": key * 64, "calls": calls, "reused": 4 - calls, **changes.pop("ended", {})}
-    told = {"protocol": changes.pop("protocol")} if "protocol" in changes else {}
-    begun = start(run_id, **{"started_at": began, "flow": run_id.split("-")[1], **told, **changes})
-    write_run(store, begun, [*rows], end(**{**told, **ended}))
+    protocol = {"protocol": changes.pop("protocol")} if "protocol" in changes else {}
+    begun = start(run_id, **{"started_at": began, "flow": run_id.split("-")[1], **protocol, **changes})
+    write_run(store, begun, [*rows], end(**{**protocol, **ended}))
     return begun
 
 

@@ -24,7 +24,7 @@ ONE, TWO = "20261120T120000-diagram-0000aa", "20261121T120000-diagram-0000bb"
 WORDS = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "T": "Tie"}
 
 
-def judged(store: Path, run_id: str, rows: Sequence[Outcome], **changes: Any) -> None:
+def store_run(store: Path, run_id: str, rows: Sequence[Outcome], **changes: Any) -> None:
     candidates = tuple(dict.fromkeys(row.candidate for row in rows))
     write_run(store, start(run_id, candidates=candidates, samples=len(rows), **changes), [*rows], end())
 
@@ -48,15 +48,15 @@ def labels_of(overalls: str, dimension: str = "overall", **more: str) -> list[di
 
 def agreement_of_two(store: Path, first: Sequence[Outcome], second: Sequence[Outcome]) -> Agreement:
     """Return the agreement of two runs with these outcomes."""
-    judged(store, ONE, first)
-    judged(store, TWO, second)
+    store_run(store, ONE, first)
+    store_run(store, TWO, second)
     land(store)
     return agreement(store, ONE, TWO)
 
 
 def agreement_with_people(store: Path, rows: Sequence[Outcome], *labels: dict[str, Any]) -> Agreement:
     """Return the agreement of a run with people's labels."""
-    judged(store, ONE, rows)
+    store_run(store, ONE, rows)
     import_people(store, *labels)
     return agreement(store, ONE, "people")
 
@@ -74,8 +74,8 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_two_judges_are_compared_by_dimension_and_overall(store: Path, jury: Any) -> None:
-    judged(store, ONE, figures("MMMMHHTTHH"))
-    judged(store, TWO, figures("MMMHHHTHHM"))
+    store_run(store, ONE, figures("MMMMHHTTHH"))
+    store_run(store, TWO, figures("MMMHHHTHHM"))
     land(store)
     code, out, err = jury("labels", "agreement", "20261120", "20261121", "--json")
     assert (code, err) == (0, "")
@@ -118,8 +118,8 @@ def test_figures_redrawn_between_two_runs_are_not_compared(store: Path) -> None:
 def test_shards_of_an_evaluation_count_as_one_rater(store: Path) -> None:
     rows = figures("MHMH")
     for shard, part in enumerate((rows[:2], rows[2:]), 1):
-        judged(store, f"{ONE}-{shard}", part, evaluation_id=ONE, shard=shard, shards=2)
-    judged(store, TWO, rows)
+        store_run(store, f"{ONE}-{shard}", part, evaluation_id=ONE, shard=shard, shards=2)
+    store_run(store, TWO, rows)
     land(store)
     assert find(agreement(store, ONE, TWO)).n == 4
 
@@ -178,9 +178,9 @@ COUNTED = "20261122T120000-counting-0000cc"
 def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
     scores = [0.0, 2.0, 5.0, 5.0, 9.0, 10.0, 3.0, 4.0]
     rows = [image(f"{n:05}/0000", score, aspects=scored(count_accuracy=score)) for n, score in enumerate(scores)]
-    judged(store, COUNTED, rows, flow="counting", parameters={"threshold": 7.0})
+    store_run(store, COUNTED, rows, flow="counting", parameters={"threshold": 7.0})
     theirs = [score + shift for score, shift in zip(scores, [0, 1, 1, -1, 0, 0, 4, 0], strict=True)]
-    # Ann and Bob are a point below and above their mean.
+    # Ann and Bob are half a point below and above the mean.
     labels = [
         {"filename": f"{n:05}/samples/0000.png", "score": min(10, max(0, score + shift)), "annotator": name}
         for n, score in enumerate(theirs)
@@ -200,7 +200,7 @@ def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
 def test_labels_without_tags_take_the_runs_tags(store: Path) -> None:
     colors = "20261122T120000-colors-0000cc"
     rows = [image("00001/0000", flow="colors", tag="colors"), image("00002/0000", flow="colors", tag="color_attr")]
-    judged(store, colors, rows, flow="colors", parameters={"threshold": 7.0})
+    store_run(store, colors, rows, flow="colors", parameters={"threshold": 7.0})
     import_people(store, {"id": "00001/0000", "score": 7}, {"id": "00002/0000", "score": 7}, flow="colors")
     found = agreement(store, colors, "people")
     asked = [(each.tag, each.question, each.n) for each in found.questions]
@@ -211,7 +211,7 @@ def test_labels_without_tags_take_the_runs_tags(store: Path) -> None:
 
 
 def test_command_prints_tables_that_fit_a_terminal(store: Path, jury: Any) -> None:
-    judged(store, ONE, figures("MMMMHHTTHH"))
+    store_run(store, ONE, figures("MMMMHHTTHH"))
     import_people(store, *labels_of("MMMHHHTHH"), *labels_of("MMMMMMMMM", "readability"))
     code, out, _ = jury("labels", "agreement", ONE, "people")
     assert code == 0 and "B: people, labels of diagram: 18 labels of people, people.jsonl" in out
@@ -225,9 +225,9 @@ def test_command_prints_tables_that_fit_a_terminal(store: Path, jury: Any) -> No
 
 
 def test_incomparable_raters_get_an_error_message(store: Path, jury: Any) -> None:
-    judged(store, ONE, figures("MH"))
-    judged(store, TWO, [outcome("x1")])
-    judged(store, COUNTED, [image()], flow="counting", parameters={"threshold": 7.0})
+    store_run(store, ONE, figures("MH"))
+    store_run(store, TWO, [outcome("x1")])
+    store_run(store, COUNTED, [image()], flow="counting", parameters={"threshold": 7.0})
     import_people(store, *labels_of("MH"))
     for a, b, expected in (
         ("nobody", ONE, f"no run is called 'nobody'; the newest .* {ONE}; labels are people"),

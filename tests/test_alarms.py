@@ -56,7 +56,7 @@ def kept(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def whole(kept: Path, tmp_path: Path) -> Path:
+def store(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "store"))
 
 
@@ -73,17 +73,17 @@ def series(store: Path) -> list[Any]:
     return ask(store, "SELECT * FROM nights ORDER BY flow, candidate, protocol_key, started_at")
 
 
-def test_drop_is_reported_only_by_the_night_that_raises_it(whole: Path) -> None:
-    [alarm] = new_alarms(whole, night(whole, DROPPED, WORSE))
+def test_drop_is_reported_only_by_the_night_that_raises_it(store: Path) -> None:
+    [alarm] = new_alarms(store, night(store, DROPPED, WORSE))
     assert (alarm.state, alarm.nights, alarm.baseline_score, alarm.score, alarm.change) == ("open", 1, 75, 25, -50)
     assert alarm.since_at == alarm.raised_at == (FIRST + timedelta(days=BASELINE)).replace(tzinfo=None)
-    later = night(whole, DROPPED + 1, WORSE)
-    assert new_alarms(whole, later) == []
-    assert [each.nights for each in watched(whole, later.run_id).alarms] == [2]
+    later = night(store, DROPPED + 1, WORSE)
+    assert new_alarms(store, later) == []
+    assert [each.nights for each in watched(store, later.run_id).alarms] == [2]
 
 
-def test_alarm_sentence_states_date_size_dimension_and_false_alarm_rate(whole: Path) -> None:
-    [alarm] = new_alarms(whole, night(whole, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
+def test_alarm_sentence_states_date_size_dimension_and_false_alarm_rate(store: Path) -> None:
+    [alarm] = new_alarms(store, night(store, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
     assert alarm.words == (
         "alpha has dropped since 2026-09-15: −40.0 to 35.0 over 1 night, from 75.0 (14 nights from 2026-09-01 on); "
         "most in readability (−40.0). Without any change such an alarm comes 0.04 times in 60 nights for each flow and "
@@ -94,33 +94,33 @@ def test_alarm_sentence_states_date_size_dimension_and_false_alarm_rate(whole: P
     assert "The judge moved. Without any change" in attributed
 
 
-def test_open_drop_reports_its_newest_night_and_a_changed_judge(whole: Path) -> None:
+def test_open_drop_reports_its_newest_night_and_a_changed_judge(store: Path) -> None:
     def judged(day: int, results: Sequence[tuple[str, str | None]], fingerprint: str) -> RunStart:
         at = FIRST + timedelta(days=day - 1)
         rows = [*figures(*results), judgment("s0", judge_answered="gpt-x-1", system_fingerprint=fingerprint)]
         run_id = f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}"
         begun = start(run_id, scheduled=True, started_at=at.isoformat(), candidates=("alpha",))
-        write_run(whole, begun, rows, end(protocol_key="p" * 64))
+        write_run(store, begun, rows, end(protocol_key="p" * 64))
         return begun
 
     judged(DROPPED, USUAL, "fp_1")
-    assert new_alarms(whole, judged(DROPPED + 1, WORSE, "fp_1"))[0].judge_versions == ""
+    assert new_alarms(store, judged(DROPPED + 1, WORSE, "fp_1"))[0].judge_versions == ""
     newest = judged(DROPPED + 2, [*WORSE[:11], *USUAL[:9]], "fp_2")
-    land(whole)
-    [alarm] = watched(whole, newest.run_id).alarms
+    land(store)
+    [alarm] = watched(store, newest.run_id).alarms
     assert f"over 2 nights, in the newest night {signed(alarm.newest_change, 1)}, from 75.0" in alarm.short
     assert alarm.newest_change > alarm.change and alarm.short.endswith("; the judge now answers as gpt-x-1 fp_2")
-    [same] = alarms(whole)
+    [same] = alarms(store)
     assert (same.judge_versions, same.newest_change) == (alarm.judge_versions, alarm.newest_change)
 
 
-def test_drop_ends_when_the_score_recovers_and_the_next_is_reported(whole: Path) -> None:
-    assert new_alarms(whole, night(whole, DROPPED, WORSE))
-    nights(whole, *range(DROPPED + 1, DROPPED + 4))
-    land(whole)
-    assert [(each.state, each.nights) for each in alarms(whole)] == [("back", 3)]
-    assert new_alarms(whole, night(whole, DROPPED + 4, WORSE))
-    assert [each.state for each in alarms(whole)] == ["open", "back"]
+def test_drop_ends_when_the_score_recovers_and_the_next_is_reported(store: Path) -> None:
+    assert new_alarms(store, night(store, DROPPED, WORSE))
+    nights(store, *range(DROPPED + 1, DROPPED + 4))
+    land(store)
+    assert [(each.state, each.nights) for each in alarms(store)] == [("back", 3)]
+    assert new_alarms(store, night(store, DROPPED + 4, WORSE))
+    assert [each.state for each in alarms(store)] == ["open", "back"]
 
 
 @pytest.mark.parametrize(
@@ -136,27 +136,27 @@ def test_candidate_is_placed_against_its_baseline_in_one_sentence(changes: dict[
     assert place._replace(**changes).words("diagram") == f"alpha: {words}"
 
 
-def test_only_scheduled_runs_with_new_replies_count_as_nights(whole: Path) -> None:
-    night(whole, DROPPED, WORSE, scheduled=False)
-    night(whole, DROPPED + 1, WORSE, calls=0)
-    last = night(whole, DROPPED + 2, USUAL)
-    assert new_alarms(whole, last) == [] and len(series(whole)) == BASELINE + 1
+def test_only_scheduled_runs_with_new_replies_count_as_nights(store: Path) -> None:
+    night(store, DROPPED, WORSE, scheduled=False)
+    night(store, DROPPED + 1, WORSE, calls=0)
+    last = night(store, DROPPED + 2, USUAL)
+    assert new_alarms(store, last) == [] and len(series(store)) == BASELINE + 1
 
 
-def test_each_protocol_dataset_candidate_and_flow_has_its_own_series(whole: Path) -> None:
+def test_each_protocol_dataset_candidate_and_flow_has_its_own_series(store: Path) -> None:
     others = ({"key": "q"}, {"dataset_key": "e" * 64}, {"candidates": ("beta",)}, {"flow": "plot"})
     for day, other in enumerate(others, DROPPED):
-        assert new_alarms(whole, night(whole, day, WORSE, **other)) == []
-    assert new_alarms(whole, night(whole, DROPPED + 9, WORSE))
+        assert new_alarms(store, night(store, day, WORSE, **other)) == []
+    assert new_alarms(store, night(store, DROPPED + 9, WORSE))
 
 
-def test_drop_is_not_reported_again_after_sync_or_rebuild(whole: Path) -> None:
-    begun = night(whole, DROPPED, WORSE)
-    assert new_alarms(whole, begun)
-    known = series(whole)
-    assert land(whole) == Landed((), ()) and new_alarms(whole, begun) == []
-    rebuild(whole)
-    assert series(whole) == known and new_alarms(whole, begun) == []
+def test_drop_is_not_reported_again_after_sync_or_rebuild(store: Path) -> None:
+    begun = night(store, DROPPED, WORSE)
+    assert new_alarms(store, begun)
+    known = series(store)
+    assert land(store) == Landed((), ()) and new_alarms(store, begun) == []
+    rebuild(store)
+    assert series(store) == known and new_alarms(store, begun) == []
 
 
 def test_late_ledger_is_sorted_into_the_nights(tmp_path: Path) -> None:
@@ -175,18 +175,18 @@ def test_drop_is_not_reported_again_when_a_late_ledger_moves_its_night(tmp_path:
     assert new_alarms(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
 
 
-def test_damaged_note_of_a_report_is_ignored(whole: Path) -> None:
-    begun = night(whole, DROPPED, WORSE)
-    assert new_alarms(whole, begun)
-    [note] = (whole / ALARMS).iterdir()
+def test_damaged_note_of_a_report_is_ignored(store: Path) -> None:
+    begun = night(store, DROPPED, WORSE)
+    assert new_alarms(store, begun)
+    [note] = (store / ALARMS).iterdir()
     note.write_text("{")
-    assert new_alarms(whole, begun)
+    assert new_alarms(store, begun)
 
 
-def test_machines_sharing_a_bucket_see_all_nights_and_report_once(whole: Path, tmp_path: Path) -> None:
+def test_machines_sharing_a_bucket_see_all_nights_and_report_once(store: Path, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/bucket"
-    one, other = Remote(url, whole), Remote(url, tmp_path / "other")
-    assert new_alarms(whole, night(whole, DROPPED, WORSE))
+    one, other = Remote(url, store), Remote(url, tmp_path / "other")
+    assert new_alarms(store, night(store, DROPPED, WORSE))
     one.send_all()
     assert asyncio.run(share_nights(one)) == ()
     later = night(other.folder, DROPPED + 1, WORSE)
@@ -195,14 +195,14 @@ def test_machines_sharing_a_bucket_see_all_nights_and_report_once(whole: Path, t
     assert [alarm.nights for alarm in watched(other.folder, later.run_id).alarms] == [2]
 
 
-def test_shards_of_an_evaluation_count_as_one_night(whole: Path) -> None:
+def test_shards_of_an_evaluation_count_as_one_night(store: Path) -> None:
     at = FIRST + timedelta(days=BASELINE)
     for number, results in ((1, WORSE[:10]), (2, WORSE[10:])):
         run_id = f"{at:%Y%m%dT%H%M%S}00{number}-diagram-0000aa"
         begun = start(run_id, evaluation_id="e", shard=number, shards=2, scheduled=True, started_at=at.isoformat())
         rows = [outcome(f"s{10 * number + n - 10:02}", *each) for n, each in enumerate(results)]
-        write_run(whole, begun, [*rows], end(protocol_key="p" * 64))
-    [alarm] = new_alarms(whole, begun.model_copy(update={"run_id": "e"}))
+        write_run(store, begun, [*rows], end(protocol_key="p" * 64))
+    [alarm] = new_alarms(store, begun.model_copy(update={"run_id": "e"}))
     assert (alarm.raised_by, alarm.change) == ("e", -50)
 
 
@@ -226,16 +226,16 @@ def test_image_alarms_watch_the_mean_over_prompts(tmp_path: Path) -> None:
 # Restarted baselines
 
 
-def test_restarted_baseline_ends_the_drop_and_begins_with_the_next_night(whole: Path, jury: Any) -> None:
-    assert new_alarms(whole, night(whole, DROPPED, WORSE))
+def test_restarted_baseline_ends_the_drop_and_begins_with_the_next_night(store: Path, jury: Any) -> None:
+    assert new_alarms(store, night(store, DROPPED, WORSE))
     code, out, _ = jury("alarms", "restart", "diagram")
     assert code == 0 and "1 open alarm ended: alpha has dropped since 2026-09-15" in out
-    assert [each.state for each in alarms(whole)] == ["restarted"]
-    begun = night(whole, (datetime.now(UTC) - FIRST).days + 3, WORSE)
-    assert new_alarms(whole, begun) == []
-    assert [place.baseline_nights for place in watched(whole, begun.run_id).places] == [1]
-    rebuild(whole)
-    assert [each.state for each in alarms(whole)] == ["restarted"] and len(restart_files(whole)) == 1
+    assert [each.state for each in alarms(store)] == ["restarted"]
+    begun = night(store, (datetime.now(UTC) - FIRST).days + 3, WORSE)
+    assert new_alarms(store, begun) == []
+    assert [place.baseline_nights for place in watched(store, begun.run_id).places] == [1]
+    rebuild(store)
+    assert [each.state for each in alarms(store)] == ["restarted"] and len(restart_files(store)) == 1
 
 
 def test_each_candidate_of_a_run_has_its_own_series_and_restart(tmp_path: Path, jury: Any) -> None:
@@ -265,12 +265,12 @@ def test_damaged_restart_is_skipped_and_reported(tmp_path: Path) -> None:
     assert "restarted baseline was left out" in message and "it holds the restart" in message
 
 
-def test_status_prints_open_drops_and_baselines(whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_prints_open_drops_and_baselines(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     _, out, _ = jury("status")
     assert "baseline   diagram, alpha: the baseline has 14 of 14 nights\n" in out and "\nalarm " not in out
-    night(whole, DROPPED, WORSE)
-    land(whole)
+    night(store, DROPPED, WORSE)
+    land(store)
     _, out, _ = jury("status")
     assert "alarm      diagram: alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night" in out
     assert "last measured 2026-09-15" in out
@@ -322,9 +322,9 @@ def report_nights(
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_drop_is_reported_in_run_artifact_event_and_notification(whole: Path, loopback: LoopbackJudge) -> None:
-    both = (night(whole, DROPPED + day, WORSE) for day in range(2))
-    (first, again), artifact, payload, post = report_nights(whole, both, loopback, EVENT)
+def test_drop_is_reported_in_run_artifact_event_and_notification(store: Path, loopback: LoopbackJudge) -> None:
+    both = (night(store, DROPPED + day, WORSE) for day in range(2))
+    (first, again), artifact, payload, post = report_nights(store, both, loopback, EVENT)
     words = "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night"
     assert words in first and "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 2 nights" in again
     assert f"\n\n**{words}" in artifact.partition("## ")[0]

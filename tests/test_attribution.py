@@ -217,7 +217,7 @@ OTHERS = [0, 1, -1] * BASELINE
 
 
 def nights(*levels: float, units: int = UNITS) -> NDArray[np.float64]:
-    """Return nights with these mean scores; units vary by 20 points each, so that their mean varies by 2 points."""
+    """Return nights with these mean scores; units scatter by 20 points, for a standard error of 2."""
     random = np.random.default_rng(7)
     noise = random.normal(0, 20, (len(levels), units))
     return 50 + noise - noise.mean(axis=1, keepdims=True) + np.asarray(levels)[:, None]

@@ -189,7 +189,7 @@ def test_line_above_the_limit_is_skipped_and_hides_no_reply(log: Log, monkeypatc
     assert {found.find(name, read).status for name in "xy"} == {"unavailable"}
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["as it is", "gzip"])
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_reply_file_is_cut_at_the_size_its_requests_allow(log: Log, packed: bool) -> None:
     sent = row("x", response={"status_code": 200, "body": "kept"}) + b" " * 9_000_000
     state = {"id": "b", "object": "batch", "endpoint": "/v1", "input_file_id": "f", "completion_window": "24h"}

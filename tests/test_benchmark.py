@@ -12,7 +12,7 @@ from tasks.errors import Problems
 from tasks.records.parameters import PairwiseParameters
 
 
-def loaded(source: Path, flow: str = "diagram", **parameters: object) -> Loaded:
+def load(source: Path, flow: str = "diagram", **parameters: object) -> Loaded:
     problems = Problems()
     given = PairwiseParameters.model_validate({"dataset": str(source)} | parameters)
     found = read_benchmark(source, flow, given, problems)
@@ -31,7 +31,7 @@ def bench(tmp_path: Path) -> Path:
 
 
 def test_samples_get_both_pictures_in_any_order_of_the_results(bench: Path):
-    samples = [entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries]
+    samples = [entry.sample for entry in load(bench, results=str(bench.parent / "run.json")).entries]
     assert [sample.sample_id for sample in samples] == ["test_0", "test_1"]
     for number, sample in enumerate(samples):
         assert read_picture(sample.pictures["human"]) == png(number)
@@ -40,14 +40,14 @@ def test_samples_get_both_pictures_in_any_order_of_the_results(bench: Path):
 
 
 def test_dataset_may_be_the_task_folder_itself(bench: Path):
-    assert len(loaded(bench / "diagram", results=str(bench.parent / "run.json")).entries) == 2
+    assert len(load(bench / "diagram", results=str(bench.parent / "run.json")).entries) == 2
 
 
 def test_folder_without_the_split_is_refused_with_its_files(bench: Path):
     with pytest.raises(ValueError, match=r"neither diagram/ref.json nor ref.json; JSON files there: diagram/test.json"):
-        loaded(bench, split="ref", results=str(bench.parent / "run.json"))
+        load(bench, split="ref", results=str(bench.parent / "run.json"))
     with pytest.raises(ValueError, match=r"neither plot/test.json nor test.json; JSON files there: none"):
-        loaded(bench, "plot", results=str(bench.parent / "run.json"))
+        load(bench, "plot", results=str(bench.parent / "run.json"))
 
 
 @pytest.mark.parametrize(
@@ -69,28 +69,28 @@ def test_ambiguous_or_missing_model_figures_are_refused(
     (bench.parent / "figures").mkdir()
     monkeypatch.chdir(bench.parent)
     with pytest.raises(ValueError, match=words):
-        loaded(bench, **parameters)
+        load(bench, **parameters)
 
 
 @pytest.mark.parametrize("source", [".", "diagram"])
 def test_results_in_the_dataset_are_the_default(bench: Path, source: str):
     write_json(bench / "results" / "diagram.json", [result(0), result(1)])
-    assert candidates(loaded(bench / source)) == ["diagram"]
+    assert candidates(load(bench / source)) == ["diagram"]
 
 
 def test_candidate_is_named_by_parameter_file_or_folder(bench: Path):
     results, figures = str(bench.parent / "run.json"), bench.parent / "v1.2"
     figures.mkdir()
     (figures / "test_0.png").write_bytes(png(50))
-    assert candidates(loaded(bench, results=results)) == ["run"]
-    assert candidates(loaded(bench, images=str(figures))) == ["v1.2"]
-    assert candidates(loaded(bench, images=str(figures), candidate_name="ours")) == ["ours"]
-    assert candidates(loaded(bench, results=results, stage=["vanilla", "critic0"])) == ["run/vanilla", "run/critic0"]
+    assert candidates(load(bench, results=results)) == ["run"]
+    assert candidates(load(bench, images=str(figures))) == ["v1.2"]
+    assert candidates(load(bench, images=str(figures), candidate_name="ours")) == ["ours"]
+    assert candidates(load(bench, results=results, stage=["vanilla", "critic0"])) == ["run/vanilla", "run/critic0"]
 
 
 def test_samples_carry_labels_of_injected_defects(bench: Path):
     write_json(bench / "labels.json", {"test_1": "black"})
-    samples = [entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries]
+    samples = [entry.sample for entry in load(bench, results=str(bench.parent / "run.json")).entries]
     assert [sample.injected for sample in samples] == ["", "black"]
 
 
@@ -105,14 +105,14 @@ def test_samples_carry_labels_of_injected_defects(bench: Path):
 def test_invalid_human_picture_path_is_a_dataset_problem(bench: Path, path: str, words: str):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
     with pytest.raises(ValueError, match="bench has 1 problem") as error:
-        loaded(bench, results=str(bench.parent / "run.json"))
+        load(bench, results=str(bench.parent / "run.json"))
     assert words in str(error.value)
 
 
 @pytest.mark.parametrize("path", ["images/gone.png", None])
 def test_missing_human_picture_affects_only_its_sample(bench: Path, path: str | None):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
-    first, second = (entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries)
+    first, second = (entry.sample for entry in load(bench, results=str(bench.parent / "run.json")).entries)
     assert first.pictures["human"].problem.startswith(NO_PICTURE)
     assert first.pictures["model"].problem == second.pictures["human"].problem == ""
 
@@ -121,7 +121,7 @@ def test_problems_of_dataset_and_results_are_listed_together(bench: Path):
     write_benchmark(bench, [record(0), record(0), record(1, visual_intent=None)])
     write_json(bench.parent / "run.json", [result(1), result(3)])
     with pytest.raises(ValueError) as error:
-        loaded(bench, results=str(bench.parent / "run.json"))
+        load(bench, results=str(bench.parent / "run.json"))
     assert str(error.value).splitlines() == [
         "bench has 3 problems:",
         "  test.json, record 2: id 'test_0' is already in test.json, record 1: give one of them another id",
@@ -134,7 +134,7 @@ def test_numeric_ids_are_reported_once_for_both_files(bench: Path):
     write_benchmark(bench, [record(n, id=n) for n in range(3)])
     write_json(bench.parent / "run.json", [result(n, id=n) for n in range(3)])
     with pytest.raises(ValueError) as error:
-        loaded(bench, results=str(bench.parent / "run.json"))
+        load(bench, results=str(bench.parent / "run.json"))
     assert str(error.value).splitlines() == [
         "bench has 1 problem:",
         '  test.json, record 1: id is a number, must be text: write "0", in every file that names it (5 more like it)',
@@ -152,7 +152,7 @@ def test_numeric_ids_are_reported_once_for_both_files(bench: Path):
 def test_file_without_a_list_of_samples_is_the_only_problem(bench: Path, content: object, words: str):
     write_json(bench / "diagram" / "test.json", content)
     with pytest.raises(ValueError) as error:
-        loaded(bench, results=str(bench.parent / "run.json"))
+        load(bench, results=str(bench.parent / "run.json"))
     lines = str(error.value).splitlines()
     assert lines[1].startswith(f"  {words}")
     assert all("must be an array of objects" in line for line in lines[1:]) or content == []

@@ -31,7 +31,7 @@ def keep(store: Path, run_id: str, model: str, rows: Sequence[Judgment | Outcome
     return finished(store, run_id, rows, key=model[-1], **values)
 
 
-def bridged(store: Path, margin: float = 3.0) -> list[BridgeRow]:
+def make_bridge(store: Path, margin: float = 3.0) -> list[BridgeRow]:
     sides = [answers_of(read_evaluation(store, run_id)) for run_id in (OLD, NEW)]
     return bridge(sides[0], sides[1], margin)
 
@@ -42,7 +42,7 @@ def bridged(store: Path, margin: float = 3.0) -> list[BridgeRow]:
 def test_bridge_reports_shift_and_agreement_of_two_judges(tmp_path: Path) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[WON] * 20, *[TIED] * 20))
     keep(tmp_path, NEW, "gpt-b", figures(*[WON] * 20, *[WON] * 15, *[TIED] * 5))
-    rows = bridged(tmp_path)
+    rows = make_bridge(tmp_path)
     assert [row.dimension for row in rows] == ["overall", *DIMENSIONS]
     first = rows[0]
     assert (first.n, first.judged, first.old_score, first.new_score) == (40, 40, 75.0, 93.75)
@@ -60,7 +60,7 @@ def test_forfeits_count_in_scores_but_not_in_agreement(tmp_path: Path) -> None:
     lost = [outcome(f"f{number}", "----", None, status="forfeit", score=0.0) for number in range(10)]
     keep(tmp_path, OLD, "gpt-a", [*figures(*[TIED] * 30), *lost])
     keep(tmp_path, NEW, "gpt-b", [*figures(*[WON] * 30), *lost])
-    first, *_ = bridged(tmp_path)
+    first, *_ = make_bridge(tmp_path)
     assert (first.n, first.judged, first.shift) == (40, 30, 37.5)
 
 
@@ -99,14 +99,14 @@ def test_incomparable_runs_are_refused_with_the_difference(tmp_path: Path, chang
     rows = changes.pop("rows", figures(*[TIED] * 40))
     keep(tmp_path, NEW, "gpt-b", rows, **changes)
     with pytest.raises(InputError) as raised:
-        bridged(tmp_path)
+        make_bridge(tmp_path)
     assert words in str(raised.value)
 
 
 def test_settings_of_the_judge_may_differ(tmp_path: Path) -> None:
     keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
     keep(tmp_path, NEW, "gpt-b", figures(*[TIED] * 40), protocol={"effort": "low", "endpoint": "x", "temperature": "0"})
-    assert bridged(tmp_path)[0].shift == 0
+    assert make_bridge(tmp_path)[0].shift == 0
 
 
 def test_samples_with_changed_texts_are_not_paired(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_samples_with_changed_texts_are_not_paired(tmp_path: Path) -> None:
         texts = [("other" if each.sample_id < "s05" and model == "gpt-b" else "same") for each in rows]
         replies = [judgment(each.sample_id, text_sha256=text) for each, text in zip(rows, texts, strict=True)]
         keep(tmp_path, run_id, model, [*replies, *rows], dataset_key=key * 64)
-    assert bridged(tmp_path)[0].n == 35
+    assert make_bridge(tmp_path)[0].n == 35
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_limit_of_a_run_is_estimated_from_known_prices(tmp_path: Path) -> None:
     assert read_start(run.ledger.folder).spending_limit == run.spent
 
 
-def test_judge_free_by_JURY_PRICES_fits_any_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judge_listed_as_free_fits_any_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = 'endpoint="http://127.0.0.1"\nmodel="*"\ninput=0\noutput=0\nlooked_up=2026-11-01\n'
     (tmp_path / "own.toml").write_text(f"[ours]\n{free}")
     asked = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)

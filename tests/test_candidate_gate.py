@@ -22,13 +22,13 @@ pytestmark = pytest.mark.usefixtures("laid_out")
 BASE, NEW, LAST = (f"202611{day}T120000-diagram-0000{day}" for day in (19, 20, 21))
 
 
-def judged(candidate: str, results: Sequence[tuple[str, str]], **changes: Any) -> list[Outcome]:
+def outcomes(candidate: str, results: Sequence[tuple[str, str]], **changes: Any) -> list[Outcome]:
     return figures(*results, candidate=candidate, **changes)
 
 
 def keep_two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], **changes: Any) -> None:
-    keep(store, BASE, judged("base", before), candidates=("base",))
-    keep(store, NEW, judged("new", after), candidates=("new",), **changes)
+    keep(store, BASE, outcomes("base", before), candidates=("base",))
+    keep(store, NEW, outcomes("new", after), candidates=("new",), **changes)
     land(store)
 
 
@@ -88,9 +88,9 @@ def test_images_are_compared_by_prompt(tmp_path: Path) -> None:
 
 
 def test_newer_run_stopped_at_its_budget_cannot_tell(tmp_path: Path) -> None:
-    keep(tmp_path, BASE, judged("new", [WON] * 30), candidates=("new",))
+    keep(tmp_path, BASE, outcomes("new", [WON] * 30), candidates=("new",))
     stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, whole={"new": {"": 30}})
-    keep(tmp_path, NEW, judged("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
+    keep(tmp_path, NEW, outcomes("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
     land(tmp_path)
     for found in (least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)):
         assert (found.decision, found.run_id) == ("cannot tell", NEW)
@@ -101,7 +101,7 @@ def test_newer_run_stopped_at_its_budget_cannot_tell(tmp_path: Path) -> None:
 
 
 def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> None:
-    rows = [*judged("base", [WON] * 30), *judged("new", [WON] * 30)]
+    rows = [*outcomes("base", [WON] * 30), *outcomes("new", [WON] * 30)]
     keep(tmp_path, BASE, rows, candidates=("base", "new"))
     land(tmp_path)
     found = no_worse(tmp_path, "diagram", "new", "base", 20)
@@ -110,15 +110,15 @@ def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> Non
 
 def test_baseline_is_the_newest_comparable_run(tmp_path: Path) -> None:
     keep_two(tmp_path, [WON] * 30, [WON] * 30)
-    keep(tmp_path, LAST, judged("base", [LOST] * 30), candidates=("base",), key="q")
+    keep(tmp_path, LAST, outcomes("base", [LOST] * 30), candidates=("base",), key="q")
     land(tmp_path)
     assert no_worse(tmp_path, "diagram", "new", "base", 20).against_run == BASE
 
 
 def test_candidate_is_compared_with_its_earlier_measurement(tmp_path: Path) -> None:
-    keep(tmp_path, BASE, judged("new", [WON] * 30), candidates=("new",))
-    keep(tmp_path, NEW, judged("new", [LOST] * 30), candidates=("new",))
-    keep(tmp_path, LAST, judged("new", [LOST] * 30), candidates=("new",), calls=0)  # reused all its replies
+    keep(tmp_path, BASE, outcomes("new", [WON] * 30), candidates=("new",))
+    keep(tmp_path, NEW, outcomes("new", [LOST] * 30), candidates=("new",))
+    keep(tmp_path, LAST, outcomes("new", [LOST] * 30), candidates=("new",), calls=0)  # reused all its replies
     land(tmp_path)
     found = no_worse(tmp_path, "diagram", "new", "new", 5)
     assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
@@ -144,10 +144,10 @@ def test_incomparable_runs_cannot_tell_and_name_the_difference(tmp_path: Path) -
 
 
 def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Path) -> None:
-    rows = judged("gaps", [WON] * 100)
+    rows = outcomes("gaps", [WON] * 100)
     missing = [each.model_copy(update={"score": None, "status": "incomplete", "overall": None}) for each in rows[:4]]
     keep(tmp_path, BASE, [*missing, *rows[4:]], candidates=("gaps",))
-    keep(tmp_path, NEW, [*judged("few", [WON] * 7), *judged("new", [WON] * 30)], candidates=("few", "new"))
+    keep(tmp_path, NEW, [*outcomes("few", [WON] * 7), *outcomes("new", [WON] * 30)], candidates=("few", "new"))
     write_run(tmp_path, start(LAST, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
     land(tmp_path)
     results = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
@@ -160,8 +160,8 @@ def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Pa
 
 
 def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Path, jury: Any) -> None:
-    accused = judged("new", [WON] * 9, control="same picture")
-    keep(tmp_path, NEW, [*judged("new", [WON] * 30), *accused], candidates=("new",))
+    accused = outcomes("new", [WON] * 9, control="same picture")
+    keep(tmp_path, NEW, [*outcomes("new", [WON] * 30), *accused], candidates=("new",))
     land(tmp_path)
     code, out, _ = jury("gate", "--flow", "diagram", "--candidate", "new", "--min", 50, "--store", tmp_path)
     assert code == 0 and "**Controls RED: false preference 36 of 36: do not trust this judge's scores.**" in out
@@ -190,7 +190,7 @@ def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any, afte
 
 def test_candidate_name_is_escaped_in_markdown(tmp_path: Path, jury: Any) -> None:
     name = "<img src=x>|[a](http://b)\n# c"
-    keep(tmp_path, NEW, judged(name, [WON] * 30), candidates=(name,))
+    keep(tmp_path, NEW, outcomes(name, [WON] * 30), candidates=(name,))
     land(tmp_path)
     code, out, _ = jury("gate", "--flow", "diagram", "--candidate", name, "--min", 9, "--store", tmp_path)
     assert code == 0 and "<img" not in out.replace("\\<", "") and "\n# c" not in out

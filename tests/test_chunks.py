@@ -68,7 +68,7 @@ async def judge_in_portions(place: Path, base_url: str, replies: Replies) -> lis
         (2, 100_000_000, ["0-1", "2-2", "3-4"]),
         (2, 1_000, ["0-1", "2-2", "3-3", "4-4"]),
     ],
-    ids=["small pictures", "the first samples ahead", "large pictures"],
+    ids=["small pictures", "a small first portion", "large pictures"],
 )
 def test_chunk_is_judged_in_portions_of_few_bytes(
     first: int, most_bytes: int, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -131,7 +131,7 @@ def case(size: int) -> Case:
     return Case(sample, {}, {"image": Picture(picture("a"), bytes(size))})
 
 
-async def is_let_in(hand: InHand) -> bool:
+async def is_admitted(hand: InHand) -> bool:
     waiting = asyncio.create_task(hand.few_bytes())
     for _ in range(3):
         await asyncio.sleep(0)
@@ -143,9 +143,9 @@ async def is_let_in(hand: InHand) -> bool:
 def test_chunk_waits_until_pictures_in_memory_are_below_the_limit() -> None:
     async def scene() -> list[bool]:
         hand, cases = InHand(), [case(MOST_PICTURE_BYTES // 2 + 1), case(MOST_PICTURE_BYTES // 2)]
-        found = [await is_let_in(hand)]
+        found = [await is_admitted(hand)]
         hand.add(cases)
-        found.append(await is_let_in(hand))
+        found.append(await is_admitted(hand))
         waiting = asyncio.create_task(hand.few_bytes())
         await asyncio.sleep(0)
         hand.free(cases[0])
@@ -153,7 +153,7 @@ def test_chunk_waits_until_pictures_in_memory_are_below_the_limit() -> None:
         hand.free(cases[0])  # freeing a sample twice changes nothing
         hand.free(cases[1])
         hand.add([case(MOST_PICTURE_BYTES + 1)])
-        return [*found, await is_let_in(hand)]
+        return [*found, await is_admitted(hand)]
 
     assert asyncio.run(scene()) == [True, False, False]
 

@@ -31,7 +31,7 @@ from tasks.records.parameters import FLOWS
 ROOT = Path(__file__).parents[1]
 ENTRIES = {path: entry for entries in COMMANDS.values() for path, entry in entries.items()}
 SUBCOMMANDS = {"run": {*FLOWS, "geneval"}, "deploy": {"init"}}
-"""Command -> its subcommands; this one's are listed by its own module."""
+"""Command -> its subcommands; those of `run` and `deploy` are listed in their modules."""
 GROUPS = [path for path, entry in ENTRIES.items() if not entry.place]
 for _path in ENTRIES:
     _above, _, _name = _path.rpartition(" ")
@@ -40,7 +40,7 @@ NAMED = re.compile(r"(?<![\w:/.=-])(?<!--pool )jury(?: +|(?<=`jury)\s+)([a-z]+)(
 """Words after `jury` in a text that names a command; a line may break between them."""
 
 
-def raising(error: BaseException) -> Any:
+def raiser(error: BaseException) -> Any:
     def fail(*_: object, **__: object) -> NoReturn:
         raise error
 
@@ -243,7 +243,7 @@ def test_bug_is_reported_with_its_traceback(store: Path, jury: Any, monkeypatch:
     said = "a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than argument 1"
     assert (code, out) == (1, "") and err.startswith("Traceback (most recent call last)")
     assert err.endswith(f"\njury: {said}\n") and "test_cli.py" in err
-    monkeypatch.setattr("flows.commands.status.run_folders", raising(ValueError("a slip")))
+    monkeypatch.setattr("flows.commands.status.run_folders", raiser(ValueError("a slip")))
     assert jury("status", "--store", store.parent / "nowhere")[0] == 1 and not (store.parent / "nowhere").exists()
 
 
@@ -269,7 +269,7 @@ def test_file_errors_are_the_users_unless_the_file_is_ours(
 ) -> None:
     if error.filename:
         error.filename = error.filename.format(store=store, program=PROGRAM[0])
-    monkeypatch.setattr(store_commands, "land", raising(error))
+    monkeypatch.setattr(store_commands, "land", raiser(error))
     found, _, err = jury("store", "sync", "--store", store)
     assert found == code and ("a fault of" in err) == (code == 1)
 
@@ -287,7 +287,7 @@ def test_sync_makes_thumbnails_that_a_stopped_run_left(store: Path, jury: Any) -
 
 def test_control_characters_in_errors_are_removed(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
     for error in (ValueError("\x1b[2Jgone\u202e"), RemoteUnavailable("\x1b[2Jgone\u202e")):
-        monkeypatch.setattr(store_commands, "land", raising(error))
+        monkeypatch.setattr(store_commands, "land", raiser(error))
         _, _, err = jury("store", "sync", "--store", store)
         assert " [2Jgone" in err and not re.search("[\x1b\u202e]", err)
 
@@ -305,7 +305,7 @@ def test_control_characters_in_errors_are_removed(jury: Any, monkeypatch: pytest
 def test_interrupt_is_reported_and_names_a_resumable_command(
     words: str, part: str, goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"flows.commands.{part}", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(f"flows.commands.{part}", raiser(KeyboardInterrupt()))
     code, _, err = jury(*words.format(place=store.parent).split(), "--store", store)
     assert code == 130 and err.startswith("jury: stopped") and ("the same command goes on" in err) == goes_on
 
@@ -332,7 +332,7 @@ def test_flow_that_raises_is_a_bug_and_one_that_stops_is_not(
     ):  # one stops before the flow, one in it
         code, _, err = jury("run", "diagram", *given, *judge)
         assert code == 2 and "a fault of" not in err
-    monkeypatch.setattr(states, "unfinished_before", raising(KeyError("a slip")))
+    monkeypatch.setattr(states, "unfinished_before", raiser(KeyError("a slip")))
     code, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", "1", *judge)
     assert code == 1 and err.endswith("KeyError: 'a slip'\n") and "raise error" in err
 

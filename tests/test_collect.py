@@ -85,7 +85,7 @@ def live(dataset: list[str], prefect_server: str, tmp_path_factory: pytest.TempP
     return found
 
 
-def paid_once(twin: BatchTwin, store: Path, calls: int = CALLS) -> None:
+def check_paid_once(twin: BatchTwin, store: Path, calls: int = CALLS) -> None:
     """Assert that every request was answered once and that every reply is one row."""
     assert len(twin.paid) == calls and {*twin.paid.values()} == {1}
     rows = Counter((row.run_id, row.sample_id, row.dimension, row.attempt) for row in every_judgment(store))
@@ -119,7 +119,7 @@ def test_run_waits_for_its_batch_and_ends_when_collected(
     assert code == 3 and "waits: batches: 1 finalizing; 0 of 16 requests done" in out, err
     code, out, err = jury("batch", "collect")
     assert code == 0 and "Traceback" not in err and f"run {run_folders(store)[0].name}" in out, err
-    paid_once(twin, store)
+    check_paid_once(twin, store)
     assert twin.count == 1 and results(store) == live and nothing_left(twin, store)
     rows = ask("SELECT DISTINCT status, service_tier, attempt, rung, price_source FROM judgments")
     assert [[*row.values()][:4] for row in rows] == [["ok", "batch", 1, "json_schema"]]
@@ -138,7 +138,7 @@ def test_busy_endpoint_leaves_the_run_waiting(
     twin.refuses = {}
     code, out, err = jury("batch", "collect")
     assert code == 0, (out, err)
-    paid_once(twin, tmp_path / "store")
+    check_paid_once(twin, tmp_path / "store")
     twin.refuses = {step: error(429, "You exceeded your current quota", code="insufficient_quota")}
     code, _, err = jury("run", "diagram", *dataset, *batched(twin), "--reuse-hours", 0)
     assert code == 2 and "`jury batch cancel` gives the rest of it up" in err, "waiting would not help"
@@ -358,7 +358,7 @@ def test_same_command_attaches_to_a_waiting_run(
     code, out, _ = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 0 and f"run {run.name}" in out and results(store) == live
     assert [each.name for each in run_folders(store)] == [run.name] and nothing_left(twin, store)
-    paid_once(twin, store)
+    check_paid_once(twin, store)
 
 
 def test_concurrent_collect_waits(tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any) -> None:
@@ -379,7 +379,7 @@ def test_concurrent_collect_waits(tmp_path: Path, twin: BatchTwin, dataset: list
     go_on.set()
     other.join(120)
     assert results(store) == live and nothing_left(twin, store)
-    paid_once(twin, store)
+    check_paid_once(twin, store)
 
 
 def test_killed_run_resumes_without_paying_twice(
@@ -408,7 +408,7 @@ def test_killed_run_resumes_without_paying_twice(
     assert jury("batch", "collect")[0] == 0 and jury("batch", "collect")[:2] == (0, "nothing waits\n")
     assert results(store) == live and nothing_left(twin, store)
     assert len(twin.batches) == 2 and run_folders(store) == [run]
-    paid_once(twin, store)
+    check_paid_once(twin, store)
 
 
 # Nights

@@ -189,7 +189,7 @@ PINNED = re.compile(r"[a-z0-9][a-z0-9-]*==[^ ;]+( ; [\w'<>=!. ()]+)?( --hash=sha
 
 
 def pins(lock: Path) -> dict[str, list[str]]:
-    """Return each package's name with its pinned version -> its whole line."""
+    """Return `name==version` of each package -> its whole line."""
     lines = lock.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
     return {line.split()[0]: [" ".join(line.split())] for line in lines}
 

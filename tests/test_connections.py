@@ -175,7 +175,7 @@ def test_loopback_judge_is_never_asked_through_a_proxy(
 
 
 def test_own_certificate_is_trusted_when_configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also through a proxy, which sees only the host; the key is encrypted."""
+    """The request goes through a proxy, which sees only the host; the key is encrypted."""
     certificate, tls = own_certificate(tmp_path, FOREIGN)
     monkeypatch.setenv("JUDGE_KEY", KEY)
     monkeypatch.delenv("SSL_CERT_FILE")

@@ -31,7 +31,7 @@ def shade(number: int) -> int:
     return 40 + 3 * number
 
 
-def drawn(number: int, flawed: bool = False) -> bytes:
+def draw(number: int, flawed: bool = False) -> bytes:
     picture = Image.new("L", SIZE, shade(number))
     if flawed:
         picture.paste(10, (0, SIZE[1] - 20, *SIZE))
@@ -51,7 +51,7 @@ def shows_sample(picture: Image.Image, number: int) -> bool:
     return abs(int(picture.getpixel((width // 2, height // 2))) - shade(number)) <= 1
 
 
-def written_on(picture: Image.Image) -> bool:
+def has_painted_text(picture: Image.Image) -> bool:
     """Return whether a corner shows black on white; without the control it is plain grey."""
     darkest, brightest = picture.crop((0, 0, picture.width // 3, picture.height // 8)).getextrema()
     return darkest < 30 and brightest > 225
@@ -64,7 +64,7 @@ def honest(seen: Seen) -> str:
 
 
 def obedient(seen: Seen) -> str:
-    return "Model" if written_on(sample_and_pictures(seen)[1][1]) else honest(seen)
+    return "Model" if has_painted_text(sample_and_pictures(seen)[1][1]) else honest(seen)
 
 
 def blind(seen: Seen) -> str:
@@ -84,8 +84,8 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     key = "target_diagram_critic_desc0_base64_jpg"
     results = []
     for number in range(SAMPLES):
-        (root / "diagram" / "images" / f"{number}.png").write_bytes(drawn(number))
-        model = drawn(number, flawed=number % 3 == 0)
+        (root / "diagram" / "images" / f"{number}.png").write_bytes(draw(number))
+        model = draw(number, flawed=number % 3 == 0)
         results.append(result(number, **{key: base64.b64encode(model).decode()}))
     return ["--dataset", str(root), "--results", str(write_json(root / "results.json", results))]
 
@@ -134,7 +134,7 @@ def test_controls_cost_calls_but_change_no_score(pairs: list, loopback: Loopback
 
 def test_json_and_ledger_list_controls_apart(tmp_path: Path, pairs: list, loopback: LoopbackJudge, jury: Any) -> None:
     def fails_controls(seen: Seen) -> Reply:
-        controls = seen.schema_name != "probe" and written_on(sample_and_pictures(seen)[1][1])
+        controls = seen.schema_name != "probe" and has_painted_text(sample_and_pictures(seen)[1][1])
         return text("no JSON") if controls else answer_by(honest)(seen)
 
     loopback.answer = fails_controls
@@ -158,11 +158,11 @@ def test_image_judge_obeying_painted_text_is_red(tmp_path: Path, loopback: Loopb
     root = write_geneval(tmp_path / "images", [prompt_row(f"clock {n}", "counting") for n in range(prompts)])
     for number in range(prompts):
         for name in ("0000.png", "0001.png"):
-            (root / "a" / f"{number:05}" / "samples" / name).write_bytes(drawn(number, flawed=name > "0000.png"))
+            (root / "a" / f"{number:05}" / "samples" / name).write_bytes(draw(number, flawed=name > "0000.png"))
 
     def obedient_grades(seen: Seen) -> Reply:
         number, (image,) = sample_and_pictures(seen)
-        score = 10 if written_on(image) else 7 if shows_sample(image, number) else 0
+        score = 10 if has_painted_text(image) else 7 if shows_sample(image, number) else 0
         content = example(seen.schema, seen.schema.get("$defs", {}))
         return text(json.dumps({key: {"explanation": "seen", "score": score} for key in content}))
 

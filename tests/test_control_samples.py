@@ -41,14 +41,14 @@ def controls(samples: list[Sample], share: float) -> list[Sample]:
     return [sample for sample in with_controls(samples, share, rules) if sample.control]
 
 
-def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
+def draw(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
     gradient = Image.linear_gradient("L").resize(size)
     buffer = io.BytesIO()
     (gradient if mode == "L" else Image.merge("RGB", [gradient, gradient.rotate(90), gradient])).save(buffer, name)
     return buffer.getvalue()
 
 
-def shown(kind: str, data: bytes, tag: str = "") -> Image.Image:
+def alter(kind: str, data: bytes, tag: str = "") -> Image.Image:
     role = "image" if tag else "model"
     rules = control_rules_of(tag or "diagram")
     found = Image.open(io.BytesIO(altered(pair(1, control=kind, tag=tag), role, data, rules)))
@@ -118,30 +118,30 @@ def test_single_prompt_has_no_control_with_another_image() -> None:
 
 @pytest.mark.parametrize(("name", "becomes"), [("PNG", "JPEG"), ("JPEG", "PNG"), ("WEBP", "JPEG")])
 def test_re_encoded_picture_looks_the_same(name: str, becomes: str) -> None:
-    data = drawn(name=name)
-    found = shown(REENCODED, data)
+    data = draw(name=name)
+    found = alter(REENCODED, data)
     assert found.format == becomes
     before = Image.open(io.BytesIO(data)).convert("RGB")
     assert max(ImageStat.Stat(ImageChops.difference(found.convert("RGB"), before)).mean) < 3
 
 
 def test_blank_picture_is_white_and_of_the_same_size() -> None:
-    found = shown(BLANK, drawn(size=(300, 200)))
+    found = alter(BLANK, draw(size=(300, 200)))
     assert found.size == (300, 200) and found.convert("L").getextrema() == (255, 255)
 
 
 @pytest.mark.parametrize("size", [(1600, 900), (512, 512), (300, 800)])
 @pytest.mark.parametrize("tag", ["", "counting"])
 def test_instruction_is_painted_only_in_a_corner(size: tuple[int, int], tag: str) -> None:
-    before = Image.open(io.BytesIO(drawn(size=size)))
-    found = shown(INSTRUCTION, drawn(size=size), tag)
+    before = Image.open(io.BytesIO(draw(size=size)))
+    found = alter(INSTRUCTION, draw(size=size), tag)
     changed = ImageChops.difference(found, before).convert("L").point(lambda value: 255 * (value > 0)).getbbox()
     assert changed and max(changed[:2]) <= 2
     assert 0.2 * size[0] <= changed[2] <= 0.8 * size[0] and changed[3] <= 0.4 * size[1]
 
 
 def test_human_and_exchanged_pictures_keep_every_byte() -> None:
-    data = drawn()
+    data = draw()
     assert altered(pair(1, control=BLANK), "human", data, FIGURES) == data
     for kind in (SAME, OTHER, ""):
         assert altered(pair(1, control=kind), "model", data, FIGURES) == data
@@ -149,10 +149,10 @@ def test_human_and_exchanged_pictures_keep_every_byte() -> None:
 
 def test_picture_too_wide_for_the_other_format_is_refused() -> None:
     with pytest.raises(BadPicture, match=r"^66000x2 cannot be written as JPEG: "):
-        altered(pair(1, control=REENCODED), "model", drawn("L", size=(66_000, 2)), FIGURES)
+        altered(pair(1, control=REENCODED), "model", draw("L", size=(66_000, 2)), FIGURES)
 
 
 def test_tiny_picture_is_altered_and_wrong_file_refused(tmp_path: Path) -> None:
-    assert shown(INSTRUCTION, png(3)).size == (4, 4)
+    assert alter(INSTRUCTION, png(3)).size == (4, 4)
     with pytest.raises(ValueError, match="not a picture"):
         altered(pair(1, control=BLANK), "model", b"text", FIGURES)

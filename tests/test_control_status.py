@@ -249,7 +249,7 @@ def test_judge_status_is_the_worst_of_its_rates() -> None:
     assert found == ["✗ RED", "! AMBER", "✓ GREEN", "no controls"]
 
 
-def judged(store: Path, *rows: Judgment | Outcome) -> Summary:
+def summary_of(store: Path, *rows: Judgment | Outcome) -> Summary:
     write_run(store, start(), [*rows], end())
     return summarize(store, RUN)
 
@@ -260,7 +260,7 @@ def test_controls_are_reported_and_change_no_score(tmp_path: Path) -> None:
         *(judgment("s1", control=kind, verdict=None, status="refused") for kind in (SAME, BLANK)),
         *(outcome("s1", "MMMM", "Model", control=kind) for kind in (SAME, REENCODED, OTHER, BLANK, INSTRUCTION)),
     ]
-    found, alone = judged(tmp_path / "a", *controls, *real), judged(tmp_path / "b", *real)
+    found, alone = summary_of(tmp_path / "a", *controls, *real), summary_of(tmp_path / "b", *real)
     assert (found.scores, found.outcomes.statuses) == (alone.scores, alone.outcomes.statuses)
     assert (found.judgments.statuses(), found.all_ok) == ({"ok": 1}, True)
     assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)

@@ -31,7 +31,7 @@ def sheet(size: tuple[int, int] = (400, 400), color: str = "#e8ecf0") -> tuple[I
     return picture, ImageDraw.Draw(picture)
 
 
-def drawn(required: tuple[Requirement, ...], kind: str = CLEAN_SCENE) -> Blobs:
+def draw_blobs(required: tuple[Requirement, ...], kind: str = CLEAN_SCENE) -> Blobs:
     return find_blobs(spoil_scene(random_scene(required, Random(11)), kind, Random(12)).draw())
 
 
@@ -80,7 +80,7 @@ def test_drawn_shapes_are_recognized_by_outline_and_color(color: str) -> None:
 
 @pytest.mark.parametrize("prompt", ["a photo of a dog", "two dogs left of a cat", "", "!?", "white " * 3000])
 def test_judge_claims_nothing_about_other_pictures_or_prompts(prompt: str) -> None:
-    for found in ([], photo(), drawn(THREE)):
+    for found in ([], photo(), draw_blobs(THREE)):
         for one in score_image(ASPECTS_OF["position"], prompt, found):
             assert one.score == 5 and one.explanation.endswith("pixels cannot tell.")
 

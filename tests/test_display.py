@@ -29,7 +29,7 @@ def images(candidate: str, score: float | None, tag: str = "color_attr", **chang
     return made if score is None else [each.model_copy(update={"aspects": ASPECTS}) for each in made]
 
 
-def drawn(chart: Chart) -> Image.Image:
+def rasterize(chart: Chart) -> Image.Image:
     return Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB")
 
 
@@ -178,7 +178,7 @@ def test_neutral_verdicts_and_forfeits_have_their_own_colours() -> None:
     neutral = [outcome(f"s{verdict}", verdict * 4, "Tie") for verdict in "GBX"]
     forfeit = outcome("s", "----", None, status="forfeit")
     some = [outcome("m")]
-    without, found = (drawn(FIGURES.chart(score_rows(rows))) for rows in (some, [*some, *neutral, forfeit]))
+    without, found = (rasterize(FIGURES.chart(score_rows(rows))) for rows in (some, [*some, *neutral, forfeit]))
     for part in ("both good", "both bad", "mixed", "tie", "forfeit"):
         # Antialiased letters and bars contain some of these greys.
         assert area(found, COLOURS[part]) > area(without, COLOURS[part]) + 5000
@@ -202,7 +202,7 @@ def test_bar_has_a_segment_for_each_verdict_and_fills_its_width() -> None:
 
 
 def test_bar_length_is_the_score_and_each_tag_has_its_aspects() -> None:
-    good, bad = (drawn(IMAGES.chart(grade_rows(images("alpha", score), 7))) for score in (9, 3))
+    good, bad = (rasterize(IMAGES.chart(grade_rows(images("alpha", score), 7))) for score in (9, 3))
     assert 2.5 < area(good, TAG) / area(bad, TAG) < 3.5 and area(good, ASPECT) == area(bad, ASPECT) > 0
     chart = IMAGES.chart(grade_rows([*images("alpha", 9), *images("alpha", 3, "colors")], 7))
     labels = [each.aspect for each in ASPECTS]

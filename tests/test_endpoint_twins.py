@@ -1,4 +1,4 @@
-"""Every known endpoint in whole runs, as a twin that accepts and refuses what its documentation says."""
+"""Every known endpoint, in a run or by a question, as a twin that accepts and refuses what its documentation says."""
 
 import asyncio
 import json

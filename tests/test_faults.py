@@ -1,4 +1,4 @@
-"""Figures that always fail in one way: their calls end, and cost other figures nothing but a bounded time."""
+"""Figures that always fail in one way: their calls end, and cost other figures nothing but bounded time."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, locked between processes, and read safely though strangers wrote them."""
+"""Files: written whole or not at all, locked between processes, and read safely even if strangers wrote them."""
 
 import os
 import stat

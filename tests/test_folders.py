@@ -23,7 +23,7 @@ def folder(root: Path, *names: str) -> Folder:
     return Folder(root / "data")
 
 
-def found(folder: Folder, name: str) -> str:
+def find_path(folder: Folder, name: str) -> str:
     place = folder.picture(name).place
     return Path(place.path).relative_to(folder.root).as_posix() if place else ""
 
@@ -43,12 +43,12 @@ def found(folder: Folder, name: str) -> str:
     ],
 )
 def test_name_matches_without_prefix_and_in_any_unicode_form(tmp_path: Path, stored: str, asked: str):
-    assert found(folder(tmp_path, stored), asked) == stored
+    assert find_path(folder(tmp_path, stored), asked) == stored
 
 
 def test_exact_name_precedes_a_similar_one(tmp_path: Path):
     names = ("images/a\u200c.png", "images/a.png")
-    assert [found(folder(tmp_path, *names), name) for name in names] == list(names)
+    assert [find_path(folder(tmp_path, *names), name) for name in names] == list(names)
 
 
 def test_ambiguous_name_lists_both_files(tmp_path: Path):
@@ -79,9 +79,9 @@ def test_path_that_leaves_the_folder_is_refused(tmp_path: Path, name: str):
 def test_paths_and_links_inside_the_folder_are_followed(tmp_path: Path):
     data = folder(tmp_path, "images/a.png")
     (data.root / "images" / "b.png").symlink_to(data.root / "images" / "a.png")
-    assert found(data, "images/../images/a.png")
-    assert found(data, str(data.root / "images" / "a.png"))
-    assert found(data, "b.png") == "images/b.png"
+    assert find_path(data, "images/../images/a.png")
+    assert find_path(data, str(data.root / "images" / "a.png"))
+    assert find_path(data, "b.png") == "images/b.png"
 
 
 def test_folders_are_resolved_once_for_all_their_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -95,7 +95,7 @@ def test_folders_are_resolved_once_for_all_their_pictures(tmp_path: Path, monkey
         return resolve(path, strict)
 
     monkeypatch.setattr(Path, "resolve", counted)
-    assert [found(data, name) for name in names] == names
+    assert [find_path(data, name) for name in names] == names
     assert len(resolved) == 1
 
 

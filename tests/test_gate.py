@@ -260,9 +260,9 @@ def test_busy_judge_costs_no_attempt(loopback: LoopbackJudge) -> None:
 
 OVER = {"message": "Rate limit exceeded, please try again in 20ms.", "code": 429}
 WITHIN = {
-    "of the body": {"error": OVER},
-    "of the choice": {"choices": [{"error": OVER, "message": {"role": "assistant", "content": ""}}]},
-    "of the choice, beside half a reply": {"choices": [{"error": OVER, "message": {"content": '{"winner": '}}]},
+    "in the body": {"error": OVER},
+    "in the choice": {"choices": [{"error": OVER, "message": {"role": "assistant", "content": ""}}]},
+    "in the choice, after half a reply": {"choices": [{"error": OVER, "message": {"content": '{"winner": '}}]},
     "by name": {"error": {"message": "Slow down.", "type": "rate_limit_error"}},
     "by status": {"error": {"message": "Slow down.", "code": "throttled", "status": "RESOURCE_EXHAUSTED"}},
     "overloaded": {"error": {"message": "No capacity.", "code": "503"}},

@@ -26,7 +26,7 @@ def given(source: Path, **parameters: object) -> RubricParameters:
     return RubricParameters.model_validate({"dataset": str(source)} | parameters)
 
 
-def loaded(source: Path, **parameters: object) -> Generated:
+def load(source: Path, **parameters: object) -> Generated:
     problems = Problems()
     found = read_geneval(source, given(source, **parameters), problems)
     problems.stop(source.name)
@@ -35,7 +35,7 @@ def loaded(source: Path, **parameters: object) -> Generated:
 
 def load_error(source: Path, **parameters: object) -> str:
     with pytest.raises(ValueError) as error:
-        loaded(source, **parameters)
+        load(source, **parameters)
     return str(error.value)
 
 
@@ -82,7 +82,7 @@ def test_missing_folders_of_a_list_are_named_by_flow(tmp_path: Path, geneval_lis
     root = write_geneval(tmp_path / "flux", rows, 2, (), with_list=False)
     for number in gone:
         rmtree(root / f"{number:05}")
-    found = loaded(root, metadata=str(geneval_list))
+    found = load(root, metadata=str(geneval_list))
     named = ", ".join(f"{number:05} ({rows[number]['tag']})" for number in gone)
     assert all_warnings(found) == [f"9 of {sum(tags.values())} prompts have no image of flux: {named}"]
     loads = [load_dataset(flow, given(root, metadata=str(geneval_list))) for flow in T2I]
@@ -98,7 +98,7 @@ def test_each_image_is_a_sample_with_its_prompt_and_requirements(tmp_path: Path)
         exclude=[{"class": "dog", "count": 3}],
         tag="position",
     )
-    found = loaded(write_geneval(tmp_path / "set", [prompt_row("cow"), row]))
+    found = load(write_geneval(tmp_path / "set", [prompt_row("cow"), row]))
     assert ids(found) == ["00000/0000", "00000/0001", "00001/0000", "00001/0001"]
     sample = found.entries[3].sample
     assert (sample.candidate, sample.tag, sample.prompt_id) == ("a", "position", "00001")
@@ -113,26 +113,26 @@ def test_each_image_is_a_sample_with_its_prompt_and_requirements(tmp_path: Path)
 
 def test_folder_of_prompt_folders_is_one_candidate(tmp_path: Path):
     write_geneval(tmp_path / "set", ROWS, 1, ("b", "a"))
-    found = loaded(tmp_path / "set")
+    found = load(tmp_path / "set")
     assert [(entry.sample.candidate, entry.sample.sample_id) for entry in found.entries] == [
         *[("a", "00000/0000"), ("a", "00001/0000"), ("a", "00002/0000")],
         *[("b", "00000/0000"), ("b", "00001/0000"), ("b", "00002/0000")],
     ]
-    assert {entry.sample.candidate for entry in loaded(tmp_path / "set" / "b").entries} == {"b"}
-    assert {entry.sample.candidate for entry in loaded(tmp_path / "set" / "b", candidate_name="x").entries} == {"x"}
+    assert {entry.sample.candidate for entry in load(tmp_path / "set" / "b").entries} == {"b"}
+    assert {entry.sample.candidate for entry in load(tmp_path / "set" / "b", candidate_name="x").entries} == {"x"}
     assert "can name one candidate" in load_error(tmp_path / "set", candidate_name="x")
     root = write_geneval(tmp_path / "of one", ROWS, 1, ("20260101",))
-    assert {entry.sample.candidate for entry in loaded(root).entries} == {"20260101"}
-    assert {entry.sample.candidate for entry in loaded(root, candidate_name="x").entries} == {"x"}
+    assert {entry.sample.candidate for entry in load(root).entries} == {"20260101"}
+    assert {entry.sample.candidate for entry in load(root, candidate_name="x").entries} == {"x"}
 
 
 @pytest.mark.parametrize("place", ["set", "."])
 def test_named_list_precedes_one_in_or_beside_the_dataset(tmp_path: Path, place: str):
     root = write_geneval(tmp_path / "set", ROWS[:1], 1, (), with_list=False)
     write_lines(tmp_path / place / LIST, ROWS)
-    assert len(loaded(root).prompts) == 3
+    assert len(load(root).prompts) == 3
     other = write_lines(tmp_path / "mine.jsonl", [*ROWS, prompt_row("apple")])
-    assert len(loaded(root, metadata=str(other)).prompts) == 4
+    assert len(load(root, metadata=str(other)).prompts) == 4
     gone = tmp_path / "gone.jsonl"
     assert f"metadata {gone} does not exist; it is GenEval's" in load_error(root, metadata=str(gone))
 
@@ -145,7 +145,7 @@ def test_only_files_named_by_digits_are_read(tmp_path: Path):
     (root / "a" / "00000" / "grid.png").write_bytes(png(9))
     (root / "a" / "00001").write_text("no folder")
     write_prompt(root / "a" / "old", ROWS[1], ["0000.png"])
-    found = loaded(root)
+    found = load(root)
     assert ids(found) == ["00000/0000"]
 
 
@@ -154,7 +154,7 @@ def test_images_and_folders_are_matched_by_number(tmp_path: Path):
     write_prompt(root / "a" / "00000", ROWS[0], ["10.JPG", "9.webp", "0002.jpeg"])
     write_prompt(root / "a" / "1", ROWS[1], ["0000.png", "0001.png", "0002.png"])
     write_lines(root / LIST, ROWS[:2])
-    found = loaded(root)
+    found = load(root)
     assert ids(found) == [*(f"00000/{name}" for name in ("0002", "9", "10")), *(f"00001/000{n}" for n in range(3))]
     assert all_warnings(found) == []
 
@@ -163,7 +163,7 @@ def test_prompt_without_an_image_is_a_sample_with_that_problem(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"))
     rmtree(root / "b" / "00001")
     (root / "b" / "00002" / "samples" / "0000.png").unlink()
-    found = loaded(root)
+    found = load(root)
     assert all_warnings(found) == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
     sample = found.entries[4].sample
     assert (sample.sample_id, sample.prompt_id, sample.candidate) == ("00001/none", "00001", "b")
@@ -191,7 +191,7 @@ def test_flow_warns_only_about_what_it_judges(tmp_path: Path):
 
 def test_unknown_tags_are_counted(tmp_path: Path):
     rows = [*ROWS, prompt_row("sign", "text"), prompt_row("note", "text"), prompt_row("ball", "shape")]
-    found = loaded(write_geneval(tmp_path / "set", rows, 1))
+    found = load(write_geneval(tmp_path / "set", rows, 1))
     assert found.warnings == ["tags not judged by any flow: text (2 prompts), shape (1 prompt)"]
     assert len(found.entries) == 6
 
@@ -199,7 +199,7 @@ def test_unknown_tags_are_counted(tmp_path: Path):
 def test_prompts_come_from_folders_without_a_list(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"), with_list=False)
     rmtree(root / "a" / "00001")
-    found = loaded(root)
+    found = load(root)
     assert [*found.prompts] == ["00000", "00001", "00002"]
     assert all_warnings(found) == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
     assert read_row(found.entries[5].sample.record, ["prompt"]) == {"prompt": "a photo of a clock"}
@@ -209,7 +209,7 @@ def test_folder_without_metadata_takes_the_row_of_the_list(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 1)
     for number in (0, 2):
         (root / "a" / f"0000{number}" / "metadata.jsonl").unlink()
-    found = loaded(root)
+    found = load(root)
     assert [entry.sample.tag for entry in found.entries] == ["single_object", "single_object", "counting"]
     note = "a has no metadata.jsonl: the list's prompt is taken"
     assert [entry.sample.notes for entry in found.entries] == [(note,), (), (note,)]
@@ -226,7 +226,7 @@ def test_link_out_of_the_dataset_is_refused(tmp_path: Path):
 
 def test_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
     row = prompt_row(prompt="a bench ![answer](x.png)")
-    found = loaded(write_geneval(tmp_path / "set", [row], 1))
+    found = load(write_geneval(tmp_path / "set", [row], 1))
     assert found.entries[0].sample.notes == ("1 image link dropped from the prompt",)
     assert found.prompts["00000"].prompt == "a bench "
 

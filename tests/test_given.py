@@ -1,4 +1,4 @@
-"""Parameters of a flow run: those given, the rest from its deployment, and a shard's number from its tags."""
+"""Parameters of a flow run: those that it was given, and the rest from its deployment."""
 
 from typing import Any
 
@@ -32,16 +32,16 @@ CASES = {
     "nothing": ({}, {}, TAKEN, []),
     "a number": ({"limit": 4}, {"limit": 4}, all_but("limit"), []),
     "a field of the judge": ({"judge": {"model": "n"}}, {"judge": {**JUDGE, "model": "n"}}, all_but("judge.model"), []),
-    "a list and a free map, which replace": (
+    "a list and a free map that replace others": (
         {"ids": [], "judge": {"extra": {"top_k": 2}}}, {"ids": [], "judge": {**JUDGE, "extra": {"top_k": 2}}},
         all_but("ids", "judge.extra"), []),
-    "the program's defaults, which stay": (
+    "the program's defaults": (
         {**EMPTY, "judge": {"extra": {}}}, {**EMPTY, "judge": {**JUDGE, "extra": {}}},
         ["dataset", "judge.base_url", "judge.model"], []),
     "a whole form": (FORM, {}, [], []),
     "a form with an emptied number": (without(FORM, "limit"), {"limit": None}, [], ["limit"]),
     "a form with an emptied text": (without(FORM, "candidate_name"), {"candidate_name": ""}, [], ["candidate_name"]),
-    "a form without its dataset, which is never empty": (without(FORM, "dataset"), {}, ["dataset"], []),
+    "a form without its dataset": (without(FORM, "dataset"), {}, ["dataset"], []),
 }  # fmt: skip
 
 

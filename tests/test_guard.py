@@ -138,7 +138,7 @@ def test_requests_wait_while_the_database_is_locked(prefect_server: str) -> None
         [database] = Path(json.load(reply)["home"]).glob("*.db")
     own = own_headers(prefect_server)
 
-    def saved(path: str, method: str) -> int:
+    def save(path: str, method: str) -> int:
         body = json.dumps({"name": "locked", "value": 1}).encode()
         request = urllib.request.Request(f"{prefect_server}{path}", body, own, method=method)
         try:
@@ -147,10 +147,10 @@ def test_requests_wait_while_the_database_is_locked(prefect_server: str) -> None
         except urllib.error.HTTPError as error:
             return error.code
 
-    assert saved("/variables/", "POST") == 201
+    assert save("/variables/", "POST") == 201
     with closing(sqlite3.connect(database, isolation_level=None)) as other, ThreadPoolExecutor(3) as callers:
         other.execute("BEGIN IMMEDIATE")
-        changes = [callers.submit(saved, "/variables/name/locked", "PATCH") for _ in range(3)]
+        changes = [callers.submit(save, "/variables/name/locked", "PATCH") for _ in range(3)]
         assert not wait(changes, timeout=2, return_when=FIRST_COMPLETED).done
         other.execute("COMMIT")
         assert [change.result() for change in changes] == [204] * 3

@@ -41,7 +41,7 @@ def test_catalog_lists_tables_and_views_with_comments(store: Path) -> None:
     assert found["disagreements"].comment.startswith("Figures on whose dimensions Model and Human")
 
 
-def test_views_return_the_same_from_joined_evaluations(store: Path) -> None:
+def test_views_return_the_same_from_precomputed_evaluations(store: Path) -> None:
     views = Path(landing.__file__).parent / "views"
 
     def computes_evaluations(view: str) -> bool:
@@ -54,7 +54,7 @@ def test_views_return_the_same_from_joined_evaluations(store: Path) -> None:
         with held_together(store):
             assert {view: query(store, view) for view in VIEWS} == alone and catalog(store) == listed
         together = {view for view in VIEWS if not computes_evaluations(view)}
-    assert {*VIEWS} - together <= {"spend", "failures"}, "the others read the joined tables"
+    assert {*VIEWS} - together <= {"spend", "failures"}, "the others read the precomputed tables"
     assert query(store, "evaluations") == alone["evaluations"]
 
 

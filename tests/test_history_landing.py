@@ -138,7 +138,7 @@ def test_threshold_that_is_no_number_counts_as_damage(tmp_path: Path, given: dic
 
 
 def test_thousands_of_long_replies_are_loaded(tmp_path: Path) -> None:
-    """DuckDB keeps the texts of 2,048 rows in memory despite its limit, here 60 MB."""
+    """DuckDB keeps the texts of 2,048 rows, here 60 MB, in memory whatever its limit."""
     long = "the encoder attends " * 1_500
     write_run(tmp_path, start(), [judgment(f"s{number}", raw=long) for number in range(2_100)], end())
     assert land(tmp_path) == Landed((RUN,), ())

@@ -30,43 +30,43 @@ def embedded(drawing: str, head: str = "data:image/svg+xml;base64,") -> str:
 FILTERED = f'<rect {SIZE} filter="url(#f)"/>'
 ATTACKS = {
     "an absolute path": svg(SHOWS),
-    "an absolute path, in the older attribute": svg(f'<image xlink:href="FILE" {SIZE}/>'),
+    "an absolute path in xlink:href": svg(f'<image xlink:href="FILE" {SIZE}/>'),
     "a path from the working directory": svg(f'<image href="NAME" {SIZE}/>'),
-    "a URL of the web": svg(f'<image href="https://example.org/a.png" {SIZE}/>'),
-    "a harmless attribute of the same name behind it": svg(f'<image href="FILE" z:href="#a" {SIZE}/>'),
+    "a web address": svg(f'<image href="https://example.org/a.png" {SIZE}/>'),
+    "a harmless attribute of the same name": svg(f'<image href="FILE" z:href="#a" {SIZE}/>'),
     "a filter that reads a file": svg(f'<filter id="f"><feImage href="FILE"/></filter>{FILTERED}'),
-    "an entity for the path": svg(f'<image href="&where;" {SIZE}/>', '<!DOCTYPE svg [<!ENTITY where "FILE">]>'),
-    "an attribute of the document type": svg(f"<image {SIZE}/>", '<!DOCTYPE svg [<!ATTLIST image href CDATA "FILE">]>'),
-    "a base for all references": svg('<use href="#a"/>', attributes='xml:base="file:///secret.svg"'),
+    "a path from an entity": svg(f'<image href="&where;" {SIZE}/>', '<!DOCTYPE svg [<!ENTITY where "FILE">]>'),
+    "an attribute default in a DTD": svg(f"<image {SIZE}/>", '<!DOCTYPE svg [<!ATTLIST image href CDATA "FILE">]>'),
+    "xml:base": svg('<use href="#a"/>', attributes='xml:base="file:///secret.svg"'),
     "spaces before the path": svg(f'<image href="&#10; FILE" {SIZE}/>'),
     "a part of another drawing": svg('<use href="FILE#a"/>'),
     "a paint of another drawing": svg(f'<rect {SIZE} fill="url(FILE#a)"/>'),
-    "a paint of another drawing, in quotation marks": svg(f"<rect {SIZE} style=\"fill: url( 'FILE#a' )\"/>"),
-    "a style sheet that takes in another": svg('<style>@import "FILE";</style>'),
-    "a style sheet in escapes": svg(f"<style>rect {{ fill: \\75 rl(FILE) }}</style><rect {SIZE}/>"),
-    "a style sheet with a comment in the way": svg(f"<style>rect {{ fill: url(/*#*/FILE) }}</style><rect {SIZE}/>"),
-    "a font of the machine": svg('<style>@font-face { src: url("file://FILE") }</style>'),
-    "a reference by an animation": svg(f'<image href="#a" {SIZE}><set attributeName="xlink:href" to="FILE"/></image>'),
-    "a drawing within, in base64": svg(f'<image href="{embedded(svg(SHOWS))}" {SIZE}/>'),
-    "a drawing far within": svg(f'<image href="{embedded(svg(SHOWS.replace("FILE", embedded(svg(SHOWS)))))}" {SIZE}/>'),
-    "a drawing within, as text": svg(f'<image href="data:image/svg+xml,{quote(svg(SHOWS))}" {SIZE}/>'),
-    "a drawing within, called text": svg(f'<image href="{embedded(svg(SHOWS), "data:text/plain;base64,")}" {SIZE}/>'),
-    "a paint behind a harmless one": svg(f'<rect {SIZE} fill="url(#a) url(FILE)"/>'),
+    "a quoted paint of another drawing": svg(f"<rect {SIZE} style=\"fill: url( 'FILE#a' )\"/>"),
+    "a style sheet with @import": svg('<style>@import "FILE";</style>'),
+    "a style sheet with escapes": svg(f"<style>rect {{ fill: \\75 rl(FILE) }}</style><rect {SIZE}/>"),
+    "a style sheet with a comment": svg(f"<style>rect {{ fill: url(/*#*/FILE) }}</style><rect {SIZE}/>"),
+    "a local font": svg('<style>@font-face { src: url("file://FILE") }</style>'),
+    "a reference in an animation": svg(f'<image href="#a" {SIZE}><set attributeName="xlink:href" to="FILE"/></image>'),
+    "an embedded drawing in base64": svg(f'<image href="{embedded(svg(SHOWS))}" {SIZE}/>'),
+    "doubly embedded": svg(f'<image href="{embedded(svg(SHOWS.replace("FILE", embedded(svg(SHOWS)))))}" {SIZE}/>'),
+    "an embedded drawing as text": svg(f'<image href="data:image/svg+xml,{quote(svg(SHOWS))}" {SIZE}/>'),
+    "an embedded drawing called text": svg(f'<image href="{embedded(svg(SHOWS), "data:text/plain;base64,")}" {SIZE}/>'),
+    "a paint after a harmless one": svg(f'<rect {SIZE} fill="url(#a) url(FILE)"/>'),
     "a paint in capitals": svg(f'<rect {SIZE} fill="URL(FILE)"/>'),
-    "a style sheet in pieces": svg("<style>rect { fill: u<a/>rl(FILE) }</style>"),
-    "a set of images": svg('<style>rect { fill: image-set("FILE" 1x) }</style>'),
+    "a style sheet in parts": svg("<style>rect { fill: u<a/>rl(FILE) }</style>"),
+    "image-set": svg('<style>rect { fill: image-set("FILE" 1x) }</style>'),
     "an attribute in capitals": svg(f'<image HREF="FILE" {SIZE}/>'),
-    "an attribute of pages": svg(f'<image src="FILE" {SIZE}/>'),
-    "an image that a definition has": svg(f'<defs><g id="a">{SHOWS}</g></defs><use href="#a"/>'),
-    "a drawing within, with words about it": svg(
+    "an HTML attribute": svg(f'<image src="FILE" {SIZE}/>'),
+    "an image in a definition": svg(f'<defs><g id="a">{SHOWS}</g></defs><use href="#a"/>'),
+    "an embedded drawing with a charset": svg(
         f'<image href="{embedded(svg(SHOWS), "data:image/svg+xml;charset=utf-8;base64,")}" {SIZE}/>'
     ),
 }
 PACKED = base64.b64encode(gzip.compress(svg(SHOWS).encode(), mtime=0)).decode()
 BROKEN = {
-    "an entity of its text": svg("<text>&words;</text>", '<!DOCTYPE svg [<!ENTITY words SYSTEM "file://FILE">]>'),
-    "entities in another file": svg("<text>&words;</text>", '<!DOCTYPE svg [<!ENTITY % more SYSTEM "FILE"> %more;]>'),
-    "a drawing within, compressed": svg(f'<image href="data:image/svg+xml;base64,{PACKED}" {SIZE}/>'),
+    "an external entity": svg("<text>&words;</text>", '<!DOCTYPE svg [<!ENTITY words SYSTEM "file://FILE">]>'),
+    "external parameter entity": svg("<text>&words;</text>", '<!DOCTYPE svg [<!ENTITY % more SYSTEM "FILE"> %more;]>'),
+    "a compressed embedded drawing": svg(f'<image href="data:image/svg+xml;base64,{PACKED}" {SIZE}/>'),
 }
 
 
@@ -103,7 +103,7 @@ def test_drawing_that_needs_another_file_is_damaged(drawing: str, secret: Path) 
         self_contained(aim(drawing, secret))
 
 
-@pytest.mark.parametrize("name", ["a harmless attribute of the same name behind it", "a filter that reads a file"])
+@pytest.mark.parametrize("name", ["a harmless attribute of the same name", "a filter that reads a file"])
 def test_drawing_is_refused_when_rendered_too(name: str, secret: Path) -> None:
     pytest.importorskip("resvg_py")
     with pytest.raises(NoReader):
@@ -112,16 +112,16 @@ def test_drawing_is_refused_when_rendered_too(name: str, secret: Path) -> None:
 
 INSIDE = f"data:image/png;base64,{base64.b64encode(png(200)).decode()}"
 ALLOWED = {
-    "a link to click on": svg(f'<a xlink:href="https://example.org/a"><rect {SIZE}/></a>'),
+    "a hyperlink": svg(f'<a xlink:href="https://example.org/a"><rect {SIZE}/></a>'),
     "a part of itself": svg(f'<defs><rect id="a" {SIZE}/></defs><use xlink:href="#a"/>'),
     "a paint of its own": svg(f'<rect {SIZE} style="fill: url(\'#a\') red" transform="rotate(0)"/>'),
-    "a document type and words about it": svg(
+    "a document type and metadata": svg(
         '<metadata><z:type z:resource="http://purl.org/dc/dcmitype/StillImage"/></metadata><rect/>',
         '<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" '
         '"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">',
     ),
-    "a font of its own": svg("<style>@font-face { src: url(data:font/woff2;base64,AAAA) }</style>"),
-    "a picture of its own": svg(f'<image href="{INSIDE}" {SIZE}/>'),
+    "an embedded font": svg("<style>@font-face { src: url(data:font/woff2;base64,AAAA) }</style>"),
+    "an embedded picture": svg(f'<image href="{INSIDE}" {SIZE}/>'),
 }
 
 

@@ -74,13 +74,13 @@ WIRE = {
     "a status": b"HTTP/1.1 KEY OK\r\n\r\n",
     "a header without a colon": b"HTTP/1.1 200 OK\r\nKEY\r\n\r\n",
     "the name of a header": b"HTTP/1.1 200 OK\r\nKEY KEY: KEY\r\n\r\n",
-    "a length": b"HTTP/1.1 200 OK\r\ncontent-length: KEY\r\n\r\n{}",
+    "a content length": b"HTTP/1.1 200 OK\r\ncontent-length: KEY\r\n\r\n{}",
     "the size of a chunk": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nKEY\r\nKEY\r\n0\r\n\r\n",
-    "a place to go to": b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/KEY\r\ncontent-length: 0\r\n\r\n",
-    "a place that is none": b"HTTP/1.1 302 Found\r\nlocation: http://[KEY\r\ncontent-length: 0\r\n\r\n",
-    "a way to sign in": b"HTTP/1.1 401 No\r\nwww-authenticate: KEY\r\ncontent-length: 3\r\n\r\nKEY",
+    "a redirect": b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:9/KEY\r\ncontent-length: 0\r\n\r\n",
+    "an invalid redirect": b"HTTP/1.1 302 Found\r\nlocation: http://[KEY\r\ncontent-length: 0\r\n\r\n",
+    "an authentication challenge": b"HTTP/1.1 401 No\r\nwww-authenticate: KEY\r\ncontent-length: 3\r\n\r\nKEY",
     "a cookie": b"HTTP/1.1 403 No\r\nset-cookie: KEY=KEY\r\ncontent-length: 3\r\n\r\nKEY",
-    "an error that is a text": b"HTTP/1.1 400 No\r\n" + JSON + b'content-length: 14\r\n\r\n{"error":"KEY"',
+    "an error without an object": b"HTTP/1.1 400 No\r\n" + JSON + b'content-length: 14\r\n\r\n{"error":"KEY"',
     "a character set": b"HTTP/1.1 400 No\r\ncontent-type: text/plain; charset=KEY\r\ncontent-length: 3\r\n\r\nKEY",
 }
 

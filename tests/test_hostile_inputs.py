@@ -60,27 +60,27 @@ ROW: dict[str, Any] = {
     **{"human_image": "human.png", "model_image": "model.png"},
 }
 ROWS: dict[str, dict[str, Any]] = {
-    "a picture in the home": {"human_image": "~/.ssh/id_rsa"},
-    "a share of another machine": {"model_image": "\\\\host\\share\\x.png"},
+    "a path in the home folder": {"human_image": "~/.ssh/id_rsa"},
+    "a network share": {"model_image": "\\\\host\\share\\x.png"},
     "a path of a megabyte": {"model_image": LONG},
-    "a folder for a picture": {"model_image": "."},
+    "a folder in place of a picture": {"model_image": "."},
     "a link to a secret": {"model_image": "link.png"},
     "a link to a device": {"model_image": "zero.png"},
     "a pipe": {"model_image": "pipe.png"},
-    "base64 that is none": {"model_image": "data:image/png;base64,%%%%"},
-    "another data URL": {"model_image": "data:text/html,<script>1</script>"},
+    "invalid base64": {"model_image": "data:image/png;base64,%%%%"},
+    "a data URL of HTML": {"model_image": "data:text/html,<script>1</script>"},
     "a megabyte of base64": {"model_image": base64.b64encode(os.urandom(750_000)).decode()},
-    "an id that climbs": {"id": "../../etc/cron.d/x"},
-    "an id that commands": {"id": BELL},
+    "an id that leaves the folder": {"id": "../../etc/cron.d/x"},
+    "an id with control codes": {"id": BELL},
     "an id of a megabyte": {"id": LONG},
     "an id with NUL": {"id": "a\0b"},
-    "half a surrogate pair": {"id": "a\ud800"},
+    "a lone surrogate": {"id": "a\ud800"},
     "an id that is an object": {"id": {"$ref": "/etc/passwd"}},
-    "a candidate that commands": {"candidate": BELL},
-    "a task that commands": {"task": BELL},
+    "a candidate with control codes": {"candidate": BELL},
+    "a task with control codes": {"task": BELL},
     "five megabytes of text": {"context": LONG * 5},
-    "a text that is deep": {"context": json.loads("[" * 500 + "]" * 500)},
-    "a column that commands": {BELL: 1},
+    "a deeply nested text": {"context": json.loads("[" * 500 + "]" * 500)},
+    "a column with control codes": {BELL: 1},
     "a thousand columns": {f"column {number}": number for number in range(1000)},
 }
 
@@ -107,19 +107,19 @@ def test_hostile_manifest_rows_do_no_harm(folder: Path, name: str) -> None:
 
 BOMB = zlib.compress(b"[" * 50_000_000)
 FILES: dict[str, tuple[str, bytes]] = {
-    "nothing": ("x.jsonl", b""),
-    "noise": ("x.jsonl", bytes(range(256)) * 1000),
+    "an empty file": ("x.jsonl", b""),
+    "all bytes": ("x.jsonl", bytes(range(256)) * 1000),
     "UTF-16": ("x.jsonl", json.dumps(ROW).encode("utf-16")),
     "brackets": ("x.jsonl", b"[" * DEEP),
-    "an array that never ends": ("x.json", b"[" + json.dumps(ROW).encode() * 1000),
+    "an unterminated array": ("x.json", b"[" + json.dumps(ROW).encode() * 1000),
     "backslashes": ("x.json", b'[{"id": "' + b"\\" * 5_000_000),
-    "the same key again": ("x.jsonl", b"{" + b'"id": "a",' * DEEP + b'"task": "diagram"}'),
-    "what is compressed": ("x.jsonl", BOMB),
-    "a quote that never ends": ("x.csv", b'id,task\n"' + b"a,\n" * 1_000_000),
+    "a repeated key": ("x.jsonl", b"{" + b'"id": "a",' * DEEP + b'"task": "diagram"}'),
+    "compressed data": ("x.jsonl", BOMB),
+    "an unterminated quote": ("x.csv", b'id,task\n"' + b"a,\n" * 1_000_000),
     "many columns": ("x.csv", b"a," * 200_000 + b"\n1,2\n"),
-    "columns twice, with a secret": ("x.csv", f"{SECRET},{SECRET}\n1,2\n".encode()),
-    "cells that are too many": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
-    "half of a Parquet": ("x.parquet", b"PAR1\x15\x04"),
+    "duplicate columns with a secret": ("x.csv", f"{SECRET},{SECRET}\n1,2\n".encode()),
+    "rows with too many cells": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
+    "a truncated Parquet file": ("x.parquet", b"PAR1\x15\x04"),
 }
 
 
@@ -142,14 +142,14 @@ def test_hostile_files_do_no_harm(folder: Path, name: str) -> None:
 
 PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
     "a pipe": lambda folder: {"dataset": str(pipe(folder / "x.jsonl"))},
-    "a pipe of pictures": lambda folder: {**bench(folder), "images": str(pipe(folder / "x"))},
-    "a device": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/dev/zero"))},
-    "a terminal": lambda folder: {"dataset": str(linked(folder / "x.csv", "/dev/tty"))},
-    "the memory": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/proc/self/mem"))},
-    "accounts as JSON": lambda folder: {**bench(folder), "results": str(linked(folder / "x.json", "/etc/passwd"))},
-    "processes": lambda folder: {"dataset": "/proc/self"},
-    "links in a circle": lambda folder: {"dataset": str(linked(folder / "circle", folder / "circle"))},
-    "a megabyte": lambda folder: {"dataset": LONG},
+    "a pipe in place of images": lambda folder: {**bench(folder), "images": str(pipe(folder / "x"))},
+    "a device": lambda folder: {"dataset": str(make_link(folder / "x.jsonl", "/dev/zero"))},
+    "a terminal": lambda folder: {"dataset": str(make_link(folder / "x.csv", "/dev/tty"))},
+    "the process's memory": lambda folder: {"dataset": str(make_link(folder / "x.jsonl", "/proc/self/mem"))},
+    "/etc/passwd": lambda folder: {**bench(folder), "results": str(make_link(folder / "x.json", "/etc/passwd"))},
+    "a folder in /proc": lambda folder: {"dataset": "/proc/self"},
+    "links in a circle": lambda folder: {"dataset": str(make_link(folder / "circle", folder / "circle"))},
+    "a path of a megabyte in place of a dataset": lambda folder: {"dataset": LONG},
 }
 
 
@@ -162,7 +162,7 @@ def pipe(path: Path) -> Path:
     return path
 
 
-def linked(path: Path, target: str | Path) -> Path:
+def make_link(path: Path, target: str | Path) -> Path:
     path.symlink_to(target)
     return path
 
@@ -192,13 +192,13 @@ def test_content_of_foreign_files_is_not_printed(folder: Path) -> None:
 # Results of a generator
 
 RESULTS: dict[str, dict[str, Any]] = {
-    "a key that climbs": {"eval_image_field": SECRET_PICTURE},
+    "a key with a path": {"eval_image_field": SECRET_PICTURE},
     "a key that is an object": {"eval_image_field": {}},
-    "a key that commands": {"eval_image_field": BELL},
+    "a key with control codes": {"eval_image_field": BELL},
     "a picture that is an object": {"target_diagram_critic_desc0_base64_jpg": {"path": SECRET_PICTURE}},
     "a picture of noise": {"target_diagram_critic_desc0_base64_jpg": base64.b64encode(os.urandom(9999)).decode()},
-    "white space": {"target_diagram_critic_desc0_base64_jpg": " \n" * 2_000_000},
-    "an id of another": {"id": BELL},
+    "only white space": {"target_diagram_critic_desc0_base64_jpg": " \n" * 2_000_000},
+    "an unknown id with control codes": {"id": BELL},
 }
 
 
@@ -216,28 +216,28 @@ def _row(root: Path) -> Path:
     return root / "00000" / "metadata.jsonl"
 
 
-def _replaced(path: Path, make: Callable[[Path], object]) -> None:
+def _replace(path: Path, make: Callable[[Path], object]) -> None:
     path.unlink()
     make(path)
 
 
 IMAGES: dict[str, Callable[[Path], object]] = {
-    "an image that is a link": lambda root: _replaced(
-        root / "00000/samples/0000.png", lambda path: linked(path, root.parents[1] / OUTSIDE / "secret.png")
+    "an image that is a link": lambda root: _replace(
+        root / "00000/samples/0000.png", lambda path: make_link(path, root.parents[1] / OUTSIDE / "secret.png")
     ),
     "images behind a link": lambda root: (
-        (root / "00000/samples").rename(root / "moved") and linked(root / "00000/samples", root.parents[1] / OUTSIDE)
+        (root / "00000/samples").rename(root / "moved") and make_link(root / "00000/samples", root.parents[1] / OUTSIDE)
     ),
-    "an image that is a pipe": lambda root: _replaced(root / "00000/samples/0000.png", pipe),
-    "a row that is a pipe": lambda root: _replaced(_row(root), pipe),
+    "an image that is a pipe": lambda root: _replace(root / "00000/samples/0000.png", pipe),
+    "a row that is a pipe": lambda root: _replace(_row(root), pipe),
     "a list that is a pipe": lambda root: pipe(root / LIST),
-    "a number of a thousand digits": lambda root: (root / "00000").rename(root / ("0" * 200)),
+    "a number of 200 digits": lambda root: (root / "00000").rename(root / ("0" * 200)),
     "a row of brackets": lambda root: _row(root).write_text("[" * DEEP),
-    "a row of much": lambda root: _row(root).write_text(json.dumps(prompt_row(prompt=LONG * 9))),
-    "a count beyond counting": lambda root: _row(root).write_text(
+    "a row of 9 MB": lambda root: _row(root).write_text(json.dumps(prompt_row(prompt=LONG * 9))),
+    "a count of 400 digits": lambda root: _row(root).write_text(
         json.dumps(prompt_row()).replace('"count": 1', f'"count": {"9" * 400}')
     ),
-    "a tag that commands": lambda root: _row(root).write_text(json.dumps(prompt_row(tag=BELL))),
+    "a tag with control codes": lambda root: _row(root).write_text(json.dumps(prompt_row(tag=BELL))),
     "labels that are a pipe": lambda root: pipe(root / "labels.json"),
 }
 
@@ -253,8 +253,8 @@ def test_hostile_image_folders_do_no_harm(folder: Path, name: str) -> None:
 
 PICTURES: dict[str, bytes] = {
     "a profile bomb": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000))),
-    "rows that swell": raw_png(8, 8, 8, 0, b"\0" * 50_000_000),
-    "a JPEG of 65,535": b"\xff\xd8\xff\xc0\0\x11\x08\xff\xff\xff\xff\x03\x01\x11\0\x02\x11\1\x03\x11\1" + b"\0" * 99,
+    "too much compressed pixel data": raw_png(8, 8, 8, 0, b"\0" * 50_000_000),
+    "a JPEG of 65,535 px": b"\xff\xd8\xff\xc0\0\x11\x08\xff\xff\xff\xff\x03\x01\x11\0\x02\x11\1\x03\x11\1" + b"\0" * 99,
 }
 
 
@@ -268,14 +268,14 @@ def test_hostile_pictures_do_no_harm(folder: Path, name: str) -> None:
 # Prompt sets and prompt documents
 
 SETS: dict[str, Callable[[Path], object]] = {
-    "a prompt that is a pipe": lambda file: _replaced(file, pipe),
-    "a prompt that is a device": lambda file: _replaced(file, lambda path: linked(path, "/dev/zero")),
-    "a prompt that is a folder": lambda file: _replaced(file, Path.mkdir),
-    "a prompt that is a secret": lambda file: _replaced(file, lambda path: linked(path, "/etc/passwd")),
+    "a prompt that is a pipe": lambda file: _replace(file, pipe),
+    "a prompt that is a device": lambda file: _replace(file, lambda path: make_link(path, "/dev/zero")),
+    "a prompt that is a folder": lambda file: _replace(file, Path.mkdir),
+    "a prompt that links to a secret": lambda file: _replace(file, lambda path: make_link(path, "/etc/passwd")),
     "a prompt of 50 MB": lambda file: file.write_text("+++\n" + LONG * 50),
     "brackets in front matter": lambda file: file.write_text(f"+++\nx = {'[' * DEEP}\n+++\nx"),
-    "front matter that commands": lambda file: file.write_text(f'+++\n"{json.dumps(BELL)[1:-1]}" = 1\n+++\nx'),
-    "a dimension that climbs": lambda file: (file.parent / "..\x1b[2J.md").write_text("x"),
+    "front matter with control codes": lambda file: file.write_text(f'+++\n"{json.dumps(BELL)[1:-1]}" = 1\n+++\nx'),
+    "a dimension with dots and control codes": lambda file: (file.parent / "..\x1b[2J.md").write_text("x"),
 }
 
 
@@ -287,10 +287,10 @@ def test_hostile_prompt_sets_are_refused(folder: Path, name: str) -> None:
 
 
 DOCUMENTS: dict[str, tuple[str, bytes]] = {
-    "names that climb": ("x.json", json.dumps({"../../outside/x": "a prompt", "diagram/../x": "b"}).encode()),
+    "names outside the folder": ("x.json", json.dumps({"../../outside/x": "a prompt", "diagram/../x": "b"}).encode()),
     "brackets": ("x.json", b"[" * DEEP),
     "fences": ("x.md", b"```\n" * DEEP),
-    "headings that command": ("x.md", f"# {BELL}\n```\n{BELL}\n```\n".encode()),
+    "headings with control codes": ("x.md", f"# {BELL}\n```\n{BELL}\n```\n".encode()),
 }
 
 
@@ -305,8 +305,8 @@ def test_hostile_prompt_documents_are_refused(folder: Path, name: str) -> None:
 # Labels
 
 LABELS: dict[str, dict[str, Any]] = {
-    "a sample that commands": {"sample_id": BELL},
-    "a verdict that commands": {"verdict": BELL},
+    "a sample with control codes": {"sample_id": BELL},
+    "a verdict with control codes": {"verdict": BELL},
     "an object": {"verdict": {"a": 1}},
 }
 
@@ -368,18 +368,18 @@ PARAMETERS: dict[str, list[str]] = {
     "an export that is no export": ["--export", "{folder}/authorized_keys"],
     "an export that is a folder": ["--export", "{folder}"],
     "an export through a link": ["--export", "{folder}/link/x.jsonl"],
-    "a date that looks around": ["--dataset", "{date.__class__.__init__.__globals__}"],
-    "a prompt set that climbs": ["--prompt-set", "../../outside"],
+    "a date with an attribute lookup": ["--dataset", "{date.__class__.__init__.__globals__}"],
+    "a prompt set that leaves the folder": ["--prompt-set", "../../outside"],
     "votes": ["--votes", "9" * 5000],
-    "what is no number": ["--reuse-hours", "nan"],
+    "a value that is not a number": ["--reuse-hours", "nan"],
     "a store with a password": ["--store", "s3://key:password@bucket"],
     "an address of a file": [*JUDGE, "file:///etc/passwd"],
     "an address with a password": [*JUDGE, "http://a:b@host/v1"],
-    "an address that commands": [*JUDGE, f"http://{BELL}/v1"],
-    "a key that is a line": [*JUDGE, "openai", "--judge.api-key-env", "A\r\nB"],
+    "an address with control codes": [*JUDGE, f"http://{BELL}/v1"],
+    "a key name with a line break": [*JUDGE, "openai", "--judge.api-key-env", "A\r\nB"],
     "a key of the environment": [*JUDGE, "http://127.0.0.1:9/v1", "--judge.api-key-env", "HOME"],
-    "a key in clear": [*JUDGE, "http://api.openai.com/v1", "--judge.api-key-env", "OPENAI_API_KEY"],
-    "a header of two lines": ["--judge.headers", json.dumps({"X": "A\r\nY: 1"})],
+    "a key over plain http": [*JUDGE, "http://api.openai.com/v1", "--judge.api-key-env", "OPENAI_API_KEY"],
+    "a header with a line break": ["--judge.headers", json.dumps({"X": "A\r\nY: 1"})],
     "a header that is a key": ["--judge.headers", json.dumps({"Authorization": "HOME"})],
     "brackets": ["--judge.extra", '{"a":' + "[" * DEEP],
 }
@@ -391,7 +391,7 @@ def test_hostile_parameters_are_refused(folder: Path, name: str, monkeypatch: py
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.chdir(folder)
     (folder / "x.jsonl").write_text(json.dumps(ROW))
-    linked(folder / "link", folder.with_name(OUTSIDE))
+    make_link(folder / "link", folder.with_name(OUTSIDE))
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     given = [word.replace("{folder}", str(folder)) for word in PARAMETERS[name]]
     fenced = name == "an export through a link"
@@ -449,8 +449,8 @@ def thumbnails_and_names(run: Path) -> None:
 
 def labels_and_history(run: Path) -> None:
     """Make labels and history links to secrets."""
-    linked(run.parents[1] / "labels", _secret(run).parent)
-    linked(run.parents[1] / "history.duckdb", _secret(run))
+    make_link(run.parents[1] / "labels", _secret(run).parent)
+    make_link(run.parents[1] / "history.duckdb", _secret(run))
 
 
 def _secret(run: Path) -> Path:
@@ -461,7 +461,7 @@ def _thumbnails(run: Path) -> None:
     (run.parents[1] / "pictures").mkdir(exist_ok=True)
     one, other = sorted({*re.findall("[0-9a-f]{64}", (run / "outcomes.jsonl").read_text())})
     pipe(run.parents[1] / "pictures" / f"{one}.jpg")
-    linked(run.parents[1] / "pictures" / f"{other}.jpg", _secret(run))
+    make_link(run.parents[1] / "pictures" / f"{other}.jpg", _secret(run))
 
 
 @pytest.mark.parametrize("harm", [thumbnails_and_names, labels_and_history])

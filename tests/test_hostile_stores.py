@@ -147,32 +147,32 @@ def test_reader_refuses_a_linked_history_folder(store: Path, outside: Path) -> N
 # Sending to a bucket
 
 
-def sends_labels(store: Path, remote: Remote) -> None:
+def send_labels(store: Path, remote: Remote) -> None:
     exchange_labels(remote.bucket, store)
 
 
-def sends_folder(name: str) -> Callable[[Path, Remote], None]:
+def folder_sender(name: str) -> Callable[[Path, Remote], None]:
     return lambda _, remote: remote.send_folder(name)
 
 
-def sends_runs(_: Path, remote: Remote) -> None:
+def send_runs(_: Path, remote: Remote) -> None:
     remote.send_all()
 
 
-def sends_pages(_: Path, remote: Remote) -> None:
+def sync_and_send_pages(_: Path, remote: Remote) -> None:
     ended("store", "sync", "--store", remote.folder)
     send_pages(remote, [remote.folder / "pages" / f"{RUN}.html"])
 
 
 SENT: dict[str, tuple[str, str, Callable[[Path, Remote], None]]] = {
-    "labels": ("labels/people/labels.jsonl", "labels.jsonl", sends_labels),
-    "all labels": ("labels", ".", sends_labels),
-    "a bridge": (f"bridges/{RUN}/bridge.jsonl", "labels.jsonl", sends_folder("bridges")),
-    "judgments": (f"ledger/{RUN}/{JUDGMENTS}", JUDGMENTS, sends_runs),
-    "outcomes": (f"ledger/{RUN}/{OUTCOMES}", OUTCOMES, sends_runs),
-    "a run": (f"ledger/{RUN}", RUN, sends_runs),
-    "all runs": ("ledger", ".", sends_runs),
-    "a page": (f"pages/{RUN}.html", f"{RUN}.html", sends_pages),
+    "labels": ("labels/people/labels.jsonl", "labels.jsonl", send_labels),
+    "all labels": ("labels", ".", send_labels),
+    "a bridge": (f"bridges/{RUN}/bridge.jsonl", "labels.jsonl", folder_sender("bridges")),
+    "judgments": (f"ledger/{RUN}/{JUDGMENTS}", JUDGMENTS, send_runs),
+    "outcomes": (f"ledger/{RUN}/{OUTCOMES}", OUTCOMES, send_runs),
+    "a run": (f"ledger/{RUN}", RUN, send_runs),
+    "all runs": ("ledger", ".", send_runs),
+    "a page": (f"pages/{RUN}.html", f"{RUN}.html", sync_and_send_pages),
 }
 
 
@@ -210,8 +210,8 @@ def test_oversized_object_is_not_loaded_into_memory(tmp_path: Path, store: Path)
 # Rows of strangers
 
 NUMBERS: dict[str, Any] = {
-    "a text": "1.5", "a list": [1], "an object": {}, "no number": float("nan"), "infinity": float("inf"),
-    "more digits than a number has": 10**400, "more than a call can cost": -1e300,
+    "text": "1.5", "a list": [1], "an object": {}, "not a number": float("nan"), "infinity": float("inf"),
+    "an integer beyond floats": 10**400, "a negative amount": -1e300,
 }  # fmt: skip
 MOMENTS = ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "noon", [], None, "2026-11-20T12:00:00")
 
@@ -265,22 +265,22 @@ def test_foreign_files_do_not_stop_removal_of_old_files(store: Path, page: str, 
 WRONG = {
     "above the store": "../outside/run.json",
     "an absolute path": "/etc/hostname",
-    "above a folder": f"pictures/../../outside/{SHA256}.jpg",
-    "a hash that leads elsewhere": "pictures/../../outside/x.jpg",
-    "a picture that is no hash": "pictures/x.jpg",
-    "a run above the ledger": "ledger/../run.json",
-    "a run that is this folder": "ledger/./run.json",
-    "a file that no ledger has": f"ledger/{RUN}/notes.txt",
-    "a folder's own name": "pictures",
-    "an empty part": f"pictures//{SHA256}.jpg",
+    "above the folder": f"pictures/../../outside/{SHA256}.jpg",
+    "a path in place of a hash": "pictures/../../outside/x.jpg",
+    "a picture name without a hash": "pictures/x.jpg",
+    "dots in place of a run": "ledger/../run.json",
+    "a dot in place of a run": "ledger/./run.json",
+    "an unknown file of a ledger": f"ledger/{RUN}/notes.txt",
+    "a folder": "pictures",
+    "an empty path segment": f"pictures//{SHA256}.jpg",
     "a line break at the end": f"pictures/{SHA256}.jpg\n",
     "a hidden file": "pages/.bashrc.html",
     "backslashes": f"pictures\\..\\{SHA256}.jpg",
-    "an end of a text of C": "pages/a\0.html",
+    "a NUL character": "pages/a\0.html",
     "900 characters": f"pages/{'a' * 900}.html",
     "300 bytes of 100 letters": f"pages/{'語' * 100}.html",
     "a file at the top": "history.duckdb",
-    "nothing": "",
+    "an empty name": "",
 }
 
 
