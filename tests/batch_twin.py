@@ -207,7 +207,7 @@ class BatchTwin(LoopbackJudge):
             return {"response": {"status_code": status, "request_id": "r", "body": body}, "error": None}
         body = json.dumps(line["body"])
         self.paid[body] += 1
-        asked = Request(f"POST {self.root}/chat/completions", {}, body.encode(), time.monotonic())
-        reply_or_awaitable = self.answer(asked)
+        request = Request(f"POST {self.root}/chat/completions", {}, body.encode(), time.monotonic())
+        reply_or_awaitable = self.answer(request)
         reply = self._sign(await reply_or_awaitable if inspect.isawaitable(reply_or_awaitable) else reply_or_awaitable)
         return {"response": {"status_code": reply.status, "request_id": "r", "body": reply.body}, "error": None}

@@ -67,8 +67,8 @@ class Twin(LoopbackJudge):
 
     def _usage(self, request: Request) -> dict[str, object]:
         characters = sum(map(len, request.texts))
-        asked = characters // 4 + TOKENS_A_PICTURE * len(request.images)
-        read = self.habits.context // 2 + 2 if 0 < self.habits.context < asked else asked
+        tokens = characters // 4 + TOKENS_A_PICTURE * len(request.images)
+        read = self.habits.context // 2 + 2 if 0 < self.habits.context < tokens else tokens
         return {"prompt_tokens": read, "completion_tokens": 80, "total_tokens": read + 80, **self.habits.usage}
 
 
@@ -87,9 +87,9 @@ def not_strict(schema: Mapping[str, Any], words: frozenset[str]) -> Sequence[str
 
 def in_words(request: Request) -> dict[str, Any]:
     """Return the plainest reply to a question that describes its format in words only."""
-    asked = request.texts[-1]
-    if verdicts := re.search(r'exactly one of "([^"]+)"', asked if "JSON object" in asked else request.texts[0]):
+    text = request.texts[-1]
+    if verdicts := re.search(r'exactly one of "([^"]+)"', text if "JSON object" in text else request.texts[0]):
         return {"comparison_reasoning": "As the words ask.", "winner": verdicts[1]}
-    if keys := re.search(r"these keys, in this order: (.*?)\. Each", asked):
+    if keys := re.search(r"these keys, in this order: (.*?)\. Each", text):
         return {key: {"explanation": "As the words ask.", "score": 7} for key in re.findall('"([^"]+)"', keys[1])}
     return {"ready": True}

@@ -40,18 +40,18 @@ class Firefox:
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
-        self.asked = 0
+        self.last_id = 0
         self.tabs: dict[str, FirefoxTab] = {}
         self.ask("session.new", capabilities={})
         self.ask("session.subscribe", events=EVENTS)
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a command and return its result; pass events that arrive before it to their tabs."""
-        self.asked += 1
-        self.socket.send(json.dumps({"id": self.asked, "method": method, "params": params}))
+        self.last_id += 1
+        self.socket.send(json.dumps({"id": self.last_id, "method": method, "params": params}))
         while True:
             message = json.loads(self.socket.recv(SECONDS))
-            if message.get("id") == self.asked:
+            if message.get("id") == self.last_id:
                 assert message["type"] == "success", f"{method}: {message}"
                 return message["result"]
             self._note(message)

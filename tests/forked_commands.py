@@ -25,9 +25,9 @@ if os.path.basename(sys.argv[0]) == "python" and not {{*sys.argv}} & {{*{forked}
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
 with socket.socket(socket.AF_UNIX) as made:
     made.connect({socket!r})
-    asked = json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-    socket.send_fds(made, [len(asked).to_bytes(4, "big")], [0, 1, 2])
-    made.sendall(asked)
+    message = json.dumps([os.path.basename(sys.argv[0]), sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(made, [len(message).to_bytes(4, "big")], [0, 1, 2])
+    made.sendall(message)
     pid = int.from_bytes(made.recv(4), "big")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, _: os.kill(pid, number))
@@ -98,10 +98,10 @@ def answer(connection: socket.socket, python: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()  # a command may kill its process group
     head, files, _, _ = socket.recv_fds(connection, 4, 3)
-    asked, length = b"", int.from_bytes(head, "big")
-    while len(asked) < length:
-        asked += connection.recv(length - len(asked))
-    name, arguments, folder, environment = json.loads(asked)
+    message, length = b"", int.from_bytes(head, "big")
+    while len(message) < length:
+        message += connection.recv(length - len(message))
+    name, arguments, folder, environment = json.loads(message)
     if pid := os.fork():
         connection.sendall(pid.to_bytes(4, "big"))
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

@@ -203,8 +203,8 @@ def test_labels_without_tags_take_the_runs_tags(store: Path) -> None:
     store_run(store, colors, rows, flow="colors", parameters={"threshold": 7.0})
     import_people(store, {"id": "00001/0000", "score": 7}, {"id": "00002/0000", "score": 7}, flow="colors")
     found = agreement(store, colors, "people")
-    asked = [(each.tag, each.question, each.n) for each in found.questions]
-    assert asked == [("colors", "overall_score", 1), ("color_attr", "overall_score", 1)]
+    questions = [(each.tag, each.question, each.n) for each in found.questions]
+    assert questions == [("colors", "overall_score", 1), ("color_attr", "overall_score", 1)]
 
 
 # Output of the command

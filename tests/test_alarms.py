@@ -288,9 +288,9 @@ async def make_block(loopback: LoopbackJudge) -> None:
     await block.asave("team", overwrite=True)
 
 
-async def ask_server(path: str, asked: dict[str, Any]) -> Any:
+async def ask_server(path: str, body: dict[str, Any]) -> Any:
     async with get_client() as client:
-        return (await client.request("POST", path, json=asked)).json()
+        return (await client.request("POST", path, json=body)).json()
 
 
 def events(name: str = EVENT) -> list[dict[str, Any]]:

@@ -55,7 +55,7 @@ def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tup
     handler = logging.Handler()
     handler.emit = records.append
 
-    async def asked() -> Result:
+    async def judge_figures() -> Result:
         async def tick() -> None:
             while True:
                 ticks[0] += 1
@@ -71,7 +71,7 @@ def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tup
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     try:
-        result = asyncio.run(asked())
+        result = asyncio.run(judge_figures())
     finally:
         logger.setLevel(logging.NOTSET)
         logger.removeHandler(handler)
@@ -225,7 +225,7 @@ def test_second_call_reuses_processes_that_die_with_the_caller(slow: HeldJudge, 
 def test_worker_is_replaced_after_death_or_a_changed_environment(
     store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(*_: object) -> str:
+    def query_sample(*_: object) -> str:
         return api.table("outcomes", store=store)["sample_id"].item()
 
     def die() -> None:
@@ -236,12 +236,12 @@ def test_worker_is_replaced_after_death_or_a_changed_environment(
     pids = list[int]()
     for change in (lambda: None, *changes):
         change()
-        assert asked() == "s1"
+        assert query_sample() == "s1"
         [kept] = _IDLE.values()
         pids.append(kept.process.pid)
     assert pids[0] == pids[1] and len({*pids}) == 4
     with ThreadPoolExecutor(3) as threads:
-        assert [*threads.map(asked, range(3))] == ["s1"] * 3 and len(_IDLE) == 1
+        assert [*threads.map(query_sample, range(3))] == ["s1"] * 3 and len(_IDLE) == 1
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids[:3]))
 
 

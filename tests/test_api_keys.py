@@ -279,7 +279,7 @@ def test_unreachable_server_is_reported(tmp_path: Path) -> None:
     """Runs in a subprocess, because Prefect in this process is bound to the tests' server."""
     prefect = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
     given = {**prefect, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
-    asked = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]
-    done = subprocess.run([JURY, "judge", "ping", *asked], env=given, capture_output=True, text=True)
+    options = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]
+    done = subprocess.run([JURY, "judge", "ping", *options], env=given, capture_output=True, text=True)
     assert done.returncode == 2 and "the Prefect server gives no Secret block my-key: " in done.stderr
     assert "Traceback" not in done.stderr

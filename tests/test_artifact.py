@@ -108,10 +108,10 @@ def test_chart_and_thumbnails_are_embedded_pictures_that_decode(tmp_path: Path) 
 
 
 def test_image_is_shown_with_aspects_and_requirements(tmp_path: Path) -> None:
-    asked = {"flow": "position", "dimensions": ("position",), "parameters": {"threshold": 7.0}}
+    fields = {"flow": "position", "dimensions": ("position",), "parameters": {"threshold": 7.0}}
     row = image(score=9.0, tag="position", satisfied=False, aspects=scored(position_accuracy=9.0))
     keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
-    text = markdown(summary(tmp_path, row, **asked))
+    text = markdown(summary(tmp_path, row, **fields))
     assert [title for title, *_ in pictures(text)] == ["Image", "Scores"]
     assert cells(text, "position_accuracy") and "Not all requirements are met." in text
 
@@ -332,9 +332,9 @@ def test_sentence_names_the_better_candidate_and_each_tag(tmp_path: Path) -> Non
     rows += [outcome(f"s{n}", "HHHH", "Human", candidate="beta") for n in range(9)]
     found = summary(tmp_path / "two", *rows, candidates=("alpha", "beta"))
     assert sentence(found).startswith("alpha scores higher than beta: 100.0 against 0.0 of 100, difference +100.0 [")
-    asked = {"flow": "object", "dimensions": ("single_object", "two_object"), "parameters": {"threshold": 7.0}}
+    fields = {"flow": "object", "dimensions": ("single_object", "two_object"), "parameters": {"threshold": 7.0}}
     images = [image(score=9.0, tag="single_object"), image("s2", score=5.0, tag="two_object")]
-    assert sentence(summary(tmp_path / "tags", *images, **asked)) == (
+    assert sentence(summary(tmp_path / "tags", *images, **fields)) == (
         "single_object: alpha scores 9.00 (no interval below 8) of 10; "
         "two_object: alpha scores 5.00 (no interval below 8) of 10."
     )

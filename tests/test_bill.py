@@ -42,11 +42,11 @@ def test_price_and_savings_of_an_unpriced_tier_are_unknown() -> None:
 @pytest.mark.parametrize("tier", ["flex", "batch"])
 def test_reply_without_a_tier_is_priced_as_standard(tier: str) -> None:
     """A batch's leftover calls are asked live; a reply that omits its tier must not get a discount."""
-    asked = Judge.model_validate({"model": "gpt-5", "base_url": "https://api.openai.com/v1", "service_tier": tier})
-    found = charge(Bill(asked), Reply("ok", **TOKENS))
+    judge = Judge.model_validate({"model": "gpt-5", "base_url": "https://api.openai.com/v1", "service_tier": tier})
+    found = charge(Bill(judge), Reply("ok", **TOKENS))
     assert found == charge(openai_bill(), Reply("ok", **TOKENS)) and ", standard, " in found.price_source
     assert found.price == pytest.approx(2 * 0.0036875)
-    assert charge(Bill(asked), Reply("ok", **{**TOKENS, "model": ""})).price == found.price
+    assert charge(Bill(judge), Reply("ok", **{**TOKENS, "model": ""})).price == found.price
 
 
 def test_cache_writes_may_cost_more_than_they_save() -> None:

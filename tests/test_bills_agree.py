@@ -70,11 +70,11 @@ def test_interrupted_run_is_billed_at_once(
     reached = r" \(\d+/32 calls · \d/8 samples · [^)]*\d\)" if by == signal.SIGINT else ".*"
     assert re.search(rf"{run.name}  .*: Killed or interrupted{reached}\. All replies so far are kept", status)
     assert f"; up to {IN_FLIGHT} calls in flight at its end may be billed as well.\n" in status
-    before, asked = cost(store), twin.count
+    before, calls = cost(store), twin.count
     code, out, err = jury(*command)
     assert code == 0, err
     check_bills(store, twin, jury, ask, IN_FLIGHT)
-    assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6) == pytest.approx((twin.count - asked) * CALL)
+    assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6) == pytest.approx((twin.count - calls) * CALL)
 
 
 @pytest.mark.parametrize("budget", [(), ("--budget", 0.04)], ids=["ended", "stopped at its budget"])

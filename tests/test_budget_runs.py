@@ -59,11 +59,11 @@ def test_run_stops_within_its_budget_and_resumes_with_a_larger_one(
     code, out, err = jury(*command(figures, loopback, budget=budget))
     assert code == 3, err
     [end] = ends(tmp_path / "store")
-    stopped, asked = end["stopped"], loopback.count - 1
+    stopped, calls = end["stopped"], loopback.count - 1
     judged = stopped["judged"]
     assert stopped["spent"] == pytest.approx(loopback.count * CALL) and stopped["spent"] <= budget
     assert stopped["spent"] + stopped["needed"] > budget and stopped["samples"] == SAMPLES
-    assert asked == CALLS * (judged - end["outcomes"].get("forfeit", 0)) and 8 <= judged < SAMPLES
+    assert calls == CALLS * (judged - end["outcomes"].get("forfeit", 0)) and 8 <= judged < SAMPLES
 
     sentence = f"Stopped at its budget of 0.0800: {stopped['spent']:.4f} spent, {judged} of {SAMPLES} samples"
     shown = " ".join(out.split())
@@ -88,7 +88,7 @@ def test_run_stops_within_its_budget_and_resumes_with_a_larger_one(
     before = loopback.count
     code, out, err = jury(*command(figures, loopback, budget=10))
     assert code == 0, err
-    assert loopback.count - before == 1 + CALLS * (SAMPLES - FORFEITS) - asked
+    assert loopback.count - before == 1 + CALLS * (SAMPLES - FORFEITS) - calls
     assert [one["measured"] for one in ask("SELECT measured FROM evaluations ORDER BY started_at")] == [False, True]
     assert {row["n"] for row in ask("trend")} == {SAMPLES} and "new measurement" not in out
 

@@ -23,10 +23,10 @@ NOW = start("20261121T120000-diagram-now", judge=JUDGE.model, endpoint=JUDGE.bas
 
 def budget_after(store: Path, use: Any = None, **given: Any) -> Budget:
     """Return the budget of a run, after `use` has been awaited with it."""
-    asked = PairwiseParameters(judge=JUDGE, **given)
+    parameters = PairwiseParameters(judge=JUDGE, **given)
 
     async def run() -> Budget:
-        async with budget_of(asked, tariff_of(asked.judge, asked.budget), store, None, NOW) as budget:
+        async with budget_of(parameters, tariff_of(parameters.judge, parameters.budget), store, None, NOW) as budget:
             assert budget
             if use:
                 await use(budget)
@@ -39,10 +39,10 @@ def test_expected_prices_begin_with_those_of_earlier_runs(tmp_path: Path) -> Non
     rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100 + n) for one in DIMENSIONS[:3] for n in range(100)]
     write_run(tmp_path, start(parameters=PairwiseParameters(judge=JUDGE).model_dump(mode="json")), rows, end())
     now = NOW.model_copy(update={"parameters": PairwiseParameters(judge=JUDGE).model_dump(mode="json")})
-    asked = PairwiseParameters(judge=JUDGE, budget=1)
+    parameters = PairwiseParameters(judge=JUDGE, budget=1)
 
     async def run() -> tuple[float, float]:
-        async with budget_of(asked, tariff_of(asked.judge, asked.budget), tmp_path, None, now) as budget:
+        async with budget_of(parameters, tariff_of(parameters.judge, parameters.budget), tmp_path, None, now) as budget:
             assert budget
             return budget.expected("readability", 10_000), budget.expected(DIMENSIONS[3], 10_000)
 
@@ -62,9 +62,9 @@ class Run:
 
     async def judges(self, most: int = 10**6, waits: bool = False, **given: Any) -> None:
         """Make at most this many calls and end; or, with `waits`, submit them as a batch and wait."""
-        asked = PairwiseParameters(judge=JUDGE, **given)
+        parameters = PairwiseParameters(judge=JUDGE, **given)
         async with budget_of(
-            asked, tariff_of(asked.judge, asked.budget), self.store, self.remote, self.start
+            parameters, tariff_of(parameters.judge, parameters.budget), self.store, self.remote, self.start
         ) as budget:
             assert budget
             announce_limit(budget, cast("Any", self), self.remote)
@@ -146,10 +146,10 @@ def test_machines_sharing_a_bucket_share_the_monthly_budget(tmp_path: Path, url:
 
 @pytest.mark.usefixtures("month")
 def test_limit_of_a_run_is_estimated_from_known_prices(tmp_path: Path) -> None:
-    asked = PairwiseParameters(judge=JUDGE, votes=2).model_dump(mode="json")
+    parameters = PairwiseParameters(judge=JUDGE, votes=2).model_dump(mode="json")
     rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100, price=0.0) for one in DIMENSIONS for n in range(100)]
-    write_run(tmp_path, start(parameters=asked), rows, end())
-    run = Run(tmp_path, "2999-now", parameters=asked)
+    write_run(tmp_path, start(parameters=parameters), rows, end())
+    run = Run(tmp_path, "2999-now", parameters=parameters)
     run.price = 0.001
     asyncio.run(run.judges(1, votes=2))
     calls = 3 * 2 * len(DIMENSIONS)
@@ -160,12 +160,12 @@ def test_limit_of_a_run_is_estimated_from_known_prices(tmp_path: Path) -> None:
 def test_judge_listed_as_free_fits_any_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = 'endpoint="http://127.0.0.1"\nmodel="*"\ninput=0\noutput=0\nlooked_up=2026-11-01\n'
     (tmp_path / "own.toml").write_text(f"[ours]\n{free}")
-    asked = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)
+    parameters = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)
     with pytest.raises(InputError, match="the prices of a million tokens, 0 for a judge that costs nothing"):
-        tariff_of(asked.judge, asked.budget)
+        tariff_of(parameters.judge, parameters.budget)
     monkeypatch.setenv("JURY_PRICES", str(tmp_path / "own.toml"))
-    tariff = tariff_of(asked.judge, asked.budget)
-    own = tariff_of(asked.judge.model_copy(update={"price_in": 0.0, "price_out": 0.0}), asked.budget)
+    tariff = tariff_of(parameters.judge, parameters.budget)
+    own = tariff_of(parameters.judge.model_copy(update={"price_in": 0.0, "price_out": 0.0}), parameters.budget)
     assert tariff and own and tariff.price(Amounts(1e6, 0, 0, 1e6)) == own.price(Amounts(1e6, 0, 0, 1e6)) == 0
 
 

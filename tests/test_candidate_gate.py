@@ -180,11 +180,11 @@ def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Pa
 )
 def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any, after: Any, code: int, words: str) -> None:
     keep_two(tmp_path, [WON] * 60, after)
-    asked = ["gate", "--flow", "diagram", "--candidate", "new", "--against", "base", "--margin", 10]
-    found, out, _ = jury(*asked, "--store", tmp_path)
+    command = ["gate", "--flow", "diagram", "--candidate", "new", "--against", "base", "--margin", 10]
+    found, out, _ = jury(*command, "--store", tmp_path)
     assert found == code and out.startswith(words)
     assert "| overall | 100.0 |" in out and f"- new: run {NEW}\n- base: run {BASE}\n" in out
-    found, out, _ = jury(*asked, "--store", tmp_path, "--json")
+    found, out, _ = jury(*command, "--store", tmp_path, "--json")
     assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
 
 

@@ -37,11 +37,11 @@ PAIRS = 5
 @asynccontextmanager
 async def chunks(place: Path, replies: Replies, judge: Judge, **given: int) -> AsyncIterator[Chunks]:
     """Open the chunks of a run over these pairs."""
-    asked = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, **given)  # pyright: ignore
-    begun, samples = start(), load_dataset("diagram", asked).samples
+    parameters = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, **given)  # pyright: ignore
+    begun, samples = start(), load_dataset("diagram", parameters).samples
     async with Vlm(judge) as vlm:
         with closing(Ledger(place / "store", begun)) as ledger:
-            parts = begun, load_rubric("diagram"), asked, picture_policy(asked), vlm, ledger, replies
+            parts = begun, load_rubric("diagram"), parameters, picture_policy(parameters), vlm, ledger, replies
             yield Chunks(Run(*parts, Results(begun, [])), samples)
 
 

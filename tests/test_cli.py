@@ -183,13 +183,13 @@ def test_documented_line_enables_shell_completion(shell: str) -> None:
     line = f'eval "$(_JURY_COMPLETE={shell}_source jury)"'
     if shell == "bash":
         assert line in (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
-        asked = 'COMP_WORDS=(jury rep) COMP_CWORD=1; _jury_completion jury; echo "${COMPREPLY[*]}"'
+        check = 'COMP_WORDS=(jury rep) COMP_CWORD=1; _jury_completion jury; echo "${COMPREPLY[*]}"'
     else:  # zsh inserts words only in a terminal: print them instead
         line = f"autoload -U compinit; compinit -D; {line}"
-        asked = "words=(jury rep); CURRENT=2; compadd() { :; }; _describe() { print -r -- ${(P)3}; }; _jury_completion"
+        check = "words=(jury rep); CURRENT=2; compadd() { :; }; _describe() { print -r -- ${(P)3}; }; _jury_completion"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     env = {**os.environ, "PATH": path}
-    done = subprocess.run([shell, "-c", f"{line}; {asked}"], capture_output=True, text=True, timeout=60, env=env)
+    done = subprocess.run([shell, "-c", f"{line}; {check}"], capture_output=True, text=True, timeout=60, env=env)
     assert done.stdout.startswith("report"), done.stdout + done.stderr
 
 
@@ -227,10 +227,10 @@ def test_light_commands_import_no_heavy_packages(store: Path) -> None:
 
 
 def test_help_imports_no_command_modules() -> None:
-    asked = [["--help"], *([group, "--help"] for group in GROUPS)]
-    code = f"import sys; from flows.cli import main; codes = {{main(words) for words in {asked!r}}}; print(); "
-    told = "print(codes, sorted(name for name in sys.modules if name.startswith('flows.commands.')))"
-    done = subprocess.run([sys.executable, "-c", code + told], capture_output=True, text=True, timeout=120)
+    commands = [["--help"], *([group, "--help"] for group in GROUPS)]
+    code = f"import sys; from flows.cli import main; codes = {{main(words) for words in {commands!r}}}; print(); "
+    show = "print(codes, sorted(name for name in sys.modules if name.startswith('flows.commands.')))"
+    done = subprocess.run([sys.executable, "-c", code + show], capture_output=True, text=True, timeout=120)
     assert done.stdout.splitlines()[-1] == "{0} ['flows.commands.console']", done.stderr
 
 
@@ -240,9 +240,9 @@ def test_help_imports_no_command_modules() -> None:
 def test_bug_is_reported_with_its_traceback(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query.history, "query", lambda *_, **__: [*zip((1, 2), (1,), strict=True)])
     code, out, err = jury("query", "leaderboard", "--store", store)
-    said = "a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than argument 1"
+    message = "a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than argument 1"
     assert (code, out) == (1, "") and err.startswith("Traceback (most recent call last)")
-    assert err.endswith(f"\njury: {said}\n") and "test_cli.py" in err
+    assert err.endswith(f"\njury: {message}\n") and "test_cli.py" in err
     monkeypatch.setattr("flows.commands.status.run_folders", raiser(ValueError("a slip")))
     assert jury("status", "--store", store.parent / "nowhere")[0] == 1 and not (store.parent / "nowhere").exists()
 

@@ -49,8 +49,8 @@ def by_picture(request: Request) -> Reply:
     allowed = request.schema.get("properties", {}).get("winner", {}).get("enum")
     if not allowed:
         return allowed_reply()(request)
-    asked = sha256(b"".join(request.images) + request.schema_name.encode()).digest()
-    return verdict(allowed[asked[0] % len(allowed)])
+    digest = sha256(b"".join(request.images) + request.schema_name.encode()).digest()
+    return verdict(allowed[digest[0] % len(allowed)])
 
 
 @pytest.fixture
@@ -184,11 +184,11 @@ def test_batch_requests_equal_those_of_a_live_run(
 
 
 def test_batch_covers_votes_orders_and_controls(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
-    asked = ["--orders", "both", "--votes", "2", "--controls", "0.5", "--limit", "2"]
-    assert jury("run", "diagram", *dataset, *asked, *batched(twin))[0] == 3
+    options = ["--orders", "both", "--votes", "2", "--controls", "0.5", "--limit", "2"]
+    assert jury("run", "diagram", *dataset, *options, *batched(twin))[0] == 3
     assert jury("batch", "collect")[0] == 0
     other = tmp_path / "other"
-    assert jury("run", "diagram", *dataset, *asked, *judged_by(twin), "--store", str(other))[0] == 0
+    assert jury("run", "diagram", *dataset, *options, *judged_by(twin), "--store", str(other))[0] == 0
     assert results(tmp_path / "store") == results(other) and results(other).total() > 2
     assert any(row.control for row in every_judgment(tmp_path / "store"))
 
@@ -388,8 +388,8 @@ def test_killed_run_resumes_without_paying_twice(
     """One run, killed at each step in turn; the next command continues from what the last one stored."""
     store = tmp_path / "store"
     command: list[object] = ["run", "diagram", *dataset, *batched(twin)]
-    for asked, times in SENDING.items():
-        dies(twin, *command, "--store", store, requests=9, asked=asked, times=times)
+    for operation, times in SENDING.items():
+        dies(twin, *command, "--store", store, requests=9, asked=operation, times=times)
         # The same command would continue it, too, but only after a minute, when the dead run's slots expire.
         command = ["batch", "collect"]
     [run] = run_folders(store)

@@ -124,8 +124,8 @@ def test_listed_deployments_use_the_pool_of_the_workers() -> None:
     listed = yaml.safe_load((FOLDER / "prefect.yaml").read_text(encoding="utf-8"))
     pools = {each["work_pool"]["name"] for each in listed["deployments"]}
     services = services_as_written()
-    asked = {services[name]["command"][services[name]["command"].index("--pool") + 1] for name in WORKERS}
-    assert pools == asked
+    used = {services[name]["command"][services[name]["command"].index("--pool") + 1] for name in WORKERS}
+    assert pools == used
     assert all(f"work-pool create {pool} --type process" in services["deploy"]["command"][-1] for pool in pools)
 
 

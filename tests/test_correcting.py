@@ -110,8 +110,8 @@ def test_shared_items_count_though_people_could_not_tell_some(store: Path) -> No
 
 
 def test_pages_of_several_people_share_items_and_are_pooled(store: Path, jury: Any) -> None:
-    asked = ["-n", 24, "--people", 3]
-    code, out, _ = jury("labels", "page", RUN, *asked, "-o", store.parent / "label.html")
+    options = ["-n", 24, "--people", 3]
+    code, out, _ = jury("labels", "page", RUN, *options, "-o", store.parent / "label.html")
     assert code == 0 and f"32 samples drawn from 40 of {RUN}, uniformly" in out
     assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
     for number, file in enumerate(sorted((store / LABEL_PAGES).glob("*.json"))):

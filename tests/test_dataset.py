@@ -279,9 +279,9 @@ def test_bug_is_not_reported_as_a_dataset_problem(tmp_path: Path, reader: str, m
 
 @pytest.mark.parametrize("given", ["results", "images"])
 def test_results_without_a_dataset_are_refused(tmp_path: Path, given: str):
-    asked = PairwiseParameters.model_validate({"store": str(tmp_path / "store"), given: str(tmp_path)})
+    parameters = PairwiseParameters.model_validate({"store": str(tmp_path / "store"), given: str(tmp_path)})
     with pytest.raises(InputError, match=f"^{given} is given, and no dataset that it belongs to: name the dataset"):
-        load_dataset("diagram", asked)
+        load_dataset("diagram", parameters)
 
 
 # Filters

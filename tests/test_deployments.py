@@ -41,9 +41,9 @@ def test_starter_list_and_its_commented_examples_are_valid(tmp_path: Path) -> No
     text, place = STARTER.read_text(encoding="utf-8"), tmp_path / "prefect.yaml"
     place.write_text(re.sub(r"(?m)^( +)# (\w+: )", r"\1\2", text), encoding="utf-8")
     first = read_list(place)[0]
-    asked = first.form.model_validate(first.own)
-    assert isinstance(asked, Parameters) and asked.judge.model == RECOMMENDED_MODEL
-    assert (asked.limit, asked.anchors, asked.budget) == (20, 40, 2.5)
+    parameters = first.form.model_validate(first.own)
+    assert isinstance(parameters, Parameters) and parameters.judge.model == RECOMMENDED_MODEL
+    assert (parameters.limit, parameters.anchors, parameters.budget) == (20, 40, 2.5)
 
 
 def test_deploy_init_writes_the_starter_list_and_overwrites_no_file(
@@ -224,8 +224,8 @@ def test_work_pool_gets_every_deployment_of_the_list(client: SyncPrefectClient) 
         assert deployed.work_pool_name == "jury"
         assert deployed.global_concurrency_limit is None and deployed.concurrency_options is None
         assert deployed.enforce_parameter_schema and deployed.parameters.keys() == {"parameters"}
-        asked = parameters_of(flow).model_validate(deployed.parameters["parameters"])
-        assert asked.judge.base_url == "embedded" and asked.dataset == "samples"
+        used = parameters_of(flow).model_validate(deployed.parameters["parameters"])
+        assert used.judge.base_url == "embedded" and used.dataset == "samples"
 
 
 def test_work_pool_gets_the_collect_deployment_without_a_schedule(client: SyncPrefectClient) -> None:

@@ -134,9 +134,9 @@ def replies(*asked_by: int, first: int = 0) -> list[Judgment]:
 
 
 def keep(store: Path, hour: int, rows: list, finished: bool = True, stopped: Any = None, **changes: Any) -> str:
-    asked = [row for row in rows if not row.reused_from]
-    calls = {"calls": len(asked), "control_calls": sum(bool(row.control) for row in asked)}
-    ended = end(**calls, reused=len(rows) - len(asked), stopped=stopped)
+    new = [row for row in rows if not row.reused_from]
+    calls = {"calls": len(new), "control_calls": sum(bool(row.control) for row in new)}
+    ended = end(**calls, reused=len(rows) - len(new), stopped=stopped)
     begun = start(run_of(hour), started_at=f"2026-11-20T{hour:02}:00:00+00:00", **changes)
     write_run(store, begun, [*rows], ended if finished else None)
     return begun.evaluation_id

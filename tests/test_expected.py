@@ -24,11 +24,11 @@ def call(number: int, dimension: str, draws: random.Random) -> Call:
     return Call(text, (f"s{number}", "alpha", ""), dimension, text, letters, 2, draws.uniform(0.2, 4))
 
 
-def reply(asked: Call, draws: random.Random, written: float = 400, known: bool = True) -> Seen:
+def reply(request: Call, draws: random.Random, written: float = 400, known: bool = True) -> Seen:
     """Return a reply of a quarter token a letter, 700 a megapixel and 90 more; half of them are cached."""
-    sent = round(90 + asked.letters / 4 + 700 * asked.megapixels)
+    sent = round(90 + request.letters / 4 + 700 * request.megapixels)
     amounts = Amounts(sent, sent // 2, 0, round(written * draws.lognormvariate(0, 0.3)))
-    return Seen(asked.dimension, amounts, draws.uniform(2, 6), asked.letters if known else None, asked.megapixels)
+    return Seen(request.dimension, amounts, draws.uniform(2, 6), request.letters if known else None, request.megapixels)
 
 
 def calls(samples: int, seed: int = 1) -> list[Call]:
@@ -95,11 +95,11 @@ def test_expected_time_depends_on_concurrency() -> None:
 
 
 def test_past_replies_are_of_the_same_judge_and_prompts(tmp_path: Path) -> None:
-    asked = {"prompts": {"faithfulness": "f" * 64}}
+    fields = {"prompts": {"faithfulness": "f" * 64}}
     judge = {"judge": {"effort": "low", "temperature": 1.0}}
 
     def run(number: int, rows: list[dict[str, object]], **changes: object) -> None:
-        about = start(f"{RUN}{number}", **{**asked, "parameters": judge, **changes})
+        about = start(f"{RUN}{number}", **{**fields, "parameters": judge, **changes})
         write_run(tmp_path, about, [judgment(f"s{at}", **row) for at, row in enumerate(rows)], None)
 
     run(1, [{"tokens_in": 1}, {"tokens_in": 2, "reused_from": "earlier"}, {"tokens_in": 3, "prompt_sha256": "a" * 64}])
@@ -111,7 +111,7 @@ def test_past_replies_are_of_the_same_judge_and_prompts(tmp_path: Path) -> None:
     run(5, [unbilled, {"tokens_in": 8, "status": "invalid", "verdict": None}])
     with (tmp_path / "ledger" / f"{RUN}5" / "judgments.jsonl").open("a") as ledger:
         ledger.write("{torn")
-    rows = past_replies(tmp_path, start(f"{RUN}9", **asked, parameters=judge))
+    rows = past_replies(tmp_path, start(f"{RUN}9", **fields, parameters=judge))
     assert [row.tokens_in for row in rows] == [7, 8, 1]
     assert [each.amounts.tokens_in for each in seen(rows, ())] == [8, 1]
 

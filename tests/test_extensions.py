@@ -20,8 +20,8 @@ from tasks.rubrics.rubric import load_rubric
 MODEL = Judge(model="m", base_url="http://127.0.0.1:1/v1")  # pyright: ignore
 
 
-def names(asked: Parameters, flow: str = "diagram", remote: Remote | None = None, scheduled: bool = False) -> list[str]:
-    opening = Opening(flow, asked, asked, load_rubric(flow), remote, scheduled)
+def names(given: Parameters, flow: str = "diagram", remote: Remote | None = None, scheduled: bool = False) -> list[str]:
+    opening = Opening(flow, given, given, load_rubric(flow), remote, scheduled)
     return [type(each).__name__ for each in extensions_of(opening)]
 
 
@@ -44,9 +44,9 @@ def test_parameters_select_extensions(given: dict[str, Any], expected: list[str]
 
 
 def test_schedule_environment_and_store_select_extensions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = PairwiseParameters(anchors=4)
-    assert names(asked, scheduled=True) == ["FrozenAnchors"]
-    first, second = (asked.model_copy(update={"shards": 2, "shard": shard}) for shard in (1, 2))
+    parameters = PairwiseParameters(anchors=4)
+    assert names(parameters, scheduled=True) == ["FrozenAnchors"]
+    first, second = (parameters.model_copy(update={"shards": 2, "shard": shard}) for shard in (1, 2))
     assert (names(first, scheduled=True), names(second, scheduled=True)) == (["FrozenAnchors"], [])
     monkeypatch.setenv("JURY_KEEP_DAYS", "30")
     monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
@@ -56,10 +56,10 @@ def test_schedule_environment_and_store_select_extensions(tmp_path: Path, monkey
 
 
 def test_export_is_an_extension_of_a_run_but_not_of_a_quote() -> None:
-    asked = RubricParameters(export="results.jsonl")
-    assert names(asked, "counting") == ["GenevalExport"]
+    parameters = RubricParameters(export="results.jsonl")
+    assert names(parameters, "counting") == ["GenevalExport"]
     assert names(ChecklistParameters(export="results.json"), "counting") == ["ChecklistExport"]
-    assert names(asked.model_copy(update={"quote": "history"}), "counting") == []
+    assert names(parameters.model_copy(update={"quote": "history"}), "counting") == []
 
 
 def test_default_run_imports_no_extension_and_no_other_protocol(tmp_path: Path, prefect_server: str) -> None:

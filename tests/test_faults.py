@@ -39,10 +39,10 @@ async def judge_all(base_url: str, **settings: float) -> tuple[dict[str, Counter
 
     async with Vlm(judge) as vlm:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(FIGURES) for each in DIMENSIONS]
+            tasks = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(FIGURES) for each in DIMENSIONS]
         found = vlm.gate.found()
     statuses: dict[str, Counter[str]] = {}
-    for each in asked:
+    for each in tasks:
         figure, reply = each.result()
         statuses.setdefault(figure, Counter())[reply.status] += 1
     return statuses, found.away_seconds if found else 0.0

@@ -29,7 +29,7 @@ def find_path(folder: Folder, name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("stored", "asked"),
+    ("stored", "name"),
     [
         ("images/a.png", "images/a.png"),
         ("images/a.png", "a.png"),
@@ -42,8 +42,8 @@ def find_path(folder: Folder, name: str) -> str:
         ("images/e\u200c\u0301.png", "images/é.png"),
     ],
 )
-def test_name_matches_without_prefix_and_in_any_unicode_form(tmp_path: Path, stored: str, asked: str):
-    assert find_path(folder(tmp_path, stored), asked) == stored
+def test_name_matches_without_prefix_and_in_any_unicode_form(tmp_path: Path, stored: str, name: str):
+    assert find_path(folder(tmp_path, stored), name) == stored
 
 
 def test_exact_name_precedes_a_similar_one(tmp_path: Path):
@@ -115,7 +115,7 @@ def test_missing_file_is_no_picture(tmp_path: Path, name: str):
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("name", "words"),
     [
         ("images\\a.png", r"path 'images\\\\a.png' has backslashes: write 'images/a.png'"),
         ("gone\\a.png", r"path 'gone\\\\a.png' has backslashes: write 'gone/a.png'"),
@@ -124,9 +124,9 @@ def test_missing_file_is_no_picture(tmp_path: Path, name: str):
         ("A.png", "path 'A.png' exists in another case: write 'images/a.png'"),
     ],
 )
-def test_backslashes_and_wrong_case_suggest_the_right_path(tmp_path: Path, asked: str, words: str):
+def test_backslashes_and_wrong_case_suggest_the_right_path(tmp_path: Path, name: str, words: str):
     with pytest.raises(InputError) as error:
-        folder(tmp_path, "images/a.png").picture(asked)
+        folder(tmp_path, "images/a.png").picture(name)
     assert str(error.value) == words.replace("\\\\\\\\", "\\\\")
 
 

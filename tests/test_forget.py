@@ -87,8 +87,8 @@ def write_beside(store: Path) -> None:
         LabelItem(token=str(at), candidate="alpha", sample_id=name, tag="", pictures={}, left="")
         for at, name in enumerate((SECRET, "s1"))
     ]
-    asked = {"page_id": page, "among": 10, "seed": 1, "made_at": moment, "questions": {"": {"overall": ("Model",)}}}
-    keep_page(store, LabelPage.model_validate({**of, **asked, "items": items, "file": "/elsewhere/label.html"}))
+    fields = {"page_id": page, "among": 10, "seed": 1, "made_at": moment, "questions": {"": {"overall": ("Model",)}}}
+    keep_page(store, LabelPage.model_validate({**of, **fields, "items": items, "file": "/elsewhere/label.html"}))
     (store / "pages" / "label.files").mkdir(parents=True)
     for name in ("label.html", "label.files/0123456789abcdef.jpg"):
         (store / "pages" / name).write_text(f"the input of {SECRET}")

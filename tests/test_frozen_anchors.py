@@ -145,13 +145,13 @@ def test_one_image_of_each_prompt_is_frozen_with_its_requirements(tmp_path: Path
     no = [{"class": "bird", "count": 2}]
     rows = [prompt_row(tag="position", include=two, exclude=no, prompt=f"a dog, a cat {n}") for n in range(6)]
     root = write_geneval(tmp_path / "images", rows, 3)
-    asked = RubricParameters(dataset=str(root), store=str(tmp_path / "store"), anchors=4, prompt_set="checked")
-    found = freeze(asked, "position").samples
-    samples = {each.sample_id.replace("/", "_"): each for each in load_dataset("position", asked).samples}
+    options = RubricParameters(dataset=str(root), store=str(tmp_path / "store"), anchors=4, prompt_set="checked")
+    found = freeze(options, "position").samples
+    samples = {each.sample_id.replace("/", "_"): each for each in load_dataset("position", options).samples}
     assert len({samples[each.sample_id].prompt_id for each in found}) == 4
-    rubric, policy = load_rubric("position", "checked"), picture_policy(asked)
+    rubric, policy = load_rubric("position", "checked"), picture_policy(options)
     for anchor in found:
-        own, real = (load_case(each, rubric, asked, policy, None) for each in (anchor, samples[anchor.sample_id]))
+        own, real = (load_case(each, rubric, options, policy, None) for each in (anchor, samples[anchor.sample_id]))
         assert (own.texts, own.digests, anchor.required) == (real.texts, real.digests, real.sample.required)
         assert anchor.excluded == real.sample.excluded and not {c.key for c in own.calls} & {c.key for c in real.calls}
 

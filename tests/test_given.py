@@ -74,9 +74,9 @@ def test_run_with_one_override_reports_parameters_of_its_deployment(deployment: 
     state = deployment.done(run)
     assert state.is_completed(), state.message
     [start] = deployment.judged()
-    asked = start["parameters"]
-    assert (asked["votes"], asked["limit"], start["candidates"]) == (2, 2, ["steady"])
-    assert asked["judge"]["concurrency"] == 3
+    used = start["parameters"]
+    assert (used["votes"], used["limit"], start["candidates"]) == (2, 2, ["steady"])
+    assert used["judge"]["concurrency"] == 3
     shown = deployment.client.read_flow_run(run.id).parameters["parameters"]
     assert {"dataset": "samples", **shown} == {**deployment.own, "votes": 2, "judge": {"concurrency": 3}}
     words = "from the deployment: store, limit, candidate, reuse_hours"
