@@ -77,20 +77,17 @@ def test_interrupted_run_is_billed_at_once(
     assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6) == pytest.approx((twin.count - calls) * CALL)
 
 
-@pytest.mark.parametrize("budget", [(), ("--budget", 0.04)], ids=["ended", "stopped at its budget"])
-def test_ended_run_prints_the_stored_price(
-    budget: tuple[object, ...], tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+def test_stopped_and_ended_runs_print_the_stored_price(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
     command += judged_by(loopback, **PRICES)
-    code, out, err = jury(*command, *budget)
-    assert code == (3 if budget else 0), err
-    check_bills(store, loopback, jury, ask)
-    assert printed(out) == pytest.approx(cost(store), abs=1e-6)
-    if budget:
-        assert f"Stopped at its budget of 0.0400: {cost(store):.4f} spent, " in " ".join(out.split())
-        before = cost(store)
-        code, out, err = jury(*command)
-        assert code == 0, err
+    before = 0.0
+    for options, exit_code in ((["--budget", 0.04], 3), ([], 0)):
+        code, out, err = jury(*command, *options)
+        assert code == exit_code, err
         check_bills(store, loopback, jury, ask)
         assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6)
+        if options:
+            assert f"Stopped at its budget of 0.0400: {cost(store):.4f} spent, " in " ".join(out.split())
+        before = cost(store)
