@@ -44,7 +44,7 @@ hypothesis.settings.load_profile("same")
 gc.set_threshold(30_000, 20, 100)
 
 # Requests go to loopback only. Each client loads the trusted certificate authorities; a hundred of them take 35 ms.
-# This file holds one authority that has signed nothing. Set it before Prefect is imported, which reads it at once.
+# `authority.pem` holds one that has signed nothing. Set it before Prefect is imported, which reads it at once.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
 BESIDE = ("test_schedules", "test_workers")
