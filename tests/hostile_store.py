@@ -1,7 +1,7 @@
-"""A store in which every text of strangers tries to harm whoever looks at its pages, and a page of every kind.
+"""A store full of hostile texts, and a page of every kind.
 
-Owns those texts and where they stand: names of candidates, datasets, models, samples and categories, captions, prompts,
-reasons, notes and warnings.
+This module owns these texts and their positions: names of candidates, datasets, models, samples and categories,
+captions, prompts, reasons, notes and warnings.
 """
 
 from collections.abc import Collection
@@ -25,9 +25,9 @@ from tasks.records import Judgment, Outcome, RunEnd, RunStart
 from tasks.rubrics.rubric import Rubric
 
 CLOSING = "</script></style></title></textarea>--></code>"
-"""Ends whatever a text may stand in."""
+"""Closes any element or comment that a text may be in."""
 NAME = f'"><script>alert(1)</script> onerror=alert(1) {"W" * 120}'
-"""No name of ours: too long for a line, and without a place to break."""
+"""Unlike our own names: too long for a line, and without a possible line break."""
 SAMPLE = "<b>s</b>&sample=1#'\"../../x"
 REASON = " ".join((CLOSING, SCRIPT, *HOSTILE, LONG))
 """50 KB."""
@@ -37,10 +37,10 @@ Row = TypeVar("Row", Judgment, Outcome)
 
 
 def _hostile(row: Row) -> Row:
-    """The row with strangers' texts in it."""
+    """Return the row with hostile texts in it."""
     texts: dict[str, Any] = {"candidate": NAME, "sample_id": row.sample_id.replace("s1", SAMPLE, 1)}
     if isinstance(row, Judgment):
-        reason = REASON if row.sample_id == "s1" else TEXT  # once is enough to see what it does
+        reason = REASON if row.sample_id == "s1" else TEXT  # once is enough to see the effect
         texts |= {"reasoning": reason, "raw": reason, "error": TEXT, "judge_answered": NAME, "system_fingerprint": TEXT}
     else:
         asked = {"prompt": TEXT} if row.prompt else {"caption": TEXT}
@@ -58,29 +58,29 @@ def _ended() -> RunEnd:
 
 
 def _figures(later: bool) -> list[Judgment | Outcome]:
-    """Twelve pairs, half of which come out otherwise later: so many that a comparison has an interval."""
+    """Return twelve pairs, half of which have other outcomes later: enough for a comparison to have an interval."""
     verdicts = (("MMMM", "Model"), ("HHHH", "Human"))
     pairs = [pair(f"s{number}", *verdicts[later and number % 2]) for number in range(1, 13)]
     return [row for rows in pairs for row in rows]
 
 
 def write_hostile(store: Path) -> Path:
-    """Two evaluations of the same figures, and one of images."""
+    """Write two evaluations of the same figures, and one of images."""
     counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
     for run, rows in (
         (_begun(EARLIER, started_at="2026-11-19T12:00:00+00:00"), _figures(later=False)),
         (_begun(LATER), _figures(later=True)),
         (_begun(COUNTING, started_at="2026-11-18T12:00:00+00:00", **counting), images()),
     ):
-        told = [_hostile(row) for row in rows]
-        write_run(store, run, told, _ended())
-        keep_thumbnails(store, (row for row in told if isinstance(row, Outcome)))
+        changed = [_hostile(row) for row in rows]
+        write_run(store, run, changed, _ended())
+        keep_thumbnails(store, (row for row in changed if isinstance(row, Outcome)))
     land(store)
     return store
 
 
 def _read(_store: Path, _run: Evaluation, rubric: Rubric, drawn: Collection[Drawable], _: str) -> Any:
-    """Inputs as a dataset would have them that held such texts: `read_inputs` would refuse most of these ids."""
+    """Return the inputs of a dataset with such texts: `read_inputs` would refuse most of these ids."""
     texts = {
         name: TEXT for prompt in rubric.prompts for name in prompt.inputs if name in ("context", "caption", "prompt")
     }
@@ -89,7 +89,7 @@ def _read(_store: Path, _run: Evaluation, rubric: Rubric, drawn: Collection[Draw
 
 
 def write_pages(store: Path) -> dict[str, Path]:
-    """A page of every kind; those of the store lie in it."""
+    """Write a page of every kind; pages of the store are inside it."""
     at = ["--store", str(store)]
     later, counting = renew(store, [LATER, COUNTING]).pages
     assert main(["compare", EARLIER, LATER, *at]) == 0

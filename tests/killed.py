@@ -1,6 +1,6 @@
-"""The command in a process that is killed: forked from one that has everything imported, which takes seconds.
+"""The command in a process that is killed, forked from one with everything imported, which takes seconds.
 
-Owns the process, and the places at which a run that is bought as a batch is killed; at which of them, the test says.
+This module owns the process, and the points at which a batch run is killed; the test chooses among them.
 """
 
 import multiprocessing
@@ -15,9 +15,8 @@ from typing import Any
 from batch_twin import BatchTwin
 
 SENDING = {"make file": 2, "make batch": 1, "ask batch": 2, "content file": 2}
-"""What a run whose requests are two files asks for until its replies are there, and how often each process that goes on
-with it has done so when it is killed. The run is uploaded, created, waiting or downloaded then, and of the second file
-that is not on record."""
+"""Requests of a run with two files until its replies are ready, and how often each resuming process has made them when
+it is killed: during upload, creation, waiting or download, which the second file has no record of."""
 SECONDS = 120
 INTERRUPTED = 130
 """Exit code of a command after Ctrl-C."""
@@ -30,9 +29,9 @@ def in_a_process(
     """Start `jury` with these words.
 
     Args:
-        twin: stands in the place of OpenAI.
+        twin: replaces OpenAI.
         requests: most in a file.
-        rows: of the ledger, after which it kills itself; 0: it does not.
+        rows: number of ledger rows after which it kills itself; 0: never.
     """
     context: ForkServerContext = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
@@ -51,24 +50,24 @@ def dies(
     rows: int = 0,
     by: signal.Signals = signal.SIGKILL,
 ) -> None:
-    """Have `jury` with these words killed, and wait for its end.
+    """Run `jury` with these words until it is killed, and wait for its end.
 
     Args:
-        asked: what the endpoint is asked for, and has done but not said, when it is killed.
-        times: that it has done so.
-        rows: of the ledger, after which it is killed.
+        asked: the request that the endpoint has completed, but not answered, at the kill.
+        times: number of such requests.
+        rows: number of ledger rows after which it is killed.
         by: signal that it sends itself after these rows.
     """
     seen, dead = Counter[str](), threading.Event()
     process: ForkServerProcess | None = None
 
-    def kill_it(what: str) -> None:
-        seen[what] += 1
-        if what == asked and seen[what] == times:
+    def count_and_kill(request: str) -> None:
+        seen[request] += 1
+        if request == asked and seen[request] == times:
             kill(process)
             dead.wait(SECONDS)
 
-    twin.seen = kill_it
+    twin.seen = count_and_kill
     process = in_a_process(twin, *words, requests=requests, rows=rows, by=by)
     process.join(SECONDS)
     dead.set()
@@ -77,7 +76,7 @@ def dies(
 
 
 def kill(process: ForkServerProcess | None) -> None:
-    """At once, as a machine does that runs out of memory. Who started it waits for its end."""
+    """Kill at once, as a machine does that runs out of memory; the starter waits for the end."""
     assert process and process.pid
     os.kill(process.pid, signal.SIGKILL)
 
@@ -99,12 +98,12 @@ def _work(
     submission.MOST_REQUESTS = most
     append, written = Ledger.append, 0
 
-    def counted(self: Ledger, row: Any) -> None:
+    def append_and_count(self: Ledger, row: Any) -> None:
         nonlocal written
         append(self, row)
         written += 1
         if written == rows:
             os.kill(os.getpid(), by)
 
-    Ledger.append = counted
+    Ledger.append = append_and_count
     sys.exit(main(words))

@@ -1,6 +1,6 @@
-"""A landing in a process that is killed, at each place where that leaves something else behind.
+"""A landing in a process that is killed, at each point that leaves another state behind.
 
-Owns the places. The process is forked from one that has everything imported, which takes seconds.
+This module owns these points. The process is forked from one with everything imported, which takes seconds.
 """
 
 import multiprocessing
@@ -35,13 +35,13 @@ def _instead(module: Any, name: str) -> None:
 def _after(module: Any, name: str, times: int = 1) -> None:
     real, called = getattr(module, name), 0
 
-    def counted(*given: Any, **named: Any) -> Any:
+    def call_and_count(*given: Any, **named: Any) -> Any:
         nonlocal called
         found = real(*given, **named)
         called += 1
         return _die() if called == times else found
 
-    setattr(module, name, counted)
+    setattr(module, name, call_and_count)
 
 
 def _within_copy() -> None:
@@ -54,13 +54,13 @@ def _within_copy() -> None:
 
 
 def _within_checkpoint() -> None:
-    """DuckDB is killed by itself, where it has written rows of a table and nothing leads to them yet."""
+    """Kill within DuckDB, after it has written rows of a table and before anything points to them."""
     real = landing._compute
 
     def compute(master: database.Master, *given: Any) -> Any:
         found = real(master, *given)
         master.db.execute("SET debug_checkpoint_scan_sleep_ms = 60000")
-        signal.setitimer(signal.ITIMER_REAL, 0.5)  # nobody handles it, so that it kills
+        signal.setitimer(signal.ITIMER_REAL, 0.5)  # no handler, so it kills
         return found
 
     landing._compute = compute
@@ -75,7 +75,7 @@ PLACES: dict[str, Patch] = {
     "before the renaming": partial(_instead, database, "put_log_aside"),
     "after the renaming": partial(_after, landing, "publish"),
 }
-"""Where a landing is killed -> how."""
+"""How to kill a landing, by the point."""
 REBUILT: dict[str, Patch] = {
     "a rebuild, before it takes the master's place": partial(_instead, landing, "replace_master"),
     "a rebuild, after that": partial(_after, landing, "replace_master"),
@@ -83,7 +83,7 @@ REBUILT: dict[str, Patch] = {
 
 
 def dies(store: Path, place: str) -> None:
-    """Have a landing in a store, or a rebuild of its history, killed at a place, and wait for its end."""
+    """Run a landing in a store, or a rebuild of its history, until it is killed at a point, and wait for its end."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
     process = context.Process(target=_work, args=(store, place))

@@ -1,7 +1,7 @@
-"""Judges on loopback that take only so many calls: at once, a second, or both.
+"""Judges on loopback with limits on calls: in flight, per second, or both.
 
-Owns the limits and how they are told (Retry-After, limit headers, or not at all). How a judge is served stands in
-`loopback_judge`.
+This module owns the limits and how they are announced (Retry-After, limit headers, or not at all); `loopback_judge`
+serves the judge.
 """
 
 import asyncio
@@ -13,31 +13,31 @@ from dataclasses import dataclass, field
 from loopback_replies import Reply, Request, allowed_reply, error
 
 TELLINGS = ("nothing", "retry-after", "headers")
-"""How a judge tells of its limits."""
+"""Ways in which a judge announces its limits."""
 FIRST_RUN = "run-0"
-"""What the first of several runs says of itself."""
+"""Name of the first of several runs in its calls."""
 
 
 @dataclass
 class Limited:
-    """The answer of a judge that refuses with 429 what is above its limits."""
+    """Answer of a judge that refuses calls above its limits with 429."""
 
     seconds: float = 0.2
-    """Of each call that it takes."""
+    """Duration of each accepted call."""
     at_once: int = 0
-    """Calls in flight that it takes; 0: any number."""
+    """Accepted calls in flight; 0: unlimited."""
     a_second: float = 0.0
-    """Calls a second that it takes, by a token bucket; 0: any number."""
+    """Accepted calls a second, by a token bucket; 0: unlimited."""
     burst: int = 20
     """Tokens in the full bucket."""
     tells: str = "nothing"
     bad: str = ""
-    """Words of a text: calls of the first run that hold them are always refused."""
+    """Part of a text: calls of the first run that contain it are always refused."""
     bad_asked: int = 0
     taken: Counter[str] = field(default_factory=Counter[str])
-    """Run -> calls taken, where runs say in the field `run` of their calls which one they are."""
+    """Accepted calls by run, if runs name themselves in the field `run` of their calls."""
     asked: Counter[str] = field(default_factory=Counter[str])
-    """Run -> requests, taken or refused."""
+    """Requests by run, accepted or refused."""
     refused: int = 0
     in_flight: int = 0
     _tokens: float | None = None
@@ -93,5 +93,5 @@ class Limited:
 
 
 def _run(request: Request) -> str:
-    """Which run asks: it stands near the end, and reading a body of pictures would take longer."""
+    """Return the run of a request: its field is near the end, and parsing a body of pictures would take longer."""
     return request.raw.rpartition(b'"run":')[2].partition(b'"')[2].partition(b'"')[0].decode()

@@ -28,11 +28,11 @@ from loopback_replies import Answer, Reply, Request, allowed_reply, drop, error,
 
 MODEL = "loopback-judge-2026-01-01"
 MOST_READ = 2**22
-"""Bytes buffered per connection before reading pauses: above a usual request, so none is read in portions."""
+"""Bytes buffered per connection before reading pauses: more than a usual request, so that each is read at once."""
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:
-    """The next request of a connection; IncompleteReadError when the client has gone."""
+    """Return the next request of a connection; raise IncompleteReadError if the client has gone."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     line, *fields = head.rstrip().split("\r\n")
     pairs = (entry.partition(":") for entry in fields)
@@ -42,7 +42,7 @@ async def read_request(reader: asyncio.StreamReader) -> Request:
 
 
 async def client_left(reader: asyncio.StreamReader, seconds: float) -> bool:
-    """Whether the client went away before so many seconds were over; one that pipelines is shown the door too."""
+    """Return whether the client disconnects within this time; one that pipelines is disconnected, too."""
     try:
         async with asyncio.timeout(seconds):
             await reader.read(1)
@@ -52,7 +52,7 @@ async def client_left(reader: asyncio.StreamReader, seconds: float) -> bool:
 
 
 async def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
-    """Writes the reply; False: the connection ends here."""
+    """Write the reply; return False if the connection ends here."""
     if reply.reset:
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     if reply.body is None:
@@ -73,20 +73,20 @@ async def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
 
 
 def content_of(reply: Reply) -> tuple[str, bytes]:
-    """Media type and bytes of a body."""
+    """Return media type and bytes of a body."""
     if isinstance(reply.body, str):
         return "text/html", reply.body.encode()
     return "application/json", reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
 
 
 class LoopbackJudge:
-    """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`.
+    """Server of `POST /v1/chat/completions` and `GET /stats`, in its own thread, inside a `with`.
 
-    One that is entered again is at the same address as before.
+    Entered again, it has the same address.
     """
 
     root = "/v1"
-    """Path of the API, as it stands at the end of `base_url`."""
+    """Path of the API, the end of `base_url`."""
 
     def __init__(
         self,
@@ -110,11 +110,11 @@ class LoopbackJudge:
 
     @property
     def place(self) -> str:
-        """Host and port, as JURY_ENDPOINTS lists them."""
+        """Host and port, in the form of JURY_ENDPOINTS."""
         return f"127.0.0.1:{self._port}"
 
     def queue(self, *replies: Reply) -> None:
-        """Replies for the next requests, whatever those ask; after them `answer` speaks again."""
+        """Set the replies to the next requests, whatever they are; afterwards `answer` applies again."""
         self._queue.extend(replies)
 
     def stats(self) -> dict[str, Any]:
@@ -134,12 +134,12 @@ class LoopbackJudge:
         self._thread.join()
 
     def stop(self) -> None:
-        """From any thread. Once the loop has ended by itself there is nothing left to stop."""
+        """Stop the server, from any thread. After its loop has ended by itself, do nothing."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._stopped.set)
 
     async def serve(self, port: int, started: Callable[[], object]) -> None:
-        """Serves until `stop`. Open connections end with the loop: `asyncio.run` cancels what is left."""
+        """Serve until `stop`. Open connections end with the loop: `asyncio.run` cancels the rest."""
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=MOST_READ, backlog=1024, ssl=self.tls)
         self._port = server.sockets[0].getsockname()[1]
@@ -149,7 +149,7 @@ class LoopbackJudge:
         server.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Cancelled when the judge stops, and then to end quietly: asyncio 3.11 fails over a connection left cancelled.
+        # Cancelled when the judge stops, and must then end quietly: asyncio 3.11 fails on a connection left cancelled.
         quietly = suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
         with quietly, closing(writer):
             while await send(writer, await self._reply(await read_request(reader), reader)):
@@ -165,7 +165,7 @@ class LoopbackJudge:
             reply = await self._decide(request)
             return drop() if reply.seconds and await client_left(reader, reply.seconds) else self._sign(reply)
         finally:
-            # Before the reply is sent: the client's next request may be here before this task runs again.
+            # Before the reply is sent: the client's next request may arrive before this task runs again.
             self.in_flight -= 1
 
     def _enter(self, request: Request) -> None:
@@ -184,7 +184,7 @@ class LoopbackJudge:
             return error(500, f"The loopback judge has no answer: {problem!r}")
 
     def _sign(self, reply: Reply) -> Reply:
-        """Puts id, date and model on a completion; what the reply says itself stands."""
+        """Add id, date and model to a completion; values of the reply itself win."""
         if reply.status != 200 or not isinstance(reply.body, dict):
             return reply
         signature = {"id": f"chatcmpl-{self.count}", "object": "chat.completion", "created": int(time.time())}
@@ -193,7 +193,7 @@ class LoopbackJudge:
 
 @dataclass(frozen=True)
 class JudgeProcess:
-    """A judge in a process of its own, so that its work is not measured with that of the client."""
+    """A judge in its own process, so that its work is not measured with the client's."""
 
     base_url: str
     popen: subprocess.Popen[bytes]
@@ -205,14 +205,14 @@ class JudgeProcess:
 
 @contextmanager
 def judge_process(*options: str) -> Iterator[JudgeProcess]:
-    """Starts this file with these options; it ends when its standard input is closed."""
+    """Start this file with these options; it ends when its standard input closes."""
     command = [sys.executable, __file__, *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
         yield JudgeProcess(json.loads(popen.stdout.readline())["base_url"], popen)
 
 
 class HeldJudge(LoopbackJudge):
-    """A judge that tells when it was asked more than so many questions, and answers the rest when it may."""
+    """A judge that signals when it gets more than some number of questions, and holds those replies until allowed."""
 
     def __init__(self, at_once: int) -> None:
         super().__init__(self._answer)
@@ -227,7 +227,7 @@ class HeldJudge(LoopbackJudge):
 
 
 def judged_by(loopback: LoopbackJudge, **options: object) -> list[str]:
-    """Options of `jury run` for this judge, and others."""
+    """Return the options of `jury run` for this judge, and others."""
     given = {"judge.model": "m", "judge.base-url": loopback.base_url, "retry-delay-seconds": 0, **options}
     return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
@@ -244,7 +244,7 @@ def main() -> None:
     judge = LoopbackJudge(answer, keep_requests=False)
 
     def await_end_of_input() -> None:
-        # Not sys.stdin: its lock, held by a daemon thread, aborts the interpreter on its way out.
+        # Not sys.stdin: its lock, held by a daemon thread, would abort the interpreter at exit.
         while os.read(0, 4096):
             pass
         judge.stop()

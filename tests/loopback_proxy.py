@@ -1,4 +1,4 @@
-"""A proxy on 127.0.0.1 that takes any host to one server on loopback, and a certificate that only it knows."""
+"""A proxy on 127.0.0.1 that connects any host to one loopback server, and a certificate that only the test trusts."""
 
 import ipaddress
 import socket
@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 class LoopbackProxy(socketserver.ThreadingTCPServer):
-    """Forwards requests and tunnels to a server, for the length of a `with`; `seen`: what it could read of each."""
+    """Forwards requests and tunnels to a server, inside a `with`; `seen` has the readable part of each."""
 
     daemon_threads = True
 
@@ -50,7 +50,7 @@ class _Connection(socketserver.BaseRequestHandler):
         with socket.create_connection(("127.0.0.1", self.server.server_port)) as judge:
             if method == b"CONNECT":
                 client.sendall(b"HTTP/1.1 200 Connected\r\n\r\n")
-            else:  # The path alone, as a server that is no proxy is asked for it.
+            else:  # A server that is no proxy expects only the path.
                 origin = b"http://" + urlsplit(target).netloc
                 judge.sendall(head.replace(origin, b"", 1))
             back = threading.Thread(target=pass_on, args=(judge, client), daemon=True)
@@ -60,7 +60,7 @@ class _Connection(socketserver.BaseRequestHandler):
 
 
 def pass_on(source: socket.socket, target: socket.socket) -> None:
-    """Until the source has no more to say."""
+    """Copy data until the source ends."""
     with suppress(OSError):
         while data := source.recv(2**16):
             target.sendall(data)
@@ -68,7 +68,7 @@ def pass_on(source: socket.socket, target: socket.socket) -> None:
 
 
 def own_certificate(folder: Path, *hosts: str) -> tuple[Path, ssl.SSLContext]:
-    """The file of a certificate that nobody else has signed, and how a server of these hosts presents it."""
+    """Return the file of a self-signed certificate for these hosts, and a server's TLS context with it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Loopback")])
     names = [x509.IPAddress(ipaddress.ip_address(host)) if host[0].isdigit() else x509.DNSName(host) for host in hosts]

@@ -1,4 +1,4 @@
-"""A relay before a Prefect server that hangs, goes away or loses an answer when a test says so; the server lives on."""
+"""A relay before a Prefect server that hangs, disappears or loses answers on request; the server keeps running."""
 
 import socket
 import socketserver
@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 
 class LoopbackRelay(socketserver.ThreadingTCPServer):
-    """Passes on what is asked and answered on 127.0.0.1, for the length of a `with`."""
+    """Relays requests and answers on 127.0.0.1, inside a `with`."""
 
     daemon_threads = True
 
     def __init__(self, api: str, lost: bytes = b"", port: int = 0, times: float = inf) -> None:
-        """`lost`: words of a question of which the answer is lost, and the connection with it, so many times."""
+        """Set up a relay. `lost`: part of a request whose answer is lost, with the connection; `times`: how often."""
         super().__init__(("127.0.0.1", port), _Connection)
         self.server_port = urlsplit(api).port
         self.api = f"http://127.0.0.1:{self.server_address[1]}/api"
@@ -26,11 +26,11 @@ class LoopbackRelay(socketserver.ThreadingTCPServer):
         self.speaks.set()
 
     def hang(self) -> None:
-        """From now on take in what is asked, and say nothing."""
+        """Keep accepting requests from now on, without answering."""
         self.speaks.clear()
 
     def go_away(self) -> None:
-        """From now on be gone, as after `kill -9`: connections are cut, new ones refused."""
+        """Disappear as after `kill -9`: connections are cut, new ones refused."""
         self.shutdown()
         self.server_close()
         self._cut()
@@ -70,7 +70,7 @@ class _Connection(socketserver.BaseRequestHandler):
                 lost = self.server.losses < self.server.times and self.server.lost and self.server.lost in asked
                 if lost:
                     self.server.losses += 1
-                    client.shutdown(socket.SHUT_RDWR)  # before it is passed on: a quick answer would not be lost
+                    client.shutdown(socket.SHUT_RDWR)  # before passing it on: a quick answer would not be lost
                 there.sendall(data)
                 if lost:
                     return

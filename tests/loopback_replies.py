@@ -1,4 +1,4 @@
-"""What the loopback judge is asked and what it can say: the bodies of the OpenAI API, good and bad."""
+"""Requests to the loopback judge and its possible replies: bodies of the OpenAI API, good and bad."""
 
 import base64
 import gzip
@@ -21,7 +21,7 @@ USAGE = {"prompt_tokens": 1200, "completion_tokens": 80, "total_tokens": 1280, *
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it came; parsed only as far as it is looked at, since bodies are large."""
+    """A request as received; parsed only on access, since bodies are large."""
 
     line: str
     """Method and path."""
@@ -37,10 +37,10 @@ class Request:
 
     @cached_property
     def response_format(self) -> dict[str, Any]:
-        """The reply format asked for; empty: none.
+        """Reply format of the request; empty: none.
 
-        Read from its own key on: the client writes it compactly and after the messages, and inside a JSON string the
-        quotes would be escaped. Whoever writes otherwise gets the whole body parsed.
+        It is parsed from its own key on: our client writes compact JSON with this key after the messages, and quotes
+        inside a JSON string would be escaped. Other bodies are parsed whole.
         """
         key = b'"response_format":'
         at = self.raw.rfind(key)
@@ -70,7 +70,7 @@ class Request:
 
     @property
     def shown_first(self) -> str:
-        """Of a pair of figures the side whose picture comes first: Human or Model."""
+        """Side of a pair of figures whose picture comes first: Human or Model."""
         return next(side for text in self.texts for side in ("Human", "Model") if text.endswith(f"({side}):"))
 
     @property
@@ -82,31 +82,31 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes back over the wire."""
+    """A reply to send over the connection."""
 
     body: Any
-    """Bytes as they are, a page of another server, None: the socket is closed without a word; all else goes as JSON."""
+    """Bytes are sent unchanged, a str as a foreign page; None closes the socket silently; all else is sent as JSON."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     """Wait before it is sent."""
     torn: bool = False
-    """Half of the body is sent, then the socket is closed."""
+    """Whether only half of the body is sent before the socket is closed."""
     reset: bool = False
-    """The connection is reset once the reply is sent, or instead of it."""
+    """Whether the connection is reset after the reply, or instead of it."""
     times: int = 1
-    """How often the body is sent, one after the other: a long one without holding it."""
+    """Number of times that the body is sent, for a long body without holding it in memory."""
     pause: float = 0.0
-    """Seconds before each of them but the first."""
+    """Seconds before each repetition."""
     chunked: bool = False
-    """No length is told before the body."""
+    """Whether the body is sent without a length."""
 
 
 Answer = Callable[[Request], Reply | Awaitable[Reply]]
 
 
 def to_samples(reply: Reply) -> Answer:
-    """The same reply to every question about a sample; the small question is answered."""
+    """Return the same reply for every question on a sample; the first question gets an allowed reply."""
     return lambda seen: allowed_reply()(seen) if seen.schema_name == "probe" else reply
 
 
@@ -137,7 +137,7 @@ def refusal(words: str) -> Reply:
 
 
 def cut_off() -> Reply:
-    """A reply that ran into the token limit in the middle of its reasoning."""
+    """Return a reply that hit the token limit in the middle of its reasoning."""
     return text('{"comparison_reasoning": "The Model figure shows', finish_reason="length")
 
 
@@ -146,7 +146,7 @@ def gzipped(content: bytes) -> Reply:
 
 
 def gzip_bomb(megabytes: int) -> Reply:
-    """A body of so many megabytes of spaces, a thousandth of it on the wire."""
+    """Return a body of this many megabytes of spaces, compressed to a thousandth."""
     packer, spaces = zlib.compressobj(9, wbits=31), b" " * 2**20
     first, again = (packer.compress(spaces) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
     return Reply(first + again * (megabytes - 1), headers={"content-encoding": "gzip"})
@@ -165,7 +165,7 @@ def error(
 
 
 def retry_after(seconds: float) -> Reply:
-    """A 429 that says how long to wait."""
+    """Return a 429 with the time to wait."""
     words = f"Rate limit reached. Please try again in {seconds:g}s."
     return error(429, words, "rate_limit_exceeded", "requests", headers={"retry-after": f"{seconds:g}"})
 
@@ -175,7 +175,7 @@ def drop() -> Reply:
 
 
 def reset() -> Reply:
-    """No reply: the connection is reset."""
+    """Reset the connection without a reply."""
     return Reply(None, reset=True)
 
 
@@ -188,17 +188,17 @@ def delayed(reply: Reply, seconds: float) -> Reply:
 
 
 def hang() -> Reply:
-    """No answer for as long as the client stays."""
+    """Never answer while the client stays."""
     return delayed(drop(), math.inf)
 
 
 def trickle() -> Reply:
-    """A reply that never falls silent and never ends."""
+    """Return a reply that is never silent and never ends."""
     return Reply(b" ", times=2**20, pause=0.05)
 
 
 def example(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
-    """The plainest value that a JSON schema allows: the first choice, true, 7, every property."""
+    """Return the plainest value that a JSON schema allows: the first choice, true, 7, every property."""
     if "$ref" in schema:
         return example(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
@@ -213,7 +213,7 @@ def example(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
 
 
 def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
-    """Always an allowed reply: `winner` where the schema has it, else its first choice; yes to all checks of a list;
+    """Always send an allowed reply: `winner` if the schema has it, else its first choice; yes to all checks of a list;
     without a schema, a verdict.
     """
 
@@ -235,11 +235,11 @@ def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
 
 
 def leaning_reply(prefers: Callable[[Request], str], position: float, noise: float, seed: int = 0) -> Answer:
-    """A judge of pairs with known habits, for a test to find again.
+    """Return a judge of pairs with known habits, for tests to measure.
 
-    It names the figure shown first in a share `position` of its replies; of the others a share `noise` is any verdict
-    by chance, and the rest says what `prefers` finds in the request. Draws go by question, pictures and how often that
-    was asked before: those of one question are the same in every run, in whatever turn its votes arrive.
+    It names the first figure in a share `position` of its replies; among the others, a share `noise` is a random
+    verdict, and the rest is the result of `prefers` for the request. Random draws depend on question, pictures and the
+    number of earlier equal requests: for one question they are the same in every run, whatever the order of its votes.
     """
     asked: Counter[str] = Counter()
     plain = allowed_reply()
@@ -258,6 +258,6 @@ def leaning_reply(prefers: Callable[[Request], str], position: float, noise: flo
 
 
 def with_latency(answer: Callable[[Request], Reply], latency: float, sigma: float, seed: int) -> Answer:
-    """`answer` after a log-normal wait: `latency` seconds in the median, `sigma` its spread in logarithms."""
+    """Delay `answer` by a log-normal wait: `latency` seconds in the median, `sigma` its spread in logarithms."""
     draws = random.Random(seed)
     return lambda request: delayed(answer(request), latency * draws.lognormvariate(0, sigma))

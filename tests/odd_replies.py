@@ -1,4 +1,4 @@
-"""Replies of judges that are not what was asked for, each with what has to come of it."""
+"""Unusual replies of judges, each with its expected handling."""
 
 import json
 from dataclasses import dataclass
@@ -20,37 +20,37 @@ class Odd:
     reply: Reply
     status: str
     words: str = ""
-    """Part of the error on record; empty: there is none."""
+    """Part of the recorded error; empty: none."""
     kept: str = ""
-    """Part of what is kept as it came."""
+    """Part of the recorded raw reply."""
     verdict: str | None = None
     recovery: str = ""
     reasoning: str = ""
-    """Part of the reasoning on record."""
+    """Part of the recorded reasoning."""
     tokens_in: int | None = None
 
 
-def said(content: Any, finish: Any = "stop", choice: dict[str, Any] | None = None, **message: Any) -> Reply:
-    """A completion with anything as its content, and more in its message and its choice."""
+def chat(content: Any, finish: Any = "stop", choice: dict[str, Any] | None = None, **message: Any) -> Reply:
+    """Return a completion with any content, and additional fields in its message and choice."""
     own = {"role": "assistant", "content": content, **message}
     return Reply({"choices": [{"index": 0, "message": own, "finish_reason": finish, **(choice or {})}], "usage": USAGE})
 
 
-def counted(usage: str) -> Reply:
-    """A good reply whose usage is given as JSON, or as what some take for JSON."""
+def billed(usage: str) -> Reply:
+    """Return a good reply with this usage as JSON, or as almost JSON."""
     message = json.dumps({"role": "assistant", "content": PLAIN})
     body = f'{{"choices": [{{"message": {message}, "finish_reason": "stop"}}], "usage": {usage}}}'
     return Reply(body.encode())
 
 
 def with_half(words: str) -> Reply:
-    """A good reply whose reasoning, in its JSON, has these words in place of "half"."""
+    """Return a good reply whose reasoning, inside its JSON, has these words instead of "half"."""
     return text(PLAIN.replace("half", words))
 
 
 def failing(error: Any, content: str | None = None, finish: str = "error") -> Reply:
-    """A choice with an error object in it, as routers send when the provider behind them fails halfway."""
-    return said(content, finish, {"error": error})
+    """Return a choice with an error object, as routers send when the provider behind them fails midway."""
+    return chat(content, finish, {"error": error})
 
 
 def ok(name: str, reply: Reply, recovery: str = "strict", **more: Any) -> Odd:
@@ -58,7 +58,7 @@ def ok(name: str, reply: Reply, recovery: str = "strict", **more: Any) -> Odd:
 
 
 def filtered(finish: str) -> Odd:
-    return Odd(f"finish reason {finish}", said("", finish), "refused", f"filtered the content ({finish})")
+    return Odd(f"finish reason {finish}", chat("", finish), "refused", f"filtered the content ({finish})")
 
 
 def no_completion(name: str, body: Any, words: str = "", kept: str = "", **more: Any) -> Odd:
@@ -93,7 +93,7 @@ ODD = [
     no_completion("a good reply before much space", GOOD + b" " * 4_000_000, "it is longer than 4,000,000", PLAIN[2:9]),
     Odd("much behind gzip", gzip_bomb(60), "unavailable", "it is longer than 4,000,000 bytes", "not read"),
     no_completion("gzip that is none", GOOD, "it cannot be decompressed", headers={"content-encoding": "gzip"}),
-    # Answers that are read
+    # Readable answers
     ok("a byte order mark", Reply(b"\xef\xbb\xbf" + GOOD), kept=PLAIN),
     ok("bytes that are no UTF-8", Reply(GOOD.replace(b"half of", b"half \xff of")), reasoning="half \ufffd of it"),
     ok("gzip", gzipped(GOOD), kept=PLAIN),
@@ -104,16 +104,16 @@ ODD = [
     ok("a backslash before what looks like half a pair", with_half(r"\\ud835"), reasoning=r"\ud835 of it"),
     ok("nul", with_half("\\u0000"), reasoning="\x00 of it"),
     ok("no more than there must be", Reply({"model": None, "choices": [{"message": {"content": PLAIN}}]}), tokens_in=0),
-    ok("content in parts", said([{"type": "text", "text": PLAIN[:20]}, PLAIN[20:]]), kept=PLAIN),
-    ok("thinking as a part", said([{"type": "thinking", "thinking": OTHER}, {"text": PLAIN}]), kept=PLAIN),
-    ok("reasoning after it", said([{"type": "text", "text": PLAIN}, {"type": "reasoning", "text": OTHER}]), kept=PLAIN),
-    ok("a thought", said([{"text": OTHER, "thought": True}, {"text": PLAIN, "thought": False}]), kept=PLAIN),
-    ok("content is an object", said(json.loads(PLAIN)), kept='"winner": "Model"'),
+    ok("content in parts", chat([{"type": "text", "text": PLAIN[:20]}, PLAIN[20:]]), kept=PLAIN),
+    ok("thinking as a part", chat([{"type": "thinking", "thinking": OTHER}, {"text": PLAIN}]), kept=PLAIN),
+    ok("reasoning after it", chat([{"type": "text", "text": PLAIN}, {"type": "reasoning", "text": OTHER}]), kept=PLAIN),
+    ok("a thought", chat([{"text": OTHER, "thought": True}, {"text": PLAIN, "thought": False}]), kept=PLAIN),
+    ok("content is an object", chat(json.loads(PLAIN)), kept='"winner": "Model"'),
     ok("a model that is an object", Reply({**text(PLAIN).body, "model": {"name": "m"}})),
     ok("a model with a long name", Reply({**text(PLAIN).body, "model": "m" * 1_000_000})),
-    ok("a finish reason that is an object", said(PLAIN, {"type": "stop"})),
-    ok("no finish reason", said(PLAIN, None)),
-    ok("reasoning beside the answer", said(PLAIN, reasoning_content=OTHER), kept=PLAIN),
+    ok("a finish reason that is an object", chat(PLAIN, {"type": "stop"})),
+    ok("no finish reason", chat(PLAIN, None)),
+    ok("reasoning beside the answer", chat(PLAIN, reasoning_content=OTHER), kept=PLAIN),
     ok("line breaks in a fence", text("```json" + "\n" * 3000 + PLAIN + "\n" * 3000 + "```"), "fence removed"),
     ok("prose around it", text(f"So \\frac{{a}}{{b}}: {PLAIN} as asked."), "taken out of prose"),
     ok("broken JSON", text('{"comparison_reasoning": "a "half" of it", "winner": "Model"}'), "broken JSON mended"),
@@ -122,15 +122,15 @@ ODD = [
     ok("thinking that was begun for the judge", text(f"Hm, {OTHER}? No.</think>{PLAIN}"), "thinking dropped"),
     ok("thinking within thinking", text(f"<think>a<think>b</think>{OTHER}</think>{PLAIN}"), "thinking dropped"),
     ok("marks of thinking in the answer", with_half("<think>"), reasoning="<think> of it"),
-    ok("an empty list of tool calls", said(PLAIN, tool_calls=[])),
-    ok("many tokens", counted('{"prompt_tokens": 2147483647}'), tokens_in=2**31 - 1),
-    ok("tokens in quotes", counted('{"prompt_tokens": "12"}'), tokens_in=12),
-    ok("details that are a text", counted('{"prompt_tokens": 3, "prompt_tokens_details": "none"}'), tokens_in=3),
+    ok("an empty list of tool calls", chat(PLAIN, tool_calls=[])),
+    ok("many tokens", billed('{"prompt_tokens": 2147483647}'), tokens_in=2**31 - 1),
+    ok("tokens in quotes", billed('{"prompt_tokens": "12"}'), tokens_in=12),
+    ok("details that are a text", billed('{"prompt_tokens": 3, "prompt_tokens_details": "none"}'), tokens_in=3),
     *(
-        ok(f"{value[:12]} tokens in {len(value)} signs", counted(f'{{"prompt_tokens": {value}}}'), tokens_in=0)
+        ok(f"{value[:12]} tokens in {len(value)} signs", billed(f'{{"prompt_tokens": {value}}}'), tokens_in=0)
         for value in CANNOT_BE
     ),
-    # Answers that cannot be read
+    # Unreadable answers
     Odd("another verdict", text('{"winner": "Tie"}'), "invalid", "'Tie' is not one of"),
     Odd("a long verdict", text(json.dumps({"winner": "Model " * 10_000})), "invalid", "is not one of"),
     Odd("two verdicts", text(PLAIN + OTHER), "invalid", "several winners in one reply: 'Model', 'Human'"),
@@ -140,26 +140,26 @@ ODD = [
     Odd("a deep verdict", text('{"winner":' + "[" * 400 + "]" * 400 + "}"), "invalid", "is not one of"),
     Odd("thinking without an end", text(f"<think>a {OTHER}"), "invalid", "which breaks off while thinking: '<think>a"),
     Odd("empty", text(""), "invalid", "the reply is empty (finish reason: stop)"),
-    Odd("no content", said(None), "invalid", "the reply is empty"),
-    Odd("content is a number", said(7), "invalid", "no winner found in the reply: '7'", "7"),
-    Odd("parts of anything", said([None, 7, {"text": {"a": 1}}, ["Model"]]), "invalid", "no winner found"),
-    Odd("reasoning alone", said("", reasoning_content=PLAIN), "invalid", "empty beside 57 characters of reason", PLAIN),
-    Odd("reasoning parts alone", said([{"type": "reasoning", "text": PLAIN}]), "invalid", "beside ", '"type": "reason'),
-    Odd("reasoning by its new name", said(None, reasoning=PLAIN), "invalid", "of reasoning (finish reason: stop)"),
-    Odd("a tool call", said(None, "tool_calls", tool_calls=[{"id": "1"}]), "invalid", "only calls tools"),
+    Odd("no content", chat(None), "invalid", "the reply is empty"),
+    Odd("content is a number", chat(7), "invalid", "no winner found in the reply: '7'", "7"),
+    Odd("parts of anything", chat([None, 7, {"text": {"a": 1}}, ["Model"]]), "invalid", "no winner found"),
+    Odd("reasoning alone", chat("", reasoning_content=PLAIN), "invalid", "empty beside 57 characters of reason", PLAIN),
+    Odd("reasoning parts alone", chat([{"type": "reasoning", "text": PLAIN}]), "invalid", "beside ", '"type": "reason'),
+    Odd("reasoning by its new name", chat(None, reasoning=PLAIN), "invalid", "of reasoning (finish reason: stop)"),
+    Odd("a tool call", chat(None, "tool_calls", tool_calls=[{"id": "1"}]), "invalid", "only calls tools"),
     # Refused, cut, failed
     Odd("a refusal", completion(None, refusal="I will not"), "refused", "I will not", "I will not"),
     Odd("a refusal that is an object", completion(None, refusal={"why": "no"}), "refused", '{"why": "no"}'),  # pyright: ignore
     Odd("a refusal beside an answer", completion(PLAIN, refusal="I will not"), "refused", "I will not", PLAIN),
     *map(filtered, ("content_filter", "safety", "SAFETY", "RECITATION", "prohibited_content", "content_filter: OTHER")),
-    Odd("half of an answer, then a filter", said(PLAIN[:30], "SAFETY"), "refused", "(SAFETY)", PLAIN[:30]),
+    Odd("half of an answer, then a filter", chat(PLAIN[:30], "SAFETY"), "refused", "(SAFETY)", PLAIN[:30]),
     Odd("a filter as an error", failing({"code": "content_filter", "message": "no"}), "refused", "content_filter: no"),
     Odd("an error within a choice", failing(UPSTREAM), "unavailable", "within its reply: 502: Provider", "upstream"),
     Odd("an error beside an answer", failing(UPSTREAM, PLAIN, "stop"), "unavailable", "overloaded upstream", PLAIN),
-    Odd("an end by an error", said(PLAIN[:30], "error"), "unavailable", "failed within its reply: error", PLAIN[:30]),
+    Odd("an end by an error", chat(PLAIN[:30], "error"), "unavailable", "failed within its reply: error", PLAIN[:30]),
     *(
-        Odd(f"cut: {finish}", said(PLAIN[:30], finish), "truncated", "the reply hit the token limit", PLAIN[:30])
+        Odd(f"cut: {finish}", chat(PLAIN[:30], finish), "truncated", "the reply hit the token limit", PLAIN[:30])
         for finish in ("length", "MAX_TOKENS", "model_length")
     ),
-    Odd("nothing but reasoning up to the limit", said("", "length", reasoning="hm"), "truncated", "token limit"),
+    Odd("nothing but reasoning up to the limit", chat("", "length", reasoning="hm"), "truncated", "token limit"),
 ]  # fmt: skip

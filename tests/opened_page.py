@@ -1,4 +1,4 @@
-"""A page of ours in a real browser without a network: opened in Chromium, or visited by keyboard in either."""
+"""Our pages in a real browser without network: opened in Chromium, or visited by keyboard in either browser."""
 
 import json
 import shutil
@@ -13,23 +13,23 @@ HEIGHT = 900
 
 
 def installed(browser: str) -> str:
-    """Where a browser of Debian's is; the test is skipped where it is not."""
+    """Return the path of a Debian browser; skip the test if it is not installed."""
     found = shutil.which(browser)
     return found or pytest.skip(f"needs {browser} (`apt-get install {browser}`)")
 
 
 def chromium() -> Path:
-    """What starts Debian's Chromium for tests; the test is skipped where it is not."""
+    """Return the script that starts Debian's Chromium for tests; skip the test if it is not installed."""
     installed("chromium")
     return Path(__file__).with_name("chromium.sh")
 
 
 class Opened:
-    """A page in a browser without a network, and what it tried to do.
+    """A page in a browser without network, and its attempted actions.
 
     Args:
-        browser: one that was started, or a context of its own.
-        file: where it is, on the disk or on a server.
+        browser: a started browser, or its own context.
+        file: address of the page, on disk or on a server.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Opened:
             self.trouble.append(f"request {url}")
 
     def shown(self) -> list[str]:
-        """Ids of the samples that the filters leave, in order."""
+        """Return the ids of the samples that the filters leave, in order."""
         return self.page.eval_on_selector_all(".thumb b", "all => all.map(one => one.textContent)")
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Opened:
 
 
 class Visit:
-    """Somebody on a page with a keyboard and no mouse, in whichever of the two browsers, and what it tried to do."""
+    """A visit of a page with a keyboard and no mouse, in either browser, and the page's attempted actions."""
 
     def __init__(self, browser: Any, address: str, scheme: str = "light", width: int = 1280) -> None:
         self._tab: FirefoxTab | None = None
@@ -82,13 +82,13 @@ class Visit:
             self.trouble = opened.trouble
 
     def look(self, scheme: str, width: int) -> None:
-        """Look at the same page on another screen, in light or dark."""
+        """Show the same page on another screen size, in light or dark."""
         if not self._tab:
             self.page.set_viewport_size({"width": width, "height": HEIGHT})
             self.page.emulate_media(color_scheme=scheme)
             return
         self._tab.resize(width, HEIGHT)
-        # What a person likes, WebDriver BiDi cannot tell this Firefox.
+        # WebDriver BiDi cannot set the color scheme preference of this Firefox.
         self._tab.evaluate(f"document.documentElement.style.colorScheme = '{scheme}'")
 
     def press(self, *keys: str) -> None:
@@ -96,7 +96,7 @@ class Visit:
             self._press(key)
 
     def until(self, is_there: str, key: str = "Tab", most: int = 60) -> None:
-        """Press the key until the focus is on what this selector finds, and see that it shows where it is."""
+        """Press the key until this selector has the focus, and check that the focus is visible."""
         for _ in range(most):
             self.press(key)
             if self.has_focus(is_there):
@@ -111,13 +111,13 @@ class Visit:
         return self.evaluate(f"document.querySelector({json.dumps(selector)}).innerText")
 
     def count(self, selector: str) -> int:
-        """How many of them can be seen."""
+        """Return the number of visible matches."""
         return self.evaluate(
             f"[...document.querySelectorAll({json.dumps(selector)})].filter(one => one.checkVisibility()).length"
         )
 
     def wait(self, expression: str) -> None:
-        """Ask again and again until it is so; a page that is being left for another may not answer."""
+        """Wait until the expression holds; a page that is being left may not answer."""
         deadline = time.monotonic() + 120
         while True:
             try:
@@ -130,6 +130,6 @@ class Visit:
             time.sleep(0.05)
 
     def close(self) -> None:
-        self.evaluate("1")  # what came before has been told
+        self.evaluate("1")  # wait until earlier events have arrived
         self._close()
         assert self.trouble == []

@@ -1,7 +1,7 @@
-"""Data of the project's own for tests that read published data, so that they run wherever the code is.
+"""The project's own data for tests of published data, so that they run everywhere.
 
-Written in the forms in which the data are published, with what made published data hard to read: a folder of
-PaperBananaBench whose figures are drawn here, a list of prompts like GenEval's, and prompt documents in both forms.
+The forms are those of the published data, including their difficulties: a PaperBananaBench folder with figures drawn
+here, a list of prompts like GenEval's, and prompt documents in both forms.
 """
 
 from base64 import b64encode
@@ -29,7 +29,7 @@ LISTS = {
 }
 RESULTS = "results/diagram_dev_full_test.json"
 KINDS = ("copy", "other", "black", "pixelated", "copy", "margin", "other", "neon", "copy", "null", "missing", "black")
-"""What is put into each sample of the own benchmark; the published one has the same."""
+"""Defect of each sample in our benchmark; the published one has the same."""
 STAGES = {
     "vanilla": "vanilla_diagram_base64_jpg",
     "planner": "target_diagram_desc0_base64_jpg",
@@ -37,7 +37,7 @@ STAGES = {
     "critic2": "target_diagram_critic_desc2_base64_jpg",
 }
 _NAMES = {2: "images/drawn_2\u200c\u2011fig.jpg", 7: "drawn_7.jpg"}
-"""Samples whose picture is named in a way that does not match its file: invisible characters, no folder."""
+"""Samples with a picture name that does not match the file: invisible characters, or no folder."""
 
 each_list = pytest.mark.parametrize(
     "geneval_list",
@@ -46,14 +46,14 @@ each_list = pytest.mark.parametrize(
         for name, path in LISTS.items()
     ],
 )
-"""Runs a test with the project's own list of prompts, and with GenEval's where that is beside the checkout."""
+"""Run a test with the project's own list of prompts, and with GenEval's if it is beside the checkout."""
 
 
 def write_own_benchmark(root: Path) -> Path:
-    """Twelve drawn diagrams with their dirt: names that do not match, an image link in a text, an empty text.
+    """Write twelve drawn diagrams with typical errors: mismatched names, an image link in a text, an empty text.
 
-    The result file has its records in another order than the samples, and several stages; of two samples the picture
-    that counts is null or missing.
+    The result file has its records in another order than the samples, and several stages; two samples have no final
+    picture, one null and one missing.
     """
     records, results = [], []
     for number, kind in enumerate(KINDS):
@@ -72,7 +72,7 @@ def write_own_benchmark(root: Path) -> Path:
 
 
 def write_markdown_document(path: Path) -> Path:
-    """A prompt document in the Markdown form, with a text for each dimension of figures and prose around them."""
+    """Write a Markdown prompt document, with a text for each dimension of figures and prose around them."""
     parts = ["# Prompts", "## Overview", "Four questions about each figure."]
     parts += ["## Overall Scoring: Two-Tier Decision Logic", "- The first tier decides\n- else the second"]
     for flow in PAIRWISE:
@@ -84,7 +84,7 @@ def write_markdown_document(path: Path) -> Path:
 
 
 def write_json_document(path: Path) -> Path:
-    """A prompt document in the JSON form, with a text for each tag of generated images."""
+    """Write a JSON prompt document, with a text for each tag of generated images."""
     prompts = [prompt for flow in T2I for prompt in load_rubric(flow).prompts]
     return write_json(path, {one.dimension: _rubric(one) for one in prompts if isinstance(one, RubricPrompt)})
 
@@ -109,7 +109,7 @@ def _file_name(number: int) -> str:
 
 
 def _stages(figure: Diagram, kind: str, random: Random) -> dict[str, object]:
-    """What the generator left of a sample; the picture that counts is that of the last stage, which is named."""
+    """Return a generator's record of a sample; the final picture is that of the last stage, which is named."""
     key = STAGES["critic2"]
     if kind in FORFEIT:
         return {"eval_image_field": key} | ({key: None} if kind == "null" else {})

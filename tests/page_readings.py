@@ -1,8 +1,8 @@
-"""Pages for readers who see one screenshot and nothing else, with the answers that they should give.
+"""Pages for readers who see only one screenshot, with the expected answers.
 
 `make page-readings OUT=DIR` draws figures and images, judges them at a loopback judge that measures pixels and bills
-tokens, and writes six pictures of 1,400 x 900 and `key.md`: the questions of each page, and the answers by the history,
-in which no page takes part. Needs Debian's `chromium`; takes about two minutes.
+tokens, and writes six pictures of 1,400 x 900 and `key.md`: the questions of each page, and the answers from the
+history, independently of the pages. Needs Debian's `chromium`; takes about two minutes.
 """
 
 import base64
@@ -31,9 +31,9 @@ QUESTIONS = {
     "index": "For each flow: which is better? Can I trust it? What did it cost? What should I look at?",
     "comparison": "Which is better? What changed? Where?",
 }
-"""Kind of page -> questions, each answered with the words on which the answer rests."""
+"""Questions by kind of page, each to be answered with the supporting words."""
 TOPICS = {"figures": ("diagram", "plot"), "images": ("counting", "colors")}
-"""Topic -> its flows; the run and the comparison shown are of the first one."""
+"""Flows by topic; the run and the comparison shown are of the first one."""
 PAIRS = {
     "diagram": ("diagram/critic0", "diagram/critic2"),
     "plot": ("plot/critic0", "plot/critic2"),
@@ -46,7 +46,7 @@ LOWEST = """
 
 
 def jury(*arguments: object) -> str:
-    """Run `jury` and return its output; 3 only says that a figure is missing."""
+    """Run `jury` and return its output; exit code 3 only reports a missing figure."""
     done = command(*arguments)
     if done.returncode not in (0, 3):
         sys.exit(done.stderr)
@@ -54,12 +54,12 @@ def jury(*arguments: object) -> str:
 
 
 def measured(request: Request) -> Reply:
-    """The reply of the embedded judge, billed as 1,200 tokens in and 80 out."""
+    """Return the reply of the embedded judge, billed as 1,200 tokens in and 80 out."""
     return completion(json.dumps(answer(request.raw)))
 
 
 def draw(folder: Path) -> None:
-    """Draw samples in two stages: of diagrams the early one is spoiled; of plots either stage is mended in turns."""
+    """Draw samples in two stages: for diagrams the early one is spoiled; for plots the mended stage alternates."""
     jury("demo", "--samples", folder, "--count", SAMPLES)
     for flow in TOPICS["figures"]:
         results = folder / "results" / f"{flow}.json"
@@ -84,7 +84,7 @@ def blackened(picture: bytes) -> str:
 
 
 def judge(out: Path, drawn: Path, loopback: LoopbackJudge) -> None:
-    """Judge all flows once, a store a topic; counting is judged with controls, in which the pixel judge fails."""
+    """Judge all flows once, a store a topic; counting gets controls, which the pixel judge fails."""
     asked = (*judged_by(loopback), *PRICES, "--reuse-hours", 0)
     stages = ("--stage", "critic0", "--stage", "critic2")
     figures = ("--dataset", drawn, *stages, "--store", out / "figures")
@@ -103,13 +103,13 @@ def newest(store: Path, flow: str) -> str:
 
 @cache
 def compared(store: Path, flow: str) -> list[str]:
-    """Return what `jury compare` prints of the two candidates of a flow's newest evaluation."""
+    """Return the output of `jury compare` for the two candidates of a flow's newest evaluation."""
     named = (part for name in PAIRS[flow] for part in ("--candidate", name))
     return jury("compare", newest(store, flow), *named, "--store", store).splitlines()
 
 
 def facts(store: Path, flow: str) -> str:
-    """Return the answers for a flow's newest evaluation by the history."""
+    """Return the answers for a flow's newest evaluation from the history."""
     run = newest(store, flow)
     controls = query(store, "SELECT measure, failed, n FROM control_rates WHERE run_id = $1", values=(run,)).rows
     [[price]] = query(store, "SELECT price FROM cost WHERE run_id = $1", values=(run,)).rows
@@ -126,9 +126,9 @@ def key(out: Path) -> str:
     for topic, flows in TOPICS.items():
         answers = [facts(out / topic, flow) for flow in flows]
         changes = "\n".join(compared(out / topic, flows[0]))
-        told = {"run": answers[0], "index": "\n\n".join(answers), "comparison": f"```\n{changes}\n```"}
+        answers_by_kind = {"run": answers[0], "index": "\n\n".join(answers), "comparison": f"```\n{changes}\n```"}
         for kind, questions in QUESTIONS.items():
-            lines += [f"## {kind}-{topic}.png", questions, told[kind]]
+            lines += [f"## {kind}-{topic}.png", questions, answers_by_kind[kind]]
     return "\n\n".join(lines) + "\n"
 
 

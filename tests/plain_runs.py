@@ -1,4 +1,4 @@
-"""Runs by the plain functions, without Prefect: their samples, and what all dimensions cost in each layout."""
+"""Runs by plain functions, without Prefect: their samples, and the cost of all dimensions in each layout."""
 
 import asyncio
 import base64
@@ -46,7 +46,7 @@ def layout(parameters: PairwiseParameters, rubric: Rubric = RUBRIC, samples: int
 
 
 class Given(Extension):
-    """Layout of a run by its parameters, and the limit that a test gives it."""
+    """Extension that sets the layout by the parameters, and the limit of the test."""
 
     def __init__(self, parameters: PairwiseParameters, rubric: Rubric, limit: Limit | None) -> None:
         super().__init__(Opening("diagram", parameters, parameters, rubric, None, scheduled=False))
@@ -67,7 +67,7 @@ async def run_of(
     limit: Budget | Limit | None = None,
     **parts: Any,
 ) -> AsyncIterator[Run]:
-    """A run with its judge and its ledger, and without replies of earlier runs; `parts` are other parts of it."""
+    """Yield a run with its judge and ledger, without replies of earlier runs; `parts` override its other parts."""
     begun = begun or start()
     usual = {"replies": Replies({}), "results": Results(begun, [])}
     given = Given(parameters, rubric, limit if isinstance(limit, Limit) else None)
@@ -81,14 +81,14 @@ async def run_of(
 
 
 def case_of(sample_id: str, context: str, caption: str, pictures: dict[str, Picture]) -> Case:
-    """A sample of alpha's, so far without calls."""
+    """Return a sample of alpha, still without calls."""
     sample = Sample(sample_id=sample_id, candidate="alpha", record=Place(path="test.json"))
     return Case(sample, {"context": context, "caption": caption}, pictures)
 
 
 @cache
 def picture(shade: int) -> Picture:
-    """A figure of 1,400 x 700 pixels, 968 tokens of a twin."""
+    """Return a figure of 1,400 x 700 pixels: 968 tokens of a billing twin."""
     file = io.BytesIO()
     Image.new("L", (1400, 700), shade).save(file, "PNG")
     return prepare(file.getvalue(), POLICY)
@@ -100,7 +100,7 @@ def case(number: int = 0, method: str = METHOD) -> Case:
 
 
 class Scene:
-    """A run on all dimensions of some samples, by the plain functions, as the pipeline asks them."""
+    """A run on all dimensions of some samples, with the calls of the pipeline, by plain functions."""
 
     def __init__(self, store: Path, loopback: LoopbackJudge, layout: str = "shared", **changes: Any) -> None:
         asked = Judge(model="m", base_url=loopback.base_url, **changes.pop("judge", {}))  # pyright: ignore
@@ -124,11 +124,11 @@ class Scene:
 
 
 def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]], concurrency: int = 16) -> dict[str, float]:
-    """Layout -> what the input of four dimensions costs beside that of the published calls on faithfulness alone,
-    without a cache; of samples that are made anew for each layout.
+    """Return the input cost of four dimensions by layout, relative to the published calls on faithfulness only, without
+    a cache.
 
     Args:
-        concurrency: calls in flight; with two of them no key has more calls a minute than a cache takes.
+        concurrency: calls in flight; with two of them, no key exceeds the calls a minute that a cache accepts.
     """
     found, one = dict[str, float](), 0
     for layout in ("shared", "published"):
@@ -142,24 +142,24 @@ def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]], concur
 
 
 def long_case(method: int) -> list[Case]:
-    """A sample with a method section of so many bytes."""
+    """Return a sample with a method section of this length in bytes."""
     return [case(0, METHOD * (method // len(METHOD)))]
 
 
 def many(cases: list[Case], samples: int) -> list[Case]:
-    """So many samples, each with texts as long and pictures as large as one of these has, but of its own."""
+    """Return this many samples with the text lengths and picture sizes of the given ones, but different content."""
     return [_like(cases[number % len(cases)], number) for number in range(samples)]
 
 
 def _like(made: Case, number: int) -> Case:
     sample = replace(made.sample, sample_id=f"{made.sample.sample_id}-{number}")
     texts = {name: f"{number}. {text}" for name, text in made.texts.items()}
-    pictures = {role: _other(shown, number) for role, shown in made.pictures.items()}
+    pictures = {role: _with_trailing_bytes(shown, number) for role, shown in made.pictures.items()}
     return Case(sample, texts, pictures, number=number)
 
 
-def _other(shown: Picture, number: int) -> Picture:
-    """The same with a few bytes behind it, which no decoder looks at."""
+def _with_trailing_bytes(shown: Picture, number: int) -> Picture:
+    """Return the picture with a few bytes appended, which no decoder reads."""
     data = base64.b64decode(shown.encoded) + str(number).encode()
     note = shown.note.model_copy(update={"sent_sha256": sha256(data).hexdigest()})
     return shown._replace(encoded=base64.b64encode(data), note=note)

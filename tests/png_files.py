@@ -1,4 +1,4 @@
-"""Files of pictures: as Pillow writes them, and PNG files by hand, for what Pillow would not write."""
+"""Picture files: as Pillow writes them, and PNG files by hand for malformed ones."""
 
 import struct
 import zlib
@@ -13,7 +13,7 @@ RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
 
 
 def file(image: Image.Image, name: str, **options: object) -> bytes:
-    """The picture as a file of this format."""
+    """Return the picture as a file of this format."""
     buffer = BytesIO()
     image.save(buffer, name, **options)
     return buffer.getvalue()
@@ -30,7 +30,7 @@ def oriented(orientation: int) -> Image.Exif:
 
 
 def chunk(name: bytes, body: bytes) -> bytes:
-    """A chunk with its length and its checksum."""
+    """Return a PNG chunk with its length and checksum."""
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
@@ -44,7 +44,7 @@ def png(
     behind: bytes = b"",
     interlaced: bool = False,
 ) -> bytes:
-    """A file with these rows, and with chunks before and behind them.
+    """Return a PNG file with these rows, and with chunks before and behind them.
 
     Args:
         kind: 0 grey, 2 RGB, 3 palette, 4 grey with alpha, 6 RGB with alpha.

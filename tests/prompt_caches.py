@@ -1,6 +1,6 @@
-"""How providers cache what a request begins with: the prompt as a stream of tokens, and what of it is read or written.
+"""Models of providers' prompt caches: a prompt as a stream of tokens, of which a cache reads and writes parts.
 
-Tokens are counted as four bytes of text, and as a patch of 32 pixels of a picture.
+A token is four bytes of text, or a picture patch of 32 x 32 pixels.
 """
 
 import base64
@@ -16,13 +16,13 @@ from loopback_replies import Request
 from PIL import Image
 
 TOKEN = 4
-"""Bytes of text that are one token."""
+"""Bytes of text in a token."""
 PATCH, MOST_PATCHES = 32, 2500
-"""Pixels a side of what is one token of a picture, and most tokens of one."""
+"""Side of a picture patch that is one token, in pixels; and most tokens of a picture."""
 ROUTED_BY = 256
-"""Tokens that decide, beside the key, which machine answers."""
+"""Tokens that, with the key, determine the machine."""
 CALLS_A_MINUTE, MOST_A_MACHINE = 6, 15
-"""Of a place in flight, and of one key and beginning."""
+"""For each call in flight; and for each key and beginning."""
 
 
 class Usage(NamedTuple):
@@ -30,28 +30,28 @@ class Usage(NamedTuple):
 
     total: int
     read: int
-    """Of the total, those found in the cache."""
+    """Tokens of the total found in the cache."""
     written: int
-    """Of the total, those put into the cache at a price."""
+    """Tokens of the total written to the cache at a price."""
 
 
 class Prompt(NamedTuple):
-    """What a model gets of a request, four bytes a token, and where its breakpoints are."""
+    """A request's prompt as a model receives it, four bytes a token, with its breakpoints."""
 
     stream: bytes
     marks: tuple[int, ...]
     """Tokens before each breakpoint, in order."""
     key: str
-    """The request's `prompt_cache_key`."""
+    """`prompt_cache_key` of the request."""
     machine: int = 0
-    """Which of the machines it comes to that this key and this beginning lead to; each has a cache of its own."""
+    """Index of the machine among those for this key and beginning; each machine has its own cache."""
 
     @property
     def tokens(self) -> int:
         return len(self.stream) // TOKEN
 
     def prefixes(self, ends: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-        """Tokens -> hash of so many from the beginning; `ends` ascend."""
+        """Yield token counts with the hash of that many tokens from the beginning; `ends` ascend."""
         hashed, done = sha256(f"{self.machine} {self.key}".encode()), 0
         for end in ends:
             hashed.update(self.stream[done * TOKEN : end * TOKEN])
@@ -60,11 +60,11 @@ class Prompt(NamedTuple):
 
 
 def prompt_of(request: Request, mark: str, with_schema: bool = True) -> Prompt:
-    """The prompt of a request.
+    """Return the prompt of a request.
 
     Args:
-        mark: name of the field that makes a content part end at a breakpoint; "": there is none.
-        with_schema: the reply's schema stands before the messages, so that another one is another beginning.
+        mark: name of the field that puts a breakpoint at the end of a content part; "": no breakpoints.
+        with_schema: whether the reply's schema precedes the messages, so that another schema changes the beginning.
     """
     schema = json.dumps(request.response_format) if with_schema else ""
     stream, marks = _padded(schema.encode()), list[int]()
@@ -76,7 +76,7 @@ def prompt_of(request: Request, mark: str, with_schema: bool = True) -> Prompt:
 
 
 def tokens_of(part: dict[str, Any]) -> bytes:
-    """A text, or a picture as its hash once for each of its tokens; looked at in another detail it is another one."""
+    """Return the tokens of a text; or of a picture: its hash for each token, which depends on the detail setting."""
     if part["type"] == "text":
         return _padded(part["text"].encode())
     shown = part["image_url"]
@@ -86,7 +86,7 @@ def tokens_of(part: dict[str, Any]) -> bytes:
 
 
 def picture_tokens(encoded: str) -> int:
-    """Patches that cover a picture, given in Base64."""
+    """Return the number of patches that cover a picture, given in Base64."""
     with Image.open(BytesIO(base64.b64decode(encoded))) as picture:
         width, height = picture.size
     return min(MOST_PATCHES, -(-width // PATCH) * -(-height // PATCH))
@@ -98,17 +98,17 @@ def _padded(text: bytes) -> bytes:
 
 @dataclass
 class Traffic:
-    """Which machine a request comes to: of one key and beginning a machine takes 15 requests a minute, more of them go
-    on to the next one (developers.openai.com/api/docs/guides/prompt-caching). Calls take ten seconds.
+    """Routing of requests: for one key and beginning, a machine takes 15 requests a minute; further ones go to the next
+    machine (developers.openai.com/api/docs/guides/prompt-caching). Calls take ten seconds.
     """
 
     in_flight: int
-    """Calls at once, so that a minute is six times as many; 0: they come so slowly that one machine takes all."""
+    """Calls at once, so that a minute has six times as many; 0: so few that one machine takes all."""
     _all: int = 0
     _seen: Counter[tuple[int, str, bytes]] = field(default_factory=Counter[tuple[int, str, bytes]])
 
     def sent_on(self, prompt: Prompt) -> Prompt:
-        """The prompt, at the machine that it comes to."""
+        """Return the prompt with its machine."""
         if not self.in_flight:
             return prompt
         here = (self._all // (CALLS_A_MINUTE * self.in_flight), prompt.key, prompt.stream[: ROUTED_BY * TOKEN])
@@ -119,10 +119,10 @@ class Traffic:
 
 @dataclass
 class BlockCache:
-    """Blocks of tokens, each known by all that comes before it: OpenAI's before GPT-5.6, and vLLM's. Writing is free.
+    """Cache of token blocks, each identified by all before it: OpenAI's before GPT-5.6, and vLLM's. Writing is free.
 
-    OpenAI reads in steps of 128 tokens from 1,024 on, on the machine that the first 256 tokens and the key lead to;
-    vLLM in blocks of 16 (docs.vllm.ai/en/latest/design/prefix_caching).
+    OpenAI reads in steps of 128 tokens from 1,024 on, on the machine for the first 256 tokens and the key; vLLM reads
+    blocks of 16 (docs.vllm.ai/en/latest/design/prefix_caching).
     """
 
     block: int
@@ -131,12 +131,12 @@ class BlockCache:
     _known: set[tuple[bytes, bytes]] = field(default_factory=set[tuple[bytes, bytes]])
 
     def look(self, prompt: Prompt) -> Usage:
-        """What is read of it now."""
+        """Return the tokens read for the prompt now."""
         found = max((end for end, known in self._blocks(prompt) if known in self._known), default=0)
         return Usage(prompt.tokens, found, 0)
 
     def keep(self, prompt: Prompt) -> None:
-        """From now on it can be read."""
+        """Make the prompt readable from now on."""
         self._known.update(known for _, known in self._blocks(prompt))
 
     def _blocks(self, prompt: Prompt) -> Iterator[tuple[int, tuple[bytes, bytes]]]:
@@ -148,22 +148,22 @@ class BlockCache:
 
 @dataclass
 class BreakpointCache:
-    """Beginnings that end at a breakpoint: OpenAI's from GPT-5.6 on, and Anthropic's. Writing costs."""
+    """Cache of beginnings that end at a breakpoint: OpenAI's from GPT-5.6 on, and Anthropic's. Writing has a price."""
 
     least: int
     most: int = 4
     keyed: bool = False
-    """Without a key nothing is found again."""
+    """Whether nothing is found without a key."""
     _known: set[bytes] = field(default_factory=set[bytes])
 
     def look(self, prompt: Prompt) -> Usage:
-        """What is read and written of it now: whatever ends at a breakpoint and is not there is written."""
+        """Return the tokens read and written now: all up to the last breakpoint that is not cached is written."""
         ends = self._ends(prompt)
         read = max((end for end, known in prompt.prefixes(ends) if self._has(prompt, known)), default=0)
         return Usage(prompt.tokens, read, max(0, max(ends, default=0) - read))
 
     def keep(self, prompt: Prompt) -> None:
-        """From now on it can be read."""
+        """Make the prompt readable from now on."""
         self._known.update(known for _, known in prompt.prefixes(self._ends(prompt)))
 
     def _has(self, prompt: Prompt, known: bytes) -> bool:

@@ -1,7 +1,7 @@
-"""Judges that bill as real ones do, for quotes to be held against: short, long, and one that reasons.
+"""Judges that bill like real ones, for tests of quotes: short replies, long replies, and reasoning.
 
-Input tokens go by the letters and the pictures of a question, as OpenAI counts them: 85 for a picture and 170 for each
-tile of 512 x 512 pixels. What a judge writes scatters from question to question, and is the same for the same question.
+Input tokens depend on the letters and pictures of a question, as OpenAI counts them: 85 for each picture and 170 for
+each tile of 512 x 512 pixels. Output tokens vary between questions, and are equal for equal questions.
 """
 
 import io
@@ -17,20 +17,20 @@ from PIL import Image
 from written_datasets import record, write_json
 
 PRICES = {"judge.price-in": "2", "judge.price-out": "12"}
-"""Of a million tokens."""
+"""US dollars for a million tokens."""
 
 
 @dataclass(frozen=True)
 class BilledJudge:
-    """How much it writes: tokens in the median, and how far they scatter (in logarithms)."""
+    """A judge with a median number of output tokens, and their scatter (in logarithms)."""
 
     written: float
     reasoned: float = 0.0
     scatter: float = 0.3
 
     def __call__(self, request: Request) -> Reply:
-        said = verdict("Model")
-        return replace(said, body={**said.body, "usage": self.usage(request)})
+        reply = verdict("Model")
+        return replace(reply, body={**reply.body, "usage": self.usage(request)})
 
     def usage(self, request: Request) -> dict[str, Any]:
         draws = random.Random(sha256(request.raw).hexdigest())
@@ -55,7 +55,7 @@ def picture_tokens(data: bytes) -> int:
 
 
 def write_figures(root: Path, samples: int, seed: int = 0) -> list[str]:
-    """Figures of many sizes with texts of many lengths, as options of `jury run diagram`."""
+    """Write figures of many sizes with texts of many lengths; return the options for `jury run diagram`."""
     draws = random.Random(seed)
     records = [record(n, path_to_gt_image=f"images/{n}.png") for n in range(samples)]
     for n, each in enumerate(records):

@@ -1,4 +1,4 @@
-"""S3 on loopback, as moto has it."""
+"""S3 on loopback, by moto."""
 
 import os
 import threading
@@ -18,7 +18,7 @@ def _none(_: str) -> bool:
 
 
 class S3Server:
-    """It notes every request, may be stopped and started, and may do what was asked unheard."""
+    """A server that records requests, can stop and start, and can lose replies or refuse requests."""
 
     def __init__(self) -> None:
         self._app = DomainDispatcherApplication(create_backend_app)
@@ -29,7 +29,7 @@ class S3Server:
 
     @contextmanager
     def failing(self, loses: Which | None = None, refuses: Which | None = None) -> Iterator[None]:
-        """`loses`: told of each request that was done; whether its reply gets lost. `refuses`: which is not done."""
+        """Fail for a time. `loses`: whether a done request's reply is lost; `refuses`: whether a request is refused."""
         self._loses, self._refuses = loses or _none, refuses or _none
         try:
             yield

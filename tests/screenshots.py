@@ -1,7 +1,7 @@
-"""Pictures of the documentation: the pages of a store and the artifact in the Prefect UI (`make screenshots`).
+"""Make the documentation's pictures: the pages of a store, and the artifact in the Prefect UI (`make screenshots`).
 
-Draws samples, judges them some times with the embedded judge under a `jury up` of its own, each time with other Model
-figures mended, and takes its pictures with Chromium. Takes about two minutes; needs Debian's `chromium`.
+Draw samples, judge them several times with the embedded judge under a separate `jury up`, each time with other Model
+figures mended, and take screenshots with Chromium. Takes about two minutes; needs Debian's `chromium`.
 """
 
 import base64
@@ -23,25 +23,25 @@ from tasks.demo.samples import CHECKS, GENERATED
 PICTURES = Path(__file__).with_name("pictures")
 SAMPLES = 60
 MENDED = (30, 36, 33, 24, 0)
-"""So many Model figures are as good as the Human ones in the evaluations, the oldest first."""
+"""Number of Model figures that equal the Human ones in each evaluation, the oldest first."""
 SHOWN = "test_4"
-"""A sample whose Model figure is overloaded with words."""
+"""A sample whose Model figure has too many words."""
 CHECKED = "sample=00005_0000&candidate=careless"
-"""An image whose two objects have the colors of each other."""
+"""An image whose two objects have swapped colors."""
 COLOURS = 128
-"""Of a palette: a third of the size, and nothing is lost that an eye would miss."""
+"""Palette size: a third of the file size without visible loss."""
 
 
 def command(*arguments: object) -> None:
-    """Run `jury`; 3 only says that a figure is missing, as one of the drawn samples has it."""
+    """Run `jury`; exit code 3 only reports a missing figure, which one of the drawn samples has."""
     done = subprocess.run([JURY, *map(str, arguments)], env=environment(), capture_output=True, text=True)
     if done.returncode not in (0, 3):
         sys.exit(done.stderr)
 
 
 def draw(dataset: Path, mended: int) -> None:
-    """The drawn samples with all their defects, but for the first ones: their Model figures are the Human ones."""
-    shutil.rmtree(dataset, ignore_errors=True)  # those of the evaluation before
+    """Draw the samples with all their defects, except the first ones: their Model figures are the Human ones."""
+    shutil.rmtree(dataset, ignore_errors=True)  # from the previous evaluation
     command("demo", "--samples", dataset, "--count", SAMPLES)
     results = dataset / "results" / "diagram.json"
     records: list[dict[str, Any]] = json.loads(results.read_bytes())
@@ -52,7 +52,7 @@ def draw(dataset: Path, mended: int) -> None:
 
 
 def prepare(store: Path, place: Path) -> None:
-    """All evaluations and pages: `report.html` and `label.html` in the folder, the others in the store."""
+    """Make all evaluations and pages: `report.html` and `label.html` in the folder, the others in the store."""
     judged = ("--controls", "0.4", "--reuse-hours", "0", "--store", store)
     for mended in MENDED:
         draw(place / "drawn", mended)
@@ -67,15 +67,15 @@ def prepare(store: Path, place: Path) -> None:
     command("labels", "page", newest, "-n", 30, "-o", place / "label.html", "--store", store)
 
 
-def opened(browser: Any, address: str, scheme: str = "light", height: int = 1240) -> Any:
-    """A page in a tab of its own."""
+def open_tab(browser: Any, address: str, scheme: str = "light", height: int = 1240) -> Any:
+    """Return a page in its own tab."""
     tab = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme=scheme)
     tab.goto(address)
     return tab
 
 
-def keep(name: str, tab: Any) -> None:
-    """Write what a tab shows as a small PNG."""
+def save_screenshot(name: str, tab: Any) -> None:
+    """Write a screenshot of the tab as a small PNG."""
     PICTURES.mkdir(exist_ok=True)
     with Image.open(BytesIO(tab.screenshot())) as picture:
         picture.convert("RGB").quantize(COLOURS).save(PICTURES / f"{name}.png", optimize=True)
@@ -83,22 +83,22 @@ def keep(name: str, tab: Any) -> None:
 
 
 def take(browser: Any, up: Up, place: Path) -> None:
-    """The pages, a sample in dark, and the summary of the newest run as the Prefect UI shows it."""
-    keep("report", opened(browser, (place / "report.html").as_uri(), height=850))
-    keep("index", opened(browser, (up.store / "pages" / "index.html").as_uri(), height=1000))
-    keep("checklist", opened(browser, f"{(place / 'facts.html').as_uri()}#{CHECKED}", height=640))
-    keep("label", opened(browser, (place / "label.html").as_uri(), height=900))
-    tab = opened(browser, (place / "report.html").as_uri(), "dark")
+    """Take the pages, a sample in dark mode, and the newest run's summary in the Prefect UI."""
+    save_screenshot("report", open_tab(browser, (place / "report.html").as_uri(), height=850))
+    save_screenshot("index", open_tab(browser, (up.store / "pages" / "index.html").as_uri(), height=1000))
+    save_screenshot("checklist", open_tab(browser, f"{(place / 'facts.html').as_uri()}#{CHECKED}", height=640))
+    save_screenshot("label", open_tab(browser, (place / "label.html").as_uri(), height=900))
+    tab = open_tab(browser, (place / "report.html").as_uri(), "dark")
     tab.fill("[name=search]", SHOWN)
     tab.press("[name=search]", "Enter")
     wait_for(lambda: tab.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"))
-    keep("report-sample", tab)
+    save_screenshot("report-sample", tab)
     newest = {"artifacts": {"key": {"any_": ["diagram-command"]}}, "sort": "CREATED_DESC", "limit": 1}
     [artifact] = up.api("/artifacts/filter", newest)
-    tab = opened(browser, f"{up.ui}/artifacts/artifact/{artifact['id']}", height=1200)
+    tab = open_tab(browser, f"{up.ui}/artifacts/artifact/{artifact['id']}", height=1200)
     tab.get_by_role("heading", name="Scores").wait_for()
     wait_for(lambda: tab.evaluate("[...document.images].every(one => one.complete)"))
-    keep("artifact", tab)
+    save_screenshot("artifact", tab)
 
 
 def main() -> None:

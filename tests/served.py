@@ -1,4 +1,4 @@
-"""`jury up` as a process of its own, for tests to look at."""
+"""`jury up` as a separate process, and helpers to observe it."""
 
 import json
 import os
@@ -25,7 +25,7 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
 
 def headers(api: str, auth: str = "") -> dict[str, str]:
-    """What a program sends with a request that changes something: the token of a client of its own."""
+    """Return the headers of a request that changes something: the token of a new client."""
     client, signed_in = str(uuid4()), sign_in_header(auth)
     asked = urllib.request.Request(f"{api}/csrf-token?client={client}", headers=signed_in)
     with urllib.request.urlopen(asked, timeout=120) as reply:
@@ -45,7 +45,7 @@ class Up(NamedTuple):
         return f"http://127.0.0.1:{self.port}"
 
     def api(self, path: str, body: Any = None, method: str | None = None) -> Any:
-        """What the server answers: a GET, or a POST of `body` if no other method is named."""
+        """Return the server's answer to a GET, or to a POST of `body` unless another method is given."""
         data = None if body is None else json.dumps(body).encode()
         changes = body is not None or method is not None
         deadline = time.monotonic() + 120
@@ -56,7 +56,7 @@ class Up(NamedTuple):
                 with urllib.request.urlopen(request, timeout=120) as reply:
                     return json.loads(reply.read() or "null")
             except urllib.error.HTTPError as error:
-                # SQLite was busy; Prefect's own clients ask again, too.
+                # SQLite was busy; Prefect's own clients retry, too.
                 if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
                     raise
             time.sleep(0.25)
@@ -65,7 +65,7 @@ class Up(NamedTuple):
         return _log(self.store).read_text()
 
     def runs(self) -> list[dict[str, Any]]:
-        """Flow runs that are not merely scheduled, the oldest first."""
+        """Return the flow runs that are more than scheduled, the oldest first."""
         states = {"state": {"type": {"not_any_": ["SCHEDULED"]}}}
         return self.api("/flow_runs/filter", {"flow_runs": states, "sort": "EXPECTED_START_TIME_ASC"})
 
@@ -73,7 +73,7 @@ class Up(NamedTuple):
         return self.api(f"/deployments/name/{name}")
 
     def started(self, name: str, **form: Any) -> str:
-        """Id of a run of a deployment that a person has started with these parameters."""
+        """Start a run of a deployment with these parameters like a person; return its id."""
         asked = {"name": "typed", "parameters": {"parameters": form}, "state": {"type": "SCHEDULED"}}
         return self.api(f"/deployments/{self.deployment(name)['id']}/create_flow_run", asked)["id"]
 
@@ -81,13 +81,13 @@ class Up(NamedTuple):
         return self.api(f"/flow_runs/{run}")["state_type"]
 
     def ended(self, run: str, last: Collection[str] = ENDED, seconds: float = 300) -> dict[str, Any]:
-        """A run that has been waited for."""
+        """Wait for the end of a run; return it."""
         wait_for(lambda: self.state(run) in last, seconds)
         return self.api(f"/flow_runs/{run}")
 
 
 def listed(name: str, crons: Mapping[str, str], form: Mapping[str, Any], timezone: str = "UTC") -> dict[str, Any]:
-    """An entry of a list of deployments; its schedules by their slugs."""
+    """Return an entry of a list of deployments; `crons` has its schedules by slug."""
     own = {"name": name, "entrypoint": "flows.counting.counting", "description": "Of a test.", "tags": ["test"]}
     schedules = [{"slug": slug, "cron": cron, "timezone": timezone} for slug, cron in crons.items()]
     return {**own, "schedules": schedules, "parameters": {"parameters": dict(form)}}
@@ -103,13 +103,13 @@ def _log(store: Path) -> Path:
 
 
 def command(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command that has ended, with no Prefect server but that of its store or of these settings."""
+    """Run a command to its end, with no Prefect server except that of its store or of these settings."""
     given, env = [JURY, *map(str, words)], {**environment(), **settings}
     return subprocess.run(given, capture_output=True, text=True, env=env, timeout=200)
 
 
 def users_of(home: Path) -> list[Path]:
-    """Folders in /proc of the processes with this home of Prefect."""
+    """Return the folders in /proc of processes with this Prefect home."""
     found: list[Path] = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -125,13 +125,13 @@ def free_port() -> int:
 
 
 def environment() -> dict[str, str]:
-    """Ours, without the Prefect server of other tests."""
+    """Return our environment without the Prefect server of other tests."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "JURY"))}
 
 
 @contextmanager
 def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = signal.SIGINT) -> Iterator[Up]:
-    """`jury up` until it says that it is up; ended by Ctrl-C or another signal, and it must end well unless killed."""
+    """Yield `jury up` once it is up; end it by Ctrl-C or another signal, and check its exit code unless killed."""
     command = [JURY, "up", "--store", str(store), "--port", str(port), *options]
     log = _log(store)
     with log.open("w") as output:
@@ -146,7 +146,7 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
 
 
 def words_after_the_start(said: str) -> list[str]:
-    """The lines of `jury up` once it is up, restarts apart; none of a traceback."""
+    """Return the lines of `jury up` after its start, except restarts; fail on a traceback."""
     assert "Traceback" not in said
     lines = said.partition("Ctrl-C stops all of it.\n")[2].splitlines()
     return [line for line in lines if "starts again" not in line]
@@ -162,9 +162,9 @@ def on_ctrl_c(handler: Any) -> Iterator[None]:
 
 
 def wait_for(condition: Any, seconds: float = 300.0) -> None:
-    """Look again and again until the condition holds, for so long as only a busy machine needs.
+    """Wait until the condition holds, with a limit that only a busy machine needs.
 
-    Each look may ask a server, so the pauses grow with the time that it takes.
+    A check may ask a server, so pauses grow with the time passed.
     """
     began = time.monotonic()
     while not condition():
@@ -174,15 +174,15 @@ def wait_for(condition: Any, seconds: float = 300.0) -> None:
 
 
 def shown_until_closed(ours: int) -> str:
-    """What was written to the other side of a pseudo-terminal until that was closed; closes this side, too.
+    """Return everything written to the other side of a pseudo-terminal until it was closed; close this side, too.
 
-    One read may return a part of it, whatever it asks for.
+    One read may return only a part.
     """
     shown = b""
     try:
         while block := os.read(ours, 65536):
             shown += block
-    except OSError:  # Linux's way to say that the other side is closed
+    except OSError:  # Linux reports the closed other side this way
         pass
     finally:
         os.close(ours)

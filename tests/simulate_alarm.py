@@ -1,11 +1,11 @@
-"""Simulation: how often the nightly alarm comes falsely, and how soon it finds a drop (`make simulate-alarm`).
+"""Simulation of the nightly alarm: false alarms, and delay until a drop is found (`make simulate-alarm`).
 
-A judge decides each figure anew every night: a figure has a place of its own on a scale from Human to Model, the judge
-adds an error to it, and where the sum lies decides between Human 0, Tie 50 and Model 100. A night adds an error that
-all its figures share, so that nights scatter more than their figures explain; it may hang on that of the night before
-(AR 1), or on the weekday. Same figures: the places stay. New figures every night: most of a place is drawn anew.
+A judge decides each figure again every night: a figure has a place on a scale from Human to Model, the judge adds an
+error, and the sum decides between Human 0, Tie 50 and Model 100. Each night also has an error shared by all its
+figures, so nights scatter more than their figures explain. It may depend on the previous night's error (AR 1), or on
+the weekday. Same figures: places stay. New figures every night: most of a place is drawn again.
 
-    python tests/simulate_alarm.py [SEED …] [--series N]
+Usage: python tests/simulate_alarm.py [SEED …] [--series N]
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tasks.statistics.cusum import BASELINE, Night, watch
 
 FIGURES, NIGHTS, MOST = 292, 60, 100.0
 CENTRE = 1.0
-"""Places below -this are Human's, above it Model's."""
+"""Places below minus this value are Human's, places above it Model's."""
 SPREAD = 3.0
 """Standard deviation of the places."""
 STEP = 0.05
@@ -31,25 +31,25 @@ WAVES = {
     "weekend": np.array([0, 0, 0, 0, 0, -1.0, -1.0]),
     "one day": np.array([0, 0, 0, 0, 0, 0, -1.0]),
 }
-"""Shape of a week -> what each weekday adds, in heights of the wave."""
+"""Value added on each weekday, in heights of the wave, by its shape."""
 
 
 class Judge(NamedTuple):
     error: float
-    """Standard deviation of what the judge adds to a place."""
+    """Standard deviation of the judge's error."""
     renewed: float = 0.0
-    """Share of a place's variance that is drawn anew each night."""
+    """Share of a place's variance that is drawn again each night."""
     scatter: float = 1.0
-    """How far nights scatter, in multiples of what their figures alone explain."""
+    """Scatter of nights, as a multiple of what their figures alone explain."""
     figures: int = FIGURES
     alike: float = 0.0
-    """Correlation of the error that a night's figures share with that of the night before."""
+    """Correlation of a night's shared error with that of the previous night."""
     wave: str = ""
     height: float = 0.0
-    """Height of the weekly wave, in multiples of a night's error by its figures alone."""
+    """Height of the weekly wave, as a multiple of a night's error by its figures alone."""
 
     def nights(self, random: np.random.Generator, drop: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """Scores of nights x figures; `drop`: points that the score is to lie below the first level, night by night."""
+        """Return scores of nights x figures; `drop`: points by which the mean score is lowered, night by night."""
         kept = random.normal(0, SPREAD * (1 - self.renewed) ** 0.5, self.figures)
         size = len(drop), self.figures
         anew = random.normal(0, SPREAD * self.renewed**0.5, size) + random.normal(0, self.error, size)
@@ -58,11 +58,11 @@ class Judge(NamedTuple):
 
     @property
     def of_figures(self) -> "Judge":
-        """The judge without what the figures of a night share."""
+        """The judge without shared errors of nights."""
         return Judge(self.error, self.renewed, figures=self.figures)
 
     def shared(self, random: np.random.Generator, nights: int) -> NDArray[np.float64]:
-        """What the figures of each night share, in multiples of a night's error by its figures alone."""
+        """Return the shared error of each night, as multiples of a night's error by its figures alone."""
         drawn = random.normal(0, (self.scatter**2 - 1) ** 0.5, nights)
         drawn[1:] *= (1 - self.alike**2) ** 0.5
         for at in range(1, nights):
@@ -73,7 +73,7 @@ class Judge(NamedTuple):
 
 @cache
 def alone(judge: Judge) -> float:
-    """Standard deviation of a night's score by its figures alone, in points."""
+    """Return the standard deviation of a night's score by its figures alone, in points."""
     random = np.random.default_rng(0)
     kept = random.normal(0, SPREAD * (1 - judge.renewed) ** 0.5, (1, 20_000))
     size = 100, 20_000
@@ -83,27 +83,27 @@ def alone(judge: Judge) -> float:
 
 @cache
 def slope(error: float) -> float:
-    """Points that the mean score rises by where all places rise by one."""
+    """Return the rise of the mean score, in points, if all places rise by one."""
     places = np.random.default_rng(0).normal(0, (SPREAD**2 + error**2) ** 0.5, 1_000_000)
     return float((scored(places + STEP).mean() - scored(places - STEP).mean()) / (2 * STEP))
 
 
 def scored(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Human 0, Tie 50, Model 100."""
+    """Return the scores of places: Human 0, Tie 50, Model 100."""
     return 50.0 * ((places > -CENTRE).astype(float) + (places > CENTRE))
 
 
 class Found(NamedTuple):
     alarms: float
-    """A series, on average."""
+    """Mean number in a series."""
     any_alarm: float
-    """Share of the series with one or more."""
+    """Share of the series with at least one."""
     by_night: list[float]
-    """Share of the series that have an alarm by the first, second … night after the baseline."""
+    """Share of the series with an alarm by the first, second … night after the baseline."""
 
 
 def simulate(judge: Judge, random: np.random.Generator, series: int, drop: NDArray[np.float64]) -> Found:
-    """Many series of one judge; `drop` has the nights from the first on, baseline included."""
+    """Simulate many series of one judge; `drop` covers all nights, baseline included."""
     found = [raised(watch(judge.nights(random, drop), MOST)) for _ in range(series)]
     first = [min((night - BASELINE for night in each if night >= BASELINE), default=NIGHTS) for each in found]
     return Found(

@@ -1,11 +1,11 @@
-"""Simulation: how often anchors raise an alarm falsely, and what is said of a judge or a candidate that moves.
+"""Simulation of anchors: false alarms, and the attribution of a moved judge or candidate.
 
-A judge decides each dimension of 292 figures and of 40 frozen anchors anew every night, by the model of
-`simulate_alarm`: a dimension has a place of its own, the judge adds an error to it, and where the sum lies decides. The
-error is such that a dimension's verdict repeats in 75-78% of cases. At night 20 the judge moves by 8 points, or the
-candidate falls by 8, or nothing happens. What is watched is the mean of a figure's four dimensions.
+A judge decides each dimension of 292 figures and of 40 frozen anchors again every night, by the model of
+`simulate_alarm`: a dimension has a place, the judge adds an error, and the sum decides. With this error, a dimension's
+verdict repeats in 75-78% of cases. At night 20 the judge moves by 8 points, or the candidate falls by 8, or nothing
+happens. The series consist of the mean of a figure's four dimensions.
 
-    python tests/simulate_anchors.py [SEED …] [--series N]        (make simulate-anchors)
+Usage: python tests/simulate_anchors.py [SEED …] [--series N], or make simulate-anchors
 """
 
 from collections import Counter
@@ -20,25 +20,25 @@ from tasks.statistics.cusum import anchor_series, watch
 
 ANCHORS, DIMENSIONS, NIGHTS, FLOWS = 40, 4, 60, 6
 AT, BY, POINTS = 19, 23, 8.0
-"""Index of night 20, in which something moves; and of night 24, by which it is to be found."""
+"""Index of night 20, in which something moves; and of night 24, the last one for finding it."""
 ERROR = 0.85
-"""Of the judge, by which verdicts repeat in 77%."""
+"""Error of the judge, with which verdicts repeat in 77%."""
 
 Scores = NDArray[np.float64]
 
 
 class Told(NamedTuple):
-    """What was found in one series after the change, and what was said of it then."""
+    """The first finding after the change in one series, and its attribution."""
 
     night: int
-    """Index of the night with the first alarm of the score or of the anchors; NIGHTS: none."""
+    """Index of the night with the first alarm of the score or the anchors; NIGHTS: none."""
     said: str
     said_last: str
-    """What was said in night 24."""
+    """Attribution in night 24."""
 
 
 def judged(random: np.random.Generator, units: int, moved: Scores, renewed: float = 0.0) -> Scores:
-    """Mean of the dimensions of nights x units; `moved`: points that the score is to lie higher, night by night."""
+    """Return the mean over dimensions of nights x units; `moved`: points that raise the mean score, night by night."""
     kept = random.normal(0, SPREAD * (1 - renewed) ** 0.5, (units, DIMENSIONS))
     size = len(moved), units, DIMENSIONS
     anew = random.normal(0, ERROR, size) + random.normal(0, SPREAD * renewed**0.5, size)
@@ -50,7 +50,7 @@ def after(points: float, nights: int) -> Scores:
 
 
 def false_alarms(random: np.random.Generator, judge: Judge, anchors: int = ANCHORS) -> int:
-    """Alarms of the anchors of one flow in 60 quiet nights."""
+    """Return the number of anchor alarms of one flow in 60 quiet nights."""
     shared = random.normal(0, (judge.scatter**2 - 1) ** 0.5 * night_noise(anchors), NIGHTS)
     scores = judged(random, anchors, shared)
     found = anchor_series(scores, scores, MOST)
@@ -64,7 +64,7 @@ def night_noise(anchors: int) -> float:
 
 
 def told(random: np.random.Generator, judge: float, candidate: float, renewed: float = 0.0) -> Told:
-    """What comes of a judge and a candidate that move by so many points at night 20."""
+    """Simulate a judge and a candidate that move by these points at night 20."""
     nights = BY + 1
     figures = judged(random, FIGURES, after(judge + candidate, nights), renewed)
     found = anchor_series(judged(random, ANCHORS, after(judge, nights)), figures, MOST)

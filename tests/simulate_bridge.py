@@ -1,10 +1,10 @@
-"""How often a bridge's interval holds the shift that was planted, and how often each of its three sentences is said.
+"""Simulation of bridges: coverage of the planted shift, and frequency of the three decisions.
 
-Judges are simulated: on each sample a candidate is better, equal or worse to a degree of its own; a judge adds noise of
-its own in each call and names Model, Tie or Human. The new judge is kinder or stricter by what moves the mean by so
-many points. The test `test_offsets` runs a small part of it; `make simulate-bridge` all.
+In each sample the candidate is better, equal or worse to some degree; a judge adds noise in each call and answers
+Model, Tie or Human. The new judge is kinder or stricter by a given number of points in the mean. `test_offsets` runs a
+small part; `make simulate-bridge` runs everything.
 
-    python tests/simulate_bridge.py [--runs 1000] [--seed 1]
+Usage: python tests/simulate_bridge.py [--runs 1000] [--seed 1]
 """
 
 import argparse
@@ -23,17 +23,17 @@ from tasks.statistics.intervals import offset
 
 Floats = NDArray[np.float64]
 LIMIT = 0.4
-"""How far ahead a figure must seem, to be named."""
+"""Lead that a figure must seem to have to be named."""
 
 
 class World(NamedTuple):
     name: str
     lean: float
-    """How far the candidate is ahead of the human on average."""
+    """Mean lead of the candidate over the human."""
     spread: float
-    """How far samples differ."""
+    """Standard deviation over samples."""
     noise: float
-    """How far a judge differs from itself; with 0.45 an outcome repeats in about 85%."""
+    """Noise of a judge's repeated calls; with 0.45 an outcome repeats in about 85%."""
 
 
 WORLDS = (
@@ -42,17 +42,17 @@ WORLDS = (
 )  # fmt: skip
 
 
-def said(leaning: Floats, random: np.random.Generator, world: World, kindness: float) -> Floats:
+def scores_by(leaning: Floats, random: np.random.Generator, world: World, kindness: float) -> Floats:
     return named(leaning + random.normal(0, world.noise, leaning.size) + kindness)
 
 
 def named(seen: Floats) -> Floats:
-    """Model, Tie or Human, as scores, by how far the candidate seems to be ahead."""
+    """Return scores for Model, Tie or Human by the candidate's apparent lead."""
     return np.where(seen > LIMIT, 100.0, np.where(seen < -LIMIT, 0.0, 50.0))
 
 
 def level(world: World, kindness: float) -> float:
-    """Mean score over all samples there could be."""
+    """Return the mean score over all possible samples."""
     names_human, names_no_model = (
         float(ndtr((limit - kindness - world.lean) / np.hypot(world.spread, world.noise))) for limit in (-LIMIT, LIMIT)
     )
@@ -60,7 +60,7 @@ def level(world: World, kindness: float) -> float:
 
 
 def kindness_for(world: World, shift: float) -> float:
-    """How much kinder a judge must be, for the mean to rise by `shift`."""
+    """Return the kindness of a judge that raises the mean by `shift`."""
     low, high = -6.0, 6.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -72,12 +72,12 @@ def bridges(world: World, n: int, shift: float, seed: int) -> Iterator[Offset]:
     random, kindness = np.random.default_rng(seed), kindness_for(world, shift)
     for _ in count():
         leaning = random.normal(world.lean, world.spread, n)
-        old, new = said(leaning, random, world, 0), said(leaning, random, world, kindness)
+        old, new = scores_by(leaning, random, world, 0), scores_by(leaning, random, world, kindness)
         yield offset(old.tolist(), new.tolist())
 
 
 def image_bridges(prompts: int, shift: float, seed: int) -> Iterator[Offset]:
-    """Bridges over prompts of four images, scored 0 to 10; hardly any score reaches the ceiling, which would cut it."""
+    """Yield bridges over prompts of four images, scored 0 to 10; the ceiling cuts hardly any score."""
     random = np.random.default_rng(seed)
     for _ in count():
         level = np.repeat(np.minimum(random.normal(6.0, 1.5, prompts), 7.0)[:, None], 4, axis=1)
@@ -87,14 +87,14 @@ def image_bridges(prompts: int, shift: float, seed: int) -> Iterator[Offset]:
 
 class Seen(NamedTuple):
     inside: float
-    """Share whose interval holds the planted shift."""
+    """Share of intervals that cover the planted shift."""
     width: float
     """Mean half-width."""
     decisions: Counter[str]
 
 
 def watched(made: Iterator[Offset], shift: float, runs: int) -> Seen:
-    """What comes of so many bridges with this planted shift."""
+    """Return coverage, width and decisions of this number of bridges with the planted shift."""
     found = [next(made) for _ in range(runs)]
     ends = [(each.ci_low, each.ci_high) for each in found if each.ci_low is not None and each.ci_high is not None]
     inside = sum(low <= shift <= high for low, high in ends) / runs

@@ -1,8 +1,8 @@
-"""Runs that stop at a budget: what they cost more than it.
+"""Simulation of runs that stop at a budget: their cost beyond it.
 
-As a program it prints its table of `docs/measurements.md` (`make simulate-budget`); the tests run a part. Judges are
-simulated by what their calls cost and come to; the order of the samples and the budget are the program's own. Calls end
-in a random order, as many of them in flight as the budget has room for.
+As a program, print the table of `docs/measurements.md` (`make simulate-budget`); the tests run a part. Judges are
+simulated by the cost and results of their calls; the order of samples and the budget are the real code. Calls end in a
+random order, as many in flight as the budget allows.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tasks.spending.prices import Rates, Tariff
 SAMPLES, RUNS = 292, 100
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 LONGEST_REPLY, SENT = 10_000, 12_000
-"""Tokens: of a reply, and most of a question."""
+"""In tokens: the longest reply, and the longest question."""
 TARIFF = Tariff((Rates(1.25, 0.125, 1.25, 10.0),), "simulated")
 VERDICTS = ((100.0, 0.35), (50.0, 0.25), (0.0, 0.40))
 
@@ -28,13 +28,13 @@ Randoms = np.random.Generator
 
 
 class Judge(NamedTuple):
-    """How long the replies of a judge are, in tokens: their median and the spread of their logarithm."""
+    """Length of a judge's replies in tokens: median, and spread of the logarithm."""
 
     name: str
     median: float
     spread: float
     longer_for_losers: float = 0.0
-    """The logarithm by which replies about samples that the Model loses are longer."""
+    """Logarithm of the factor by which replies on samples that the Model loses are longer."""
 
 
 JUDGES = (
@@ -44,28 +44,28 @@ JUDGES = (
 
 
 class World(NamedTuple):
-    """A dataset in its random order: the score of each sample, and what its calls cost; a forfeit has none."""
+    """A dataset in random order: the score of each sample, and the cost of its calls; a forfeit has no calls."""
 
     scores: list[float]
     prices: list[dict[Call, float]]
 
     @property
     def whole(self) -> float:
-        """What a run without a budget costs."""
+        """Cost of a run without a budget."""
         return sum(sum(calls.values()) for calls in self.prices)
 
 
 class Stopped(NamedTuple):
-    """Where a run with a budget ended."""
+    """State of a run with a budget at its end."""
 
     judged: int
     spent: float
     percentile: float
-    """95th percentile of a call."""
+    """95th percentile of a call's cost."""
 
 
 def world(judge: Judge, random: Randoms, forfeits: float = 0.0, samples: int = SAMPLES) -> World:
-    """A dataset, and what a judge makes of it."""
+    """Return a dataset with a judge's results."""
     order = in_random_order([_sample(number) for number in range(samples)], str(random.integers(2**32)))
     values, weights = zip(*VERDICTS, strict=True)
     scores = random.choice(values, size=samples, p=weights)
@@ -83,7 +83,7 @@ def _sample(number: int) -> Sample:
 
 def _calls(judge: Judge, sample: int, score: float, random: Randoms) -> dict[Call, float]:
     longer = judge.longer_for_losers if score == 0 else 0.0
-    sent = 2_500 + 1_500 * random.random()  # the same texts and pictures in all calls of a sample
+    sent = 2_500 + 1_500 * random.random()  # equal texts and pictures in all calls of a sample
     out = np.minimum(LONGEST_REPLY, judge.median * np.exp(longer + judge.spread * random.standard_normal(4)))
     return {
         (sample, dimension): (sent * 1.25 + tokens * 10) / 1e6
@@ -92,7 +92,7 @@ def _calls(judge: Judge, sample: int, score: float, random: Randoms) -> dict[Cal
 
 
 class Replies:
-    """Calls that are in flight, and the judge that ends them one by one in a random order."""
+    """Calls in flight, and the judge that ends them one by one in random order."""
 
     def __init__(self, budget: Budget, random: Randoms) -> None:
         self._budget, self._random = budget, random
@@ -100,7 +100,7 @@ class Replies:
         self._ending: asyncio.Task[None] | None = None
 
     async def send(self, prices: dict[Call, float]) -> bool:
-        """Whether there was room for all of them, if only one after another."""
+        """Send the calls one by one; return whether the budget had room for all of them."""
         for call, price in prices.items():
             if not await self._budget.covers(call, self._budget.expected(call[1], SENT)):
                 return False
@@ -124,7 +124,7 @@ class Replies:
 
 
 async def judged(there: World, limit: float, random: Randoms) -> Stopped:
-    """A run with a budget, from its first sample to its end."""
+    """Simulate a run with a budget to its end."""
     budget, started = Budget(limit, CallCosts(TARIFF, LONGEST_REPLY)), 0
     replies = Replies(budget, random)
     for prices in there.prices:
@@ -137,18 +137,18 @@ async def judged(there: World, limit: float, random: Randoms) -> Stopped:
 
 
 class Cost(NamedTuple):
-    """What runs with random budgets cost."""
+    """Cost of runs with random budgets."""
 
     over: float
-    """Most that one cost more than its budget, as a share of it."""
+    """Largest excess over a budget, as a share of it."""
     over_calls: float
-    """The same in 95th percentiles of a call."""
+    """Largest excess, in 95th percentiles of a call's cost."""
     left: float
-    """Median share of the budget that was not spent."""
+    """Median share of the budget left unspent."""
 
 
 def costs_of(judge: Judge, runs: int, random: Randoms) -> Cost:
-    """Runs with budgets between 2% and 98% of what the whole would cost, at random."""
+    """Simulate runs with random budgets between 2% and 98% of the whole cost."""
     over, calls, left = list[float](), list[float](), list[float]()
     for _ in range(runs):
         there = world(judge, random, forfeits=0.1)

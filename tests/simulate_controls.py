@@ -1,7 +1,7 @@
-"""What controls say of judges whose habits are known: how often a good one is called RED, and a bad one.
+"""Simulation of controls with judges of known habits: how often a good judge is RED, and a bad one.
 
-As a program it prints its table of `docs/measurements.md` (`make simulate-controls`); the tests run a part. Judges
-are simulated by their answers on equal figures, and everything after them is the program's own.
+As a program, print the table of `docs/measurements.md` (`make simulate-controls`); the tests run a part. Judges are
+simulated by their answers on equal figures; everything afterwards is the real code.
 """
 
 import sys
@@ -21,21 +21,21 @@ GOOD = "Both are good"
 ONE: tuple[Order, ...] = ("human_first",)
 BOTH: tuple[Order, ...] = ("human_first", "model_first")
 PAIRS, FEW_PAIRS = 6, 2
-"""Of equal figures in the 18 controls that a run has by default, and in 6 controls."""
+"""Pairs of equal figures in the default 18 controls of a run, and in 6 controls."""
 
 Judge = Callable[[np.random.Generator], Callable[[Order], str]]
-"""Meets a pair and dimension anew, then answers as often as it is asked."""
+"""For each new pair and dimension, a function that answers any number of calls."""
 
 
 class Found(NamedTuple):
     rate: float
-    """Mean of their rates of false preference."""
+    """Mean rate of false preference."""
     red: float
-    """Share that was RED."""
+    """Share of RED runs."""
 
 
 def erring(share: float) -> Judge:
-    """Names one of the two, either alike, in this share of its calls."""
+    """Return a judge that names a random side in this share of its calls."""
 
     def meet(random: np.random.Generator) -> Callable[[Order], str]:
         return lambda _: ("Model", "Human")[random.integers(2)] if random.random() < share else GOOD
@@ -44,17 +44,17 @@ def erring(share: float) -> Judge:
 
 
 def stubborn(share: float) -> Judge:
-    """Names the same winner in every call on this share of the questions, and none on the others."""
+    """Return a judge that names the same winner in every call on this share of questions, and none on the others."""
 
     def meet(random: np.random.Generator) -> Callable[[Order], str]:
-        said = ("Model", "Human")[random.integers(2)] if random.random() < share else GOOD
-        return lambda _: said
+        winner = ("Model", "Human")[random.integers(2)] if random.random() < share else GOOD
+        return lambda _: winner
 
     return meet
 
 
 def first_place(share: float) -> Judge:
-    """Names the figure shown first in this share of its calls."""
+    """Return a judge that names the first figure in this share of its calls."""
 
     def meet(random: np.random.Generator) -> Callable[[Order], str]:
         return lambda order: {"human_first": "Human"}.get(order, "Model") if random.random() < share else GOOD
@@ -70,10 +70,10 @@ def one_run(random: np.random.Generator, judge: Judge, pairs: int, orders: Seque
 
 def _failures(random: np.random.Generator, judge: Judge, orders: Sequence[Order], votes: int) -> list[float]:
     met = [(name, judge(random)) for name in DIMENSIONS]
-    said = {name: {order: [answer(order) for _ in range(votes)] for order in orders} for name, answer in met}
-    dimensions = tuple(_outcome(name, by_order) for name, by_order in said.items())
+    answers = {name: {order: [answer(order) for _ in range(votes)] for order in orders} for name, answer in met}
+    dimensions = tuple(_outcome(name, by_order) for name, by_order in answers.items())
     control = Outcome.model_construct(flow="diagram", control=SAME, overall="Tie", dimensions=dimensions)
-    shares = control_rules_of("diagram").failures(control, None, Heard(said if votes > 1 else {}, {}))
+    shares = control_rules_of("diagram").failures(control, None, Heard(answers if votes > 1 else {}, {}))
     return [share for share in shares if share is not None]
 
 

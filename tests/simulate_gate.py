@@ -1,8 +1,8 @@
-"""How often `jury gate` fails a candidate that is as good as the other, and one that is ten points worse.
+"""Simulation of `jury gate`: how often it fails a candidate that is equally good, and one ten points worse.
 
-Two generators draw figures for the same papers. How good a sample's figure comes out is a property of the paper that
-both share, and chance of the single figure; the judge says Model, a neutral or Human by it. Run as
-`python tests/simulate_gate.py [SEED …]`, or `make simulate-gate`.
+Two generators draw figures for the same papers. A figure's quality consists of a part that both figures of a paper
+share, and of chance; it decides between Model, neutral and Human. Run `python tests/simulate_gate.py [SEED …]`, or
+`make simulate-gate`.
 """
 
 import sys
@@ -23,7 +23,7 @@ PAIRS = 2000
 class Case(NamedTuple):
     name: str
     shared: float
-    """Correlation of the two figures of one paper: 0.95 where the second is the first with a few changes."""
+    """Correlation of a paper's two figures: 0.98 if the second is the first with few changes."""
     margin: float
 
     def __str__(self) -> str:
@@ -31,12 +31,12 @@ class Case(NamedTuple):
 
 
 CASES = (Case("nearly the same figures", 0.98, 5.0), Case("figures of a common design", 0.8, 0.0))
-"""In which a drop of ten has to be found."""
+"""Cases in which a drop of ten points must be found."""
 OTHERS = (Case("figures of a common design", 0.8, 5.0), Case("new figures", 0.5, 0.0), Case("new figures", 0.5, 5.0))
 
 
 def shares(case: Case, drop: float, pairs: int = PAIRS, seed: int = 1) -> Counter[str]:
-    """Share of each decision among so many pairs of candidates of which the second is `drop` points worse."""
+    """Return the share of each decision over pairs of candidates, the second of which is `drop` points worse."""
     random = np.random.default_rng(seed)
     found: Counter[str] = Counter()
     for _ in range(pairs):
@@ -48,13 +48,13 @@ def shares(case: Case, drop: float, pairs: int = PAIRS, seed: int = 1) -> Counte
 
 
 def outcomes(quality: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores: the best 25% win, the next 30% tie."""
+    """Return scores: the best 25% win, the next 30% tie."""
     return np.select([quality > 0.6745, quality > -0.1257], [100.0, 50.0], 0.0)
 
 
 @lru_cache
 def shift(drop: float) -> float:
-    """By how much quality falls where the mean score falls by so many points."""
+    """Return the fall in quality that lowers the mean score by this number of points."""
     quality = np.random.default_rng(0).standard_normal(400_000)
     steps = np.linspace(0, 1, 201)
     falls = outcomes(quality).mean() - np.array([outcomes(quality - step).mean() for step in steps])

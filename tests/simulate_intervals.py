@@ -1,7 +1,7 @@
-"""What the intervals cover, how wide they are and what they find, by models of judges: `make simulate-intervals`.
+"""Simulation of intervals: coverage, width and power, by models of judges (`make simulate-intervals`).
 
-Seeds are given on the command line (`tests/simulate_intervals.py 3 4 --runs 2000`); each line is one model and number
-of samples (prompts), over the runs of all seeds. A line passes when what was measured keeps the limits below, or misses
+The command line gives seeds (`tests/simulate_intervals.py 3 4 --runs 2000`). Each line is one model and number of
+samples (prompts), over the runs of all seeds. A line passes if the measured share keeps the limits below, or misses
 them by less than two standard errors of the simulation.
 """
 
@@ -16,45 +16,44 @@ from tasks.statistics.intervals import Floats, difference, interval, worst_case
 
 Random = np.random.Generator
 Levels = Callable[[Random, int], Floats]
-"""So many scores of independent samples, or prompts."""
+"""Draws scores of independent samples, or prompts."""
 Pairs = Callable[[Random, int], tuple[Floats, Floats]]
-"""So many samples (prompts), measured twice."""
+"""Draws samples (prompts) measured twice."""
 Ends = tuple[float, float]
 
 COVERED, COVERED_OF_DIFFERENCES = (0.92, 0.99), (0.93, 0.98)
 MANY = 20
-"""From so many on coverage is at most 98.5%."""
+"""From this number on, coverage is at most 98.5%."""
 AT_MOST_FROM_MANY = 0.985
 GIVEN = 0.2
-"""Differences are judged where an interval is given in this share of runs: in fewer, the runs that have one are chosen
-by how much they changed."""
+"""Differences count if this share of runs has an interval: with fewer, having one depends on the change itself."""
 POPULATION = 1_000_000
-"""Samples that the true mean is taken of."""
+"""Number of samples behind the true mean."""
 
 
 # Models of judges
 
 
 def verdicts(human: float, ties: float) -> Levels:
-    """Outcomes by their shares; `ties` is the share of ties among those that Human does not win."""
+    """Return outcomes by their shares; `ties` is the share of ties among those that Human does not win."""
     shares = np.array([human, (1 - human) * ties, (1 - human) * (1 - ties)])
     return lambda random, n: random.choice([0.0, 50.0, 100.0], n, p=shares)
 
 
 class Tiers(NamedTuple):
-    """A judge of four dimensions by the tier rule. Sample and dimension lean to Human or Model, each reply strays."""
+    """A judge of four dimensions by the tier rule; samples and dimensions lean to a side, and replies scatter."""
 
     lean: float
-    """Of the mean sample, in standard deviations of the samples; below 0 to Human."""
+    """Mean lean, in standard deviations of the samples; negative to Human."""
     neutral: float
-    """Leanings smaller than this are neutral verdicts."""
+    """Leanings below this value give neutral verdicts."""
     stray: float
     """Standard deviation of one reply."""
 
     def scores(self, random: Random, leanings: Floats) -> Floats:
-        """Scores of one run: 0, 50 or 100, of the leanings of samples (rows) on dimensions (columns)."""
-        said = leanings + random.normal(0, self.stray, leanings.shape)
-        found = np.where(np.abs(said) < self.neutral, 0, np.sign(said))
+        """Return the scores of one run (0, 50 or 100) from leanings of samples (rows) on dimensions (columns)."""
+        replies = leanings + random.normal(0, self.stray, leanings.shape)
+        found = np.where(np.abs(replies) < self.neutral, 0, np.sign(replies))
         first, second = np.sign(found[:, 0] + found[:, 1]), np.sign(found[:, 2] + found[:, 3])
         return 50.0 + 50.0 * np.where(first == 0, second, first)
 
@@ -89,18 +88,18 @@ class Images(NamedTuple):
     """Prompts of which a share reaches the ceiling; a prompt's score is the mean of its images."""
 
     ceiling: float
-    """Share of prompts whose images are near 10."""
+    """Share of prompts with images near 10."""
     top: float = 10.0
     top_noise: float = 0.2
     rest: Ends = (1.0, 8.0)
-    """Where the other prompts' means lie."""
+    """Range of the other prompts' means."""
     noise: float = 1.2
-    """Of an image around its prompt's mean."""
+    """Standard deviation of an image around its prompt's mean."""
     whole: bool = True
     """Whether the judge gives whole numbers."""
 
     def means(self, random: Random, n: int) -> tuple[Floats, Floats]:
-        """Each prompt's mean, and the noise of its images."""
+        """Return each prompt's mean, and the noise of its images."""
         at_top = random.random(n) < self.ceiling
         return np.where(at_top, self.top, random.uniform(*self.rest, n)), np.where(at_top, self.top_noise, self.noise)
 
@@ -126,12 +125,12 @@ class Ordinary(Images):
 
 
 def ordinary(prompts: float, images: float, whole: bool = True) -> Ordinary:
-    """Prompts whose means scatter by `prompts` around 7.5, and their images by `images` around that."""
+    """Return prompts with means that scatter by `prompts` around 7.5, and images by `images` around these."""
     return Ordinary(0, top_noise=prompts, noise=images, whole=whole)
 
 
 def levels() -> Iterator[tuple[str, Levels, float, tuple[int, ...]]]:
-    """Name, model, upper end of the scale, numbers of samples or prompts."""
+    """Yield name, model, upper end of the scale, and numbers of samples or prompts."""
     figures = (8, 12, 20, 30, 50, 292)
     for human in (0.5, 0.9, 0.95):
         for words, ties in (("no ties", 0.0), ("half ties", 0.5), ("ties alone", 1.0)):
@@ -148,7 +147,7 @@ def levels() -> Iterator[tuple[str, Levels, float, tuple[int, ...]]]:
 
 
 def differences() -> Iterator[tuple[str, Pairs, float]]:
-    """Name, model, upper end of the scale."""
+    """Yield name, model, and upper end of the scale."""
     for human in (0.5, 0.9):
         for words, stray in (("verdicts repeat 75%", 0.45), ("repeat 90%", 0.15)):
             for drop in (0.0, 0.3):
@@ -160,7 +159,7 @@ def differences() -> Iterator[tuple[str, Pairs, float]]:
         yield f"7.5 +- 1, {'fell' if drop else 'quiet'}", ordinary(1, 0.8).twice(drop), 10
 
 
-# What is measured
+# Measurements
 
 
 class Seen(NamedTuple):
@@ -174,7 +173,7 @@ class Seen(NamedTuple):
 
 
 def within(found: float, limits: Ends, runs: int) -> bool:
-    """Whether a share keeps its limits, but for two standard errors that so many runs have at each."""
+    """Return whether a share keeps its limits, with a tolerance of two standard errors."""
     low, high = (2 * (limit * (1 - limit) / runs) ** 0.5 for limit in limits)
     return limits[0] - low <= found <= limits[1] + high
 
@@ -190,7 +189,7 @@ def seen_of(name: str, n: int, found: list[Ends], truth: float, limits: Ends, re
 
 
 def seen_level(name: str, draw: Levels, highest: float, n: int, seeds: list[int], runs: int) -> Seen:
-    """Coverage and width of a mean's interval."""
+    """Return coverage and width of a mean's interval."""
     truth = float(draw(np.random.default_rng(99), POPULATION).mean())
 
     @cache
@@ -208,7 +207,7 @@ def seen_level(name: str, draw: Levels, highest: float, n: int, seeds: list[int]
 
 
 def seen_difference(name: str, draw: Pairs, highest: float, n: int, seeds: list[int], runs: int) -> Seen | None:
-    """Coverage, width and power of a difference's interval, where one is given; None where there are too few."""
+    """Return coverage, width and power of a difference's interval; None if too few runs have one."""
     first, second = draw(np.random.default_rng(99), POPULATION)
     truth = float((second - first).mean())
     given: list[Ends] = []
@@ -226,11 +225,11 @@ def seen_difference(name: str, draw: Pairs, highest: float, n: int, seeds: list[
 
 
 SILENT = {0.0: 0.2, 50.0: 0.1, 100.0: 0.05}
-"""Outcome -> share of its samples on which a judge says nothing."""
+"""Share of samples without a reply from the judge, by outcome."""
 
 
 def seen_worst_case(n: int, seeds: list[int], runs: int) -> Seen:
-    """What the worst case covers, and the interval of what is known alone, where scores are not missing at random."""
+    """Return the coverage of the bounds, and of the plain interval, for scores not missing at random."""
     draw = verdicts(0.5, 0.3)
     shown, alone = list[Ends](), list[Ends]()
     truth = float(draw(np.random.default_rng(99), POPULATION).mean())
@@ -242,7 +241,7 @@ def seen_worst_case(n: int, seeds: list[int], runs: int) -> Seen:
             worst = worst_case(found, (sure, sure + 100 * (1 - known.size / n)), known.size / n)
             assert found.ci_low is not None and found.ci_high is not None
             alone.append((found.ci_low, found.ci_high))
-            # Now and then so few of 100 are missing that the interval stands alone.
+            # Occasionally so few of 100 are missing that there are no bounds.
             none = worst.worst_low is None or worst.worst_high is None
             shown.append(alone[-1] if none else (worst.worst_low, worst.worst_high))
     of_known = float(np.mean([covers(each, truth) for each in alone]))
@@ -250,8 +249,8 @@ def seen_worst_case(n: int, seeds: list[int], runs: int) -> Seen:
     return seen_of(name, n, shown, truth, (0.95, 1.0), f"the interval alone covers {of_known:.1%}")
 
 
-def everything(seeds: list[int], runs: int, only: str) -> Iterator[Seen]:
-    """The lines whose names begin with `only`, those of levels first."""
+def simulate_all(seeds: list[int], runs: int, only: str) -> Iterator[Seen]:
+    """Yield the lines whose names begin with `only`, levels first."""
     for name, draw, highest, numbers in levels():
         for n in numbers if name.startswith(only) else ():
             yield seen_level(name, draw, highest, n, seeds, runs)
@@ -272,7 +271,7 @@ def main() -> int:
     given = parser.parse_args()
     print(f"{'':52}   n  covers   width")
     missed = 0
-    for each in everything(given.seeds, given.runs, given.only):
+    for each in simulate_all(given.seeds, given.runs, given.only):
         missed += not each.passes
         words = "pass" if each.passes else "MISS"
         numbers = f"{each.covered:6.1%}  {each.width:6.2f}"

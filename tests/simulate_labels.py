@@ -1,10 +1,10 @@
-"""What the intervals of scores cover that people have corrected: `make simulate-labels`, seeds on the command line.
+"""Simulation of corrected scores: coverage of their intervals (`make simulate-labels`, seeds on the command line).
 
-A judge is 10 points too kind, and agrees with people as well as a correlation says. People judge some of 292 figures,
-drawn at random; the truth is what people would say of figures without end. Each line is one population, judge and
-number of labels over 1,000 runs a seed: how often the interval of the corrected score covers the truth, how wide it is,
-and the same of people alone (Student's t) and of the judge alone. A second table has the bounds for what people skip:
-half of the figures on which they differ from the judge, all of them, or a tenth of all, by three judges.
+A judge is 10 points too kind, and agrees with people according to a correlation. People judge some of 292 figures,
+drawn at random; the truth is people's mean over infinitely many figures. Each line is one population, judge and number
+of labels over 1,000 runs a seed: coverage and width of the corrected score's interval, and those of people alone
+(Student's t) and of the judge alone. A second table has the bounds for skipped figures, with three judges: people skip
+half of the figures on which they differ from the judge, all of them, or a tenth of all figures.
 """
 
 import sys
@@ -25,10 +25,10 @@ NUMBERS = (15, 30, 60, 100, 150)
 class World(NamedTuple):
     name: str
     human: float
-    """Share of figures that lose, in the eyes of people."""
+    """Share of figures that people judge to lose."""
     tie: float
     correlation: float
-    """Of what people and judge go by."""
+    """Correlation between the qualities that people and judge see."""
 
     @property
     def truth(self) -> float:
@@ -56,7 +56,7 @@ def scores(quality: Floats, world: World) -> Floats:
 
 @cache
 def kindness(world: World) -> float:
-    """By how much a judge must find figures better for its mean to be 10 points above that of people."""
+    """Return the added quality with which a judge's mean is 10 points above that of people."""
     quality = np.random.default_rng(0).standard_normal(200_000)
     steps = np.linspace(0, 2.5, 101)
     return float(np.interp(BIAS + world.truth, [scores(quality + step, world).mean() for step in steps], steps))
@@ -74,25 +74,27 @@ def simulate(world: World, labels: int, runs: int = RUNS, seed: int = 1) -> Foun
     for run in range(runs):
         people, judge = judged(random, world)
         drawn = random.choice(N, labels, replace=False)
-        told = corrected(judge, judge[drawn], people[drawn])
-        assert told
+        estimate = corrected(judge, judge[drawn], people[drawn])
+        assert estimate
         half = stdtrit(labels - 1, 0.975) * people[drawn].std(ddof=1) / labels**0.5
         alone = abs(people[drawn].mean() - world.truth) <= half
         raw = interval(judge) if run < 100 else None  # its resampling takes most of the time
         covers = float("nan") if raw is None else float((raw.ci_low or 0) <= world.truth <= (raw.ci_high or 0))
-        inside = told.ci_low <= world.truth <= told.ci_high
-        found.append((inside, told.ci_high - told.ci_low, alone, 2 * half, covers, told.value - world.truth))
+        inside = estimate.ci_low <= world.truth <= estimate.ci_high
+        found.append(
+            (inside, estimate.ci_high - estimate.ci_low, alone, 2 * half, covers, estimate.value - world.truth)
+        )
     return Found(*np.nanmean(found, axis=0))
 
 
 def lines(seeds: list[int]) -> Iterator[str]:
     for world in (*WORLDS, *HARD):
         for labels in NUMBERS:
-            told = Found(*np.mean([simulate(world, labels, seed=seed) for seed in seeds], axis=0))
+            mean = Found(*np.mean([simulate(world, labels, seed=seed) for seed in seeds], axis=0))
             yield (
                 f"{world.name}, truth {world.truth:.1f}, correlation {world.correlation:g}, {labels} labels: covers "
-                f"{told.covered:.1%}, width {told.width:.1f}, off by {told.bias:+.1f}; people alone "
-                f"{told.people_covered:.1%}, {told.people_width:.1f}; judge alone {told.judge_covered:.0%}"
+                f"{mean.covered:.1%}, width {mean.width:.1f}, off by {mean.bias:+.1f}; people alone "
+                f"{mean.people_covered:.1%}, {mean.people_width:.1f}; judge alone {mean.judge_covered:.0%}"
             )
 
 
@@ -102,7 +104,7 @@ SKIPPED = ("half of the disagreements", "all disagreements", "10% of all")
 
 class Bounded(NamedTuple):
     covered: float
-    """Share of the bounds that hold the truth; NaN if too few labels were left in all runs."""
+    """Share of the bounds that cover the truth; NaN if all runs left too few labels."""
     excess: float
     """Width beyond that of the interval, as a multiple of the scale x share skipped."""
 
@@ -116,12 +118,12 @@ def bounded(world: World, judge: str, skipping: str, labels: int, runs: int = RU
         f, y = judged_so[drawn], people[drawn]
         likely = {SKIPPED[0]: 0.5 * (f != y), SKIPPED[1]: 1.0 * (f != y)}.get(skipping, np.full(labels, 0.1))
         skipped = random.random(labels) < likely
-        told = corrected(judged_so, f[~skipped], y[~skipped])
-        if told is None or not skipped.any():
+        estimate = corrected(judged_so, f[~skipped], y[~skipped])
+        if estimate is None or not skipped.any():
             continue
         lowest, best = (corrected(judged_so, f, np.where(skipped, end, y)) for end in (0.0, 100.0))
-        low, high = bounded_by_skipped(told, lowest or told, best or told)
-        wider = (high - low - (told.ci_high - told.ci_low)) / (100 * skipped.mean())
+        low, high = bounded_by_skipped(estimate, lowest or estimate, best or estimate)
+        wider = (high - low - (estimate.ci_high - estimate.ci_low)) / (100 * skipped.mean())
         found.append((low <= world.truth <= high, wider))
     return Bounded(*(np.mean(found, axis=0) if found else (np.nan, np.nan)))
 
@@ -139,9 +141,9 @@ def bounds_table(runs: int = RUNS) -> Iterator[str]:
     yield "| people | judge | skipped | labels | bounds hold the truth | wider by, of scale x share skipped |"
     yield "|---|---|---|---|---|---|"
     for world, judge, skipping, labels in product(WORLDS[1::3], JUDGES, SKIPPED, NUMBERS):
-        told = bounded(world, judge, skipping, labels, runs)
-        if not np.isnan(told.covered):
-            yield f"| {world.name} | {judge} | {skipping} | {labels} | {told.covered:.1%} | {told.excess:.2f} |"
+        found = bounded(world, judge, skipping, labels, runs)
+        if not np.isnan(found.covered):
+            yield f"| {world.name} | {judge} | {skipping} | {labels} | {found.covered:.1%} | {found.excess:.2f} |"
 
 
 def main() -> None:

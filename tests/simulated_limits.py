@@ -1,6 +1,6 @@
-"""A judge with limits and the runs that ask it, on a clock that is only counted: nothing waits, all is repeatable.
+"""A judge with limits and the runs that call it, on a simulated clock: nothing waits, everything is repeatable.
 
-A run here does what the gate does, with the gate's own window, tickets and constants. Only the waiting is simulated.
+A run here behaves like the gate, with the gate's own window, tickets and constants. Only the waiting is simulated.
 """
 
 import heapq
@@ -14,18 +14,18 @@ from typing import Any
 from tasks.endpoint.gate import LIMITED_IN_A_ROW, REFUSED_GAP, TRY_SECONDS, Repeats, Ticket, Window, backoff
 
 TRAVEL_SECONDS = 0.002
-"""Mean time of a request or an answer on its way."""
+"""Mean travel time of a request or an answer."""
 CALLS_A_SAMPLE = 4
 
 
 @dataclass
 class Limits:
-    """The calls that the judge takes."""
+    """Limits of the judge."""
 
     a_second: float = 0.0
-    """By a token bucket; 0: any number."""
+    """Calls a second, by a token bucket; 0: unlimited."""
     at_once: int = 0
-    """0: any number."""
+    """Calls in flight; 0: unlimited."""
     burst: float = 20.0
     in_flight: int = 0
     _filled: float = 0.0
@@ -43,11 +43,11 @@ class Limits:
 
 
 class World:
-    """The clock, and chance."""
+    """The clock, and the random numbers."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        random.seed(seed)  # the window and the backoff draw from the shared generator
+        random.seed(seed)  # the window and the backoff use the shared generator
         self._due: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._numbers = itertools.count()
 
@@ -65,7 +65,7 @@ class World:
 
 @dataclass
 class Run:
-    """One run: calls of four a sample, of which some are always refused."""
+    """A run with four calls a sample, some of them always refused."""
 
     world: World
     judge: Limits
@@ -74,16 +74,16 @@ class Run:
     """Calls that are always refused."""
     most: int = 16
     seconds: float = 0.2
-    """Mean time of a call."""
+    """Mean duration of a call."""
     call_seconds: float = 600.0
     wait: float | None = None
-    """Seconds that a refusal asks to wait."""
+    """Seconds that a refusal asks the client to wait."""
     requests: int = 0
     bad_requests: int = 0
     answered: list[float] = field(default_factory=list)
-    """When each answer came."""
+    """Time of each answer."""
     ended: dict[int, float] = field(default_factory=dict)
-    """Call that ended without an answer -> when."""
+    """Time at which a call ended without an answer, by call."""
 
     def __post_init__(self) -> None:
         self.window = Window(self.most)
@@ -157,12 +157,12 @@ class Run:
 
     @property
     def lost(self) -> set[int]:
-        """Calls that ended though they were not always refused."""
+        """Calls given up although they were not always refused."""
         return self.ended.keys() - self.bad
 
 
 def simulate(seed: int, limits: Limits, runs: int, calls: int, bad_samples: int = 1, **settings: Any) -> list[Run]:
-    """Runs that begin together; the first has so many samples that are always refused."""
+    """Simulate runs that start together; the first one has some samples that are always refused."""
     world = World(seed)
     samples = world.chance.sample(range(calls // CALLS_A_SAMPLE), bad_samples)
     bad = frozenset(CALLS_A_SAMPLE * sample + call for sample in samples for call in range(CALLS_A_SAMPLE))
@@ -172,13 +172,13 @@ def simulate(seed: int, limits: Limits, runs: int, calls: int, bad_samples: int 
 
 
 def requests_over_calls(runs: list[Run]) -> float:
-    """Requests for each call, without those that are always refused."""
+    """Return the number of requests for each call, without always refused ones."""
     good = sum(run.calls - len(run.bad) for run in runs)
     return sum(run.requests - run.bad_requests for run in runs) / good
 
 
 def least_share(runs: list[Run]) -> float:
-    """Share of the run that got least while all had calls left, over its fair share."""
+    """Return the smallest share of a run while all had calls left, relative to its fair share."""
     until = min(max(run.answered) for run in runs)
     counts = [sum(moment <= until for moment in run.answered) for run in runs]
     return min(counts) * len(runs) / sum(counts)

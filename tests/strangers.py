@@ -1,4 +1,4 @@
-"""What strangers may write to harm a reader, and how Markdown is read."""
+"""Hostile texts against readers, and a Markdown parser to check their effect."""
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -30,7 +30,7 @@ HOSTILE = (
 
 
 def tokens(markdown: str) -> list[Token]:
-    """All that GitHub's Markdown makes of it, but for links of bare addresses."""
+    """Return the tokens of GitHub's Markdown, except links from bare addresses."""
     parser = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
     allowed = parser.validateLink
     # The Prefect UI shows SVG as a picture, in which nothing runs; GitHub does not show it.

@@ -1,4 +1,4 @@
-"""The numbers of text-to-image runs: over prompts and over images."""
+"""Scores of text-to-image runs, by prompt and by image, and bounds for missing scores."""
 
 import math
 from pathlib import Path
@@ -22,12 +22,12 @@ def row(rows: list[GradeRow], measure: str = "score", aspect: str = "") -> Grade
     return found
 
 
-def test_every_prompt_counts_once_however_many_images_it_has() -> None:
+def test_score_weighs_prompts_equally_whatever_their_number_of_images() -> None:
     rows = grade_rows([image("0/0", 10), image("0/1", 10), image("0/2", 10), image("1/0", 2)], 7)
     assert (row(rows).score, row(rows).image_mean, row(rows).prompts) == (6.0, 8.0, 2)
 
 
-def test_intervals_resample_prompts_and_not_images() -> None:
+def test_intervals_resample_prompts_instead_of_images() -> None:
     few = grade_rows([image(f"{prompt}/{n}", 10 * (prompt % 2)) for prompt in range(7) for n in range(40)], 7)
     assert row(few).method == "none" and row(few).ci_low is None
     once = grade_rows([image(f"{prompt}/0", prompt % 11) for prompt in range(40)], 7)
@@ -36,21 +36,21 @@ def test_intervals_resample_prompts_and_not_images() -> None:
     assert 0 < (row(once).ci_high or 0) - (row(once).ci_low or 0) < 4
 
 
-def test_a_prompt_is_good_with_any_image_at_the_threshold_and_shares_stay_within_0_and_1() -> None:
+def test_prompt_is_good_if_any_image_reaches_the_threshold() -> None:
     rows = grade_rows([image("0/0", 7), image("0/1", 1), *(image(f"{n}/0", 6.9) for n in range(1, 10))], 7)
     assert (row(rows, "good").score, row(rows, "good").image_mean) == (0.1, pytest.approx(1 / 11))
     assert 0 <= (row(rows, "good").ci_low or 0) <= (row(rows, "good").ci_high or 1) <= 1
 
 
-def test_images_without_a_score_show_in_the_coverage_and_nowhere_else() -> None:
+def test_images_without_score_lower_only_the_coverage() -> None:
     rows = grade_rows([image("0/0", 9), image("1/none", None, status="bad_picture"), image("2/0", None)], 7)
     assert (row(rows).score, row(rows).n, row(rows).scored, row(rows).prompts) == (9.0, 3, 1, 1)
     assert row(rows).coverage == pytest.approx(1 / 3)
     assert (row(rows, "good").score, row(rows, "satisfied").score) == (1.0, None)
 
 
-def test_missing_images_may_all_be_the_lowest_or_the_highest_in_the_mean_of_their_prompts() -> None:
-    """Twenty prompts of two images each, one of which is missing in ten; of one more prompt both are."""
+def test_bounds_assume_lowest_and_highest_score_for_missing_images() -> None:
+    """Twenty prompts of two images each, ten of them with one image missing; one more prompt with both missing."""
     scored_ = [image(f"{n}/0", 6 + n % 3) for n in range(20)] + [image(f"{n}/1", 6 + n % 3) for n in range(10)]
     lost = [image(f"{n}/1", None) for n in range(10, 20)] + [image("20/0", None), image("20/1", None)]
     found = row(grade_rows([*scored_, *lost], 7))
@@ -63,7 +63,7 @@ def test_missing_images_may_all_be_the_lowest_or_the_highest_in_the_mean_of_thei
     assert good.worst_high == 1.0 and good.worst_low is not None and good.worst_low < (good.ci_low or 0)
 
 
-def test_an_aspect_that_does_not_apply_is_not_missing() -> None:
+def test_inapplicable_aspect_is_not_counted_as_missing() -> None:
     aspects = [scored(a=n % 10, b=n % 10 if n % 2 else None) for n in range(40)]
     rows = grade_rows([image(f"{n}/0", aspects=each) for n, each in enumerate(aspects)], 7)
     assert row(rows, aspect="b").coverage == 0.5 and row(rows, aspect="b").worst_low is None
@@ -71,7 +71,7 @@ def test_an_aspect_that_does_not_apply_is_not_missing() -> None:
     assert row(unjudged, aspect="b").worst_low is not None and row(unjudged).worst_low is None
 
 
-def test_aspects_have_rows_of_their_own_over_the_images_they_apply_to() -> None:
+def test_each_aspect_is_scored_over_the_images_it_applies_to() -> None:
     rows = grade_rows([image("0/0", aspects=scored(a=4, b=None)), image("1/0", aspects=scored(a=6, b=9))], 7)
     assert (row(rows, aspect="a").score, row(rows, aspect="b").score, row(rows, aspect="b").scored) == (5.0, 9.0, 1)
     never = grade_rows([image("0/0", aspects=scored(a=4, b=None)), image("1/0", None)], 7)
@@ -82,20 +82,20 @@ def test_aspects_have_rows_of_their_own_over_the_images_they_apply_to() -> None:
     assert [each.group_name for each in grades.aspects] == ["a", "b"]
 
 
-def test_what_was_asked_for_is_a_share_of_the_images_it_is_known_of() -> None:
+def test_satisfied_share_counts_only_images_with_a_rule_check() -> None:
     rows = grade_rows([image("0/0", satisfied=True), image("0/1", satisfied=False), image("1/0", satisfied=None)], 7)
     assert (row(rows, "satisfied").score, row(rows, "satisfied").scored) == (0.5, 2)
 
 
-def keep(store: Path, flow: str, minute: int, outcomes: list[Outcome], **changes: Any) -> str:
-    """A finished run of images of noon's hour; returns its id."""
+def write_finished_run(store: Path, flow: str, minute: int, outcomes: list[Outcome], **changes: Any) -> str:
+    """Write a finished run of images, started in the hour after noon; return its id."""
     protocol = {"judge": "m", "prompt x": flow, **changes.pop("protocol", {})}
     run_id = f"20261120T12{minute:02}00-{flow}"
     of_flow = {"dimensions": TAGS[flow], "parameters": {"threshold": 7.0}}
     return finished(store, run_id, outcomes, protocol=protocol, **of_flow, **changes).run_id
 
 
-def leaderboard(store: Path) -> list[dict[str, object]]:
+def leaderboard_rows(store: Path) -> list[dict[str, object]]:
     land(store)
     return as_json_rows(query(store, "t2i_leaderboard"))
 
@@ -105,11 +105,11 @@ def images_of(flow: str, score: float, candidate: str = "alpha") -> list[Outcome
     return [image(f"{n}/0", min(10, score + n % 2), tag=tag, **of) for tag in TAGS[flow] for n in range(30)]
 
 
-def test_the_leaderboard_joins_the_newest_run_of_each_flow(tmp_path: Path) -> None:
-    keep(tmp_path, "counting", 0, images_of("counting", 1.0))
+def test_leaderboard_joins_newest_run_of_each_flow(tmp_path: Path) -> None:
+    write_finished_run(tmp_path, "counting", 0, images_of("counting", 1.0))
     for minute, (flow, score) in enumerate({"object": 4.0, "counting": 6.0, "colors": 8.0, "position": 2.0}.items(), 1):
-        keep(tmp_path, flow, minute, images_of(flow, score))
-    rows = {str(each["tag"]): each for each in leaderboard(tmp_path)}
+        write_finished_run(tmp_path, flow, minute, images_of(flow, score))
+    rows = {str(each["tag"]): each for each in leaderboard_rows(tmp_path)}
     assert list(rows) == [*(tag for tags in TAGS.values() for tag in tags), "overall"]
     assert rows["counting"]["score"] == 6.5
     overall = rows["overall"]
@@ -121,10 +121,10 @@ def test_the_leaderboard_joins_the_newest_run_of_each_flow(tmp_path: Path) -> No
     assert overall["ci_low"] == pytest.approx(overall["score"] - reach)  # pyright: ignore
 
 
-def test_with_a_flow_missing_there_is_no_overall_and_the_tags_are_named(tmp_path: Path) -> None:
-    keep(tmp_path, "counting", 0, images_of("counting", 5.0))
-    keep(tmp_path, "colors", 1, images_of("colors", 5.0))
-    [overall] = (row for row in leaderboard(tmp_path) if row["tag"] == "overall")
+def test_leaderboard_without_a_flow_has_no_overall_and_names_missing_tags(tmp_path: Path) -> None:
+    write_finished_run(tmp_path, "counting", 0, images_of("counting", 5.0))
+    write_finished_run(tmp_path, "colors", 1, images_of("colors", 5.0))
+    [overall] = (row for row in leaderboard_rows(tmp_path) if row["tag"] == "overall")
     assert (overall["score"], overall["ci_low"]) == (None, None)
     assert {str(row["dimension"]) for row in as_json_rows(query(tmp_path, "trend"))} == {"counting", *TAGS["colors"]}
     found = query(tmp_path, "SELECT dimension, score, score_scale FROM leaderboard").rows
@@ -133,40 +133,40 @@ def test_with_a_flow_missing_there_is_no_overall_and_the_tags_are_named(tmp_path
 
 
 @pytest.mark.parametrize("other", ["dataset_key", "judge", "prompt_set"])
-def test_runs_that_cannot_be_compared_are_not_joined(tmp_path: Path, other: str) -> None:
-    keep(tmp_path, "counting", 0, images_of("counting", 5.0))
+def test_leaderboard_does_not_join_incomparable_runs(tmp_path: Path, other: str) -> None:
+    write_finished_run(tmp_path, "counting", 0, images_of("counting", 5.0))
     changes = {"protocol": {"judge": "n"}} if other == "judge" else {other: "another"}
-    keep(tmp_path, "colors", 1, images_of("colors", 5.0), **changes)
-    overall = [row for row in leaderboard(tmp_path) if row["tag"] == "overall"]
+    write_finished_run(tmp_path, "colors", 1, images_of("colors", 5.0), **changes)
+    overall = [row for row in leaderboard_rows(tmp_path) if row["tag"] == "overall"]
     assert sorted(len(row["missing"]) for row in overall) == [4, 5]  # pyright: ignore
 
 
-def test_candidates_stand_side_by_side_the_better_first(tmp_path: Path) -> None:
+def test_leaderboard_lists_better_candidate_first(tmp_path: Path) -> None:
     both = [*images_of("counting", 3.0, "alpha"), *images_of("counting", 9.0, "beta")]
-    keep(tmp_path, "counting", 0, both, candidates=("alpha", "beta"))
-    found = [(row["candidate"], row["score"]) for row in leaderboard(tmp_path) if row["tag"] == "counting"]
+    write_finished_run(tmp_path, "counting", 0, both, candidates=("alpha", "beta"))
+    found = [(row["candidate"], row["score"]) for row in leaderboard_rows(tmp_path) if row["tag"] == "counting"]
     assert found == [("beta", 9.5), ("alpha", 3.5)]
 
 
-def test_the_best_image_of_each_prompt_is_the_first_of_the_best(tmp_path: Path) -> None:
+def test_best_image_has_highest_score_then_highest_aspect_mean(tmp_path: Path) -> None:
     found = [image("0/0", 5), image("0/1", 9, aspect_mean=3.0), image("0/2", 9, aspect_mean=4.0), image("1/0", None)]
-    keep(tmp_path, "counting", 0, found)
+    write_finished_run(tmp_path, "counting", 0, found)
     land(tmp_path)
     assert [row["sample_id"] for row in as_json_rows(query(tmp_path, "best_images"))] == ["0/2"]
 
 
-def test_a_summary_of_images_has_scores_and_notable_images(tmp_path: Path) -> None:
+def test_image_summary_has_scores_and_notable_images(tmp_path: Path) -> None:
     found = [image("0/0", 9, satisfied=False), image("1/0", 3, aspect_mean=8.0), image("2/0", 8)]
     found += [image("3/none", None, status="bad_picture", problem="no picture")]
-    summary = summarize(tmp_path, keep(tmp_path, "counting", 0, found))
+    summary = summarize(tmp_path, write_finished_run(tmp_path, "counting", 0, found))
     grades = [each for each in summary.scores if isinstance(each, GradeRow)]
     assert grades == summary.scores and row(grades).scored == 3
-    told = {"Good, but not as asked": "0/0", "Overall and aspects pull apart": "1/0", "Good": "2/0"}
-    assert {each.why: each.outcome.sample_id for each in summary.notable} == {**told, "Not scored": "3/none"}
+    scored = {"Good, but not as asked": "0/0", "Overall and aspects pull apart": "1/0", "Good": "2/0"}
+    assert {each.why: each.outcome.sample_id for each in summary.notable} == {**scored, "Not scored": "3/none"}
     assert not summary.all_ok
 
 
-# Pairwise runs: what missing scores may come to
+# Pairwise runs: bounds for missing scores
 
 
 def overall(rows: list[ScoreRow]) -> ScoreRow:
@@ -179,7 +179,7 @@ def samples(won: int, lost: int, missing: int) -> list[Outcome]:
     return [outcome(f"s{n}", overall=each) for n, each in enumerate(words)]
 
 
-def test_missing_scores_may_all_be_the_lowest_or_all_the_highest() -> None:
+def test_bounds_assume_all_missing_samples_lost_or_all_won() -> None:
     row = overall(score_rows(samples(60, 30, 10)))
     assert row.ci_low is not None and row.ci_high is not None
     half = (row.ci_high - row.ci_low) / 2
@@ -187,20 +187,20 @@ def test_missing_scores_may_all_be_the_lowest_or_all_the_highest() -> None:
 
 
 @pytest.mark.parametrize("missing", [0, 1, 3])
-def test_where_few_are_missing_there_is_no_worst_case(missing: int) -> None:
+def test_few_missing_samples_give_no_bounds(missing: int) -> None:
     row = overall(score_rows(samples(50, 50 - missing, missing)))
     assert (row.worst_low, row.worst_high) == (None, None)
 
 
-def test_the_worst_case_stays_on_the_scale_and_needs_an_interval() -> None:
+def test_bounds_stay_on_the_scale_and_require_an_interval() -> None:
     few, lost = overall(score_rows(samples(4, 3, 9))), overall(score_rows(samples(0, 20, 2)))
     assert (few.worst_low, few.worst_high) == (None, None)
     assert lost.worst_low == 0 and lost.worst_high is not None and lost.worst_high > 100 * 2 / 22
 
 
 @pytest.mark.parametrize(("flow", "highest"), [("plot", 50.0), ("diagram", 100.0)])
-def test_bounds_of_plot_faithfulness_end_where_its_verdicts_do(flow: str, highest: float) -> None:
-    """Human or Both are good; of one in ten samples nothing is known."""
+def test_bounds_of_plot_faithfulness_stop_at_its_highest_verdict(flow: str, highest: float) -> None:
+    """Verdicts are Human or Both are good; one sample in ten has none."""
     tally = protocol_of(flow).score_tally(start(flow=flow))
     for number in range(40):
         tally.add(outcome(f"s{number}", "-GGG" if number % 10 == 0 else "GGGG", "Tie"))
@@ -212,7 +212,7 @@ def test_bounds_of_plot_faithfulness_end_where_its_verdicts_do(flow: str, highes
     assert other.ci_high and other.ci_high > 50.0
 
 
-def test_prompts_of_a_teams_own_may_allow_more_than_the_ceiling() -> None:
+def test_custom_prompts_may_score_above_the_default_ceiling() -> None:
     tally = protocol_of("plot").score_tally(start(flow="plot"))
     for number in range(10):
         tally.add(outcome(f"s{number}", "MGGG" if number else "GGGG", "Model"))

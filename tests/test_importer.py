@@ -1,4 +1,4 @@
-"""A published document becomes a prompt set word for word, or it is refused and nothing is written."""
+"""Importing published prompts: a document becomes a prompt set word for word, or is refused and nothing is written."""
 
 import json
 from hashlib import sha256
@@ -31,7 +31,7 @@ Score: 0 (a "mess") to 10 (tidy)"""
 
 
 def markdown(*blocks: tuple[str, str], fence: str = "```") -> str:
-    """A document with a quoted text under each heading."""
+    """Return a document with a fenced text under each heading."""
     return "\n\n".join(f"{heading}\n\n{fence}\n{text}\n{fence}" for heading, text in blocks) + "\n"
 
 
@@ -45,7 +45,7 @@ def write(folder: Path, content: str | bytes) -> Path:
 
 
 def bodies(folder: Path, *flows: str) -> dict[str, str]:
-    """What a set sends, by question, without the prompts that stay the default ones."""
+    """Return the imported prompts by flow and dimension, without the default ones."""
     prompts = [prompt for flow in flows for prompt in load_rubric(flow, str(folder)).prompts]
     return {f"{each.flow}/{each.dimension}": each.body for each in prompts if Path(each.file).is_relative_to(folder)}
 
@@ -54,11 +54,11 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def declared(prompt: PairwisePrompt) -> tuple[object, ...]:
+def declaration(prompt: PairwisePrompt) -> tuple[object, ...]:
     return prompt.dimension, prompt.tier, prompt.verdicts, prompt.default, prompt.inputs
 
 
-def test_markdown_becomes_eight_prompts_byte_for_byte_declared_as_default(tmp_path: Path, documents: dict[str, Path]):
+def test_markdown_becomes_eight_prompts_with_exact_texts(tmp_path: Path, documents: dict[str, Path]):
     source = documents["markdown"]
     sections = source.read_bytes().decode().split("\n### ")[1:]
     cut = [section.split("\n```\n")[1].replace("\\`\\`\\`", "```") for section in sections]
@@ -69,12 +69,12 @@ def test_markdown_becomes_eight_prompts_byte_for_byte_declared_as_default(tmp_pa
     assert bodies(tmp_path / "set", "diagram", "plot") == dict(zip(questions, cut, strict=True))
     for flow in PAIRWISE:
         prompts, defaults = (pairwise_prompts(load_rubric(flow, name)) for name in (str(imported.folder), "default"))
-        assert [declared(prompt) for prompt in prompts] == [declared(prompt) for prompt in defaults]
+        assert [declaration(prompt) for prompt in prompts] == [declaration(prompt) for prompt in defaults]
     headings = [line.split("under the heading ")[1] for line in imported.unplaced]
     assert headings == ["'Overview'", "'Overall Scoring: Two-Tier Decision Logic'"]
 
 
-def test_json_becomes_six_rubrics_byte_for_byte_with_the_default_aspects(tmp_path: Path, documents: dict[str, Path]):
+def test_json_becomes_six_rubrics_with_exact_texts(tmp_path: Path, documents: dict[str, Path]):
     source = documents["json"]
     texts = json.loads(source.read_bytes())
     imported = import_prompts(source, str(tmp_path / "set"))
@@ -96,18 +96,18 @@ def test_json_becomes_six_rubrics_byte_for_byte_with_the_default_aspects(tmp_pat
             assert "null" not in format_words(prompt)
 
 
-def test_aspects_come_from_the_text_and_may_not_apply_only_where_it_says_so(tmp_path: Path):
+def test_imported_aspects_may_be_null_only_if_the_text_allows_it(tmp_path: Path):
     says = "Give `tidiness` as null if the image is empty."
     source = write(tmp_path, json.dumps({"counting": COUNTED, "colors": f"{COUNTED}\n{says}"}))
     folder = import_prompts(source, str(tmp_path / "set")).folder
-    told = {
+    found = {
         flow: {key: aspect.not_applicable for key, aspect in prompt.aspects.items()}
         for flow in ("counting", "colors")
         for prompt in load_rubric(flow, str(folder)).prompts
         if isinstance(prompt, RubricPrompt) and prompt.dimension == flow
     }
     silent = {"right_number": "", "tidiness": ""}
-    assert told == {"counting": silent, "colors": silent | {"tidiness": says}}
+    assert found == {"counting": silent, "colors": silent | {"tidiness": says}}
     prompt = load_rubric("counting", str(folder)).prompt("counting")
     assert isinstance(prompt, RubricPrompt)
     assert {key: (aspect.zero, aspect.ten) for key, aspect in prompt.aspects.items()} == {
@@ -116,7 +116,7 @@ def test_aspects_come_from_the_text_and_may_not_apply_only_where_it_says_so(tmp_
     }
 
 
-def test_an_imported_set_is_asked_with_uncut_texts_and_says_so(tmp_path: Path):
+def test_imported_set_keeps_image_links_and_records_it_in_the_protocol(tmp_path: Path):
     folder = import_prompts(write(tmp_path, ONE), str(tmp_path / "set")).folder
     bench = write_benchmark(tmp_path / "bench", [record(0) | {"content": "see ![answer](images/0.png)"}])
     (bench / "figures").mkdir()
@@ -134,7 +134,7 @@ def test_an_imported_set_is_asked_with_uncut_texts_and_says_so(tmp_path: Path):
     assert len(keys) == 1
 
 
-def test_a_plain_name_makes_a_set_labelled_by_the_text_else_as_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_plain_name_creates_a_set_among_the_shipped_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tasks.rubrics.rubric.SETS", tmp_path / "sets")
     imported = import_prompts(write(tmp_path, ONE), "team-1")
     assert imported.folder == tmp_path / "sets" / "team-1"
@@ -146,7 +146,7 @@ def test_a_plain_name_makes_a_set_labelled_by_the_text_else_as_default(tmp_path:
     assert (prompt.tier, prompt.verdicts, list(prompt.inputs)) == (default.tier, default.verdicts, list(default.inputs))
 
 
-def test_a_part_is_placed_and_everything_else_is_listed(tmp_path: Path):
+def test_import_of_one_prompt_lists_all_unplaced_text(tmp_path: Path):
     preface = "A preface.\n\n# Prompts for Plots\nRead\nthis.\n\n"
     source = write(tmp_path, preface + markdown(("## Clarity", "x"), ("## Faithfulness", COMPARED)))
     imported = import_prompts(source, str(tmp_path / "set"))
@@ -165,7 +165,7 @@ def test_a_part_is_placed_and_everything_else_is_listed(tmp_path: Path):
     assert words[4:7] == [f"  {line}" for line in imported.unplaced]
 
 
-def test_either_form_may_hold_either_kind_of_prompt(tmp_path: Path):
+def test_markdown_and_json_both_hold_both_kinds_of_prompts(tmp_path: Path):
     mixed = markdown(("# `counting`", COUNTED), ("# Faithfulness (methodology diagrams)", COMPARED))
     written = import_prompts(write(tmp_path, mixed), str(tmp_path / "a"))
     keyed = json.dumps({"counting": COUNTED, "diagram/faithfulness": COMPARED, "version": 2, "motto": "Look."})
@@ -179,7 +179,7 @@ def test_either_form_may_hold_either_kind_of_prompt(tmp_path: Path):
 @pytest.mark.parametrize(
     "name", ["Diagram and Plot: Faithfulness", "Diagram: Faithfulness and Readability", "Faithfulness", "Counting rule"]
 )
-def test_a_heading_that_names_no_one_prompt_places_nothing(tmp_path: Path, name: str):
+def test_ambiguous_heading_places_no_prompt(tmp_path: Path, name: str):
     source = write(tmp_path, ONE + markdown((f"# {name}", COMPARED)))
     assert list(import_prompts(source, str(tmp_path / "set")).placed) == ["diagram/faithfulness"]
 
@@ -196,7 +196,7 @@ def test_a_heading_that_names_no_one_prompt_places_nothing(tmp_path: Path, name:
         ("~~~", f"{COMPARED}\n```json\n{{}}\n```", ""),
     ],
 )
-def test_a_block_is_sent_as_it_stands_but_for_escaped_fences(tmp_path: Path, fence: str, published: str, sent: str):
+def test_block_text_is_unchanged_except_escaped_fences(tmp_path: Path, fence: str, published: str, sent: str):
     source = write(tmp_path, markdown(("# Diagram: Faithfulness", published), fence=fence))
     sent = sent or published
     imported = import_prompts(source, str(tmp_path / "set"))
@@ -204,12 +204,12 @@ def test_a_block_is_sent_as_it_stands_but_for_escaped_fences(tmp_path: Path, fen
     assert imported.placed == {"diagram/faithfulness": digest(sent)}
 
 
-def test_line_breaks_of_another_system_and_a_byte_order_mark_are_not_part_of_the_text(tmp_path: Path):
+def test_windows_line_breaks_and_byte_order_mark_are_removed(tmp_path: Path):
     source = write(tmp_path, ("\ufeff" + ONE).replace("\n", "\r\n"))
     assert import_prompts(source, str(tmp_path / "set")).placed == {"diagram/faithfulness": digest(COMPARED)}
 
 
-def test_white_space_around_a_text_is_not_sent_and_said_so(tmp_path: Path):
+def test_surrounding_white_space_is_removed_and_reported(tmp_path: Path):
     source = write(tmp_path, json.dumps({"counting": f"\n{COUNTED} \n"}))
     imported = import_prompts(source, str(tmp_path / "set"))
     assert imported.placed == {"counting/counting": digest(COUNTED)}
@@ -250,7 +250,7 @@ def test_white_space_around_a_text_is_not_sent_and_said_so(tmp_path: Path):
         (json.dumps({"counting": f"\ud83d {COUNTED}"}), r"key 'counting': found a character that no prompt file keeps"),
     ],
 )
-def test_a_document_at_fault_is_refused_and_leaves_nothing(tmp_path: Path, content: str | bytes, complaint: str):
+def test_invalid_document_is_refused_and_writes_nothing(tmp_path: Path, content: str | bytes, complaint: str):
     source = write(tmp_path, content)
     with pytest.raises(ValueError, match=complaint) as caught:
         import_prompts(source, str(tmp_path / "set"))
@@ -260,7 +260,7 @@ def test_a_document_at_fault_is_refused_and_leaves_nothing(tmp_path: Path, conte
         import_prompts(tmp_path / "absent.md", str(tmp_path / "set"))
 
 
-def test_what_is_there_is_not_overwritten(tmp_path: Path):
+def test_import_does_not_overwrite_existing_files(tmp_path: Path):
     source = write(tmp_path, ONE)
     folder = import_prompts(source, str(tmp_path / "set")).folder
     shipped = load_rubric("diagram", "paper")
@@ -276,13 +276,13 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["default", "", "..", "my set", "-x"])
-def test_a_name_that_cannot_be_a_set_is_refused(tmp_path: Path, name: str):
+def test_invalid_set_name_is_refused(tmp_path: Path, name: str):
     with pytest.raises(ValueError, match=r"as the name of a prompt set; allowed: letters, digits and \._- \(but not"):
         import_prompts(write(tmp_path, ONE), name)
 
 
 @pytest.mark.parametrize("function", ["_toml", "load_rubric"])
-def test_a_fault_of_the_program_is_none_of_the_document(tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch):
+def test_internal_error_is_not_blamed_on_the_document(tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch):
     source = write(tmp_path, ONE)
     monkeypatch.setattr(f"tasks.rubrics.importer.{function}", slip)
     with pytest.raises(ValueError, match=r"^a slip$"):

@@ -1,4 +1,4 @@
-"""The index of a store in a real browser: what a reader can do with it."""
+"""The index page of a store in a real browser: search, sort, compare, links."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ NAMES = ("painter", "it's $(touch harmed)", HOSTILE[0], "rival")
 
 
 def line(number: int) -> Line:
-    """One of a thousand evaluations, the newest first."""
+    """Return one of a thousand evaluations; number 0 is the newest."""
     name = NAMES[number % 4]
     row = OVERALL.model_copy(update={"candidate": name, "score": 50.0 + number % 13, "n": 292, "scored": 290})
     began = datetime(2026, 11, 22, 2, tzinfo=UTC) - timedelta(hours=6 * number)
@@ -37,13 +37,12 @@ def line(number: int) -> Line:
 
 
 def place(newest: Line, lines: Sequence[Line]) -> Place:
-    """A trend that breaks once, and a change that is none."""
+    """Return a trend with one break, and a difference that is not significant."""
     found = difference([50.0] * 12, [100.0, 0.0, 0.0, 100.0, 100.0, 100.0] + [50.0] * 6)
     return Place(newest, [*lines], lines[-2].started_at, found)
 
 
 def thousand() -> str:
-    """The index of them all."""
     lines = [line(number) for number in range(RUNS)]
     places = [place(lines[at], lines[at : at + 120 : 4][::-1]) for at in range(4)]
     reply = {"candidate": NAMES[0], "overall": "Human", "words": "Conclusion: the arrows are missing", "picture": None}
@@ -69,12 +68,12 @@ def opened(browser: Any, index: Path) -> Iterator[Opened]:
 
 
 def cells(opened: Opened, column: int) -> list[str]:
-    """A column of the rows that are shown."""
-    told = f"all => all.map(one => one.cells[{column}].textContent.trim())"
-    return opened.page.eval_on_selector_all("#evaluations tbody tr:not([hidden])", told)
+    """Return a column of the visible rows."""
+    script = f"all => all.map(one => one.cells[{column}].textContent.trim())"
+    return opened.page.eval_on_selector_all("#evaluations tbody tr:not([hidden])", script)
 
 
-def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
+def test_table_is_searched_and_sorted(opened: Opened) -> None:
     page = opened.page
     assert page.inner_text("output") == "1000 of 1000"
     page.fill("[name=search]", "plot")
@@ -93,7 +92,7 @@ def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
     assert cells(opened, 1)[0] > cells(opened, 1)[-1]
 
 
-def test_evaluations_beyond_the_first_ones_are_shown_when_they_are_asked_for(opened: Opened) -> None:
+def test_older_evaluations_are_shown_on_request(opened: Opened) -> None:
     page = opened.page
     assert len(cells(opened, 1)) == FIRST and page.inner_text("#more") == "Show all 1000"
     oldest = f"{line(RUNS - 1).started_at:%Y-%m-%d %H:%M}"
@@ -107,7 +106,7 @@ def test_evaluations_beyond_the_first_ones_are_shown_when_they_are_asked_for(ope
     assert len(cells(opened, 1)) == RUNS and not page.is_visible("#more")
 
 
-def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_to_paste(opened: Opened) -> None:
+def test_two_evaluations_chosen_by_keyboard_give_a_safely_quoted_command(opened: Opened) -> None:
     page = opened.page
     boxes = page.locator("#evaluations input")
     for at in (1, 4):
@@ -115,20 +114,20 @@ def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_
         page.keyboard.press("Space")
     older, newer = (line(number) for number in (4, 1))
     quoted = "'it'\\''s $(touch harmed)'"
-    said = f"jury compare {older.run_id} {newer.run_id} --candidate painter --candidate {quoted}"
-    assert page.inner_text("#compare code") == said
+    command = f"jury compare {older.run_id} {newer.run_id} --candidate painter --candidate {quoted}"
+    assert page.inner_text("#compare code") == command
     assert boxes.nth(0).is_disabled()
     boxes.nth(1).uncheck()
     assert page.inner_text("#compare").startswith("Choose two") and boxes.nth(0).is_enabled()
 
 
-def test_a_date_leads_to_the_page_of_its_evaluation_and_a_card_to_its_samples(opened: Opened) -> None:
+def test_dates_link_to_evaluations_and_cards_to_samples(opened: Opened) -> None:
     assert opened.page.get_attribute("#evaluations tbody a", "href") == page_name(line(0).run_id)
     newest, red = (opened.page.inner_text(f".flow >> nth={at}") for at in range(2))
-    for said in (ALARM, HOSTILE[0], "GREEN, passed its controls", "Cost 0.0000 USD", "1 open alarm", "1 gap"):
-        assert said in newest
+    for words in (ALARM, HOSTILE[0], "GREEN, passed its controls", "Cost 0.0000 USD", "1 open alarm", "1 gap"):
+        assert words in newest
     assert "Do not trust these scores" in red and "Do not trust" not in newest
-    leads = f"{page_name(line(0).run_id)}#sample="
-    assert opened.page.get_attribute(".worst a >> nth=0", "href") == f"{leads}s1&candidate=painter"
+    link = f"{page_name(line(0).run_id)}#sample="
+    assert opened.page.get_attribute(".worst a >> nth=0", "href") == f"{link}s1&candidate=painter"
     assert "Human wins: Conclusion: the arrows are missing" in newest
     assert opened.page.evaluate("document.querySelector('.wide').scrollWidth") <= opened.page.evaluate("innerWidth")

@@ -1,4 +1,4 @@
-"""Input tokens that replies report beside what was asked: when they look as if questions were cut."""
+"""Warnings when the input tokens that replies report suggest truncated questions."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from tasks.endpoint.replies import InputTokens, Reply
 from tasks.endpoint.requests import Image, Request
 
 
-def said(*questions: tuple[int, int], base_url: str = "https://judge.example/v1") -> list[str]:
-    """The warnings after questions of so many characters, each answered with so many input tokens."""
+def warnings_after(*questions: tuple[int, int], base_url: str = "https://judge.example/v1") -> list[str]:
+    """Return the warnings after questions of the given lengths in characters and reported input tokens."""
     seen = InputTokens()
     for length, tokens in questions:
         content = ("x" * (length - 10), Image("image/png", b"a picture of any size" * 100))
@@ -30,12 +30,12 @@ def said(*questions: tuple[int, int], base_url: str = "https://judge.example/v1"
     ],
     ids=["none", "eight a token", "few", "not reported", "one length", "no limit", "two", "nearly one length", "rare"],
 )
-def test_what_can_be_is_not_warned_of(questions: list[tuple[int, int]]) -> None:
-    assert said(*questions) == []
+def test_plausible_token_counts_give_no_warning(questions: list[tuple[int, int]]) -> None:
+    assert warnings_after(*questions) == []
 
 
-def test_fewer_tokens_than_the_text_has_are_told_with_the_worst_example() -> None:
-    [words] = said((20_000, 5000), (20_000, 2050), (30_000, 2048))
+def test_fewer_tokens_than_text_warns_with_the_worst_example() -> None:
+    [words] = warnings_after((20_000, 5000), (20_000, 2050), (30_000, 2048))
     assert words == (
         "the judge seems to read only the beginning of its questions: 2 of 3 replies report fewer input tokens than "
         "the text has, for example 2,048 for 30,000 characters and the pictures. "
@@ -44,11 +44,11 @@ def test_fewer_tokens_than_the_text_has_are_told_with_the_worst_example() -> Non
 
 
 @pytest.mark.parametrize("limit", [2048, 2050, 4097, 32_770, 40_960])
-def test_one_number_for_questions_of_different_lengths_is_told_where_a_context_could_end_there(limit: int) -> None:
-    [words] = said(*((4 * limit + more, limit) for more in (0, 500, limit)))
+def test_equal_token_counts_near_a_context_limit_give_a_warning(limit: int) -> None:
+    [words] = warnings_after(*((4 * limit + more, limit) for more in (0, 500, limit)))
     assert f"questions of different lengths all report {limit:,} input tokens" in words
 
 
-def test_what_to_do_is_told_for_the_endpoint() -> None:
-    [words] = said((30_000, 2050), base_url="http://gpu-box:11434/v1")
+def test_warning_gives_advice_for_the_endpoint() -> None:
+    [words] = warnings_after((30_000, 2050), base_url="http://gpu-box:11434/v1")
     assert words.endswith("Start Ollama with OLLAMA_CONTEXT_LENGTH=32768 in its environment.")

@@ -1,4 +1,4 @@
-"""`JURY_KEEP_DAYS`: what is older goes, and what is shown later says so."""
+"""`JURY_KEEP_DAYS`: old pictures and pages are removed, and pages made later say so."""
 
 import os
 import shutil
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("laid_out")
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def evaluations(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = write_evaluations(tmp_path_factory.mktemp("keeping") / "store")
     for name in ("index", EARLIER, LATER, "compare-0123456789abcdef"):
         (store / "pages").mkdir(exist_ok=True)
@@ -32,29 +32,29 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def store(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store(evaluations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(VARIABLE, "30")
-    return Path(shutil.copytree(made, tmp_path / "store", copy_function=shutil.copy))
+    return Path(shutil.copytree(evaluations, tmp_path / "store", copy_function=shutil.copy))
 
 
-def names(store: Path) -> set[str]:
+def page_names(store: Path) -> set[str]:
     return {page.stem for page in (store / "pages").glob("*.html")}
 
 
 @pytest.mark.parametrize("text", ["-1", "ninety", "1.5", "1e3", "999999"])
-def test_what_is_no_number_is_told_first(text: str, tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_days_are_an_error(text: str, tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, text)
     code, _, err = jury("store", "sync", "--store", tmp_path)
     assert code == 2 and f"JURY_KEEP_DAYS is '{text}': allowed is a number of whole days, such as 90; 0 or unset" in err
 
 
-def test_unset_and_0_keep_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unset_and_zero_keep_everything(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("", "0"):
         monkeypatch.setenv(VARIABLE, text)
         assert keep_days() == 0 == remove_old(store, now=datetime(2100, 1, 1, tzinfo=UTC))
 
 
-def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(
+def test_old_pictures_and_pages_are_removed_and_later_pages_say_so(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = picture("s2m").source_sha256
@@ -63,7 +63,7 @@ def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(
     os.utime(place_of(store, kept), (moment, moment))
     assert remove_old(store, now=now) > 20
     assert [file.stem for file in (store / "pictures").glob("*.jpg")] == [kept]
-    assert names(store) == {"index"}
+    assert page_names(store) == {"index"}
     monkeypatch.setattr(removals, "oldest_kept", lambda: now - timedelta(days=30))
     text = written(store, tmp_path / "report.html", LATER).read_text()
     assert "Pictures that were last judged more than 30 days ago are removed from this store (JURY_KEEP_DAYS)." in text
@@ -71,16 +71,16 @@ def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(
     assert query(store, "SELECT sum(n) FROM coverage").rows == [(26,)], "scores stay"
 
 
-def test_a_page_is_as_old_as_its_evaluation_and_is_not_made_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_has_the_age_of_its_evaluation_and_is_not_rebuilt(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30)
     remove_old(store, now=now)
-    assert {EARLIER} & names(store) == set() and LATER in names(store)
-    assert not (store / "pages" / f"{EARLIER}.files").exists(), "pictures beside a page go with it"
+    assert {EARLIER} & page_names(store) == set() and LATER in page_names(store)
+    assert not (store / "pages" / f"{EARLIER}.files").exists(), "the page's pictures are removed with it"
     monkeypatch.setattr(site, "oldest_kept", lambda: now - timedelta(days=30))
     assert site.due(store) == [] and site.due(store, [LATER, EARLIER]) == [LATER]
 
 
-def test_a_picture_that_is_judged_again_is_young_again(store: Path) -> None:
+def test_picture_judged_again_gets_a_new_date(store: Path) -> None:
     sha256 = picture("s2m").source_sha256
     os.utime(place_of(store, sha256), (1.0, 1.0))
     with Thumbnails(store) as thumbnails:
@@ -88,7 +88,7 @@ def test_a_picture_that_is_judged_again_is_young_again(store: Path) -> None:
     assert place_of(store, sha256).stat().st_mtime > 1e9 and not (store / "pictures" / "waiting").exists()
 
 
-def test_a_bucket_loses_what_its_local_cache_loses(store: Path, tmp_path: Path) -> None:
+def test_removal_from_the_cache_also_removes_from_the_bucket(store: Path, tmp_path: Path) -> None:
     (tmp_path / "bucket").mkdir()
     bucket, sha256 = Bucket(f"file://{tmp_path / 'bucket'}"), picture("s2m").source_sha256
     name = f"pictures/{sha256}.jpg"

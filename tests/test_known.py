@@ -1,4 +1,4 @@
-"""Known endpoints: the table, short names, usual keys, and the model that is recommended."""
+"""Known endpoints: the table, short names, default keys, service tiers, and the recommended model."""
 
 import asyncio
 import json
@@ -34,26 +34,26 @@ MODEL_NAMES = re.compile(
     r"(?<=--judge\.model )[^\s`]+(?<![,.])"
     r"|\b(?:gpt|claude|gemini|mistral|pixtral|llama|qwen)[\w.-]*\d[\w.:-]*(?<![.:])\b|\bo\d\b"
 )
-"""What is given as a judge's model, and names of the families that judge."""
+"""Values of `--judge.model`, and names of known model families."""
 NO_MODELS = {"…", "MODEL", "X", EMBEDDED_MODEL, "my-vlm"}
-"""What stands in the place of a model."""
+"""Placeholders for a model name."""
 WITH_ADDRESS = [name for name, each in endpoints().items() if not each.has_resources]
 OPENAI = "https://api.openai.com/v1"
 
 
-def asking(base_url: str, **settings: Any) -> PairwiseParameters:
+def parameters_for(base_url: str, **settings: Any) -> PairwiseParameters:
     return PairwiseParameters(judge=Judge(model="m", base_url=base_url, **settings))  # pyright: ignore
 
 
-def test_the_eleven_endpoints_are_known() -> None:
+def test_eleven_endpoints_are_known() -> None:
     names = "openai azure gemini anthropic openrouter vllm ollama litellm groq together mistral"
     assert [*endpoints()] == names.split()
 
 
-# The file
+# The table's file
 
 
-def test_all_that_is_wrong_with_the_table_is_told_in_one_message(tmp_path: Path) -> None:
+def test_all_problems_of_the_table_are_in_one_message(tmp_path: Path) -> None:
     sound = endpoints()["ollama"].model_dump(mode="json", exclude={"name", "worth_knowing", "looked_up"})
     lines = "\n".join(f"{key} = {value!r}" for key, value in sound.items()) + "\nlooked_up = 2026-11-22"
     file = tmp_path / "known.toml"
@@ -64,9 +64,9 @@ def test_all_that_is_wrong_with_the_table_is_told_in_one_message(tmp_path: Path)
         "[c]\n" + lines.replace("http://localhost", "http://judge.example"),
     ]
     file.write_text("\n".join(wrong), encoding="utf-8")
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         read_tables(file, Endpoint)
-    assert str(told.value).splitlines() == [
+    assert str(caught.value).splitlines() == [
         f"{file} has 3 problems:",
         "  loose: found 'x'; allowed is a table",
         "  b: title: Field required",
@@ -82,9 +82,9 @@ def test_all_that_is_wrong_with_the_table_is_told_in_one_message(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", WITH_ADDRESS)
-def test_a_short_name_and_its_address_are_one_endpoint_with_one_key(name: str, diagram: Rubric) -> None:
+def test_short_name_and_address_give_the_same_judge_key(name: str, diagram: Rubric) -> None:
     by_name = parse_options({"judge__base_url": name, "judge__model": "m"}, PairwiseParameters)
-    by_address = asking(endpoints()[name].address)
+    by_address = parameters_for(endpoints()[name].address)
     assert by_name == by_address and addressed(by_address) is by_address
     keys = {judge_key(asked_protocol(each, diagram)) for each in (by_name, by_address)}
     assert len(keys) == 1 and known_at(by_name.judge.base_url) == endpoints()[name]
@@ -99,10 +99,10 @@ def test_a_short_name_and_its_address_are_one_endpoint_with_one_key(name: str, d
         ("ai", "openai, azure, gemini, "),
     ],
 )
-def test_a_name_without_an_address_is_refused_with_what_to_write(name: str, words: str) -> None:
-    with pytest.raises(InputError) as told:
-        addressed(asking(name))
-    assert words in str(told.value)
+def test_name_without_address_is_refused_with_advice(name: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        addressed(parameters_for(name))
+    assert words in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_name_without_an_address_is_refused_with_what_to_write(name: str, word
         ("embedded", ""),
     ],
 )
-def test_an_endpoint_is_known_at_its_addresses_and_nowhere_else(base_url: str, name: str) -> None:
+def test_endpoint_is_recognized_only_at_its_own_addresses(base_url: str, name: str) -> None:
     found = known_at(base_url)
     assert (found.name if found else "") == name
 
@@ -127,26 +127,26 @@ def test_an_endpoint_is_known_at_its_addresses_and_nowhere_else(base_url: str, n
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_ADDRESS if not endpoints()[name].is_local])
-def test_the_usual_key_goes_to_its_host_where_none_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_key_variable_is_used_if_none_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "")
     monkeypatch.setenv(endpoints()[name].key, "usual")
-    judge = addressed(asking(name)).judge
+    judge = addressed(parameters_for(name)).judge
     assert asyncio.run(find_key(judge)) == "usual"
 
 
-def test_a_key_that_the_worker_lists_goes_before_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_listed_by_the_worker_precedes_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "openrouter.ai=TEAM_KEY")
     monkeypatch.setenv("OPENROUTER_API_KEY", "usual")
     monkeypatch.setenv("TEAM_KEY", "team")
-    assert asyncio.run(find_key(addressed(asking("openrouter")).judge)) == "team"
-    named = addressed(asking("openrouter", api_key_env="OPENROUTER_API_KEY")).judge
+    assert asyncio.run(find_key(addressed(parameters_for("openrouter")).judge)) == "team"
+    named = addressed(parameters_for("openrouter", api_key_env="OPENROUTER_API_KEY")).judge
     assert asyncio.run(find_key(named)) == "usual"
 
 
-# The command
+# The command `jury judge endpoints`
 
 
-def test_the_command_lists_all_of_them_and_tells_all_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_lists_endpoints_and_shows_details_of_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "endpoints"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:12]] == [*endpoints()]
@@ -158,26 +158,26 @@ def test_the_command_lists_all_of_them_and_tells_all_of_one(capsys: pytest.Captu
         assert (f"{each.pictures:,} a request" in out) == bool(each.pictures)
 
 
-def test_the_command_has_all_of_them_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_endpoints_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["judge", "endpoints", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [each.model_dump(mode="json") for each in endpoints().values()]
     assert main(["judge", "endpoints", "opnai"]) == 2
     assert "there is no endpoint 'opnai'; known names: openai, " in capsys.readouterr().err
 
 
-# Tiers
+# Service tiers
 
 
 @pytest.mark.parametrize("name", [name for name in WITH_ADDRESS if "flex" in endpoints()[name].tiers])
-def test_calls_in_flex_wait_longer_unless_somebody_set_how_long(name: str) -> None:
-    judge = addressed(asking(name, service_tier="flex", call_seconds=700)).judge
+def test_flex_tier_raises_timeouts_that_are_not_set(name: str) -> None:
+    judge = addressed(parameters_for(name, service_tier="flex", call_seconds=700)).judge
     assert (judge.timeout_seconds, judge.call_seconds, judge.patience_seconds) == (900, 700, 3600)
     as_filled_in = Judge.model_validate(Judge(model="m", base_url=name).model_dump() | {"service_tier": "flex"})
     sent_by_a_form = PairwiseParameters(judge=as_filled_in)
     assert addressed(sent_by_a_form).judge.timeout_seconds == 900
-    once = addressed(asking(name, service_tier="flex"))
+    once = addressed(parameters_for(name, service_tier="flex"))
     assert addressed(once).judge == once.judge
-    assert addressed(asking(name)).judge.timeout_seconds == 120
+    assert addressed(parameters_for(name)).judge.timeout_seconds == 120
 
 
 @pytest.mark.parametrize(
@@ -191,31 +191,31 @@ def test_calls_in_flex_wait_longer_unless_somebody_set_how_long(name: str) -> No
         (EMBEDDED, "the service tiers of the endpoint embedded are unknown; it is available from "),
     ],
 )
-def test_a_tier_that_an_endpoint_is_not_known_to_have_is_refused_by_name(base_url: str, words: str) -> None:
+def test_unsupported_service_tier_is_refused(base_url: str, words: str) -> None:
     model = EMBEDDED_MODEL if base_url == EMBEDDED else "m"
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         addressed(PairwiseParameters(judge=Judge(model=model, base_url=base_url, service_tier="flex")))
-    assert words in str(told.value) and "Leave judge.service_tier out" in str(told.value)
+    assert words in str(caught.value) and "Leave judge.service_tier out" in str(caught.value)
 
 
-def test_a_tier_is_named_in_one_place() -> None:
+def test_service_tier_set_twice_is_refused() -> None:
     with pytest.raises(InputError, match=r"judge\.extra holds service_tier: leave one of them out"):
-        addressed(asking("openai", service_tier="flex", extra={"service_tier": "priority"}))
+        addressed(parameters_for("openai", service_tier="flex", extra={"service_tier": "priority"}))
 
 
 # The recommended model
 
 
-def helps() -> str:
-    """The help of every command and flow."""
+def help_texts() -> str:
+    """Return the help of all commands and flows."""
     commands = [path.split() for entries in COMMANDS.values() for path in entries] + [["run", flow] for flow in FLOWS]
     with redirect_stdout(StringIO()) as out:
         assert {main([*words, "--help"]) for words in commands} == {0}
     return out.getvalue()
 
 
-def test_documentation_and_help_name_no_model_but_the_recommended_one() -> None:
+def test_documentation_and_help_name_only_the_recommended_model() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     in_pages = {name for page in pages for name in MODEL_NAMES.findall(page.read_text(encoding="utf-8"))}
-    named = (in_pages | {*MODEL_NAMES.findall(helps())}) - NO_MODELS
+    named = (in_pages | {*MODEL_NAMES.findall(help_texts())}) - NO_MODELS
     assert RECOMMENDED_MODEL in in_pages and named == {RECOMMENDED_MODEL} and RECOMMENDED_ENDPOINT in endpoints()

@@ -1,4 +1,4 @@
-"""How the modules may depend on each other, read from their imports."""
+"""Rules for dependencies between modules, checked on their imports."""
 
 import ast
 from collections import defaultdict
@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STEPS = ("load", "judge", "aggregate", "store", "report")
-GROUND = ("errors", "files", "records", "text")
+BASE = ("errors", "files", "records", "text")
 
 
 def modules(folder: str) -> list[Path]:
@@ -31,11 +31,11 @@ def tree(module: Path) -> ast.Module:
 
 @cache
 def imports(module: Path) -> frozenset[str]:
-    """Full names of the modules that a module imports anywhere in it, also within functions."""
-    return frozenset(imported(ast.walk(tree(module))))
+    """Return the full names of all modules that a module imports, also within functions."""
+    return frozenset(imported_names(ast.walk(tree(module))))
 
 
-def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+def imported_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -44,23 +44,23 @@ def imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from inner & KNOWN or {node.module}
 
 
-def at_once(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Statements that run when a module is imported: neither those of functions nor those for type checkers alone."""
+def import_time_statements(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the statements that run on import: none in functions, none for type checkers only."""
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            yield from at_once(node.orelse)
+            yield from import_time_statements(node.orelse)
             continue
         yield node
-        yield from at_once(ast.iter_child_nodes(node))
+        yield from import_time_statements(ast.iter_child_nodes(node))
 
 
 def package(module: str) -> str:
-    """The package of a module of tasks; the modules of the ground count as one, each step stands alone."""
+    """Return the package of a module of tasks; the base modules count as one package."""
     parts = module.split(".")
-    if len(parts) > 1 and parts[1] in GROUND:
-        return "the ground"
+    if len(parts) > 1 and parts[1] in BASE:
+        return "base"
     return parts[1] if len(parts) > 1 else module
 
 
@@ -72,7 +72,7 @@ def dependencies() -> dict[str, set[str]]:
     return found
 
 
-def reached(start: str, depends: dict[str, set[str]]) -> set[str]:
+def reachable(start: str, depends: dict[str, set[str]]) -> set[str]:
     seen: set[str] = set()
     due = [start]
     while due:
@@ -81,24 +81,24 @@ def reached(start: str, depends: dict[str, set[str]]) -> set[str]:
     return seen
 
 
-def test_packages_depend_in_one_direction_only() -> None:
+def test_packages_depend_in_one_direction() -> None:
     depends = dependencies()
-    circles = {own: sorted(other for other in depends[own] if own in reached(other, depends)) for own in depends}
+    circles = {own: sorted(other for other in depends[own] if own in reachable(other, depends)) for own in depends}
     assert {own: others for own, others in circles.items() if others} == {}
-    assert len(depends) > 15, "the packages were not found"
+    assert len(depends) > 15, "too few packages found"
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_no_circular_imports() -> None:
     depends = {
-        name(module): {*imported(at_once([tree(module)]))} & KNOWN - {name(module)}
+        name(module): {*imported_names(import_time_statements([tree(module)]))} & KNOWN - {name(module)}
         for folder in ("flows", "tasks")
         for module in modules(folder)
     }
-    assert [own for own in depends if own in reached(own, depends)] == []
-    assert "tasks.records" in depends["tasks.judge"], "the imports were not found"
+    assert [own for own in depends if own in reachable(own, depends)] == []
+    assert "tasks.records" in depends["tasks.judge"], "no imports found"
 
 
-def test_a_kind_of_judging_knows_no_other_kind() -> None:
+def test_protocols_do_not_import_each_other() -> None:
     kinds = {module.parent.name for module in (ROOT / "tasks" / "protocols").glob("*/__init__.py")}
     assert len(kinds) > 1
     for kind in kinds:
@@ -107,41 +107,41 @@ def test_a_kind_of_judging_knows_no_other_kind() -> None:
         assert [each for each in found if f"{each}.".startswith(others)] == []
 
 
-def test_the_ground_imports_nothing_above_it() -> None:
-    assert dependencies()["the ground"] == set()
+def test_base_modules_import_no_other_package() -> None:
+    assert dependencies()["base"] == set()
 
 
 def users(library: str, *folders: str) -> list[str]:
-    """Modules of these folders that import a library or a package of ours."""
+    """Return the modules of these folders that import a library or one of our packages."""
     found = [module for folder in folders for module in modules(folder)]
     return [name(module) for module in found if any(f"{each}.".startswith(f"{library}.") for each in imports(module))]
 
 
-def test_tasks_never_import_flows() -> None:
+def test_tasks_do_not_import_flows() -> None:
     assert users("flows", "tasks") == []
 
 
 @pytest.mark.parametrize(
-    ("library", "room"),
+    ("library", "allowed"),
     [("openai", ("tasks.endpoint.",)), ("duckdb", ("tasks.history.", "tasks.datasets.parquet_records"))],
 )
-def test_a_library_is_imported_in_its_room_alone(library: str, room: tuple[str, ...]) -> None:
+def test_a_library_is_imported_only_in_its_package(library: str, allowed: tuple[str, ...]) -> None:
     found = users(library, "flows", "tasks")
-    assert found and [user for user in found if not user.startswith(room)] == []
+    assert found and [user for user in found if not user.startswith(allowed)] == []
 
 
-def test_of_the_tasks_only_the_five_steps_import_prefect_and_none_imports_these() -> None:
+def test_only_the_five_steps_import_prefect_and_nothing_imports_them() -> None:
     assert {*users("prefect", "tasks")} == {f"tasks.{step}" for step in STEPS}
     assert [user for step in STEPS for user in users(f"tasks.{step}", "tasks")] == []
 
 
-def test_the_steps_and_the_ground_stand_alone_at_the_root() -> None:
+def test_root_of_tasks_holds_only_steps_and_base_modules() -> None:
     found = {module.stem for module in (ROOT / "tasks").glob("*.py")}
-    assert found == {*STEPS, *GROUND, "__init__"} - {"records"}
+    assert found == {*STEPS, *BASE, "__init__"} - {"records"}
 
 
-def test_what_is_made_of_outcomes_does_not_know_which_flows_judge_figures() -> None:
-    """That stands in `tasks/protocols/`, so that another kind of judging is a folder there."""
+def test_modules_after_judging_do_not_name_flows() -> None:
+    """Only `tasks/protocols/` names them: adding a kind of judging must not touch other packages."""
     after = ("judging", "history", "comparing", "pages", "presentation", "statistics")
     offending = [
         name(module)

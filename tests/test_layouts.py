@@ -1,4 +1,4 @@
-"""Both layouts of a judge, in a comparison across them."""
+"""Comparison of runs across the layouts of a judge's questions."""
 
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,16 @@ from own_data import RESULTS, write_own_benchmark
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 
-def leaning(request: Request) -> Reply:
-    """Finds the Model better, but where aesthetics are asked for at the end, as in the shared layout alone."""
+def prefer_model_in_published_layout(request: Request) -> Reply:
+    """Answer Model, except for aesthetics in the shared layout: there the dimension comes last."""
     return verdict("Human" if "Judge aesthetics" in request.texts[-1] else "Model")
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_run_in_the_shared_layout_is_compared_with_one_in_the_published_one(
+def test_shared_layout_run_is_compared_with_published_layout_run(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
-    loopback.answer = leaning
+    loopback.answer = prefer_model_in_published_layout
     root = write_own_benchmark(tmp_path / "bench")
     data = ("--dataset", root, "--results", root / RESULTS, "--limit", 3, "--reuse-hours", 0, *judged_by(loopback))
     note = "layout shared, not the published one: `jury compare RUN 2"

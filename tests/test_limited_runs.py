@@ -1,4 +1,4 @@
-"""Whole runs against a judge that limits them, goes away or gives out: what they record, say, and ask for again."""
+"""Whole runs against a judge with rate limits, outages or spent credit: records, messages, and resuming."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def artifacts_of(prefect_run_id: str) -> dict[str, Any]:
-    """Key -> artifact of a run in Prefect; `diagram-command` is its report."""
+    """Return the artifacts of a Prefect run by key; `diagram-command` is its report."""
     from prefect import get_client
     from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 
@@ -41,7 +41,7 @@ async def artifacts_of(prefect_run_id: str) -> dict[str, Any]:
     return {str(artifact.key): artifact.data for artifact in artifacts}
 
 
-def test_the_limits_of_a_judge_are_in_the_ledger_and_in_the_report(
+def test_ledger_and_report_show_the_judges_rate_limits(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Any, ask: Any
 ) -> None:
     loopback.answer = limited = Limited(seconds=0.2, at_once=2)
@@ -58,21 +58,21 @@ def test_the_limits_of_a_judge_are_in_the_ledger_and_in_the_report(
     assert re.search(r"- limited by the judge to \d", report)
 
 
-def test_a_run_that_gives_up_says_what_is_missing_and_asks_for_the_rest_when_started_again(
+def test_run_that_gives_up_resumes_with_the_missing_calls(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Any, ask: Any
 ) -> None:
     good = allowed_reply()
 
-    def gives_out(seen: Seen) -> Reply:
+    def fail_after_ten(seen: Seen) -> Reply:
         return good(seen) if loopback.count <= 1 + 10 else error(503, "The model is being moved.")
 
-    loopback.answer = gives_out
+    loopback.answer = fail_after_ten
     settings = {"judge.concurrency": 1, "judge.patience-seconds": 1, "chunk-size": 1}
     command = ["run", "diagram", *figures, *judged_by(loopback, **settings)]
     code, out, err = jury(*command)
     assert code == 2 and not [*(tmp_path / "store").glob("ledger/*/end.json")]
     [run] = ask("SELECT run_id, status FROM runs")
-    assert "faithfulness" in out and f"run {run['run_id']}" in out, "the table of what was judged"
+    assert "faithfulness" in out and f"run {run['run_id']}" in out, "the table of judged samples"
     assert f"The judge m at {loopback.base_url} has refused all calls for 1 s: 503: The model is being moved." in err
     words = rf"(\d) of {SAMPLES} samples are not judged. All replies so far are kept: the same command"
     [missing] = re.findall(words, err)
@@ -82,11 +82,11 @@ def test_a_run_that_gives_up_says_what_is_missing_and_asks_for_the_rest_when_sta
     kept = ask("SELECT sample_id, dimension FROM judgments WHERE status = 'ok'")
     assert len(kept) == 10
 
-    # The samples that need no reply come first.
+    # Samples whose replies are reused come first.
     loopback.answer = lambda _: delayed(error(402, "No credit is left."), 2.0)
     code, _, err = jury(*command[: command.index("--chunk-size")], "--chunk-size", "3")
     [missing] = re.findall(rf"(\d) of {SAMPLES} samples are not judged", err)
-    least = SAMPLES - complete["samples"]  # two need no reply; whether they come before the refusal is chance
+    least = SAMPLES - complete["samples"]  # two need no reply; chance decides whether they precede the refusal
     assert code == 2 and least <= int(missing) <= SAMPLES
 
     loopback.answer, before = good, loopback.count

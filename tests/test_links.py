@@ -1,4 +1,4 @@
-"""Links in a dataset are followed out of it only into folders that a user names, and the cure is told."""
+"""Links that lead out of a dataset: refused with advice, unless the user names the target folder."""
 
 import json
 import shutil
@@ -25,8 +25,8 @@ def load(flow: str, dataset: Path, **given: object) -> Dataset:
     return load_dataset(flow, parameters_of(flow).model_validate({"dataset": str(dataset)} | given))
 
 
-def told(flow: str, dataset: Path, **given: object) -> str:
-    """What is said of a dataset whose pictures are not read."""
+def refusal(flow: str, dataset: Path, **given: object) -> str:
+    """Return the error message of loading a dataset."""
     with pytest.raises(ValueError) as error:
         load(flow, dataset, **given)
     return str(error.value)
@@ -37,7 +37,7 @@ def pictures(dataset: Dataset, role: str) -> list[bytes]:
 
 
 def hugging_face_cache(root: Path) -> tuple[Path, Path]:
-    """A manifest in a snapshot of a cache, whose files are links to blobs; and the folder of those."""
+    """Write a manifest into a snapshot of a cache, whose files are links to blobs; return it and the blobs' folder."""
     blobs, snapshot = root / "datasets--a--b" / "blobs", root / "datasets--a--b" / "snapshots" / "1f"
     rows = [figure_row(n, human_image="h.png", model_image=f"img/{n}.png") for n in range(2)]
     files = {"data.jsonl": "\n".join(map(json.dumps, rows)).encode(), "h.png": png(9)}
@@ -50,17 +50,17 @@ def hugging_face_cache(root: Path) -> tuple[Path, Path]:
     return snapshot / "data.jsonl", blobs
 
 
-def test_an_empty_name_of_a_folder_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_folder_name_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest, blobs = hugging_face_cache(tmp_path)
     monkeypatch.chdir(blobs)
-    assert "give --follow-links" in told("diagram", manifest, follow_links=[""])
+    assert "give --follow-links" in refusal("diagram", manifest, follow_links=[""])
     assert len(load("diagram", manifest, follow_links=["", str(blobs), ""]).samples) == 2
     assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=[""])).follow_links == []
 
 
-def test_a_hugging_face_cache_is_read_once_its_blobs_are_named(tmp_path: Path):
+def test_hugging_face_cache_is_read_if_blobs_folder_is_followed(tmp_path: Path):
     manifest, blobs = hugging_face_cache(tmp_path)
-    words = told("diagram", manifest)
+    words = refusal("diagram", manifest)
     assert f"path 'h.png' leaves the dataset folder {manifest.parent}, since a link leads to {blobs}/sha1" in words
     assert f"give --follow-links {blobs} if links may lead there" in words
     dataset = load("diagram", manifest, follow_links=[str(blobs)])
@@ -68,18 +68,18 @@ def test_a_hugging_face_cache_is_read_once_its_blobs_are_named(tmp_path: Path):
     assert pictures(dataset, "model") == [png(0), png(1)]
 
 
-def test_a_candidate_that_is_linked_in_is_read_once_its_folder_is_named(tmp_path: Path):
+def test_linked_candidate_is_read_if_its_folder_is_followed(tmp_path: Path):
     write_geneval(tmp_path / "elsewhere", [PROMPT], 2, with_list=False)
     root = write_geneval(tmp_path / "set", [PROMPT], 2, ["b"])
     (root / "a").symlink_to(tmp_path / "elsewhere" / "a")
-    assert f"give --follow-links {tmp_path / 'elsewhere' / 'a'} if" in told("counting", root)
+    assert f"give --follow-links {tmp_path / 'elsewhere' / 'a'} if" in refusal("counting", root)
     dataset = load("counting", root, follow_links=[str(tmp_path / "elsewhere")])
     assert [sample.candidate for sample in dataset.samples] == ["a", "a", "b", "b"]
     assert len(pictures(dataset, "image")) == 4
 
 
 @pytest.mark.parametrize("name", ["images/0.png", "0.png"])
-def test_a_link_to_nothing_is_told_and_no_forfeit(tmp_path: Path, name: str):
+def test_broken_link_is_an_error_instead_of_a_forfeit(tmp_path: Path, name: str):
     bench = write_benchmark(tmp_path / "bench", [record(0, path_to_gt_image=name)])
     figure = bench / "diagram" / "images" / "0.png"
     figure.unlink()
@@ -87,11 +87,11 @@ def test_a_link_to_nothing_is_told_and_no_forfeit(tmp_path: Path, name: str):
     figure.symlink_to(gone)
     (bench / "out").mkdir()
     (bench / "out" / "test_0.png").write_bytes(png(1))
-    words = told("diagram", bench, images=str(bench / "out"))
+    words = refusal("diagram", bench, images=str(bench / "out"))
     assert f"0.png is a link to {gone}, which is not there: put it there, or remove the link" in words
 
 
-def test_a_link_out_of_a_followed_folder_is_refused(tmp_path: Path):
+def test_link_out_of_a_followed_folder_is_refused(tmp_path: Path):
     for folder in ("set", "followed", "secret"):
         (tmp_path / folder).mkdir()
     (tmp_path / "secret" / "a.png").write_bytes(png(1))
@@ -102,40 +102,40 @@ def test_a_link_out_of_a_followed_folder_is_refused(tmp_path: Path):
     assert Links(tmp_path / "set", [str(tmp_path / "secret")]).hold(tmp_path / "set" / "a.png")
 
 
-def test_a_path_that_leaves_the_folder_without_a_link_has_no_such_cure(tmp_path: Path):
+def test_path_outside_without_link_does_not_suggest_following_links(tmp_path: Path):
     assert "--follow-links" not in Links(tmp_path / "set").refusal("'../a.png'", tmp_path / "set" / ".." / "a.png")
 
 
-def test_a_followed_folder_that_is_none_is_named(tmp_path: Path):
+def test_missing_followed_folder_is_an_error(tmp_path: Path):
     with pytest.raises(ValueError, match=r"follow_links: .*/gone is no folder"):
         load("diagram", write_benchmark(tmp_path, [record(0)]), images=str(tmp_path), follow_links=["/gone"])
 
 
-def test_followed_folders_become_absolute_with_the_other_paths():
+def test_followed_folders_become_absolute():
     assert absolute(PairwiseParameters(follow_links=["blobs"])).follow_links == [str(Path.cwd() / "blobs")]
 
 
 @pytest.mark.parametrize("name", ["diagram/test.json", "results/diagram.json"])
-def test_a_list_that_is_a_link_out_is_read_once_its_folder_is_named(tmp_path: Path, name: str):
+def test_linked_list_is_read_if_its_folder_is_followed(tmp_path: Path, name: str):
     bench = write_two_stages(tmp_path / "bench")
     (tmp_path / "elsewhere").mkdir()
     place = (bench / name).rename(tmp_path / "elsewhere" / "list.json")
     (bench / name).symlink_to(place)
     given = {"stage": ["vanilla"]}
-    assert f"give --follow-links {place.parent} if links may lead there" in told("diagram", bench, **given)
+    assert f"give --follow-links {place.parent} if links may lead there" in refusal("diagram", bench, **given)
     assert len(load("diagram", bench, follow_links=[str(place.parent)], **given).samples) == 4
 
 
-def test_the_row_of_a_prompt_that_is_a_link_out_is_read_once_its_folder_is_named(tmp_path: Path):
+def test_linked_prompt_row_is_read_if_its_folder_is_followed(tmp_path: Path):
     root = write_geneval(tmp_path / "set", [PROMPT], 1, with_list=False)
     (tmp_path / "elsewhere").mkdir()
     place = (root / "a" / "00000" / "metadata.jsonl").rename(tmp_path / "elsewhere" / "metadata.jsonl")
     (root / "a" / "00000" / "metadata.jsonl").symlink_to(place)
-    assert f"give --follow-links {place.parent} if links may lead there" in told("counting", root)
+    assert f"give --follow-links {place.parent} if links may lead there" in refusal("counting", root)
     assert len(load("counting", root, follow_links=[str(place.parent)]).samples) == 1
 
 
-def test_the_list_beside_a_dataset_is_no_part_where_roots_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_list_beside_a_dataset_outside_the_roots_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     root = write_geneval(tmp_path / "set", [PROMPT], 1)
     (root / "evaluation_metadata.jsonl").rename(tmp_path / "evaluation_metadata.jsonl")
     assert not load("counting", root).warnings
@@ -143,10 +143,9 @@ def test_the_list_beside_a_dataset_is_no_part_where_roots_leave_it_out(tmp_path:
     assert any(words.startswith("no evaluation_metadata.jsonl") for words in load("counting", root).warnings)
 
 
-# A file or folder that is exchanged for a link, at whatever moment, shows nothing of where that leads
-#
-# The exchange is made right before each opening of a file and each listing of a folder, one after another: once so that
-# the link stays, and once so that all is as before at the next opening, when one who looks at names finds nothing.
+# A file or folder replaced by a link at any moment must reveal nothing of the link's target.
+# The replacement happens right before each opening of a file and each listing of a folder in turn: once the link
+# remains, and once everything is restored before the next opening, so that a check of names finds nothing.
 
 
 SECRET, SHADE = "SECRET", 250
@@ -154,15 +153,15 @@ MOMENTS = {"open", "os.listdir", "os.scandir"}
 
 
 class Exchange:
-    """What a stranger does while a run reads: nothing before the moment that is chosen."""
+    """An attacker who replaces a file or folder by a link at a chosen moment of a run's reading."""
 
     def __init__(self, data: Path, victim: Path, outside: Path, moment: int, *, stays: bool) -> None:
         self.data, self.victim, self.outside, self.moment, self.stays = data, victim, outside, moment, stays
         self.kept = victim.parent / ".kept"
         self.met = 0
 
-    def look(self, name: str) -> None:
-        """Count a moment, and do what was to be done in it."""
+    def count_moment(self, name: str) -> None:
+        """Count a moment; replace or restore if it is the chosen one."""
         if not name.startswith(str(self.data)):
             return
         if self.met == self.moment:
@@ -174,17 +173,17 @@ class Exchange:
         self.met += 1
 
 
-at_work: list[Exchange] = []
+active: list[Exchange] = []
 
 
-def _look(event: str, given: tuple[Any, ...]) -> None:
-    if at_work and event in MOMENTS and isinstance(given[0], str | Path):
-        exchange = at_work.pop()  # what it does itself is no moment
-        exchange.look(str(given[0]))
-        at_work.append(exchange)
+def _audit(event: str, given: tuple[Any, ...]) -> None:
+    if active and event in MOMENTS and isinstance(given[0], str | Path):
+        exchange = active.pop()  # the attacker's own file operations do not count
+        exchange.count_moment(str(given[0]))
+        active.append(exchange)
 
 
-sys.addaudithook(_look)
+sys.addaudithook(_audit)
 
 
 def overwrite(root: Path, shade: int) -> None:
@@ -229,7 +228,7 @@ def listed(root: Path, words: str, shade: int) -> None:
 
 
 def linked(root: Path, words: str, shade: int) -> None:
-    """The pictures are links into a folder beside the dataset, which may be followed."""
+    """Write pictures as links into a folder beside the dataset, which may be followed."""
     benchmark(root / "set", words, shade)
     (root / "set" / "figures").rename(root / "followed")
     (root / "set" / "figures").mkdir()
@@ -263,7 +262,7 @@ NAMED: dict[str, Case] = {
     "a manifest in CSV": (figures("m.csv"), "diagram", "m.csv", "m.csv", {}),
     "a manifest in Parquet": (figures("m.parquet"), "diagram", "m.parquet", "m.parquet", {}),
 }
-"""What a user names may be a link to anywhere when it is first read; where `JURY_ROOTS` is set, it may not."""
+"""Paths from the user: they may be links to anywhere at the first reading, unless `JURY_ROOTS` is set."""
 
 
 def parameters(flow: str, root: Path, dataset: str, given: dict[str, object]) -> Parameters:
@@ -272,8 +271,8 @@ def parameters(flow: str, root: Path, dataset: str, given: dict[str, object]) ->
     return parameters_of(flow).model_validate({"dataset": str(root / dataset)} | named)
 
 
-def judged(flow: str, asked: Parameters) -> Iterator[str | bytes]:
-    """What a run would send of a dataset, and what it says of what it does not send."""
+def read_all(flow: str, asked: Parameters) -> Iterator[str | bytes]:
+    """Yield everything that a run would send of a dataset, and the messages about the rest."""
     try:
         dataset = load_dataset(flow, asked)
     except InputError as error:
@@ -296,21 +295,21 @@ def leaks(found: list[str | bytes]) -> list[str | bytes]:
     return [each for each in found if each == png(SHADE) or (isinstance(each, str) and SECRET in each)]
 
 
-def exchanged_at_each_moment(tmp_path: Path, case: Case) -> int:
-    """Attack a dataset at each of its moments; returns how many there were."""
+def attack_each_moment(tmp_path: Path, case: Case) -> int:
+    """Attack a dataset at each of its moments; return their number."""
     build, _, dataset, victim, _ = case
     inside = "set" if dataset == victim == "set" and build in (benchmark, geneval) else ""
     build(tmp_path / "template" / inside, "plain", 1)
     build(tmp_path / "outside" / inside, SECRET, SHADE)
-    moments = attacked(tmp_path, case, -1, stays=True)
+    moments = read_under_attack(tmp_path, case, -1, stays=True)
     for moment in range(moments):
         for stays in (True, False):
-            attacked(tmp_path, case, moment, stays=stays)
+            read_under_attack(tmp_path, case, moment, stays=stays)
     return moments
 
 
-def attacked(tmp_path: Path, case: Case, moment: int, *, stays: bool) -> int:
-    """Load and read a fresh copy while it is attacked; returns the number of moments."""
+def read_under_attack(tmp_path: Path, case: Case, moment: int, *, stays: bool) -> int:
+    """Load and read a fresh copy while it is attacked; return the number of moments."""
     _, flow, dataset, victim, given = case
     data = tmp_path / "data"
     shutil.copytree(tmp_path / "template", data, symlinks=True)
@@ -319,37 +318,37 @@ def attacked(tmp_path: Path, case: Case, moment: int, *, stays: bool) -> int:
         link.unlink()
         link.symlink_to(data / target)
     exchange = Exchange(data, data / victim, tmp_path / "outside" / victim, moment, stays=stays)
-    at_work.append(exchange)
+    active.append(exchange)
     try:
-        found = [*judged(flow, parameters(flow, data, dataset, given))]
+        found = [*read_all(flow, parameters(flow, data, dataset, given))]
     finally:
-        at_work.clear()
+        active.clear()
     assert not leaks(found), (moment, stays)
     shutil.rmtree(data)
     return exchange.met
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_nothing_outside_of_the_dataset_is_read(tmp_path: Path, case: Case) -> None:
-    assert exchanged_at_each_moment(tmp_path, case) > 4
+def test_replaced_file_reveals_nothing_outside_the_dataset(tmp_path: Path, case: Case) -> None:
+    assert attack_each_moment(tmp_path, case) > 4
 
 
 @pytest.mark.parametrize("case", NAMED.values(), ids=NAMED)
-def test_nothing_outside_of_the_roots_is_read(tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replaced_path_stays_within_the_roots(tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ROOTS, str(tmp_path / "data"))
-    assert exchanged_at_each_moment(tmp_path, case) > 4
+    assert attack_each_moment(tmp_path, case) > 4
 
 
 @pytest.mark.parametrize("case", [*CASES.values(), *NAMED.values()], ids=[*CASES, *NAMED])
-def test_without_an_exchange_all_of_it_is_read(tmp_path: Path, case: Case) -> None:
+def test_dataset_is_read_whole_without_an_attack(tmp_path: Path, case: Case) -> None:
     build, flow, dataset, _, given = case
     inside = "set" if dataset == "set" and build in (benchmark, geneval) else ""
     build(tmp_path / "data" / inside, SECRET, SHADE)
-    found = [*judged(flow, parameters(flow, tmp_path / "data", dataset, given))]
+    found = [*read_all(flow, parameters(flow, tmp_path / "data", dataset, given))]
     assert {type(each) for each in leaks(found)} == {str, bytes}
 
 
-def test_a_picture_that_became_a_link_is_lost_and_no_fault_of_its_candidate(tmp_path: Path) -> None:
+def test_picture_replaced_by_a_link_is_lost_and_not_a_forfeit(tmp_path: Path) -> None:
     benchmark(tmp_path / "data", "plain", 1)
     (tmp_path / "secret.png").write_bytes(png(SHADE))
     dataset = load_dataset("diagram", parameters("diagram", tmp_path / "data", ".", IMAGES))
@@ -361,7 +360,7 @@ def test_a_picture_that_became_a_link_is_lost_and_no_fault_of_its_candidate(tmp_
     assert str(refused.value).startswith(LOST) and f"it leads to {tmp_path / 'secret.png'}" in str(refused.value)
 
 
-def test_a_picture_that_its_generator_writes_anew_is_read(tmp_path: Path) -> None:
+def test_picture_rewritten_by_its_generator_is_read(tmp_path: Path) -> None:
     benchmark(tmp_path / "data", "plain", 1)
     dataset = load_dataset("diagram", parameters("diagram", tmp_path / "data", ".", IMAGES))
     (tmp_path / "new.png").write_bytes(png(2))

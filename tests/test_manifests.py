@@ -1,4 +1,4 @@
-"""A manifest gives one sample for each row, in whichever of its formats, and groups generated images by prompt."""
+"""Manifests: a sample for each row, in all formats; generated images are grouped by prompt."""
 
 import hashlib
 import json
@@ -21,15 +21,15 @@ from tasks.records import Requirement, Sample
 from tasks.records.parameters import T2I, parameters_of
 
 
-def write(path: Path, rows: list[dict[str, object]]) -> Path:
-    """The rows in the format of the ending, beside the pictures that they name."""
+def write_files(path: Path, rows: list[dict[str, object]]) -> Path:
+    """Write the rows in the format of the suffix, beside the pictures that they name."""
     (path.parent / "out").mkdir(exist_ok=True)
     for name, shade in (("human.png", 0), ("out/1.png", 1), ("out/2.png", 2)):
         (path.parent / name).write_bytes(png(shade))
     return write_rows(path, rows)
 
 
-def loaded(path: Path, flow: str = "diagram", **parameters: object) -> Any:
+def load(path: Path, flow: str = "diagram", **parameters: object) -> Any:
     problems = Problems()
     given: Any = parameters_of(flow).model_validate({"dataset": str(path)} | parameters)
     images = flow in T2I
@@ -38,16 +38,16 @@ def loaded(path: Path, flow: str = "diagram", **parameters: object) -> Any:
     return found
 
 
-def complaint(path: Path, flow: str = "diagram", **parameters: object) -> str:
+def load_error(path: Path, flow: str = "diagram", **parameters: object) -> str:
     with pytest.raises(ValueError) as error:
-        loaded(path, flow, **parameters)
+        load(path, flow, **parameters)
     return str(error.value)
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv", "parquet"])
-def test_every_format_gives_texts_and_pictures(tmp_path: Path, ending: str):
+def test_manifest_formats_give_texts_and_pictures(tmp_path: Path, ending: str):
     rows = [row(1, candidate="x", category="c", difficulty="d"), row(2, candidate="x", category="c", difficulty="d")]
-    samples = [entry.sample for entry in loaded(write(tmp_path / f"m.{ending}", rows)).entries]
+    samples = [entry.sample for entry in load(write_files(tmp_path / f"m.{ending}", rows)).entries]
     found = [(one.sample_id, one.candidate, one.category, one.difficulty) for one in samples]
     assert found == [("s1", "x", "c", "d"), ("s2", "x", "c", "d")]
     assert read_texts(samples[1]) == {"context": "context 2", "caption": "caption 2"}
@@ -55,13 +55,13 @@ def test_every_format_gives_texts_and_pictures(tmp_path: Path, ending: str):
     assert read_picture(samples[1].pictures["model"]) == png(2)
 
 
-def test_pictures_may_be_those_of_hugging_faces_files(tmp_path: Path):
+def test_parquet_accepts_hugging_face_picture_columns(tmp_path: Path):
     rows = [
         row(1, human_image={"bytes": png(5), "path": "gone.png"}, model_image={"bytes": None, "path": "out/1.png"}),
         row(2, human_image={"bytes": png(6), "path": None}, model_image={"bytes": png(7), "path": "x"}),
         row(3, human_image={"bytes": png(6), "path": None}, model_image={"bytes": None, "path": None}),
     ]
-    entries = loaded(write(tmp_path / "m.parquet", rows)).entries
+    entries = load(write_files(tmp_path / "m.parquet", rows)).entries
     samples = [entry.sample for entry in entries]
     assert [read_picture(sample.pictures["human"]) for sample in samples] == [png(5), png(6), png(6)]
     assert [read_picture(sample.pictures["model"]) for sample in samples[:2]] == [png(1), png(7)]
@@ -70,30 +70,30 @@ def test_pictures_may_be_those_of_hugging_faces_files(tmp_path: Path):
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_plot_data_may_be_an_object_or_a_list(tmp_path: Path, ending: str):
-    path = write(tmp_path / f"m.{ending}", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
-    assert read_texts(loaded(path, "plot").entries[0].sample)["context"] == '{"y": [1, 2], "x": "ü"}'
+def test_plot_data_may_be_a_json_object(tmp_path: Path, ending: str):
+    path = write_files(tmp_path / f"m.{ending}", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
+    assert read_texts(load(path, "plot").entries[0].sample)["context"] == '{"y": [1, 2], "x": "ü"}'
 
 
-def test_only_rows_of_the_flow_are_taken(tmp_path: Path):
-    path = write(tmp_path / "m.jsonl", [row(1), row(1, task="plot"), row(2, task="plot")])
-    assert [entry.sample.sample_id for entry in loaded(path, "plot").entries] == ["s1", "s2"]
+def test_manifest_gives_only_rows_of_the_flow(tmp_path: Path):
+    path = write_files(tmp_path / "m.jsonl", [row(1), row(1, task="plot"), row(2, task="plot")])
+    assert [entry.sample.sample_id for entry in load(path, "plot").entries] == ["s1", "s2"]
 
 
-def test_candidates_come_in_the_order_of_the_file_and_one_without_a_name_has_the_files_stem(tmp_path: Path):
+def test_candidates_keep_file_order_and_default_to_the_file_stem(tmp_path: Path):
     rows = [row(2, candidate="b"), row(1, candidate="a"), row(1, candidate="b"), row(2)]
-    samples = [entry.sample for entry in loaded(write(tmp_path / "m.jsonl", rows), candidate_name="mine").entries]
+    samples = [entry.sample for entry in load(write_files(tmp_path / "m.jsonl", rows), candidate_name="mine").entries]
     found = [(sample.candidate, sample.sample_id) for sample in samples]
     assert found == [("b", "s2"), ("b", "s1"), ("a", "s1"), ("mine", "s2")]
-    assert loaded(write(tmp_path / "march.csv", [row(1)])).entries[0].sample.candidate == "march"
+    assert load(write_files(tmp_path / "march.csv", [row(1)])).entries[0].sample.candidate == "march"
 
 
-@pytest.mark.parametrize(("image", "told"), [("", NO_PICTURE), ("out/9.png", NO_PICTURE), ("a.txt", "not a picture")])
-def test_a_picture_that_is_not_delivered_is_the_problem_of_its_role_alone(tmp_path: Path, image: str, told: str):
+@pytest.mark.parametrize(("image", "start"), [("", NO_PICTURE), ("out/9.png", NO_PICTURE), ("a.txt", "not a picture")])
+def test_missing_model_picture_is_a_problem_of_its_role_only(tmp_path: Path, image: str, start: str):
     (tmp_path / "a.txt").write_text("none")
     rows = [row(1, model_image=image), row(2)]
-    pictures = loaded(write(tmp_path / "m.csv", rows)).entries[0].sample.pictures
-    assert pictures["model"].problem.startswith(told)
+    pictures = load(write_files(tmp_path / "m.csv", rows)).entries[0].sample.pictures
+    assert pictures["model"].problem.startswith(start)
     assert pictures["human"].problem == ""
 
 
@@ -108,22 +108,22 @@ MISTAKES: dict[str, tuple[str, str]] = {
     ),
     "EPS": ("f.eps", "m.csv, row 1: f.eps is not a picture that can be judged: found PostScript (EPS): convert it"),
 }
-"""What a user does wrong -> the cell, and how it is told."""
+"""A user's mistake -> the cell, and the beginning of its message."""
 TWICE = "is already in m.jsonl, line 1: give one of them another id"
 
 
-@pytest.mark.parametrize("what", MISTAKES)
-def test_a_mistake_of_the_user_is_no_forfeit_but_a_problem_of_one_line_with_its_cure(tmp_path: Path, what: str):
-    image, words = MISTAKES[what]
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_user_mistake_is_one_line_of_advice_instead_of_a_forfeit(tmp_path: Path, mistake: str):
+    image, words = MISTAKES[mistake]
     data = tmp_path / "data"
     data.mkdir()
     (data / "f.eps").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0")
     for more in (0, 2):
         rows = [row(1, model_image=image), row(2), *(row(number, model_image=image) for number in (3, 4)[:more])]
-        told = complaint(write(data / "m.csv", rows)).replace("none of the 3 files", "no file").splitlines()
-        assert told[0] == "m.csv has 1 problem:" and told[1].startswith(f"  {words}") and len(told) == 2
-        assert len(told[1]) < 420 and inline(9)[:60] not in told[1]
-        assert told[1].endswith(" (2 more like it)") == (more > 0 and what != "typo")
+        lines = load_error(write_files(data / "m.csv", rows)).replace("none of the 3 files", "no file").splitlines()
+        assert lines[0] == "m.csv has 1 problem:" and lines[1].startswith(f"  {words}") and len(lines) == 2
+        assert len(lines[1]) < 420 and inline(9)[:60] not in lines[1]
+        assert lines[1].endswith(" (2 more like it)") == (more > 0 and mistake != "typo")
 
 
 @pytest.mark.parametrize(
@@ -150,35 +150,35 @@ def test_a_mistake_of_the_user_is_no_forfeit_but_a_problem_of_one_line_with_its_
         ([], "m.jsonl: holds no row"),
     ],
 )
-def test_what_is_wrong_with_a_manifest_is_named(tmp_path: Path, rows: list[dict[str, object]], words: str):
-    assert words in complaint(write(tmp_path / "m.jsonl", rows))
+def test_invalid_figure_manifest_is_reported_by_line(tmp_path: Path, rows: list[dict[str, object]], words: str):
+    assert words in load_error(write_files(tmp_path / "m.jsonl", rows))
 
 
 @pytest.mark.parametrize("column", ["task", "caption", "model_image"])
-def test_a_column_that_a_table_lacks_is_named_once_and_not_for_each_row(tmp_path: Path, column: str):
+def test_missing_column_is_reported_once(tmp_path: Path, column: str):
     rows = [{key: value for key, value in row(number).items() if key != column} for number in range(40)]
-    words = complaint(write(tmp_path / "m.csv", rows))
+    words = load_error(write_files(tmp_path / "m.csv", rows))
     assert words.endswith(f"has 1 problem:\n  m.csv: no row has {column}")
 
 
 @pytest.mark.parametrize("given", [{"results": "r.json"}, {"images": "figures"}, {"stage": ["vanilla"]}])
-def test_a_manifest_takes_no_other_source_of_figures(tmp_path: Path, given: dict[str, object]):
+def test_manifest_with_another_source_of_figures_is_refused(tmp_path: Path, given: dict[str, object]):
     (folder := tmp_path / "diagram").mkdir()
     words = f"is the list of a PaperBananaBench folder, and no manifest: give the folder that holds it, {folder}"
-    assert words in complaint(write(folder / "test.json", [row(1)]), **given)
-    assert "names the Model figures itself" in complaint(write(tmp_path / "m.csv", [row(1)]), **given)
+    assert words in load_error(write_files(folder / "test.json", [row(1)]), **given)
+    assert "names the Model figures itself" in load_error(write_files(tmp_path / "m.csv", [row(1)]), **given)
 
 
-def test_a_sample_takes_little_memory(tmp_path: Path):
-    """All samples of a run are in memory at once: 100,000. What other threads allocate meanwhile is counted, too."""
+def test_sample_takes_less_than_two_kilobytes(tmp_path: Path):
+    """All samples of a run, up to 100,000, are in memory at once. Three tries, as other threads allocate, too."""
     many = 400
-    path = write(tmp_path / "m.jsonl", [row(number) for number in range(many)])
-    loaded(path)
+    path = write_files(tmp_path / "m.jsonl", [row(number) for number in range(many)])
+    load(path)
     taken: list[int] = []
     for _ in range(3):
         tracemalloc.start()
         try:
-            entries = loaded(path).entries
+            entries = load(path).entries
             taken.append(tracemalloc.get_traced_memory()[0])
         finally:
             tracemalloc.stop()
@@ -186,17 +186,17 @@ def test_a_sample_takes_little_memory(tmp_path: Path):
     assert min(taken) / many < 2_000
 
 
-def test_a_manifest_of_generated_images_is_a_list_of_problems(tmp_path: Path):
+def test_image_manifest_given_to_a_figure_flow_lists_problems(tmp_path: Path):
     image = {"id": "i1", "tag": "counting", "prompt": "four clocks", "image": "i.png", "include": "[]"}
-    words = complaint(write(tmp_path / "m.jsonl", [image]))
+    words = load_error(write_files(tmp_path / "m.jsonl", [image]))
     assert "m.jsonl, line 1: column 'image' does not exist, allowed are id, task" in words
     assert "m.jsonl: no row has task, context, caption, human_image, model_image" in words
 
 
-def test_rows_that_a_program_wrote_in_its_own_notation_are_told_in_one_line(tmp_path: Path):
+def test_python_dicts_instead_of_json_are_reported_in_one_line(tmp_path: Path):
     path = tmp_path / "m.jsonl"
     path.write_text("".join(f"{row(number)}\n" for number in range(1, 4)))
-    assert complaint(path) == (
+    assert load_error(path) == (
         "m.jsonl has 1 problem:\n  m.jsonl, line 1: is not a JSON object (column 2: Expecting property name "
         "enclosed in double quotes); the file must be an array of objects, or one a line, in UTF-8 (2 more like it)"
     )
@@ -209,16 +209,16 @@ CLOCK = {"tag": "counting", "prompt": "two clocks"}
 
 
 def image_samples(path: Path, **parameters: object) -> list[Sample]:
-    return [entry.sample for entry in loaded(path, "colors", **parameters).entries]
+    return [entry.sample for entry in load(path, "colors", **parameters).entries]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv", "parquet"])
-def test_every_format_gives_prompts_images_and_what_is_asked_for(tmp_path: Path, ending: str):
-    asks = {"include": json.dumps(INCLUDE), "exclude": json.dumps([{"class": "car", "count": 2}])}
-    rows = [image_row(1, candidate="x", **asks), image_row(2, candidate="x", **asks)]
+def test_manifest_formats_give_prompts_images_and_requirements(tmp_path: Path, ending: str):
+    requirements = {"include": json.dumps(INCLUDE), "exclude": json.dumps([{"class": "car", "count": 2}])}
+    rows = [image_row(1, candidate="x", **requirements), image_row(2, candidate="x", **requirements)]
     found = image_samples(write_manifest(tmp_path / f"m.{ending}", rows))
-    told = [(one.sample_id, one.candidate, one.tag, one.prompt_id) for one in found]
-    assert told == [("i1", "x", "colors", "i1"), ("i2", "x", "colors", "i1")]
+    ids = [(one.sample_id, one.candidate, one.tag, one.prompt_id) for one in found]
+    assert ids == [("i1", "x", "colors", "i1"), ("i2", "x", "colors", "i1")]
     assert read_row(found[1].record, ["id", found[1].texts["prompt"]]) == {"id": "i2", "prompt": "a photo of a red car"}
     assert read_picture(found[1].pictures["image"]) == png(2)
     assert found[0].required == (Requirement(name="car", color="red"), Requirement(name="dog", count=2))
@@ -226,50 +226,50 @@ def test_every_format_gives_prompts_images_and_what_is_asked_for(tmp_path: Path,
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_what_is_asked_for_may_be_a_list_itself(tmp_path: Path, ending: str):
+def test_requirements_may_be_a_list(tmp_path: Path, ending: str):
     rows = [image_row(1, include=INCLUDE), image_row(2, include=INCLUDE)]
     assert len(image_samples(write_manifest(tmp_path / f"m.{ending}", rows))[1].required) == 2
 
 
-def test_images_may_be_bytes_in_parquet_and_data_urls(tmp_path: Path):
+def test_images_may_be_parquet_bytes_or_data_urls(tmp_path: Path):
     parquet = write_manifest(tmp_path / "m.parquet", [image_row(1, image=png(7))])
     lines = write_manifest(tmp_path / "m.jsonl", [image_row(1, image=f"data:image/png;base64,{inline(8)}")])
     assert [read_picture(image_samples(path)[0].pictures["image"]) for path in (parquet, lines)] == [png(7), png(8)]
 
 
-def test_rows_of_one_tag_and_text_are_of_one_prompt_that_is_named_after_the_first(tmp_path: Path):
+def test_rows_of_equal_tag_and_text_share_a_prompt_named_after_the_first(tmp_path: Path):
     rows = [image_row(0, **CLOCK), image_row(1), image_row(2, **CLOCK), image_row(3, prompt="two clocks")]
-    found = loaded(write_manifest(tmp_path / "m.jsonl", rows), "colors")
-    told = [(entry.sample.sample_id, entry.sample.prompt_id) for entry in found.entries]
-    assert told == [("i0", "i0"), ("i2", "i0"), ("i1", "i1"), ("i3", "i3")]
-    said = {name: (prompt.tag, prompt.prompt) for name, prompt in found.prompts.items()}
-    assert [*said] == ["i0", "i1", "i3"] and said["i1"] == ("colors", "a photo of a red car")
-    assert (said["i0"], said["i3"]) == (("counting", "two clocks"), ("colors", "two clocks"))
+    found = load(write_manifest(tmp_path / "m.jsonl", rows), "colors")
+    ids = [(entry.sample.sample_id, entry.sample.prompt_id) for entry in found.entries]
+    assert ids == [("i0", "i0"), ("i2", "i0"), ("i1", "i1"), ("i3", "i3")]
+    prompts = {name: (prompt.tag, prompt.prompt) for name, prompt in found.prompts.items()}
+    assert [*prompts] == ["i0", "i1", "i3"] and prompts["i1"] == ("colors", "a photo of a red car")
+    assert (prompts["i0"], prompts["i3"]) == (("counting", "two clocks"), ("colors", "two clocks"))
     first, second, other, _ = (entry.text_sha256 for entry in found.entries)
     assert first == second != other
 
 
-def test_what_one_candidate_has_and_another_lacks_is_named(tmp_path: Path):
+def test_prompt_without_image_of_a_candidate_is_reported(tmp_path: Path):
     one, other = {"candidate": "a"}, {"candidate": "b"}
     rows = [image_row(0, **one), image_row(1, **one), image_row(2, **one, **CLOCK), image_row(0, **other)]
-    found = loaded(write_manifest(tmp_path / "m.jsonl", rows), "colors")
-    told = gaps([entry.sample for entry in found.entries])
-    assert told == ["1 of 2 prompts has no image of b: i2 (counting)"]
+    found = load(write_manifest(tmp_path / "m.jsonl", rows), "colors")
+    found_gaps = gaps([entry.sample for entry in found.entries])
+    assert found_gaps == ["1 of 2 prompts has no image of b: i2 (counting)"]
     absent = found.entries[-1].sample
     assert (absent.sample_id, absent.candidate, absent.tag) == ("i2/none", "b", "counting")
     assert absent.pictures["image"].problem == f"{NO_PICTURE}b has no image of prompt i2"
     assert read_row(absent.record, ["prompt"]) == {"prompt": "two clocks"}
 
 
-def test_half_a_surrogate_pair_does_not_stop_the_loading(tmp_path: Path):
+def test_lone_surrogates_are_replaced(tmp_path: Path):
     strange = image_row(1, tag="\ud800", prompt="x\ud800", candidate="\ud800")
     sample = image_samples(write_manifest(tmp_path / "m.jsonl", [strange]))[0]
     assert (sample.tag, sample.candidate) == ("?", "?")
 
 
 @pytest.mark.parametrize("image", [None, "", "out/gone.png"])
-def test_an_image_out_of_reach_is_the_problem_of_its_sample_alone(tmp_path: Path, image: str | None):
-    found = loaded(write_manifest(tmp_path / "m.jsonl", [image_row(1, image=image), image_row(2)]), "colors")
+def test_missing_image_is_a_problem_of_its_sample_only(tmp_path: Path, image: str | None):
+    found = load(write_manifest(tmp_path / "m.jsonl", [image_row(1, image=image), image_row(2)]), "colors")
     first, second = (entry.sample.pictures["image"].problem for entry in found.entries)
     assert first.startswith(NO_PICTURE)
     assert second == ""
@@ -296,13 +296,13 @@ def test_an_image_out_of_reach_is_the_problem_of_its_sample_alone(tmp_path: Path
         ([{"id": "i1", "prompt": "x", "image": "out/1.png"}], "m.jsonl: no row has tag"),
     ],
 )
-def test_what_is_wrong_with_a_manifest_of_images_is_named(tmp_path: Path, rows: list[dict[str, object]], words: str):
-    assert words in complaint(write_manifest(tmp_path / "m.jsonl", rows), "colors")
+def test_invalid_image_manifest_is_reported_by_line(tmp_path: Path, rows: list[dict[str, object]], words: str):
+    assert words in load_error(write_manifest(tmp_path / "m.jsonl", rows), "colors")
 
 
-def test_problems_of_all_rows_are_told_together_and_a_column_once(tmp_path: Path):
+def test_problems_of_all_rows_are_reported_together(tmp_path: Path):
     rows = [image_row(1, note="x", tag=""), image_row(2, note="y", id="")]
-    assert complaint(write_manifest(tmp_path / "m.csv", rows), "colors").splitlines() == [
+    assert load_error(write_manifest(tmp_path / "m.csv", rows), "colors").splitlines() == [
         "m.csv has 3 problems:",
         "  m.csv, row 1: column 'note' does not exist, allowed are id, tag, prompt, image, candidate, include, exclude",
         "  m.csv, row 1: 'tag' is empty, must be text",
@@ -310,6 +310,6 @@ def test_problems_of_all_rows_are_told_together_and_a_column_once(tmp_path: Path
     ]
 
 
-def test_a_manifest_of_images_takes_no_list_of_prompts(tmp_path: Path):
+def test_image_manifest_with_a_prompt_list_is_refused(tmp_path: Path):
     path = write_manifest(tmp_path / "m.csv", [image_row(1)])
-    assert "names the prompts itself: give no `metadata`" in complaint(path, "colors", metadata="list.jsonl")
+    assert "names the prompts itself: give no `metadata`" in load_error(path, "colors", metadata="list.jsonl")

@@ -1,4 +1,4 @@
-"""Model pictures of a result file or a folder: each where it stands, or the reason why there is none."""
+"""Model pictures in a result file or a folder: the location of each, or why there is none."""
 
 import base64
 import unicodedata
@@ -17,14 +17,14 @@ EPS = base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode()
 KEY = "target_diagram_critic_desc0_base64_jpg"
 
 
-def results(folder: Path, records: object, *stages: str) -> dict[str, Any]:
+def load_results(folder: Path, records: object, *stages: str) -> dict[str, Any]:
     problems, ids = Problems(), ("test_0", "test_1")
     found = read_results(write_json(folder / "run.json", records), "diagram", stages, ids, problems)
     problems.stop("run.json")
     return found
 
 
-def images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tuple[Any, list[str]]:
+def load_images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tuple[Any, list[str]]:
     for name in names:
         path = folder / "figures" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -35,33 +35,35 @@ def images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tup
     return found, warnings
 
 
-def test_each_record_is_judged_by_the_picture_it_names(tmp_path: Path):
+def test_record_names_the_picture_to_judge(tmp_path: Path):
     other = result(1, eval_image_field="polished_diagram_base64_jpg", polished_diagram_base64_jpg=inline(7))
-    found = results(tmp_path, [other, result(0)])[""]
+    found = load_results(tmp_path, [other, result(0)])[""]
     assert read_picture(found["test_0"]) == png(100)
     assert read_picture(found["test_1"]) == png(7)
 
 
-def test_several_stages_are_several_candidates(tmp_path: Path):
+def test_each_stage_is_a_candidate(tmp_path: Path):
     records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in range(2)]
-    found = results(tmp_path, records, "vanilla", "critic0")
+    found = load_results(tmp_path, records, "vanilla", "critic0")
     shown = [(stage, read_picture(pictures["test_1"])) for stage, pictures in found.items()]
     assert shown == [("vanilla", png(1)), ("critic0", png(101))]
 
 
-SAYS = "target_diagram_critic_suggestions1"
+ADVICE = "target_diagram_critic_suggestions1"
 
 
-def test_a_stage_that_was_not_reached_for_another_reason_says_why_it_has_no_picture(tmp_path: Path):
-    failed = result(1, **{SAYS: "The legend is cut off.", "target_diagram_critic_desc1": "A legend."})
-    found = results(tmp_path, [result(0, **{SAYS: "No changes needed."}), failed], "critic1")["critic1"]["test_1"]
+def test_stage_missing_after_a_critical_round_is_a_forfeit(tmp_path: Path):
+    failed = result(1, **{ADVICE: "The legend is cut off.", "target_diagram_critic_desc1": "A legend."})
+    found = load_results(tmp_path, [result(0, **{ADVICE: "No changes needed."}), failed], "critic1")["critic1"][
+        "test_1"
+    ]
     assert found.problem == f"{NO_PICTURE}key 'target_diagram_critic_desc1_base64_jpg' is missing in run.json, record 2"
     assert found.carried_from == ""
 
 
-def test_a_round_that_generators_usually_do_not_have_is_none_when_no_record_holds_it(tmp_path: Path):
+def test_round_beyond_the_usual_ones_that_no_record_holds_is_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="no record holds stage 'critic7'"):
-        results(tmp_path, [result(0, **{SAYS: "No changes needed."}), result(1)], "critic7")
+        load_results(tmp_path, [result(0, **{ADVICE: "No changes needed."}), result(1)], "critic7")
 
 
 @pytest.mark.parametrize(
@@ -75,14 +77,17 @@ def test_a_round_that_generators_usually_do_not_have_is_none_when_no_record_hold
         (result(1, **{KEY: "no base64"}), "not a picture that can be judged: found first bytes"),
     ],
 )
-def test_a_record_without_a_picture_says_why(tmp_path: Path, changed: dict[str, object], problem: str):
-    pictures = results(tmp_path, [result(0), changed])[""]
+def test_record_without_picture_gives_the_reason(tmp_path: Path, changed: dict[str, object], problem: str):
+    pictures = load_results(tmp_path, [result(0), changed])[""]
     assert pictures["test_0"].problem == ""
     assert pictures["test_1"].problem.startswith(problem)
 
 
-def test_a_sample_without_a_record_says_so(tmp_path: Path):
-    assert results(tmp_path, [result(0)])[""]["test_1"].problem == f"{NO_PICTURE}run.json has no record of this sample"
+def test_sample_without_record_gives_the_reason(tmp_path: Path):
+    assert (
+        load_results(tmp_path, [result(0)])[""]["test_1"].problem
+        == f"{NO_PICTURE}run.json has no record of this sample"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,48 +126,48 @@ def test_a_sample_without_a_record_says_so(tmp_path: Path):
         ([result(0, **{KEY: EPS})], (), f"run.json, record 1: '{KEY}' is not a picture that can be judged: found Post"),
     ],
 )
-def test_what_is_wrong_with_a_result_file_is_told(tmp_path: Path, records: object, stages: tuple[str, ...], words: str):
+def test_invalid_result_file_is_reported(tmp_path: Path, records: object, stages: tuple[str, ...], words: str):
     with pytest.raises(ValueError) as error:
-        results(tmp_path, records, *stages)
+        load_results(tmp_path, records, *stages)
     assert words in str(error.value)
 
 
 @pytest.mark.parametrize(
     "name", ["a.png", "a.jpg", "a.JPEG", "a.webp", "a.gif", "a/final_output.png", "a/final_output.jpg"]
 )
-def test_a_picture_is_found_by_its_id(tmp_path: Path, name: str):
-    found, warnings = images(tmp_path, name)
+def test_picture_is_found_by_sample_id(tmp_path: Path, name: str):
+    found, warnings = load_images(tmp_path, name)
     assert read_picture(found["a"]) == png(len(name))
     assert found["é"].problem.startswith(NO_PICTURE)
     assert warnings == []
 
 
-def test_an_id_matches_in_any_unicode_form_and_exact_names_go_first(tmp_path: Path):
+def test_ids_match_in_any_unicode_form_but_exact_names_win(tmp_path: Path):
     decomposed = unicodedata.normalize("NFD", "é")
-    found, _ = images(tmp_path, f"{decomposed}/final_output.png", "a\u200c.png", "a.png")
+    found, _ = load_images(tmp_path, f"{decomposed}/final_output.png", "a\u200c.png", "a.png")
     assert read_picture(found["é"]) == png(len(decomposed) + 17)
     assert read_picture(found["a"]) == png(5)
 
 
 @pytest.mark.parametrize("names", [("a.png", "a.jpg"), ("a.png", "a/final_output.png"), ("a\u200c.png", "a\u200d.png")])
-def test_two_pictures_of_one_sample_are_both_named(tmp_path: Path, names: tuple[str, str]):
+def test_two_pictures_of_one_sample_are_an_error(tmp_path: Path, names: tuple[str, str]):
     with pytest.raises(ValueError, match="sample 'a' has several pictures") as error:
-        images(tmp_path, *names)
+        load_images(tmp_path, *names)
     assert all(name in str(error.value) for name in names)
 
 
-def test_pictures_of_no_sample_are_a_warning_other_files_are_none_and_a_folder_of_none_is_an_error(tmp_path: Path):
-    _, warnings = images(tmp_path, "a.png", "stray.png", "notes.txt", "logs/run.txt")
+def test_unknown_pictures_give_a_warning_and_a_folder_without_known_ones_an_error(tmp_path: Path):
+    _, warnings = load_images(tmp_path, "a.png", "stray.png", "notes.txt", "logs/run.txt")
     assert warnings == ["figures holds pictures of no sample: stray"]
     with pytest.raises(ValueError, match=r"holds no <id>.png .* for any of b, é"):
-        images(tmp_path, ids=("b", "é"))
+        load_images(tmp_path, ids=("b", "é"))
 
 
-def test_a_picture_of_another_case_or_a_format_without_a_reader_is_told_with_its_cure(tmp_path: Path):
+def test_wrong_case_and_unreadable_format_are_reported_with_advice(tmp_path: Path):
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "b.eps").write_bytes(b"%!PS-Adobe-3.0")
     with pytest.raises(ValueError) as error:
-        images(tmp_path, "A.png", ids=("a", "b"))
+        load_images(tmp_path, "A.png", ids=("a", "b"))
     assert str(error.value).splitlines()[1:] == [
         "  figures: b.eps is not a picture that can be judged: found PostScript (EPS): convert it to PDF, PNG or JPEG; "
         "allowed are PNG, JPEG, WebP, GIF, AVIF, TIFF, BMP, and PDF and SVG by the extra `vector`",
@@ -170,9 +175,9 @@ def test_a_picture_of_another_case_or_a_format_without_a_reader_is_told_with_its
     ]
 
 
-def test_a_picture_in_two_formats_is_the_one_that_is_sent_as_it_is(tmp_path: Path):
+def test_raster_picture_is_preferred_to_its_vector_version(tmp_path: Path):
     names = ("a.pdf", "a.png", "b.svg", "c/final_output.pdf", "c/final_output.png")
-    found, _ = images(tmp_path, *names, ids=("a", "b", "c"))
+    found, _ = load_images(tmp_path, *names, ids=("a", "b", "c"))
     places = {name: Path(source.place.path).name for name, source in found.items() if source.place}
     assert places == {"a": "a.png", "b": "b.svg", "c": "final_output.png"}
 
@@ -193,18 +198,18 @@ DONE = "No changes needed."
         ("polished", "diagram", "polished_diagram_base64_jpg"),
     ],
 )
-def test_a_stage_is_the_key_that_paperbanana_gives_it(stage: str, flow: str, key: str):
+def test_stages_map_to_paperbanana_keys(stage: str, flow: str, key: str):
     assert stage_key(stage, flow) == key
 
 
 @pytest.mark.parametrize("stage", ["", "critic", "critic-1", "Vanilla", "final"])
-def test_a_stage_that_does_not_exist_is_refused_with_those_that_do(stage: str):
+def test_unknown_stage_is_refused_with_the_allowed_ones(stage: str):
     with pytest.raises(ValueError, match="allowed are vanilla, planner, stylist, polished, critic0"):
         stage_key(stage, "diagram")
 
 
-def ended(**changes: object) -> dict[str, object]:
-    """What a generator with planner and stylist leaves, in the short words of this module: said, text, and pictures."""
+def generator_record(**changes: object) -> dict[str, object]:
+    """Return the record of a generator with planner and stylist, from the short keys of this module."""
     names = {
         "planner": "target_diagram_desc0_base64_jpg",
         "stylist": "target_diagram_stylist_desc0_base64_jpg",
@@ -219,7 +224,7 @@ def ended(**changes: object) -> dict[str, object]:
 
 
 FIRST = {"said0": "Larger type.", "text0": "Larger.", "critic0": "c"}
-"""A first round that changed something."""
+"""A first round that changed the figure."""
 
 
 @pytest.mark.parametrize(
@@ -237,8 +242,8 @@ FIRST = {"said0": "Larger type.", "text0": "Larger.", "critic0": "c"}
         ({"named": "stylist"}, "critic0", Carried("stylist", True)),
     ],
 )
-def test_the_last_picture_before_a_content_critic_is_carried_on(left: dict[str, object], stage: str, found: Carried):
-    assert carried(ended(**left), stage, "diagram") == found
+def test_last_picture_before_a_satisfied_critic_is_carried_forward(left: dict[str, object], stage: str, found: Carried):
+    assert carried(generator_record(**left), stage, "diagram") == found
 
 
 @pytest.mark.parametrize(
@@ -260,11 +265,11 @@ def test_the_last_picture_before_a_content_critic_is_carried_on(left: dict[str, 
         ({"said0": DONE, "stylist": None, "named": "planner"}, "stylist"),
     ],
 )
-def test_a_picture_that_is_missing_for_any_other_reason_is_not_replaced(left: dict[str, object], stage: str):
-    assert carried(ended(**left), stage, "diagram") is None
+def test_picture_missing_for_another_reason_is_not_replaced(left: dict[str, object], stage: str):
+    assert carried(generator_record(**left), stage, "diagram") is None
 
 
-def test_stages_are_told_by_name_and_the_critic_of_another_task_says_nothing():
-    assert carried(ended(said0=DONE), "critic0", "plot") is None
-    assert stages_among(ended(**FIRST), "diagram") == "critic0, planner, stylist"
-    assert stages_among(ended(**FIRST), "plot") == "none"
+def test_stages_are_listed_for_their_own_task_only():
+    assert carried(generator_record(said0=DONE), "critic0", "plot") is None
+    assert stages_among(generator_record(**FIRST), "diagram") == "critic0, planner, stylist"
+    assert stages_among(generator_record(**FIRST), "plot") == "none"

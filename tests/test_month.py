@@ -1,4 +1,4 @@
-"""A month that runs share: what its ledgers say of it, and what each run may spend."""
+"""A monthly budget shared by runs: spending recorded in ledgers, and the limit of each run."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ def priced(price: float | None, at: datetime = NOW, **changes: Any) -> Judgment:
     return judgment(price=price, judged_at=at.isoformat(), **changes)
 
 
-def ran(store: Path, run_id: str, *rows: Judgment, finished: bool = True, **changes: Any) -> None:
+def write_costs(store: Path, run_id: str, *rows: Judgment, finished: bool = True, **changes: Any) -> None:
     begun = start(run_id, **{"started_at": NOW.isoformat(), **changes})
     write_run(store, begun, [*rows], end(run_id) if finished else None)
 
@@ -35,25 +35,25 @@ def left(store: Path, month: str = THIS) -> float:
     return 10.0 - found.spent - sum(each.unspent for each in found.open.values())
 
 
-MADE: list[Ledger] = []
+OPENED: list[Ledger] = []
 
 
 @pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
+def _close_ledgers() -> Iterator[None]:
     yield
-    for ledger in MADE:
+    for ledger in OPENED:
         ledger.close()
-    MADE.clear()
+    OPENED.clear()
 
 
-class Asking:
-    """A run that asks for what it may spend, in a month with a budget of 10."""
+class BudgetedRun:
+    """A run that requests a spending limit in a month with a budget of 10."""
 
     def __init__(self, store: Path, run_id: str, wanted: float | None = None, **changes: Any) -> None:
         self.start: RunStart = start(run_id, started_at=NOW.isoformat(), **changes)
         self.ledger = Ledger(store, self.start)
         self.limit = MonthLimit(Month(store, THIS, 10.0, run_id), self.start, wanted)
-        MADE.append(self.ledger)
+        OPENED.append(self.ledger)
 
     def announce(self) -> None:
         self.limit.write = self.ledger.set_limit
@@ -67,34 +67,34 @@ class Asking:
         self.ledger.end(end(self.start.run_id))
 
 
-def announced(store: Path, run_id: str, wanted: float | None = None, **changes: Any) -> Asking:
-    run = Asking(store, run_id, wanted, **changes)
+def announce_run(store: Path, run_id: str, wanted: float | None = None, **changes: Any) -> BudgetedRun:
+    run = BudgetedRun(store, run_id, wanted, **changes)
     run.announce()
     return run
 
 
-def test_what_ledgers_tell_of_the_month_is_spent(tmp_path: Path) -> None:
+def test_month_spending_is_the_sum_over_ledgers(tmp_path: Path) -> None:
     before = NOW.replace(day=1) - timedelta(days=1)
-    ran(tmp_path, "1-old", priced(2.0, before), priced(1.5))
-    ran(tmp_path, "2-more", priced(0.25, estimated=0.25), priced(9.0, reused_from="1-old"))
-    ran(tmp_path, "3-unknown", priced(None))
+    write_costs(tmp_path, "1-old", priced(2.0, before), priced(1.5))
+    write_costs(tmp_path, "2-more", priced(0.25, estimated=0.25), priced(9.0, reused_from="1-old"))
+    write_costs(tmp_path, "3-unknown", priced(None))
     found = Month(tmp_path, THIS, 10.0).sum()
     assert (found.spent, found.unknown, found.open) == (2.0, 1, {}) and left(tmp_path, month_of(before)) == 8.0
 
 
-def test_an_ended_run_tells_its_cost_and_its_rows_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = announced(tmp_path, "1-one")
+def test_finished_run_gives_its_cost_without_reading_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = announce_run(tmp_path, "1-one")
     run.ledger.append(priced(7.0, reused_from="0", run_id="1-one"))
     run.spend(1.5, 2.5)
     run.ledger.append(priced(None, run_id="1-one"))
-    run.ledger.append(priced(None, run_id="1-one", status="rejected"))  # never billed, and so not unknown
+    run.ledger.append(priced(None, run_id="1-one", status="rejected"))  # never billed, so known
     rows = costs_of(run.ledger.folder)
     run.finish()
     monkeypatch.setattr(months, "read_judgments", None)
     assert costs_of(run.ledger.folder) == rows == {THIS: (4.0, 1)} and left(tmp_path) == 6.0
 
 
-def test_calls_that_judge_no_sample_count_and_those_of_a_passport_not_for_itself(tmp_path: Path) -> None:
+def test_other_calls_count_except_a_passports_own(tmp_path: Path) -> None:
     at = {"asked_at": NOW.isoformat()}
     OTHER_CALLS.keep(tmp_path, [other_call("29990101T12-probe-a", price=1.0, **at), other_call("29990101T12-probe-a")])
     OTHER_CALLS.keep(tmp_path, [other_call("29990101T13-p", purpose="passport", asked_by="p", price=2.0, **at)])
@@ -116,14 +116,14 @@ def test_calls_that_judge_no_sample_count_and_those_of_a_passport_not_for_itself
     ],
     ids=["at work or killed", "ended", "without a limit", "above its limit", "young", "old"],
 )
-def test_the_unspent_counts_for_two_days(tmp_path: Path, changes: dict[str, Any], finished: bool, rest: float) -> None:
-    ran(tmp_path, "1-other", priced(1.5), finished=finished, **changes)
-    assert left(tmp_path) == rest and Asking(tmp_path, "2-now").limit.amount == rest
-    assert Asking(tmp_path, "2-now", 3.0).limit.amount == 3.0
+def test_limit_is_reserved_for_two_days(tmp_path: Path, changes: dict[str, Any], finished: bool, rest: float) -> None:
+    write_costs(tmp_path, "1-other", priced(1.5), finished=finished, **changes)
+    assert left(tmp_path) == rest and BudgetedRun(tmp_path, "2-now").limit.amount == rest
+    assert BudgetedRun(tmp_path, "2-now", 3.0).limit.amount == 3.0
 
 
-def test_a_run_that_ends_or_waits_leaves_to_others_what_it_does_not_spend(tmp_path: Path) -> None:
-    one = announced(tmp_path, "1-one", 6.0)
+def test_run_that_ends_or_waits_releases_its_unspent_limit(tmp_path: Path) -> None:
+    one = announce_run(tmp_path, "1-one", 6.0)
     assert left(tmp_path) == 4.0
     one.spend(2.0)
     one.limit.keep(5.0)
@@ -132,11 +132,11 @@ def test_a_run_that_ends_or_waits_leaves_to_others_what_it_does_not_spend(tmp_pa
     assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0
     one.finish()
     one.limit.keep(1.0)
-    assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0, "an ended ledger stays"
+    assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0, "it is final"
 
 
-STEPS: tuple[Callable[[dict[str, Asking], Path, str], object], ...] = (
-    lambda runs, store, name: runs.update({name: Asking(store, name)}),
+STEPS: tuple[Callable[[dict[str, BudgetedRun], Path, str], object], ...] = (
+    lambda runs, store, name: runs.update({name: BudgetedRun(store, name)}),
     lambda runs, _, name: runs[name].announce(),
     lambda runs, _, name: runs[name].limit.read_again(),
 )
@@ -144,9 +144,9 @@ ORDERS = sorted({*permutations([*["1-one"] * len(STEPS), *["2-other"] * len(STEP
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: "".join(name[0] for name in order))
-def test_two_that_begin_together_never_get_more_than_there_is(tmp_path: Path, order: tuple[str, ...]) -> None:
-    """Each reads, writes and reads again; then both read once more, as they do before each call for some seconds."""
-    runs: dict[str, Asking] = {}
+def test_two_runs_starting_together_never_exceed_the_budget(tmp_path: Path, order: tuple[str, ...]) -> None:
+    """Each run reads, writes and reads again; then both read once more, as before each call in the first seconds."""
+    runs: dict[str, BudgetedRun] = {}
     for place, name in enumerate(order):
         STEPS[order[:place].count(name)](runs, tmp_path, name)
     for run in runs.values():
@@ -157,38 +157,38 @@ def test_two_that_begin_together_never_get_more_than_there_is(tmp_path: Path, or
     assert [read_start(run.ledger.folder).spending_limit for run in runs.values()] == amounts
 
 
-def test_the_sum_is_read_anew_for_a_while_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = announced(tmp_path, "1-one")
+def test_sum_is_reread_only_in_the_first_seconds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = announce_run(tmp_path, "1-one")
     assert not run.limit.is_settled
     monkeypatch.setattr(months, "TOGETHER_SECONDS", -1.0)
-    assert announced(tmp_path, "2-other").limit.is_settled
+    assert announce_run(tmp_path, "2-other").limit.is_settled
 
 
 def shard(number: int, **changes: Any) -> dict[str, Any]:
     return {"evaluation_id": "e", "shard": number, "shards": 8, **changes}
 
 
-def test_eight_shards_have_equal_shares_of_what_others_leave_whenever_they_begin(tmp_path: Path) -> None:
-    ran(tmp_path, "0-before", priced(2.0))
-    first = [announced(tmp_path, f"1-{number}", **shard(number)) for number in range(1, 5)]
+def test_shards_get_equal_shares_whenever_they_start(tmp_path: Path) -> None:
+    write_costs(tmp_path, "0-before", priced(2.0))
+    first = [announce_run(tmp_path, f"1-{number}", **shard(number)) for number in range(1, 5)]
     assert [run.limit.amount for run in first] == [1.0] * 4
     for run in first:
         run.spend(0.25)
     first[0].finish()
-    later = [announced(tmp_path, f"2-{number}", **shard(number)) for number in range(5, 9)]
+    later = [announce_run(tmp_path, f"2-{number}", **shard(number)) for number in range(5, 9)]
     for run in [*first[1:], *later]:
         run.limit.read_again()
     assert [run.limit.amount for run in [*first, *later]] == [1.0] * 8 and left(tmp_path) == 10.0 - 2.0 - 0.25 - 7 * 1.0
-    assert Asking(tmp_path, "3-another").limit.amount == left(tmp_path)
+    assert BudgetedRun(tmp_path, "3-another").limit.amount == left(tmp_path)
 
 
-def test_a_shard_whose_process_vanished_goes_on_with_the_rest_of_its_share(tmp_path: Path) -> None:
-    runs = [announced(tmp_path, f"1-{number}", **shard(number)) for number in range(1, 9)]
+def test_restarted_shard_keeps_its_share(tmp_path: Path) -> None:
+    runs = [announce_run(tmp_path, f"1-{number}", **shard(number)) for number in range(1, 9)]
     runs[0].spend(0.25)
-    assert announced(tmp_path, "2-1", **shard(1)).limit.amount == 1.0
+    assert announce_run(tmp_path, "2-1", **shard(1)).limit.amount == 1.0
 
 
-def test_what_a_stranger_put_among_the_tombstones_takes_no_run_down(tmp_path: Path) -> None:
+def test_invalid_tombstones_are_ignored(tmp_path: Path) -> None:
     odd = (b"junk", b"[]", json.dumps({"run_id": "r", "cost": {THIS: "x"}}).encode())
     for number, data in enumerate((*odd, tombstone_of("2026-3", {THIS: -5.0}), tombstone_of("2026-4", {THIS: 1.5}))):
         run = tmp_path / "ledger" / f"2026-{number}"
@@ -197,5 +197,5 @@ def test_what_a_stranger_put_among_the_tombstones_takes_no_run_down(tmp_path: Pa
     assert left(tmp_path) == 8.5
 
 
-def test_the_month_is_that_of_utc() -> None:
+def test_month_is_in_utc() -> None:
     assert month_of(datetime.fromisoformat("2026-12-01T00:30:00+01:00")) == "2026-11"

@@ -1,7 +1,7 @@
-"""The notebook of the documentation: run as Jupyter runs it, its answers are those that are kept in it.
+"""The documentation's notebook: running it gives the answers stored in it.
 
-As a program it runs the notebook and keeps what its cells answer, in the notebook itself (`make notebook`) or in the
-file that is named. What differs with each machine and version stays out: times, and what an answer is in HTML.
+As a program, run the notebook and store the answers of its cells in the notebook itself (`make notebook`) or in the
+given file, without times and HTML, which differ by machine and version.
 """
 
 import json
@@ -20,7 +20,7 @@ NOTEBOOK = Path(__file__).parents[1] / "flows" / "api.ipynb"
 SECONDS = 500
 
 
-def executed(notebook: Path, folder: Path) -> Any:
+def execute_notebook(notebook: Path, folder: Path) -> Any:
     os.environ |= {"JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "IPYTHONDIR": str(folder / "ipython")}
     os.environ |= {"JUPYTER_PLATFORM_DIRS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     import nbformat
@@ -43,7 +43,7 @@ def executed(notebook: Path, folder: Path) -> Any:
 
 
 def answers(notebook: Path) -> dict[str, Any]:
-    """Name of a code cell -> what it printed and answered; of pictures that there is one."""
+    """Return the printed and displayed answers by cell name; pictures only by their presence."""
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     return {
         cell["id"]: [
@@ -56,7 +56,7 @@ def answers(notebook: Path) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(600)
-def test_the_notebook_runs_and_the_answers_in_it_are_current(tmp_path: Path, prefect_server: str) -> None:
+def test_notebook_runs_and_its_answers_are_current(tmp_path: Path, prefect_server: str) -> None:
     pytest.importorskip("nbclient", reason="an environment made before the notebook: `make .venv/.ready` completes it")
     command = [sys.executable, __file__, tmp_path / "run.ipynb"]
     env = environment() | {"PREFECT_API_URL": prefect_server}
@@ -65,7 +65,7 @@ def test_the_notebook_runs_and_the_answers_in_it_are_current(tmp_path: Path, pre
     assert answers(tmp_path / "run.ipynb") == answers(NOTEBOOK)
 
 
-def test_the_notebook_tells_nothing_of_the_machine_that_ran_it() -> None:
+def test_notebook_reveals_nothing_of_the_machine_that_ran_it() -> None:
     text = NOTEBOOK.read_text(encoding="utf-8")
     assert not any(word in text for word in ("/tmp", "/home", "/root", "Traceback", "stderr"))
     assert all(answers(NOTEBOOK)[cell] for cell in ("judge", "score", "shown", "frame", "again", "table", "mistake"))
@@ -73,7 +73,7 @@ def test_the_notebook_tells_nothing_of_the_machine_that_ran_it() -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        found = executed(NOTEBOOK, Path(scratch))
+        found = execute_notebook(NOTEBOOK, Path(scratch))
     import nbformat
 
     nbformat.write(found, sys.argv[1] if sys.argv[1:] else NOTEBOOK)

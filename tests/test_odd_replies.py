@@ -1,4 +1,4 @@
-"""Whatever a judge sends back: a status, words, a row in the ledger, and the next call."""
+"""Unusual replies: each gets a status, a message and a row in the ledger, and the run goes on."""
 
 import asyncio
 import json
@@ -28,8 +28,8 @@ from tasks.records.parameters import PairwiseParameters
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 
-def judged(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes: str) -> list[Judgment]:
-    """The rows of a run that asks one call after the other, and gets these replies; it ends as runs do."""
+def judge_replies(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes: str) -> list[Judgment]:
+    """Run one call after the other, each with the next of the replies; return the recorded rows."""
     settings = Judge(model="m", base_url=loopback.base_url, concurrency=1, **changes)  # pyright: ignore
     parameters = PairwiseParameters(store=str(store), judge=settings)
     cases = [case(f"{number:03}") for number in range(len(replies))]
@@ -49,10 +49,10 @@ def judged(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger of all odd replies, each followed by a good one."""
+    """Return a store with a ledger of all unusual replies, each followed by a good one."""
     store = tmp_path_factory.mktemp("odd")
     with LoopbackJudge(keep_requests=False) as loopback:
-        judged(store, loopback, [reply for odd in ODD for reply in (odd.reply, verdict("Human"))])
+        judge_replies(store, loopback, [reply for odd in ODD for reply in (odd.reply, verdict("Human"))])
         assert loopback.count == 2 * len(ODD)
     return store
 
@@ -63,7 +63,7 @@ def rows(store: Path) -> dict[str, Judgment]:
 
 
 @pytest.mark.parametrize("number", range(len(ODD)), ids=[odd.name for odd in ODD])
-def test_an_odd_reply_ends_in_a_status_with_words_and_the_run_goes_on(rows: dict[str, Judgment], number: int) -> None:
+def test_odd_reply_gets_a_status_and_message_and_the_run_continues(rows: dict[str, Judgment], number: int) -> None:
     odd, row, following = ODD[number], rows[f"{2 * number:03}"], rows[f"{2 * number + 1:03}"]
     assert (row.status, row.verdict) == (odd.status, odd.verdict), row.error
     assert odd.words in row.error and bool(row.error) == (row.status != "ok") and len(row.error) <= 2000
@@ -73,18 +73,18 @@ def test_an_odd_reply_ends_in_a_status_with_words_and_the_run_goes_on(rows: dict
     assert (following.status, following.verdict) == ("ok", "Human")
 
 
-def test_the_run_is_loaded_into_the_history(store: Path) -> None:
+def test_odd_replies_land_in_the_history(store: Path) -> None:
     assert land(store) == Landed((start().run_id,), ())
     counts = query(store, "SELECT status, count(*) FROM judgments GROUP BY status").rows
     assert dict(counts) == Counter(odd.status for odd in ODD) + Counter(ok=len(ODD))
 
 
-def test_a_reply_of_the_longest_size_is_kept_whole(tmp_path: Path, loopback: LoopbackJudge) -> None:
-    """Control characters take six bytes each in JSON, and DuckDB takes no row above 16 MB."""
+def test_longest_allowed_reply_is_recorded_whole(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    """Control characters take six bytes each in JSON, and DuckDB accepts no row above 16 MB."""
     umlauts = Reply(json.dumps(text(with_words("ü" * 1_900_000 + "end")).body, ensure_ascii=False).encode())
     controls, binary = text(with_words("\x02" * 600_000 + "end")), Reply(b"\x01" * LONGEST_REPLY)
     page = Reply("é" * (LONGEST_REPLY // 2))
-    rows = judged(tmp_path, loopback, [umlauts, binary, controls, page])
+    rows = judge_replies(tmp_path, loopback, [umlauts, binary, controls, page])
     assert [row.status for row in rows] == ["ok", "unavailable", "ok", "unavailable"]
     assert "\x02end" in rows[2].raw and rows[2].reasoning.endswith("\x02end of it")
     assert rows[0].raw == with_words("ü" * 1_900_000 + "end") and rows[0].reasoning.endswith("üend of it")
@@ -102,7 +102,7 @@ def with_words(words: str) -> str:
     "body", [Reply(b"x" * 2**20, times=200), Reply(b"x" * 2**20, times=200, chunked=True), gzip_bomb(6 * 1024)],
     ids=["200 MB", "200 MB without a length", "6 GB behind gzip"],
 )  # fmt: skip
-def test_little_of_an_endless_body_gets_into_memory(loopback: LoopbackJudge, body: Reply, status: int) -> None:
+def test_endless_body_takes_bounded_memory(loopback: LoopbackJudge, body: Reply, status: int) -> None:
     endless = Reply(body.body, status, body.headers, times=body.times, chunked=body.chunked)
     loopback.answer = lambda seen: allowed_reply()(seen) if seen.schema_name == "probe" else endless
     settings = Judge(model="m", base_url=loopback.base_url)  # pyright: ignore
@@ -120,7 +120,7 @@ def test_little_of_an_endless_body_gets_into_memory(loopback: LoopbackJudge, bod
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # The server is in this process, too: of it there are the buffers of a connection and one piece.
+    # The server shares this process: its connection buffers and one piece count too.
     assert peak < 40_000_000
     longest = "longer than 4,000,000 bytes" if status == 200 else "longer than 1,000,000 bytes"
     assert len(kept) < 21_000 and f"[The rest was not read: it is {longest}" in kept
@@ -128,7 +128,7 @@ def test_little_of_an_endless_body_gets_into_memory(loopback: LoopbackJudge, bod
 
 
 @pytest.mark.parametrize("key", ["k", "a", "e", "Model", "winner"])
-def test_a_key_like_a_word_is_left_in_replies_and_cut_out_of_errors(
+def test_word_like_key_is_removed_from_errors_but_not_from_replies(
     tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_KEY", key)
@@ -136,14 +136,14 @@ def test_a_key_like_a_word_is_left_in_replies_and_cut_out_of_errors(
     reasoning = '{"comparison_reasoning": "feedback on the Human figure", "winner": "Model"}'
     refused = error(400, f"the key is <{key}>")
     replies = [text(reasoning), refused, Reply("a dark page")]
-    good, bad, page = judged(tmp_path, loopback, replies, api_key_env="TEST_KEY")
+    good, bad, page = judge_replies(tmp_path, loopback, replies, api_key_env="TEST_KEY")
     assert (good.verdict, good.raw, good.reasoning) == ("Model", reasoning, "feedback on the Human figure")
     assert bad.status == "rejected" and f"<{key}>" not in bad.error and "<[key]>" in bad.error
     assert page.raw == "a dark page" and key not in page.error.replace("[key]", "").partition("completion: ")[2]
 
 
 @pytest.mark.parametrize("key", [r"sk-\back-0123456789", 'sk-"quoted"/key-0123', "sk-an-ordinary-key-0123"])
-def test_a_long_key_is_cut_out_of_whatever_a_reply_says(
+def test_long_key_is_removed_from_all_replies(
     tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_KEY", key)
@@ -152,7 +152,7 @@ def test_a_long_key_is_cut_out_of_whatever_a_reply_says(
     escaped = text(PLAIN.replace("half", "".join(f"\\u{ord(sign):04x}" for sign in key)))
     named = Reply({**text(PLAIN).body, "model": key})
     replies = [quoting, escaped, text(f"Your key is {key}."), error(400, "x" * 1990 + key), named]
-    rows = judged(tmp_path, loopback, replies, api_key_env="TEST_KEY")
+    rows = judge_replies(tmp_path, loopback, replies, api_key_env="TEST_KEY")
     assert [row.status for row in rows] == ["ok", "ok", "invalid", "rejected", "ok"]
     assert [row.verdict for row in rows] == ["Human", "Model", None, None, "Model"]
     assert rows[0].reasoning == "your key is [key], is it not?" and rows[1].reasoning == "[key] of it"

@@ -1,4 +1,4 @@
-"""What a shift between two judges allows: the three decisions, their limits, and how often the interval is right."""
+"""Decisions on a shift between two judges: the three outcomes, their limits, and the interval's coverage."""
 
 import pytest
 from simulate_bridge import WORLDS, bridges, image_bridges, watched
@@ -11,7 +11,7 @@ from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET, deci
     [
         (-1.0, 2.0, CONTINUED),
         (-3.0, 3.0, CONTINUED),
-        (0.5, 2.9, CONTINUED),  # surely not 0, and surely not more than the margin
+        (0.5, 2.9, CONTINUED),  # not 0, but certainly below the margin
         (-3.1, 2.0, WITH_OFFSET),
         (3.0, 9.0, WITH_OFFSET),
         (3.0, 9.1, CANNOT_TELL),
@@ -19,18 +19,18 @@ from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET, deci
         (None, None, CANNOT_TELL),
     ],
 )
-def test_the_interval_decides(low: float | None, high: float | None, decision: str) -> None:
+def test_decision_follows_from_the_interval(low: float | None, high: float | None, decision: str) -> None:
     assert decide_offset(low, high, 3.0) == decision
 
 
-def test_how_many_samples_would_tell() -> None:
+def test_number_of_samples_needed_for_a_decision() -> None:
     assert samples_for(100, -6.0, 6.0, 3.0) == 400
     assert samples_for(292, 1.0, 7.7, 3.0) == 370  # 364.2, rounded up to two digits
     assert samples_for(30, -60.0, 60.0, 3.0) == 12_000
     assert samples_for(100, -3.0, 3.0, 3.0) is None and samples_for(7, None, None, 3.0) is None
 
 
-def test_two_judges_of_one_mind_and_a_stricter_one() -> None:
+def test_equal_judges_continue_and_a_stricter_one_gets_an_offset() -> None:
     scores = [0.0, 50.0, 100.0] * 100
     same = offset(scores, scores)
     assert (same.shift, same.decision, same.enough) == (0.0, CONTINUED, None)
@@ -41,7 +41,7 @@ def test_two_judges_of_one_mind_and_a_stricter_one() -> None:
     assert few.decision == CANNOT_TELL and few.enough and few.enough > 30
 
 
-def test_a_margin_counts_on_the_scale_of_the_scores() -> None:
+def test_margin_uses_the_scale_of_the_scores() -> None:
     images = offset([5.0] * 100 + [7.0] * 100, [5.1] * 100 + [7.3] * 100, highest=10.0)
     assert images.margin == pytest.approx(0.3) and images.decision == CONTINUED
     assert offset([5.0] * 100 + [7.0] * 100, [5.1] * 100 + [7.3] * 100, 10.0, 1.0).decision == WITH_OFFSET
@@ -49,13 +49,13 @@ def test_a_margin_counts_on_the_scale_of_the_scores() -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS[:3])
-def test_a_planted_shift_lies_inside_the_interval(world: object) -> None:
-    """A small part of what `simulate_bridge` does; seeded, so that it comes out the same each time."""
+def test_interval_covers_a_planted_shift(world: object) -> None:
+    """A small part of `simulate_bridge`, seeded for equal results each time."""
     seen = watched(bridges(world, 120, 5.0, 7), 5.0, 100)  # type: ignore
     assert seen.inside >= 0.93
     assert seen.decisions[CONTINUED] == 0
 
 
-def test_of_images_too() -> None:
+def test_interval_covers_a_planted_shift_of_image_scores() -> None:
     seen = watched(image_bridges(80, 0.5, 7), 0.5, 300)
     assert seen.inside >= 0.93 and seen.decisions[WITH_OFFSET] >= 295

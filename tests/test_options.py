@@ -1,4 +1,4 @@
-"""Parameter models as options: what is wrong is told by the names that command line, form and list share."""
+"""Command line options of parameter models; errors use the names shared by command line, form and deployments."""
 
 import re
 from operator import attrgetter
@@ -15,14 +15,14 @@ from tasks.records.parameters import FLOWS, OF_SHARDS, PairwiseParameters, Rubri
 from tasks.records.terms import TOPICS
 
 
-def given(*words: str) -> RubricParameters:
+def parse(*words: str) -> RubricParameters:
     context = Command("run", params=model_options(RubricParameters)).make_context("run", [*words])
     return parse_options(context.params, RubricParameters)
 
 
-def complaint(*words: str) -> list[str]:
+def parse_errors(*words: str) -> list[str]:
     with pytest.raises(InputError) as error:
-        given(*words)
+        parse(*words)
     return str(error.value).splitlines()
 
 
@@ -42,29 +42,29 @@ def complaint(*words: str) -> list[str]:
         (["--judge.headers", '{"X-Team": "TEAM_NAME"}'], "judge.headers", {"X-Team": "TEAM_NAME"}),
     ],
 )
-def test_an_option_gives_a_field_its_value_and_no_other_one(words: list[str], field: str, value: object) -> None:
-    assert attrgetter(field)(given(*words)) == value and given() == RubricParameters()
+def test_option_sets_its_field(words: list[str], field: str, value: object) -> None:
+    assert attrgetter(field)(parse(*words)) == value and parse() == RubricParameters()
 
 
-def test_the_environment_names_a_judge_but_not_where_a_worker_is_fenced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_names_the_judge_except_on_workers_with_roots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_JUDGE", "openai/m")
-    assert given().judge.model == "m" and given("--judge", "openai/n").judge.model == "n"
+    assert parse().judge.model == "m" and parse("--judge", "openai/n").judge.model == "n"
     monkeypatch.setenv("JURY_ROOTS", "/data")
-    assert complaint() == [
+    assert parse_errors() == [
         "JURY_JUDGE is set where JURY_ROOTS confines what runs: name the judge with --judge openai/m"
     ]
-    assert given("--judge", "openai/n").judge.model == "n"
+    assert parse("--judge", "openai/n").judge.model == "n"
 
 
 @pytest.mark.parametrize("name", ["judge.extra", "judge.headers"])
 @pytest.mark.parametrize("written", ["top_k=1", "[1]", "1", "", "{'top_k': 1}"])
-def test_what_is_no_object_is_told_by_its_option(name: str, written: str) -> None:
-    [told] = complaint(f"--{name}", written)
-    assert told == f'--{name}: Input should be a JSON object, such as {{"top_k": 1}}, found {written!r}'
+def test_invalid_json_object_is_reported_by_option(name: str, written: str) -> None:
+    [message] = parse_errors(f"--{name}", written)
+    assert message == f'--{name}: Input should be a JSON object, such as {{"top_k": 1}}, found {written!r}'
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and_choices(
+def test_full_help_describes_every_field_with_default_and_choices(
     flow: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = parameters_of(flow)
@@ -79,7 +79,7 @@ def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and
     assert all(f"{topic}: --" in words for topic in TOPICS)
 
 
-def test_the_help_has_the_options_that_most_need_and_says_how_many_there_are() -> None:
+def test_short_help_lists_common_options_and_the_total() -> None:
     for model, of_kind in (
         (PairwiseParameters, ["results", "images", "orders"]),
         (RubricParameters, ["metadata", "tag", "export"]),
@@ -94,20 +94,20 @@ def test_the_help_has_the_options_that_most_need_and_says_how_many_there_are() -
         assert f"for all {len(command.params) - 1} options" in words and "(default: samples)" not in words
 
 
-def test_headings_and_options_follow_one_order() -> None:
+def test_options_follow_the_order_of_headings() -> None:
     shown = [name for option in model_options(PairwiseParameters) for name in option.opts]
     assert shown[:4] == ["--dataset", "--results", "--images", "--stage"] and shown[-2:] == ["--shards", "--help-all"]
 
 
-def test_values_out_of_range_are_told_together_by_their_options() -> None:
-    assert complaint("--limit", "-1", "--judge.max-output-tokens", "x") == [
+def test_values_out_of_range_are_reported_together_by_option() -> None:
+    assert parse_errors("--limit", "-1", "--judge.max-output-tokens", "x") == [
         "--limit: Input should be greater than or equal to 1, found '-1'",
         "--judge.max-output-tokens: Input should be a valid integer, unable to parse string as an integer, found 'x'",
     ]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "start"),
     [
         (["--judge.model", "m"],
          "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url "
@@ -134,13 +134,13 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
          "--judge.base-url is the older address"),
     ],
 )  # fmt: skip
-def test_fields_that_do_not_go_together_are_named_with_their_place(words: list[str], said: str) -> None:
-    [told] = complaint(*words)
-    assert told.startswith(said)
+def test_conflicting_fields_are_reported_by_option(words: list[str], start: str) -> None:
+    [message] = parse_errors(*words)
+    assert message.startswith(start)
 
 
 @pytest.mark.parametrize(
-    ("words", "by"),
+    ("words", "expected"),
     [
         ("set judge.api_key_env to one of A, B", "set --judge.api-key-env to one of A, B"),
         ("candidate_name: none.", "--candidate-name: none."),
@@ -148,5 +148,5 @@ def test_fields_that_do_not_go_together_are_named_with_their_place(words: list[s
         ("the judge of judge.example has no limit", None),
     ],
 )
-def test_a_message_names_options_instead_of_fields_and_leaves_paths_and_words(words: str, by: str | None) -> None:
-    assert by_options(words, RubricParameters) == (by or words)
+def test_messages_name_options_instead_of_fields_outside_paths_and_words(words: str, expected: str | None) -> None:
+    assert by_options(words, RubricParameters) == (expected or words)

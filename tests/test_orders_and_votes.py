@@ -1,4 +1,4 @@
-"""Both orders and several votes through the whole chain: the known habits of a judge must be found again."""
+"""Both orders and several votes through the whole pipeline: known habits of a judge are measured correctly."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from written_images import prompt_row, write_geneval
 
 POSITION, NOISE = 0.3, 0.2
 TRUTH = {"Model": 20, "Human": 14, "Both are good": 6}
-"""What the judge really thinks of so many samples."""
+"""Number of samples by the judge's true opinion."""
 SAMPLES = sum(TRUTH.values())
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 
 class Expected(NamedTuple):
-    """What a sample comes to on average."""
+    """Expected measures of a sample."""
 
     flip: float
     first: float
@@ -40,18 +40,19 @@ def replies(truth: str, first: str) -> dict[str, float]:
     return found
 
 
-def of_three(vote: dict[str, float]) -> dict[str, float]:
-    """Of three votes the verdict that two give. Three different ones leave Mixed, whichever they are: no side has more
-    votes than another, or the neutral one has, whose two votes are level."""
+def majority_of_three(vote: dict[str, float]) -> dict[str, float]:
+    """Return the probabilities of the verdict of three votes: the one that two give, else Mixed. Three different votes
+    have no majority, or a neutral one of two different verdicts.
+    """
     found = {verdict: p**3 + 3 * p**2 * (1 - p) for verdict, p in vote.items()}
     return {**found, "Mixed": 1 - sum(found.values())}
 
 
 def first_named(human_first: dict[str, float], model_first: dict[str, float]) -> float:
-    """Mean share of decisive verdicts for the figure shown first, over the orders that have any.
+    """Return the mean share of decisive verdicts for the figure shown first, over the orders with any.
 
-    Within an order every decisive vote names the first figure with the same probability, so that this is also the mean
-    of the share, however many of the three are decisive.
+    In each order, every decisive vote has the same probability of naming the first figure. The mean share is therefore
+    that probability, however many of the three votes are decisive.
     """
     sides = [(human_first, "Human", "Model"), (model_first, "Model", "Human")]
     (a, any_a), (b, any_b) = ((p[one] / (p[one] + p[two]), 1 - (1 - p[one] - p[two]) ** 3) for p, one, two in sides)
@@ -60,9 +61,9 @@ def first_named(human_first: dict[str, float], model_first: dict[str, float]) ->
 
 
 def expected(truth: str) -> Expected:
-    """By hand, from the protocol: votes are merged, then the orders, then the tiers."""
+    """Compute the measures by hand from the protocol: merge votes, then orders, then tiers."""
     asked = [replies(truth, first) for first in ("Human", "Model")]
-    one, other = map(of_three, asked)
+    one, other = map(majority_of_three, asked)
     same = {verdict: one[verdict] * other[verdict] for verdict in one}
     model, human = same["Model"], same["Human"]
     neutral = 1 - model - human
@@ -77,7 +78,7 @@ def expected(truth: str) -> Expected:
     )
 
 
-def of_all_samples() -> Expected:
+def expected_mean() -> Expected:
     parts = [[n * value for value in expected(truth)] for truth, n in TRUTH.items()]
     return Expected(*(sum(values) / SAMPLES for values in zip(*parts, strict=True)))
 
@@ -89,20 +90,20 @@ def dataset(root: Path, samples: int) -> list[str]:
     return given
 
 
-def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    thinks = [truth for truth, n in TRUTH.items() for _ in range(n)]
+def test_intervals_cover_the_judges_true_habits(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+    opinions = [truth for truth, n in TRUTH.items() for _ in range(n)]
 
-    def prefers(request: Request) -> str:
+    def true_verdict(request: Request) -> str:
         caption = next(line for text in request.texts for line in text.splitlines() if line.startswith("caption "))
-        return thinks[int(caption.split()[1])]
+        return opinions[int(caption.split()[1])]
 
-    loopback.answer, loopback.keep_requests = leaning_reply(prefers, POSITION, NOISE), False
-    given = dataset(tmp_path / "data", len(thinks))
+    loopback.answer, loopback.keep_requests = leaning_reply(true_verdict, POSITION, NOISE), False
+    given = dataset(tmp_path / "data", len(opinions))
     code, _, err = jury("run", "diagram", *given, *judged_by(loopback), "--orders", "both", "--votes", "3")
     assert code == 0, err
 
     found = {row["measure"]: row for row in ask("SELECT * FROM rates WHERE dimension = 'overall'")}
-    flip, first, agree, tier_1, score = of_all_samples()
+    flip, first, agree, tier_1, score = expected_mean()
     shares = {"order_flip": flip, "first_position": first, "repeat_agreement": agree, "tier_1": tier_1}
     for measure, true in shares.items():
         assert found[measure]["n"] == SAMPLES, measure
@@ -113,13 +114,13 @@ def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: Loopb
     assert board["ci_low"] <= score <= board["ci_high"]
 
 
-def test_votes_on_an_image_tell_how_scores_differ(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_votes_measure_the_spread_of_image_scores(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     asked: Counter[str] = Counter()
 
     def answer(request: Request) -> Reply:
         reply = example(request.schema, {})
         if "overall_score" in reply:
-            clock = next(found[1] for said in request.texts if (found := re.search(r"clock (\d)", said)))
+            clock = next(found[1] for line in request.texts if (found := re.search(r"clock (\d)", line)))
             asked[clock] += 1
             score = 6 if asked[clock] == 1 else 6 + int(clock) % 4
             reply["overall_score"] = {"explanation": "in turn", "score": score}
@@ -133,5 +134,5 @@ def test_votes_on_an_image_tell_how_scores_differ(tmp_path: Path, loopback: Loop
     [rate] = ask("SELECT * FROM rates")
     assert (rate["dimension"], rate["measure"], rate["n"]) == ("counting", "repeat_difference", 8)
     assert rate["value"] == 1.5
-    told = [row for row in json.loads(out) if row["measure"] == "repeat_difference"]
-    assert told == [{name: value for name, value in rate.items() if name != "run_id"}]
+    printed = [row for row in json.loads(out) if row["measure"] == "repeat_difference"]
+    assert printed == [{name: value for name, value in rate.items() if name != "run_id"}]

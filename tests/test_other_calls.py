@@ -1,4 +1,4 @@
-"""Calls that judge no sample: they are in the bill and in the month, without a word of what was asked and said."""
+"""Calls that judge no sample: they count in bill and month, and no texts of them are kept."""
 
 import shutil
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Ask = Callable[[str], list[dict[str, Any]]]
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 
-def test_a_first_question_is_in_bill_and_month(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
+def test_first_question_counts_in_bill_and_month(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
     code, _, err = jury("judge", "ping", *judged_by(loopback)[:4], *PRICES)
     assert code == 0, err
     [row] = ask("SELECT purpose, flow, judge, calls, price, tokens_in FROM spend")
@@ -30,17 +30,17 @@ def test_a_first_question_is_in_bill_and_month(tmp_path: Path, loopback: Loopbac
     assert b"ready" not in (place / OTHER_CALLS.file).read_bytes()
 
 
-def test_a_price_that_nobody_knows_stays_unknown(loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
+def test_unknown_price_remains_unknown(loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
     assert jury("judge", "ping", *judged_by(loopback)[:4])[0] == 0
     assert ask("SELECT calls, price FROM spend") == [{"calls": 1, "price": None}]
 
 
-def test_the_embedded_judge_costs_nothing_and_leaves_nothing(tmp_path: Path, jury: Jury) -> None:
+def test_embedded_judge_costs_nothing_and_writes_no_store(tmp_path: Path, jury: Jury) -> None:
     assert jury("judge", "ping")[0] == 0
     assert not (tmp_path / "store").exists()
 
 
-def test_a_damaged_row_is_left_out_and_told(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
+def test_damaged_row_is_skipped_and_reported(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
     for _ in range(2):
         assert jury("judge", "ping", *judged_by(loopback)[:4], *PRICES)[0] == 0
     first, _ = OTHER_CALLS.folders(tmp_path / "store")

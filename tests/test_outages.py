@@ -1,4 +1,4 @@
-"""The runner of `jury up`: it goes on while its Prefect server is away, and begins runs again whose process is gone."""
+"""The runner of `jury up`: it survives an outage of the Prefect server and restarts runs whose process is gone."""
 
 import asyncio
 import signal
@@ -24,12 +24,14 @@ from flows.server.supervision import UP, lifeline
 
 NAME = "outages"
 DUE = b"/get_scheduled_flow_runs "
-"""What a runner asks for that has started."""
+"""A request that only a started runner sends."""
 
 
 @contextmanager
-def serving(relay: LoopbackRelay, folder: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """`jury up` with one deployment on the server behind a relay, and its log; it polls unless it has ended."""
+def run_up(relay: LoopbackRelay, folder: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start `jury up` with one deployment, on the server behind a relay; yield it and its log once it polls or has
+    ended.
+    """
     deployments, log = write_list(folder / "prefect.yaml", listed(NAME, {}, {"limit": 1})), folder / "log"
     command = [JURY, "up", "--store", str(folder / "store"), "--deployments", deployments]
     with log.open("w") as output:
@@ -45,34 +47,34 @@ def serving(relay: LoopbackRelay, folder: Path, **settings: str) -> Iterator[tup
 
 @pytest.fixture
 def server(prefect_server: str) -> Iterator[str]:
-    """A server that `jury up` leaves nothing on."""
+    """Return the server; afterwards remove everything that `jury up` left on it."""
     yield prefect_server
     with get_client(sync_client=True) as client:
         client.delete_deployment(client.read_deployment_by_name(f"counting/{NAME}").id)
         client.delete_variable_by_name(variable_name(f"counting/{NAME}"))
 
 
-def test_jury_up_goes_on_where_the_server_is_away_for_long_and_ends_by_sigterm(server: str, tmp_path: Path) -> None:
-    """Prefect's own runner ends when three questions have failed; here each is sent twice.
+def test_jury_up_survives_a_long_outage_and_stops_on_sigterm(server: str, tmp_path: Path) -> None:
+    """Prefect's own runner ends after three failed requests; here each request is sent twice.
 
-    A shell script has started `jury up`: what a shell begins in the background ignores Ctrl-C.
+    `jury up` is started as by a shell script: shells make background processes ignore Ctrl-C.
     """
     runner_log = tmp_path / "store" / "prefect" / "runner.log"
     with (
         on_ctrl_c(signal.SIG_IGN),
         LoopbackRelay(server, DUE, times=8) as relay,
-        serving(relay, tmp_path, PREFECT_CLIENT_MAX_RETRIES="1") as (process, log),
+        run_up(relay, tmp_path, PREFECT_CLIENT_MAX_RETRIES="1") as (process, log),
     ):
         wait_for(lambda: sum(DUE in each for each in relay.asked) > 8)
         assert process.poll() is None and relay.losses == 8
     assert process.returncode == 0, log.read_text()
     assert runner_log.read_text().count("the Prefect server does not answer: ") == 4
-    assert "has ended" not in (said := log.read_text()) and "Traceback" not in said
-    assert said.partition("Ctrl-C stops all of it.\n")[2].count("\n") == 1
+    assert "has ended" not in (output := log.read_text()) and "Traceback" not in output
+    assert output.partition("Ctrl-C stops all of it.\n")[2].count("\n") == 1
 
 
-def test_runs_that_are_cancelled_are_asked_for_again_however_often_that_failed(prefect_server: str) -> None:
-    async def asked() -> None:
+def test_cancellation_check_retries_after_a_lost_connection(prefect_server: str) -> None:
+    async def check_once() -> None:
         async with OutageRunner("image-jury") as runner:
             await runner._cancelling_observer._check_for_cancelled_flow_runs()  # pyright: ignore
 
@@ -80,7 +82,7 @@ def test_runs_that_are_cancelled_are_asked_for_again_however_often_that_failed(p
         LoopbackRelay(prefect_server, b"POST /api/flow_runs/filter ") as relay,
         temporary_settings({PREFECT_API_URL: relay.api, PREFECT_CLIENT_MAX_RETRIES: 0}),
     ):
-        asyncio.run(asked())
+        asyncio.run(check_once())
     assert relay.losses == 1
 
 
@@ -92,26 +94,25 @@ def up_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def left(deployment: Deployment, state: State) -> FlowRun:
-    """A run in this state."""
+def run_in_state(deployment: Deployment, state: State) -> FlowRun:
     run = deployment.asked({})
     deployment.client.set_flow_run_state(run.id, state, force=True)
     return run
 
 
-def name_of(deployment: Deployment, run: FlowRun) -> str | None:
+def state_of(deployment: Deployment, run: FlowRun) -> str | None:
     return deployment.client.read_flow_run(run.id).state_name
 
 
 @pytest.mark.usefixtures("up_here")
-def test_only_runs_whose_process_is_gone_begin_again(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
-    taken, running, cancelled = (left(deployment, state) for state in (Pending(), Running(), Cancelling()))
-    working = left(deployment, Running())
+def test_only_runs_without_process_are_restarted(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken, running, cancelled = (run_in_state(deployment, state) for state in (Pending(), Running(), Cancelling()))
+    working = run_in_state(deployment, Running())
     monkeypatch.setattr(runner_process, "has_process", lambda run: run == str(working.id))
     since = datetime.now(UTC)
-    fresh = left(deployment, Pending())
+    fresh = run_in_state(deployment, Pending())
     asyncio.run(begin_again([deployment.id], since))
     runs = (taken, running, cancelled, working, fresh)
-    assert [name_of(deployment, run) for run in runs] == ["Scheduled", "Scheduled", "Cancelled", "Running", "Pending"]
+    assert [state_of(deployment, run) for run in runs] == ["Scheduled", "Scheduled", "Cancelled", "Running", "Pending"]
     states = deployment.client.read_flow_run_states(running.id)
     assert "Crashed" in [state.name for state in states]

@@ -1,4 +1,4 @@
-"""A dimension and a tag of a user's own prompt set through the whole chain: judge, history, pages, people."""
+"""A custom dimension and a custom tag through the whole pipeline: judge, history, pages, labels."""
 
 import json
 from collections.abc import Callable
@@ -21,8 +21,8 @@ FIVE = ("faithfulness", "conciseness", "visual_flow", "readability", "aesthetics
 G = "Both are good"
 
 
-def written(target: Path, model: str, **changes: str) -> Path:
-    """A prompt of a user's own, made of one that comes with the program."""
+def write_prompt(target: Path, model: str, **changes: str) -> Path:
+    """Write a custom prompt: a shipped one with changed front matter."""
     found = (PROMPTS / model).read_text(encoding="utf-8")
     for old, new in changes.items():
         found = found.replace(
@@ -33,20 +33,20 @@ def written(target: Path, model: str, **changes: str) -> Path:
     return target
 
 
-def only(dimension: str, winner: str) -> Callable[[Request], Reply]:
-    """A judge to whom both figures are good, except in one dimension."""
+def decisive_only_in(dimension: str, winner: str) -> Callable[[Request], Reply]:
+    """Return a judge that finds both figures good except in one dimension."""
     return lambda seen: allowed_reply(winner if seen.schema_name.endswith(dimension) else G)(seen)
 
 
-def test_a_fifth_dimension_decides_and_stands_everywhere(
+def test_custom_dimension_decides_and_appears_everywhere(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     own = tmp_path / "team"
-    written(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25")
+    write_prompt(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25")
     write_benchmark(tmp_path / "data", [record(number) for number in range(3)])
     results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
     given = ("--dataset", tmp_path / "data", "--results", results, *judged_by(loopback))
-    loopback.answer = only("visual_flow", "Model")
+    loopback.answer = decisive_only_in("visual_flow", "Model")
     code, out, err = jury("run", "diagram", *given, "--prompt-set", own)
     assert code == 0, err
     lines = [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0] in (*FIVE, "overall")]
@@ -55,9 +55,9 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
 
     [run] = ask("SELECT run_id, dimensions, protocol FROM evaluations")
     assert run["dimensions"] == list(FIVE) and "prompt visual_flow" in run["protocol"]
-    [told] = ask("SELECT DISTINCT overall, tier, tier_path, pivotal FROM outcomes")
-    assert (told["overall"], told["tier"], told["pivotal"]) == ("Model", "tier 2", [*FIVE])
-    assert told["tier_path"].endswith(f"tier 2: conciseness {G}, visual_flow Model, aesthetics {G} -> Model")
+    [outcome] = ask("SELECT DISTINCT overall, tier, tier_path, pivotal FROM outcomes")
+    assert (outcome["overall"], outcome["tier"], outcome["pivotal"]) == ("Model", "tier 2", [*FIVE])
+    assert outcome["tier_path"].endswith(f"tier 2: conciseness {G}, visual_flow Model, aesthetics {G} -> Model")
     board = ask("SELECT dimension, score FROM leaderboard")
     assert [row["dimension"] for row in board] == [*FIVE, "overall"]
     assert [row["score"] for row in board] == [50, 50, 100, 50, 50, 100]
@@ -68,18 +68,18 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
     places = [html.index(f">{name}<") for name in (*FIVE, "overall")]
     assert places == sorted(places) and '{"name":"visual_flow","verdict":"Model"' in html
 
-    # People judge the four default dimensions alike, and the fifth one otherwise.
+    # People answer alike on the four default dimensions, and differently on the fifth one.
     asked = [part for name in FIVE for part in ("--ask", name)]
     shown = made_page(tmp_path / "store", tmp_path / "label.html", *asked, "--ask", "overall", run=run["run_id"])
     questions = (tmp_path / "label.html").read_text(encoding="utf-8")
     hint = "Faithfulness to the method or data and readability count first; if these tie, conciseness, visual flow and "
     assert f"{hint}looks." in questions and "Which figure is better in visual flow?" in questions
 
-    def say(item: LabelItem, question: str) -> str:
+    def answer_question(item: LabelItem, question: str) -> str:
         human = "left" if item.left == "human" else "right"
         return {"visual_flow": human, "overall": ""}.get(question, "good")
 
-    file = saved(shown, tmp_path / "people.json", say)
+    file = saved(shown, tmp_path / "people.json", answer_question)
     assert jury("labels", "import", file)[0] == 0
     code, out, err = jury("labels", "agreement", run["run_id"], "people", "--json")
     assert code == 0, err
@@ -90,8 +90,8 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
     table = write_json(tmp_path / "table.json", rows)
     assert jury("labels", "import", table, "--flow", "diagram")[0] == 0
 
-    # The set is changed: nothing is asked by it that it did not ask.
-    written(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25", tier="1")
+    # After a change of the prompt set, its labels page is refused: its questions are no longer the judge's.
+    write_prompt(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25", tier="1")
     code, _, err = jury("labels", "page", run["run_id"], "--ask", "visual_flow", "-o", tmp_path / "again.html")
     assert code == 2 and f"its prompt set '{own}', which defines prompt visual_flow, is gone or has changed" in err
     code, out, err = jury("run", "diagram", *given)
@@ -102,16 +102,16 @@ def test_a_fifth_dimension_decides_and_stands_everywhere(
     assert code == 2 and "prompt visual_flow" in err
 
 
-def test_the_embedded_judge_answers_a_dimension_of_its_users_own(tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_embedded_judge_answers_a_custom_dimension(tmp_path: Path, jury: Any, ask: Any) -> None:
     own = tmp_path / "team"
-    written(own / "plot" / "visual_flow.md", "plot/aesthetics.md", position="50")
+    write_prompt(own / "plot" / "visual_flow.md", "plot/aesthetics.md", position="50")
     code, _, err = jury("run", "plot", "--dataset", "samples", "--limit", 2, "--prompt-set", own)
     assert code == 0, err
-    [said] = ask("SELECT reasoning FROM judgments WHERE dimension = 'visual_flow' LIMIT 1")
-    assert "pixels do not show visual_flow, so all faults count" in said["reasoning"]
+    [judgment] = ask("SELECT reasoning FROM judgments WHERE dimension = 'visual_flow' LIMIT 1")
+    assert "pixels do not show visual_flow, so all faults count" in judgment["reasoning"]
 
 
-def test_a_tag_of_a_users_own_is_judged_scored_exported_and_labelled(
+def test_custom_tag_is_judged_scored_exported_and_labelled(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     def answer(seen: Request) -> Reply:
@@ -124,7 +124,7 @@ def test_a_tag_of_a_users_own_is_judged_scored_exported_and_labelled(
     rows = [prompt_row(f"dog {number}", tag) for tag in tags for number in range(2)]
     data = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
     own, target = tmp_path / "team", tmp_path / "results.jsonl"
-    written(own / "object" / "three_object.md", "object/two_object.md", position="15")
+    write_prompt(own / "object" / "three_object.md", "object/two_object.md", position="15")
     code, _, err = jury("run", "object", "--dataset", data, *judged_by(loopback))
     assert code == 0 and "tags not judged by any flow: three_object (2 prompts)" in err
     code, out, err = jury(

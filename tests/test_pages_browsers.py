@@ -1,6 +1,6 @@
-"""Every kind of page in a browser: strangers' texts do nothing, it fits the screen, and everybody can use it.
+"""All kinds of pages in a browser: untrusted texts have no effect, the page fits the screen and is accessible.
 
-In Chromium; `make bench-firefox` tests the same in Firefox.
+Here in Chromium; `make bench-firefox` runs the same tests in Firefox.
 """
 
 from collections.abc import Iterator
@@ -20,23 +20,23 @@ from written_history import EARLIER, LATER, SCRIPT
 from flows.server.pages import serving_pages
 
 KINDS = ("index", "run", "run of images", "run without pictures", "comparison", "labels", "labels of images")
-LOOKS = (("light", 1400), ("dark", 1400), ("dark", 390), ("light", 390))
-"""In the order in which one visit goes through them."""
-GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
-UNFOLDED = """async () => {
+SCREENS = (("light", 1400), ("dark", 1400), ("dark", 390), ("light", 390))
+"""In the order of one visit."""
+BACKGROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
+UNFOLD = """async () => {
     for (const one of document.querySelectorAll("details")) one.open = true;
     dispatchEvent(new Event("beforeprint"));
     document.querySelector(".thumb")?.click();
     await new Promise((done) => setTimeout(done, 300));
 }"""
-"""All that can be folded out is; thumbnails are filled as they are for print, and a sample is opened."""
-SEEN = """async () => {
+"""Unfold everything, load the thumbnails as for print, and open a sample."""
+READ_SCREEN = """async () => {
     for (let turn = 0; turn < 2; turn++) await new Promise(requestAnimationFrame);
     const { scrollWidth, clientWidth } = document.documentElement;
     const ground = getComputedStyle(document.body).backgroundColor;
     return [document.title, document.body.textContent, scrollWidth - clientWidth, innerWidth, ground];
 }"""
-"""Once what has changed is laid out."""
+"""After layout is done."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The browser of `--browser`."""
+    """Yield the browser that `--browser` names."""
     if request.config.getoption("browser") == "chromium":
         yield request.getfixturevalue("browser")
     else:
@@ -55,20 +55,20 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_strangers_do_nothing_all_fits_and_axe_finds_no_fault(either: Any, pages: dict[str, Path], kind: str) -> None:
-    visit = Visit(either, pages[kind].as_uri(), *LOOKS[0])
-    visit.evaluate(UNFOLDED)
-    for scheme, width in LOOKS:
+def test_page_is_safe_fits_the_screen_and_is_accessible(either: Any, pages: dict[str, Path], kind: str) -> None:
+    visit = Visit(either, pages[kind].as_uri(), *SCREENS[0])
+    visit.evaluate(UNFOLD)
+    for scheme, width in SCREENS:
         visit.look(scheme, width)
-        title, text, hidden, *seen = visit.evaluate(SEEN)
+        title, text, hidden, *seen = visit.evaluate(READ_SCREEN)
         assert visit.trouble == [] and title != "harmed"
         assert (SCRIPT if kind.startswith(("run", "labels")) else NAME[:20]) in text
-        assert (hidden, seen) == (0, [width, GROUND[scheme]]), "pixels that a reader must move the page sideways for"
+        assert (hidden, seen) == (0, [width, BACKGROUND[scheme]]), "the page must not scroll sideways"
         assert faults(visit.evaluate) == [], f"{scheme}, {width} pixels wide"
     visit.close()
 
 
-def test_a_page_of_another_address_gets_nothing_of_them(either: Any, pages: dict[str, Path]) -> None:
+def test_foreign_page_cannot_read_served_pages(either: Any, pages: dict[str, Path]) -> None:
     store = pages["index"].parents[1]
     with serving_pages(store, free_port(), "") as address, foreign_page() as foreign:
         visit = Visit(either, foreign)
@@ -77,7 +77,7 @@ def test_a_page_of_another_address_gets_nothing_of_them(either: Any, pages: dict
         visit.wait("document.title === 'Image Jury: all evaluations'")
 
 
-def test_two_evaluations_that_are_ticked_in_the_served_index_are_compared(either: Any, pages: dict[str, Path]) -> None:
+def test_evaluations_selected_in_the_served_index_are_compared(either: Any, pages: dict[str, Path]) -> None:
     with serving_pages(pages["index"].parents[1], free_port(), "") as address:
         visit = Visit(either, address)
         for run in (LATER, EARLIER):
@@ -92,10 +92,10 @@ def test_two_evaluations_that_are_ticked_in_the_served_index_are_compared(either
         assert visit.count(".changed") == 5
 
 
-# By keyboard alone
+# By keyboard only
 
 
-def test_the_index_is_used_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
+def test_index_works_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["index"].as_uri())
     visit.press("/", *"counting")
     assert visit.text("output") == "1 of 3"
@@ -118,7 +118,7 @@ def test_the_index_is_used_by_keyboard(either: Any, pages: dict[str, Path]) -> N
     visit.close()
 
 
-def test_a_run_and_a_sample_in_it_are_read_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
+def test_run_page_and_samples_work_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     focused = "document.activeElement.querySelector('h3 a')?.textContent"
     visit = Visit(either, pages["run"].as_uri() + f"#sample={quote(SAMPLE, safe='')}")
     visit.wait(f"{focused} === {SAMPLE!r}")
@@ -141,7 +141,7 @@ def test_a_run_and_a_sample_in_it_are_read_by_keyboard(either: Any, pages: dict[
     visit.close()
 
 
-def test_a_table_that_is_wider_than_the_screen_is_moved_by_keys(either: Any, pages: dict[str, Path]) -> None:
+def test_wide_table_scrolls_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["run"].as_uri(), width=390)
     visit.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     wide = "document.querySelector('.wide[tabindex=\"0\"]')"
@@ -149,11 +149,11 @@ def test_a_table_that_is_wider_than_the_screen_is_moved_by_keys(either: Any, pag
     visit.evaluate(f"{wide}.focus()")
     visit.press("ArrowRight")
     visit.wait(f"{wide}.scrollLeft > 0")
-    assert visit.has_focus(".wide")  # no sample was gone to
+    assert visit.has_focus(".wide")  # the key did not move to another sample
     visit.close()
 
 
-def test_pictures_are_looked_at_pixel_by_pixel_with_keys(either: Any, pages: dict[str, Path]) -> None:
+def test_pictures_zoom_and_pan_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["labels"].as_uri())
     visit.until("#pictures button")
     visit.wait("document.querySelectorAll('.view img')[1].naturalWidth")
@@ -176,7 +176,7 @@ def test_pictures_are_looked_at_pixel_by_pixel_with_keys(either: Any, pages: dic
     visit.close()
 
 
-def test_a_comparison_leads_to_its_samples_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
+def test_comparison_opens_samples_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     visit = Visit(either, pages["comparison"].as_uri())
     visit.until("figure ~ figure a")
     visit.press("Enter")

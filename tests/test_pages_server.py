@@ -1,4 +1,4 @@
-"""The pages of a store served: who reads what, and what nobody does."""
+"""The server of a store's pages: access to pages, and protection from foreign requests."""
 
 import html
 import http.client
@@ -47,8 +47,8 @@ def address(store: Path) -> Iterator[str]:
         yield address
 
 
-def asked(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
-    """What is answered to these very words: no path is tidied up."""
+def send_request(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    """Send the path unchanged; return status, body and headers."""
     connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30)
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.putrequest(method, path, skip_host="Host" in named)
@@ -61,18 +61,18 @@ def asked(address: str, path: str, method: str = "GET", **headers: str) -> tuple
     return found
 
 
-def test_pages_are_read_whole_and_nothing_is_done_to_them(address: str) -> None:
-    status, body, headers = asked(address, "/")
-    assert (status, body) == (200, INDEX) and asked(address, "/index.html")[1] == INDEX
-    assert headers["referrer-policy"] == "same-origin", "with none, a browser sends the form without its origin"
+def test_server_returns_whole_pages_and_refuses_other_methods(address: str) -> None:
+    status, body, headers = send_request(address, "/")
+    assert (status, body) == (200, INDEX) and send_request(address, "/index.html")[1] == INDEX
+    assert headers["referrer-policy"] == "same-origin", "without this header a browser sends the form with no origin"
     assert headers["content-type"] == "text/html; charset=utf-8" and headers["x-content-type-options"] == "nosniff"
-    assert asked(address, "/run.html?a=b")[:2] == (200, b"a run")
-    status, body, headers = asked(address, f"/run.files/{PICTURE}")
+    assert send_request(address, "/run.html?a=b")[:2] == (200, b"a run")
+    status, body, headers = send_request(address, f"/run.files/{PICTURE}")
     assert (status, body, headers["content-type"]) == (200, b"a picture", "image/jpeg")
-    status, body, headers = asked(address, "/", "HEAD")
+    status, body, headers = send_request(address, "/", "HEAD")
     assert (status, body, headers["content-length"]) == (200, b"", str(len(INDEX)))
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
-        status, _, headers = asked(address, "/", method)
+        status, _, headers = send_request(address, "/", method)
         assert (status, headers["allow"]) == (405, "GET, HEAD")
 
 
@@ -84,21 +84,21 @@ def test_pages_are_read_whole_and_nothing_is_done_to_them(address: str) -> None:
         "/\\run.html",
     ],
 )  # fmt: skip
-def test_nothing_but_pages_is_answered(address: str, path: str) -> None:
-    status, body, _ = asked(address, path)
+def test_paths_other_than_pages_are_not_found(address: str, path: str) -> None:
+    status, body, _ = send_request(address, path)
     assert status == 404 and b"no such page" in body
 
 
-def test_who_asks_by_another_name_or_from_another_page_gets_nothing(address: str) -> None:
-    assert asked(address, "/", Host="evil.example")[0] == 403
-    assert asked(address, "/", Origin="http://evil.example")[0] == 403
-    assert asked(address, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="iframe")[0] == 403
-    assert asked(address, "/", Origin="http://127.0.0.1:4200")[0] == 403, "not even Prefect's pages"
-    assert asked(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "a link in an artifact"
+def test_foreign_hosts_and_origins_are_forbidden(address: str) -> None:
+    assert send_request(address, "/", Host="evil.example")[0] == 403
+    assert send_request(address, "/", Origin="http://evil.example")[0] == 403
+    assert send_request(address, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="iframe")[0] == 403
+    assert send_request(address, "/", Origin="http://127.0.0.1:4200")[0] == 403, "not even Prefect's pages"
+    assert send_request(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "a link"
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_a_run_at_work_is_on_the_index_as_far_as_it_is(tmp_path: Path) -> None:
+def test_index_shows_progress_of_unfinished_runs(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     run_id, later = (f"{now + timedelta(seconds=second):%Y%m%dT%H%M%S}-diagram-0000aa" for second in (0, 1))
     begun = {"started_at": now.isoformat(), "candidates": ("<i>alpha",)}
@@ -106,27 +106,27 @@ def test_a_run_at_work_is_on_the_index_as_far_as_it_is(tmp_path: Path) -> None:
     ledger.append(judgment())
     ledger.note_progress("24/40 calls · 3/10 samples · 12 s left")
     with serving_pages(tmp_path, free_port(), "") as address:
-        status, body, _ = asked(address, "/")
+        status, body, _ = send_request(address, "/")
         assert status == 404 and "diagram: At work: 24/40 calls · 3/10 samples · 12 s left" in body.decode()
         write_run(tmp_path, start(), [outcome()], end())
         land(tmp_path)
         renew(tmp_path)
         ledger.note_progress("26/40 calls · 4/10 samples · 11 s left")
 
-        def told() -> list[str]:
-            return re.findall(r'<p class="(.*? UTC): (.*?)</p>', asked(address, "/")[1].decode())
+        def unfinished() -> list[str]:
+            return re.findall(r'<p class="(.*? UTC): (.*?)</p>', send_request(address, "/")[1].decode())
 
         when = f"diagram of &lt;i&gt;alpha, begun {now:%Y-%m-%d %H:%M} UTC"
-        assert told() == [(f'quiet">{when}', "At work: 26/40 calls · 4/10 samples · 11 s left")]
+        assert unfinished() == [(f'quiet">{when}', "At work: 26/40 calls · 4/10 samples · 11 s left")]
         ledger.close()
-        [(name, words)] = told()
+        [(name, words)] = unfinished()
         assert name == f'red">{when}' and words.startswith("Killed or interrupted (26/40 calls · 4/10 samples). All")
         write_run(tmp_path, start(later, **begun), [outcome()], end(later))
-        assert told() == [], "the later one went on with it"
+        assert unfinished() == [], "the later run resumed it"
 
 
-def sent(address: str, form: str, **headers: str) -> tuple[int, str]:
-    """What is answered to a form of the index: the status, and the address it leads to, or the words."""
+def post_form(address: str, form: str, **headers: str) -> tuple[int, str]:
+    """Send the form of the index; return the status, and the redirect address or the message."""
     named = {"Content-Type": "application/x-www-form-urlencoded", **headers}
     connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
     connection.request("POST", "/compare", form, named)
@@ -137,38 +137,38 @@ def sent(address: str, form: str, **headers: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_a_form_makes_the_page_of_a_comparison_and_no_other_page_may_send_it(tmp_path: Path) -> None:
+def test_comparison_form_is_accepted_only_from_our_own_pages(tmp_path: Path) -> None:
     later = RUN.replace("20", "21", 1)
     for run_id, moment in ((RUN, "2026-11-20T12:00:00+00:00"), (later, "2026-11-21T12:00:00+00:00")):
         write_run(tmp_path, start(run_id, started_at=moment), [outcome()], end(run_id))
     with serving_pages(tmp_path, free_port(), SIGNED) as address:
         signed = sign_in_header(SIGNED)
         form = f"before={RUN}&after={later}&before_candidate=&after_candidate=alpha"
-        status, words = sent(address, form, **signed)
+        status, words = post_form(address, form, **signed)
         assert status == 400 and "holds no history yet" in words
         land(tmp_path)
-        status, place = sent(address, form, **signed, Origin=address)
-        assert status == 303 and b"changed 0" in asked(address, place, **signed)[1]
+        status, place = post_form(address, form, **signed, Origin=address)
+        assert status == 303 and b"changed 0" in send_request(address, place, **signed)[1]
         for other in ("http://evil.example", "http://127.0.0.1:4200", "null"):
-            assert sent(address, form, **signed, Origin=other)[0] == 403
-        assert sent(address, form, **signed, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
-        assert sent(address, form)[0] == 401
-        for wrong, said in (
+            assert post_form(address, form, **signed, Origin=other)[0] == 403
+        assert post_form(address, form, **signed, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
+        assert post_form(address, form)[0] == 401
+        for wrong, message in (
             ("", "several"), (f"before={RUN}&after={RUN}", "would be compared with itself"),
             (f"before=x&after={later}", "no run is called 'x'"), ("a" * 5000, "longer than 4,096 bytes"),
             ("a=1&a=1&a=1&a=1&a=1", "the form is damaged"), ("a=%ff", "the form is damaged"),
             (f"before=../..&after={later}", "no run is called '../..'"),
         ):  # fmt: skip
-            status, words = sent(address, wrong, **signed)
-            assert (status, said in words) == (400, True), words
+            status, words = post_form(address, wrong, **signed)
+            assert (status, message in words) == (400, True), words
     assert [file.name for file in (tmp_path / "pages").iterdir()] == [place[1:]]
 
 
-def test_a_folder_that_is_a_link_is_not_followed(store: Path, tmp_path: Path) -> None:
+def test_linked_pages_folder_is_not_followed(store: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "pages").symlink_to(store / "pages")
     with serving_pages(tmp_path / "other", free_port(), "") as address:
-        assert asked(address, "/")[0] == 404
+        assert send_request(address, "/")[0] == 404
 
 
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
@@ -195,14 +195,14 @@ META = '<!doctype html><meta http-equiv="Content-Security-Policy" content="{}">'
         ("no policy", NOTHING),
     ],
 )
-def test_a_page_has_its_own_policy_and_a_stranger_s_nothing(store: Path, address: str, page: str, policy: str) -> None:
+def test_only_pages_with_our_policy_may_run_scripts(store: Path, address: str, page: str, policy: str) -> None:
     (store / "pages" / "policy.html").write_text(page, newline="")
-    _, body, headers = asked(address, "/policy.html")
+    _, body, headers = send_request(address, "/policy.html")
     assert (headers["content-security-policy"], body) == (policy, page.encode()) and "set-cookie" not in headers
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_pages_that_we_make_have_a_policy_that_is_served(tmp_path: Path) -> None:
+def test_generated_pages_have_an_accepted_policy(tmp_path: Path) -> None:
     write_run(tmp_path, start(RUN), [outcome()], end())
     land(tmp_path)
     for page, forms in ((renew(tmp_path, [RUN]).place, "self"), (page_of(tmp_path, RUN), "none")):
@@ -210,17 +210,17 @@ def test_pages_that_we_make_have_a_policy_that_is_served(tmp_path: Path) -> None
         assert "script-src 'sha256-" in policy and policy.endswith(f"form-action '{forms}'")
 
 
-def test_others_of_the_machine_are_kept_out_by_the_text_that_signs_in(tmp_path: Path) -> None:
+def test_pages_require_the_sign_in_text(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_bytes(b"the index")
     with serving_pages(tmp_path, free_port(), SIGNED) as address:
-        status, body, headers = asked(address, "/")
+        status, body, headers = send_request(address, "/")
         assert (status, headers["www-authenticate"]) == (401, 'Basic realm="jury"') and b"index" not in body
-        assert asked(address, "/", **sign_in_header("jury:another"))[0] == 401
-        assert asked(address, "/", **sign_in_header(SIGNED))[:2] == (200, b"the index")
+        assert send_request(address, "/", **sign_in_header("jury:another"))[0] == 401
+        assert send_request(address, "/", **sign_in_header(SIGNED))[:2] == (200, b"the index")
 
 
-def test_a_note_tells_others_the_address_while_it_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_note_gives_the_address_while_pages_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JURY_PAGES", raising=False)
     page = tmp_path / "pages" / "run.html"
     with serving_pages(tmp_path, free_port(), "") as address:
@@ -230,7 +230,7 @@ def test_a_note_tells_others_the_address_while_it_is_served(tmp_path: Path, monk
     assert where(page) == str(page) and not (tmp_path / "pages" / NOTE).exists()
 
 
-def test_a_taken_port_is_left_to_who_has_it(store: Path, address: str) -> None:
+def test_taken_port_is_replaced_by_another(store: Path, address: str) -> None:
     taken = int(address.rpartition(":")[2])
     with serving_pages(store, taken, "") as other:
-        assert other != address and asked(other, "/run.html")[0] == 200
+        assert other != address and send_request(other, "/run.html")[0] == 200

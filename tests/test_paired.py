@@ -1,4 +1,4 @@
-"""Paired differences: exact values, what simulated runs tell of interval, alarm and power, and Holm's correction."""
+"""Paired differences: exact values, coverage, false alarms and power on simulated runs, and Holm's correction."""
 
 from itertools import pairwise
 
@@ -12,14 +12,13 @@ from tasks.statistics.intervals import Difference, Interval, difference, holm, i
 
 SCORES = np.array([0.0, 50.0, 100.0])
 BENCHMARK = 292
-"""Diagrams of the published benchmark."""
+"""Number of diagrams in the published benchmark."""
 NOISE = 0.3
-"""Share of the outcomes that a judge asked again decides anew, by chance."""
+"""Share of outcomes that change at random when a judge repeats them."""
 
 
 def measured_twice(random: np.random.Generator, n: int, drop: float = 0.0) -> tuple[NDArray[np.float64], ...]:
-    """Scores of the same n samples by a noisy judge; for the second time so many fall to 0 that they lose `drop` points
-    on average, before the noise."""
+    """Return two noisy scorings of n samples; in the second, random samples first fall to 0, a mean fall of `drop`."""
     real = random.choice([50.0, 100.0], n)
     before, after = real.copy(), np.where(random.random(n) < drop / real, 0.0, real)
     for scores in (before, after):
@@ -28,7 +27,7 @@ def measured_twice(random: np.random.Generator, n: int, drop: float = 0.0) -> tu
     return before, after
 
 
-def many(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Difference]:
+def simulate_differences(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Difference]:
     random = np.random.default_rng(seed)
     return [difference(*measured_twice(random, n, drop)) for _ in range(times)]
 
@@ -45,24 +44,25 @@ def many(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Differenc
         # 5 of 100 changed by 50: s = 10.9521, s / 10 times t(99) = 1.98422 is 2.1731. Skewness is 4.1295, which moves
         # both ends by 2 / 5 of 4.1295 * (1 + 2 * 1.98422^2) / 60 standard errors of 1.09521: 0.2676.
         ([0.0] * 100, [50.0] * 5 + [0.0] * 95, (100, 2.5, 0.5944, 4.9407, "student t", 0.0625, "better")),
-        # Never towards zero: 8 of 10 changed by 50, s = 21.0819, s / sqrt(10) times t(9) = 2.26216 is 15.0810.
+        # The skewness correction never moves an interval towards zero: 8 of 10 changed by 50, s = 21.0819, s / sqrt(10)
+        # times t(9) = 2.26216 is 15.0810.
         ([0.0] * 10, [50.0] * 8 + [0.0] * 2, (10, 40.0, 24.9190, 55.0810, "student t", 0.0078125, "better")),
-        # Nothing is moved where no change is shown: 6 up and 1 down.
+        # No correction where no difference is shown: 6 up and 1 down.
         (
             [0.0] * 50 + [50.0] * 50,
             [50.0] * 6 + [0.0] * 45 + [50.0] * 49,
             (100, 2.5, -0.0906, 5.0906, "student t", 0.125, "no difference shown"),
         ),
-        # Fewer than five differ: no interval, however many pairs there are.
+        # Fewer than five pairs differ: no interval, whatever the number of pairs.
         ([0.0] * 8, [50.0, 0.0] * 4, (8, 25.0, None, None, "none", 0.125, "few differ")),
         ([50.0] * 100, [50.0] * 100, (100, 0.0, None, None, "none", 1.0, "few differ")),
         ([50.0] * 292, [50.0] * 288 + [0.0] * 4, (292, -200 / 292, None, None, "none", 0.125, "few differ")),
-        # Each of 8 pairs rose by 50: room for 36.94 % that fell by 100 makes 50 - 0.3694 * 150.
+        # Each of 8 pairs rose by 50: up to 36.94% might have fallen by 100, which gives 50 - 0.3694 * 150.
         ([0.0] * 8, [50.0] * 8, (8, 50.0, -5.4125, 68.4708, "binomial", 0.0078125, "no difference shown")),
         ([0.0] * 30, [50.0] * 30, (30, 50.0, 32.6445, 55.7852, "binomial", 2 * 0.5**30, "better")),
     ],
 )
-def test_change_interval_test_and_decision(before: list[float], after: list[float], expected: tuple) -> None:
+def test_difference_of_worked_examples(before: list[float], after: list[float], expected: tuple) -> None:
     found = difference(before, after)
     assert (found.n, found.method, found.decision) == (expected[0], expected[4], expected[6])
     numbers = [each for each in (found.change, found.ci_low, found.ci_high, found.p)]
@@ -70,12 +70,12 @@ def test_change_interval_test_and_decision(before: list[float], after: list[floa
     assert (found.smallest is None) == (found.method != "student t")
 
 
-def test_pairs_and_ups_and_downs_are_counted() -> None:
+def test_difference_counts_pairs_rises_and_falls() -> None:
     found = difference([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 3.0, 1.0], highest=10)
     assert (found.before, found.after, found.change, found.higher, found.lower) == (2.5, 2.25, -0.25, 2, 1)
 
 
-def test_what_is_no_pair_or_off_the_scale_is_refused() -> None:
+def test_unpaired_or_out_of_scale_values_are_refused() -> None:
     with pytest.raises(ValueError, match="2 before and 1 after"):
         difference([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="between -10 and 10"):
@@ -86,7 +86,7 @@ def test_what_is_no_pair_or_off_the_scale_is_refused() -> None:
     ("higher", "lower", "p"),
     [(0, 0, 1.0), (1, 0, 1.0), (5, 5, 1.0), (8, 2, 0.109375), (2, 8, 0.109375), (10, 0, 0.001953125)],
 )
-def test_the_sign_test_is_the_exact_binomial_one(higher: int, lower: int, p: float) -> None:
+def test_sign_test_is_exact_binomial(higher: int, lower: int, p: float) -> None:
     assert sign_test(higher, lower) == pytest.approx(p)
 
 
@@ -97,12 +97,12 @@ def test_the_sign_test_is_the_exact_binomial_one(higher: int, lower: int, p: flo
         ([0.5, 0.5, 0.9], [1.0, 1.0, 1.0]), ([0.02, 0.02], [0.04, 0.04]),
     ],
 )  # fmt: skip
-def test_holm_adjusts_each_p_and_keeps_their_order(found: list[float], adjusted: list[float]) -> None:
+def test_holm_adjusts_p_values_and_keeps_their_order(found: list[float], adjusted: list[float]) -> None:
     assert holm(found) == pytest.approx(adjusted)
 
 
-def test_the_smallest_difference_shrinks_with_the_root_of_n_and_grows_with_the_spread() -> None:
-    # With normal quantiles: (1.96 + 0.8416) * 50 / sqrt(292) = 8.198; Student's are a little larger.
+def test_smallest_difference_depends_on_sample_size_and_spread() -> None:
+    # With normal quantiles (1.96 + 0.8416) * 50 / sqrt(292) = 8.198; Student's are slightly larger.
     assert smallest_shown(50, BENCHMARK) == pytest.approx(8.22, abs=0.01)
     assert smallest_shown(100, BENCHMARK) == pytest.approx(2 * (smallest_shown(50, BENCHMARK) or 0))
     found = [smallest_shown(50, n) or 0 for n in (8, 30, 120, 480)]
@@ -111,8 +111,8 @@ def test_the_smallest_difference_shrinks_with_the_root_of_n_and_grows_with_the_s
 
 
 @pytest.mark.parametrize(("n", "fallen"), [(50, 0.13), (100, 0.065), (100, 0.15)])
-def test_a_drop_that_few_pairs_show_is_covered_neither_too_rarely_nor_too_often(n: int, fallen: float) -> None:
-    """Nearly all that change fall: Student's t alone covers 98.3, 98.6 and 93.6% of these."""
+def test_interval_covers_a_rare_drop_at_the_nominal_rate(n: int, fallen: float) -> None:
+    """Nearly all changed pairs fall: Student's t alone would cover 98.3, 98.6 and 93.6% of the cases."""
     shares = [fallen / 2, fallen / 2, 0.998 - fallen, 0.002]
     changes = np.random.default_rng(4).choice([-100.0, -50.0, 0.0, 50.0], (3000, n), p=shares)
     before = np.where(changes < 0, -changes, 50.0)
@@ -121,14 +121,14 @@ def test_a_drop_that_few_pairs_show_is_covered_neither_too_rarely_nor_too_often(
     assert 0.94 <= np.mean([low <= 0.1 - 75 * fallen <= high for low, high in given]) <= 0.98
 
 
-def test_a_quiet_pair_of_runs_is_called_worse_in_at_most_5_of_100() -> None:
-    decisions = [found.decision for found in many(200, BENCHMARK)]
+def test_unchanged_candidate_is_called_worse_in_at_most_5_percent() -> None:
+    decisions = [found.decision for found in simulate_differences(200, BENCHMARK)]
     assert decisions.count("worse") <= 10 and decisions.count("no difference shown") >= 180
 
 
-def test_the_smallest_difference_is_found_in_80_of_100_runs() -> None:
-    spread = np.mean([each.smallest or 0 for each in many(50, BENCHMARK, drop=9.0)])
-    found = many(400, BENCHMARK, drop=float(spread) / (1 - NOISE), seed=8)
+def test_smallest_difference_is_detected_with_80_percent_power() -> None:
+    spread = np.mean([each.smallest or 0 for each in simulate_differences(50, BENCHMARK, drop=9.0)])
+    found = simulate_differences(400, BENCHMARK, drop=float(spread) / (1 - NOISE), seed=8)
     assert np.mean([each.decision == "worse" for each in found]) == pytest.approx(0.8, abs=0.05)
 
 
@@ -151,7 +151,7 @@ def test_the_smallest_difference_is_found_in_80_of_100_runs() -> None:
         ([8.0] * 8, 0, 10, Interval(8.0, 5.04466, 8.738834, "binomial")),
     ],
 )
-def test_few_values_have_no_interval_equal_ones_a_bound(values: list, low: int, high: int, expected: Interval) -> None:
+def test_interval_of_few_values_and_of_equal_values(values: list, low: int, high: int, expected: Interval) -> None:
     found = interval(values, low, high)
     assert found.method == expected.method
     assert found[:3] == pytest.approx(expected[:3], abs=1e-3)
@@ -159,15 +159,15 @@ def test_few_values_have_no_interval_equal_ones_a_bound(values: list, low: int, 
 
 @pytest.mark.parametrize(("ones", "n"), [(1, 8), (4, 8), (1, 30), (29, 30), (150, 292)])
 @pytest.mark.parametrize("high", [1, 10, 100])
-def test_a_share_has_the_interval_of_jeffreys(ones: int, n: int, high: float) -> None:
-    # Half a pseudo-observation at each end of the scale, beside the values: a Beta posterior, known exactly.
+def test_interval_of_a_share_is_close_to_jeffreys(ones: int, n: int, high: float) -> None:
+    # The prior's half pseudo-observation at each end of the scale makes a Beta posterior, known exactly.
     found = interval([high] * ones + [0.0] * (n - ones), 0, high)
     exact = beta(ones + 0.5, n - ones + 0.5)
     ends, near = high * exact.ppf([0.025, 0.975]), 0.1 * high * exact.std()
     assert (found.ci_low, found.ci_high) == pytest.approx(ends, abs=near)
 
 
-def test_values_in_the_middle_of_the_scale_are_hardly_drawn_to_its_ends() -> None:
+def test_pseudo_observations_hardly_widen_mid_scale_intervals() -> None:
     values = np.random.default_rng(4).normal(7.5, 1, size=20).clip(0, 10)
     found = interval(values, high=10)
     reach = 2.093 * values.std(ddof=1) / 20**0.5
@@ -175,7 +175,7 @@ def test_values_in_the_middle_of_the_scale_are_hardly_drawn_to_its_ends() -> Non
     assert 2 * reach < found.ci_high - found.ci_low < 1.35 * 2 * reach
 
 
-def test_the_interval_contains_the_mean_also_where_nearly_all_values_are_at_one_end() -> None:
+def test_interval_contains_the_mean_at_the_ends_of_the_scale() -> None:
     for values in ([10.0] * 39 + [9.9], [0.0] * 11 + [0.1], [10.0] * 79 + [9.75]):
         found = interval(values, high=10)
         assert found.value is not None and found.ci_low is not None and found.ci_high is not None
@@ -183,12 +183,12 @@ def test_the_interval_contains_the_mean_also_where_nearly_all_values_are_at_one_
         assert found.ci_high - found.ci_low > 0.1
 
 
-def test_the_same_values_give_the_same_interval_in_any_order() -> None:
+def test_interval_ignores_the_order_of_values() -> None:
     values = np.random.default_rng(1).choice([0.0, 50.0, 100.0], size=120)
     assert interval(values) == interval(np.sort(values)) == interval(values.tolist())
 
 
-def test_many_distinct_values_are_resampled_in_portions() -> None:
+def test_interval_of_many_distinct_values_is_nearly_normal() -> None:
     values = np.random.default_rng(2).uniform(0, 100, size=1500)
     found = interval(values)
     error = values.std() / 1500**0.5
@@ -197,7 +197,7 @@ def test_many_distinct_values_are_resampled_in_portions() -> None:
 
 
 @pytest.mark.parametrize("values", [[101.0], [-0.5, 3.0], [float("nan"), 50.0]])
-def test_values_off_the_scale_are_refused(values: list[float]) -> None:
+def test_values_outside_the_scale_are_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="between 0 and 100, found"):
         interval(values)
 
@@ -206,9 +206,9 @@ def test_values_off_the_scale_are_refused(values: list[float]) -> None:
     ("n", "shares", "at_least", "at_most"),
     [
         (12, (0.3, 0.3, 0.4), 0.92, 0.98),
-        # A percentile bootstrap covers 84-90% here.
+        # A percentile bootstrap covers only 84-90% here.
         (50, (0.01, 0.04, 0.95), 0.93, 0.99),
-        # Nearly all equal: most samples are constant, where a resampled interval would have no width and cover nothing.
+        # Most draws are constant: a plain resampled interval would have no width and miss the mean.
         (60, (0.002, 0.002, 0.996), 0.95, 1.0),
     ],
 )
@@ -221,6 +221,6 @@ def test_intervals_cover_the_true_mean(n: int, shares: tuple[float, ...], at_lea
 
 
 @pytest.mark.parametrize(("n", "ceiling"), [(12, 0.97), (20, 0.97)])
-def test_intervals_cover_the_mean_of_prompts_most_of_which_reach_the_ceiling(n: int, ceiling: float) -> None:
+def test_intervals_cover_the_mean_of_prompts_near_the_ceiling(n: int, ceiling: float) -> None:
     seen = seen_level("", Images(ceiling).level, 10, n, [7], 300)
     assert 0.92 <= seen.covered <= 0.995

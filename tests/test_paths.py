@@ -1,4 +1,4 @@
-"""Paths with a date or a pattern name another file in each run."""
+"""Paths with dates and patterns, resolved for each run."""
 
 import os
 from datetime import UTC, datetime
@@ -22,8 +22,8 @@ def rubric(**values: str) -> Parameters:
     return RubricParameters.model_validate(values)
 
 
-def written(path: Path, second: int) -> Path:
-    """A file that was modified in this second."""
+def write_modified_at(path: Path, second: int) -> Path:
+    """Write a file with this modification time."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("x")
     os.utime(path, (second, second))
@@ -40,7 +40,7 @@ def written(path: Path, second: int) -> Path:
         ("out/{{date}}/x", "out/{date}/x"),
     ],
 )
-def test_a_date_stands_for_the_day_of_the_run_in_paths_and_in_no_other_name(path: str, meant: str) -> None:
+def test_date_is_filled_in_in_paths_only(path: str, meant: str) -> None:
     given = rubric(dataset=path, metadata=path, export=path)
     assert resolved(given, NOW) == rubric(dataset=meant, metadata=meant, export=meant)
     assert resolved(pairwise(results=path, images=path), NOW) == pairwise(results=meant, images=meant)
@@ -48,11 +48,11 @@ def test_a_date_stands_for_the_day_of_the_run_in_paths_and_in_no_other_name(path
     assert resolved(given, NOW) == given
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_all_problems_of_paths_are_reported_together() -> None:
     given = rubric(dataset="a/{day}", metadata="no/such/*.jsonl", export="out/*.jsonl")
-    with pytest.raises(ValueError, match="3 problems") as told:
+    with pytest.raises(ValueError, match="3 problems") as caught:
         resolved(given, NOW)
-    words = str(told.value)
+    words = str(caught.value)
     assert "dataset: 'a/{day}' holds other braces; allowed are {date} and {date:FORMAT}" in words
     assert "metadata: no file or folder matches 'no/such/*.jsonl'" in words
     assert "export: 'out/*.jsonl' is a pattern; allowed is the name of one file" in words
@@ -61,41 +61,41 @@ def test_everything_wrong_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     "path", ["{date", "date}", "{}", "{0}", "{date.year}", "{date!r}", "{date[0]}", "{date:{date}}"]
 )
-def test_braces_hold_a_date_and_nothing_else(path: str) -> None:
+def test_braces_other_than_dates_are_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"dataset: .* brace.*; allowed are"):
         resolved(pairwise(dataset=path), NOW)
 
 
-def test_a_pattern_stands_for_what_was_modified_last_and_of_several_for_the_last_by_name(tmp_path: Path) -> None:
-    written(tmp_path / "run_10.json", 300)
-    written(tmp_path / "run_9.json", 200)
-    written(tmp_path / "run_8.txt", 400)
-    written(tmp_path / ".run_11.json", 500)
+def test_pattern_resolves_to_the_newest_file_then_the_last_name(tmp_path: Path) -> None:
+    write_modified_at(tmp_path / "run_10.json", 300)
+    write_modified_at(tmp_path / "run_9.json", 200)
+    write_modified_at(tmp_path / "run_8.txt", 400)
+    write_modified_at(tmp_path / ".run_11.json", 500)
     found = resolved(pairwise(results=str(tmp_path / "run_*.json")), NOW)
     assert found == pairwise(results=str(tmp_path / "run_10.json"))
     for name in ("b.json", "c.json", "a.json"):
-        written(tmp_path / name, 100)
+        write_modified_at(tmp_path / name, 100)
     assert resolved(pairwise(results=f"{tmp_path}/?.json"), NOW) == pairwise(results=f"{tmp_path}/c.json")
 
 
-def test_a_pattern_finds_folders_at_any_depth_of_home_by_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pattern_finds_dated_folders_below_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for number, day in enumerate(("2026-11-20", "2026-11-21")):
-        folder = written(tmp_path / "out" / "deep" / day / "done" / "0.png", 100).parent
+        folder = write_modified_at(tmp_path / "out" / "deep" / day / "done" / "0.png", 100).parent
         os.utime(folder, (100 + number, 100 + number))
     found = resolved(pairwise(images="~/out/**/{date}/d*e"), NOW)
     assert found == pairwise(images=str(tmp_path / "out" / "deep" / "2026-11-20" / "done"))
 
 
-def test_a_link_to_nothing_is_no_match(tmp_path: Path) -> None:
+def test_pattern_skips_broken_links(tmp_path: Path) -> None:
     (tmp_path / "b.json").symlink_to(tmp_path / "gone")
-    written(tmp_path / "a.json", 100)
+    write_modified_at(tmp_path / "a.json", 100)
     assert resolved(pairwise(results=f"{tmp_path}/*.json"), NOW) == pairwise(results=f"{tmp_path}/a.json")
 
 
-def test_a_file_of_that_very_name_is_no_pattern(tmp_path: Path) -> None:
-    named = written(tmp_path / "run[1].json", 100)
-    written(tmp_path / "run1.json", 200)
+def test_existing_file_precedes_the_pattern(tmp_path: Path) -> None:
+    named = write_modified_at(tmp_path / "run[1].json", 100)
+    write_modified_at(tmp_path / "run1.json", 200)
     assert resolved(pairwise(results=str(named)), NOW) == pairwise(results=str(named))
     named.unlink()
     assert resolved(pairwise(results=str(named)), NOW) == pairwise(results=str(tmp_path / "run1.json"))
@@ -109,12 +109,12 @@ def test_a_file_of_that_very_name_is_no_pattern(tmp_path: Path) -> None:
         ("~no-such-user/x", "home directory"),
     ],
 )
-def test_a_path_that_cannot_be_one_is_the_users_mistake(path: str, words: str) -> None:
+def test_impossible_path_is_an_input_error(path: str, words: str) -> None:
     with pytest.raises(InputError, match=f"dataset: .*{words}"):
         resolved(pairwise(dataset=path), NOW)
 
 
-def test_a_fault_of_the_program_is_not_shown_as_a_path_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_is_not_reported_as_a_wrong_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.datasets.paths.newest", slip)
     with pytest.raises(ValueError, match=r"^a slip$"):
         resolved(pairwise(dataset="a"), NOW)
@@ -123,9 +123,9 @@ def test_a_fault_of_the_program_is_not_shown_as_a_path_that_is_wrong(monkeypatch
 @pytest.mark.parametrize(
     ("field", "url"), [("dataset", "https://github.com/djghosh13/geneval"), ("results", "s3://bucket/run.json")]
 )
-def test_a_url_in_place_of_a_path_is_refused(field: str, url: str):
-    with pytest.raises(InputError) as told:
+def test_url_instead_of_a_path_is_refused(field: str, url: str):
+    with pytest.raises(InputError) as caught:
         resolved(PairwiseParameters.model_validate({field: url}), NOW)
-    assert str(told.value) == (
+    assert str(caught.value) == (
         f"{field} {url!r} is a URL, and no URL is fetched: download it, and name the file or folder here"
     )

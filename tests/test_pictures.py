@@ -1,4 +1,4 @@
-"""What is sent untouched, what is changed and how, what is refused, and what stays as a thumbnail."""
+"""Preparing pictures for the judge: unchanged, changed with a note, or refused."""
 
 import base64
 import hashlib
@@ -55,13 +55,13 @@ def turned_by_xmp() -> PngInfo:
 
 
 def damaged(data: bytes) -> bytes:
-    """The file of a PNG with one wrong bit in the middle of its pixels."""
+    """Return the bytes of a PNG with one wrong bit amid its pixels."""
     place = data.index(b"IDAT") + 400
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 
 
 def captioned(name: str) -> PngInfo:
-    """A text of this name, and a compressed one."""
+    """Return a text chunk of this name, and a compressed one."""
     text = PngInfo()
     text.add_itxt(name, "words " * 50)
     text.add_text("prompt", "words " * 50, zip=True)
@@ -85,10 +85,10 @@ CLEAN = {
          pnginfo=captioned("Software"), icc_profile=bytes(3000), dpi=(300, 300))),
     "PNG with text behind its pixels": ("image/png", png(1, 1, 8, 0, b"\0\1",
          behind=chunk(b"zTXt", b"key\0\0" + zlib.compress(b"x")))),
-    "PNG that says nothing of turns in its XMP": ("image/png", file(noise(60, 40), "PNG",
+    "PNG with XMP but no orientation": ("image/png", file(noise(60, 40), "PNG",
          pnginfo=captioned("XML:com.adobe.xmp"))),
     "interlaced PNG": ("image/png", png(1, 1, 8, 0, b"\0\1", interlaced=True)),
-    # The endpoint says that it cannot be read: the encoder wrote it so, and nobody damaged it on its way.
+    # Sent unchanged: its encoder wrote it so, and nothing damaged it later. The endpoint will report it.
     "PNG whose checksums hold and whose pixels do not inflate": ("image/png",
          png(1, 1, 8, 0, b"").replace(EMPTY_PIXELS, chunk(b"IDAT", b"no pixels"))),
     "PNG of one pixel": ("image/png", file(Image.new("RGB", (1, 1)), "PNG")),
@@ -103,14 +103,14 @@ CLEAN = {
 
 
 @pytest.mark.parametrize(("media_type", "data"), CLEAN.values(), ids=CLEAN)
-def test_clean_picture_is_sent_byte_for_byte_with_its_own_media_type(media_type: str, data: bytes):
+def test_clean_picture_is_sent_unchanged_with_its_media_type(media_type: str, data: bytes):
     picture = prepare(data, POLICY)
     assert (picture.media_type, picture.encoded) == (media_type, base64.b64encode(data))
     assert picture.note.changes == ()
     assert picture.note.source_sha256 == picture.note.sent_sha256 == hashlib.sha256(data).hexdigest()
 
 
-def test_figures_of_a_benchmark_are_sent_byte_for_byte(figure_benchmark: Path):
+def test_benchmark_figures_are_sent_unchanged(figure_benchmark: Path):
     figures = list((figure_benchmark / "diagram" / "images").iterdir())
     assert len(figures) == 12
     assert {prepare(figure.read_bytes(), POLICY).note.changes for figure in figures} == {()}
@@ -126,7 +126,7 @@ CHANGED = {
     "animated PNG": (animation("PNG"), POLICY, ("first of 3 frames",)),
     "animated WebP": (animation("WEBP"), POLICY, ("first of 3 frames", "WEBP to PNG")),
     "turned JPEG": (file(plain("RGB"), "JPEG", exif=oriented(6)), POLICY, ("EXIF orientation applied", "JPEG to PNG")),
-    "PNG turned by what stands behind its pixels": (
+    "PNG turned by EXIF behind its pixels": (
         png(2, 1, 8, 0, b"\0\1\2", behind=chunk(b"eXIf", oriented(6).tobytes())),
         POLICY,
         ("EXIF orientation applied",),
@@ -148,7 +148,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize(("data", "policy", "changes"), CHANGED.values(), ids=CHANGED)
-def test_changed_picture_becomes_rgb_png_and_says_why(data: bytes, policy: Policy, changes: tuple[str, ...]):
+def test_changed_picture_becomes_rgb_png_with_a_note(data: bytes, policy: Policy, changes: tuple[str, ...]):
     picture = prepare(data, policy)
     sent = sent_bytes(picture)
     image = Image.open(BytesIO(sent))
@@ -161,7 +161,7 @@ def test_changed_picture_becomes_rgb_png_and_says_why(data: bytes, policy: Polic
     assert picture.note.source_sha256 == hashlib.sha256(data).hexdigest()
 
 
-def test_note_tells_the_source_as_it_was():
+def test_note_describes_the_source():
     data = file(Image.new("CMYK", (30, 20)), "JPEG", exif=oriented(6))
     note = prepare(data, POLICY).note
     assert (note.format, note.mode, note.width, note.height, note.bytes) == ("JPEG", "CMYK", 30, 20, len(data))
@@ -180,7 +180,7 @@ def test_note_tells_the_source_as_it_was():
         (8, [[2, 4, 6], [1, 3, 5]]),
     ],
 )
-def test_exif_orientation_sets_every_pixel_upright(orientation: int, upright: list[list[int]]):
+def test_exif_orientation_is_applied_to_every_pixel(orientation: int, upright: list[list[int]]):
     stored = png(2, 3, 8, 0, b"\0\1\2\0\3\4\0\5\6", chunk(b"eXIf", oriented(orientation).tobytes()))
     assert sent_pixels(stored) == [(grey, grey, grey) for row in upright for grey in row]
     assert prepare(stored, POLICY).note.sent_width == len(upright[0])
@@ -216,12 +216,12 @@ PIXELS = {
 
 
 @pytest.mark.parametrize(("data", "colours"), PIXELS.values(), ids=PIXELS)
-def test_judge_sees_these_colours(data: bytes, colours: set[tuple[int, int, int]]):
+def test_judge_sees_the_expected_colours(data: bytes, colours: set[tuple[int, int, int]]):
     assert set(sent_pixels(data)) == colours
 
 
 @pytest.mark.parametrize(("name", "max_bytes"), [("PNG", 20_000), ("JPEG", 20_000), ("GIF", 20_000), ("PNG", 90)])
-def test_picture_over_the_byte_limit_shrinks_until_it_fits(name: str, max_bytes: int):
+def test_picture_over_the_byte_limit_is_resized_to_fit(name: str, max_bytes: int):
     data = file(noise(400, 200), name)
     note = prepare(data, POLICY.model_copy(update={"max_bytes": max_bytes})).note
     size = f"{note.sent_width}x{note.sent_height}"
@@ -230,20 +230,20 @@ def test_picture_over_the_byte_limit_shrinks_until_it_fits(name: str, max_bytes:
     assert f"resized 400x200 to {size} to stay within {max_bytes} bytes" in note.changes
 
 
-def test_shrinking_for_bytes_does_not_throw_away_more_than_needed():
+def test_resizing_uses_at_least_half_the_byte_limit():
     limit = 100_000
     note = prepare(file(noise(400, 300), "PNG"), POLICY.model_copy(update={"max_bytes": limit})).note
     assert limit / 2 < note.sent_bytes <= limit
 
 
-def test_bloated_png_that_fits_once_rewritten_keeps_its_size():
+def test_bloated_png_is_rewritten_at_its_own_size():
     data = file(plain("RGB"), "PNG") + bytes(50_000)
     note = prepare(data, POLICY.model_copy(update={"max_bytes": 20_000})).note
     assert note.changes == (f"{len(data)} bytes, allowed 20000",)
     assert (note.sent_width, note.sent_height) == (30, 20)
 
 
-def test_picture_that_no_size_can_fit_is_refused():
+def test_byte_limit_too_small_for_any_size_is_refused():
     message = refusal(file(noise(40, 30), "PNG"), POLICY.model_copy(update={"max_bytes": 20}))
     assert message == "40x30 cannot be made small enough for 20 bytes"
 
@@ -274,18 +274,18 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("data", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_picture_is_refused_with_what_was_found(data: bytes, sentence: str):
+def test_invalid_file_is_refused_with_the_reason(data: bytes, sentence: str):
     assert sentence in refusal(data)
 
 
 @pytest.mark.parametrize("cut", [9, 20, 33, 37, 41, 45, 400, len(PNG) // 2, len(PNG) - 14, len(PNG) - 12, len(PNG) - 5])
-def test_a_png_cut_anywhere_is_refused(cut: int):
+def test_truncated_png_is_refused(cut: int):
     assert "PNG file is damaged or cut short" in refusal(PNG[:cut])
     assert "PNG file is damaged or cut short" in refusal(OPAQUE_PNG[:cut])
 
 
 @pytest.mark.parametrize("cut", [3, 30, JPEG.index(b"\xff\xc4") + 9, len(JPEG) * 3 // 4, len(JPEG) - 2, len(JPEG) - 1])
-def test_a_jpeg_cut_anywhere_is_refused(cut: int):
+def test_truncated_jpeg_is_refused(cut: int):
     assert "JPEG file is damaged or cut short" in refusal(JPEG[:cut])
 
 
@@ -300,27 +300,27 @@ BOUNDED = {
 
 
 @pytest.mark.parametrize(("data", "sentence"), BOUNDED.values(), ids=BOUNDED)
-def test_what_takes_long_to_open_is_refused_unopened(data: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch):
+def test_expensive_picture_is_refused_before_decoding(data: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch):
     opened = list[object]()
     monkeypatch.setattr(Image.Image, "load", opened.append)
     assert sentence in refusal(data)
     assert not opened
 
 
-def test_a_progressive_jpeg_of_usual_scans_is_allowed():
+def test_ordinary_progressive_jpeg_is_accepted():
     data = file(noise(600, 400), "JPEG", progressive=True)
     assert data.count(b"\xff\xda") > 5
     assert prepare(data, POLICY).note.changes == ()
 
 
-def test_threads_prepare_the_same_as_one():
+def test_prepare_is_thread_safe():
     files = [data for _, data in CLEAN.values()] + [data for data, _ in PIXELS.values()]
     with ThreadPoolExecutor(8) as pool:
         together = list(pool.map(lambda data: prepare(data, POLICY), files * 3))
     assert together == [prepare(data, POLICY) for data in files] * 3
 
 
-def test_damaged_metadata_and_bombs_are_no_warnings_for_the_user(tmp_path: Path):
+def test_damaged_metadata_and_bombs_print_no_warnings(tmp_path: Path):
     (tmp_path / "torn.jpg").write_bytes(TORN_EXIF)
     (tmp_path / "bomb.png").write_bytes(png(10_000, 9_000, 8, 0, b""))
     script = """

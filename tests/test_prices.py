@@ -1,4 +1,4 @@
-"""Prices: whose they are, which place counts, and what a call comes to."""
+"""Prices: the sources and their precedence, and the price of a call."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,7 @@ def source(asked: Judge, tier: str = "", at: datetime = AT) -> str:
 
 @pytest.fixture
 def own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The worker's file of prices, so far empty."""
+    """Return the worker's own file of prices, still empty."""
     file = tmp_path / "own.toml"
     file.touch()
     monkeypatch.setenv("JURY_PRICES", str(file))
@@ -55,25 +55,25 @@ def own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("nobody-knows-it", "", CACHED, None),
     ],
 )
-def test_a_price_is_by_model_tier_token_and_length(model: str, tier: str, usage: Usage, expected: float | None) -> None:
+def test_price_by_model_tier_tokens_and_length(model: str, tier: str, usage: Usage, expected: float | None) -> None:
     assert price(judge(model), usage, tier=tier) == (expected if expected is None else pytest.approx(expected))
 
 
-def test_a_price_is_that_of_its_day_and_names_its_place() -> None:
+def test_price_is_that_of_its_day_and_names_its_source() -> None:
     assert source(judge()) == "genai-prices 0.2.3: openai gpt-5, standard, 2026-11-22"
     before, after = (price(judge("o3"), Usage(1_000_000), at=AT.replace(2025, 6, day)) for day in (1, 20))
     assert (before, after) == (pytest.approx(10.0), pytest.approx(2.0))
     assert price(judge(), tier="flex", at=AT.replace(2026, 10, 1)) is None, "unknown before the table has it"
 
 
-def test_the_answered_model_is_billed_and_the_asked_one_where_that_is_not_known() -> None:
+def test_answered_model_is_billed_else_the_requested_one() -> None:
     azure = judge("our-deployment", "https://ours.openai.azure.com/openai/v1")
     assert price(azure, model="gpt-5-2025-08-07") == pytest.approx(0.007375)
     assert price(azure) is None
     assert price(judge(), model="something-else") == pytest.approx(0.007375)
 
 
-def test_what_the_table_lacks_stands_in_ours() -> None:
+def test_our_table_fills_gaps_of_genai_prices() -> None:
     asked = judge("gemini-3.5-flash", GEMINI)
     assert price(asked, tier="flex") == pytest.approx((price(asked) or 0) / 2)
     said = "prices.toml of 2026-11-22: gemini-flex, flex, 0.5 of genai-prices 0.2.3: google gemini-3.5-flash, standard"
@@ -81,7 +81,7 @@ def test_what_the_table_lacks_stands_in_ours() -> None:
     assert price(judge("unknown", GEMINI), tier="flex") is None
 
 
-def test_the_workers_prices_stand_above_the_tables(own_prices: Path) -> None:
+def test_worker_prices_precede_the_tables(own_prices: Path) -> None:
     own_prices.write_text("""
         [agreed]
         endpoint = "openai"
@@ -107,29 +107,29 @@ def test_the_workers_prices_stand_above_the_tables(own_prices: Path) -> None:
     assert price(judge()) == pytest.approx(0.001 + 0.0009 + 0.004)
     assert source(judge()) == "own.toml of 2026-11-01: agreed, standard"
     assert price(judge(), at=AT.replace(month=12)) == pytest.approx(0.02 + 0.008)
-    assert price(judge(), tier="flex") == pytest.approx(0.0036875), "of another tier nothing is said"
+    assert price(judge(), tier="flex") == pytest.approx(0.0036875), "the worker's file has no other tier"
     assert price(judge("qwen", "http://127.0.0.1:8000/v1")) == pytest.approx(0.00525)
 
 
-def test_the_judges_own_prices_stand_above_all(own_prices: Path) -> None:
+def test_judge_parameters_precede_all_prices(own_prices: Path) -> None:
     own_prices.write_text('[a]\nendpoint="openai"\nmodel="*"\ninput=9\noutput=9\nlooked_up=2026-11-01\n')
     given = judge(price_in=1.0, price_out=8.0)
     assert price(given) == pytest.approx(0.01 + 0.004)
-    told = judge(price_in=1.0, price_out=8.0, price_cached=0.1, price_written=2.0)
-    assert price(told) == pytest.approx(0.001 + 0.0009 + 0.004)
-    assert price(told, Usage(1_000, 0, 1_000), tier="flex") == pytest.approx(0.002)
+    detailed = judge(price_in=1.0, price_out=8.0, price_cached=0.1, price_written=2.0)
+    assert price(detailed) == pytest.approx(0.001 + 0.0009 + 0.004)
+    assert price(detailed, Usage(1_000, 0, 1_000), tier="flex") == pytest.approx(0.002)
     assert source(given) == "the judge's own parameters"
     with pytest.raises(ValidationError, match=r"need judge\.price_in"):
         judge(price_cached=0.1)
 
 
 @pytest.mark.parametrize(("given", "lacking"), [("in", "out"), ("out", "in")])
-def test_one_of_two_prices_is_refused_for_the_other_would_count_as_nothing(given: str, lacking: str) -> None:
+def test_input_price_without_output_price_is_refused(given: str, lacking: str) -> None:
     with pytest.raises(ValidationError, match=rf"judge\.price_{given} is given and judge\.price_{lacking} is not"):
         judge(**{f"price_{given}": 1.0})
 
 
-def test_a_judge_on_this_machine_has_no_known_price_and_the_embedded_one_none() -> None:
+def test_local_judge_has_unknown_price_and_embedded_judge_zero() -> None:
     local = judge("gpt-5", "http://127.0.0.1:8000/v1")
     assert price(local) is None
     assert price(Judge(), Usage()) == 0.0 and source(Judge()) == "the embedded judge costs nothing"
@@ -146,13 +146,13 @@ def test_a_judge_on_this_machine_has_no_known_price_and_the_embedded_one_none() 
         ("prices: none", "not TOML"),
     ],
 )
-def test_what_is_wrong_with_the_workers_prices_is_told_at_the_start(own_prices: Path, text: str, words: str) -> None:
+def test_invalid_worker_prices_are_an_error(own_prices: Path, text: str, words: str) -> None:
     own_prices.write_text(text)
     with pytest.raises(InputError, match=words):
         check_price_files()
 
 
-def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_price_file_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_PRICES", "/nowhere/prices.toml")
     with pytest.raises(InputError, match=r"JURY_PRICES names '/nowhere/prices\.toml', which is no file"):
         check_price_files()

@@ -1,4 +1,4 @@
-"""Processes of ours: what ends them, what starts them again, and that a run has one of them."""
+"""Our processes: termination, supervision with restarts, and a single process for each run."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ from flows.server import supervision
 from flows.server.supervision import UP, Supervised, end_process, has_process, is_locked, lifeline
 
 
-def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_groups() -> None:
+def test_sigterm_ends_a_run_like_ctrl_c_even_within_task_groups() -> None:
     raised = TerminationSignal(signal=15)
     for error in (raised, BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [raised])])):
         with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
@@ -30,40 +30,40 @@ ON_CTRL_C = {"on a terminal": signal.default_int_handler, "behind a script": sig
 
 @pytest.mark.parametrize("ctrl_c", ON_CTRL_C)
 @pytest.mark.parametrize("within", ["a callback", "a task that nobody waits for"])
-def test_sigterm_is_not_lost_wherever_the_event_loop_is(
+def test_sigterm_is_not_lost_inside_the_event_loop(
     within: str, ctrl_c: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Prefect's handler, which a flow has while it runs, raises an exception there. What a shell script begins in the
-    background ignores Ctrl-C.
+    """Prefect's handler, installed while a flow runs, raises an exception wherever the loop is. Shells make background
+    processes ignore Ctrl-C.
     """
 
     def handler(*_: object) -> None:
         raise TerminationSignal(signal=signal.SIGTERM)
 
-    async def aside() -> None:
+    async def raise_in_task() -> None:
         signal.raise_signal(signal.SIGTERM)
 
     async def work() -> None:
         signal.signal(signal.SIGTERM, handler)
         loop = asyncio.get_running_loop()
-        begin = loop.call_soon if within == "a callback" else lambda call, number: loop.create_task(aside())
+        begin = loop.call_soon if within == "a callback" else lambda call, number: loop.create_task(raise_in_task())
         kept = begin(signal.raise_signal, signal.SIGTERM)
         await asyncio.sleep(5)
-        assert not kept, "it was lost"
+        assert not kept, "SIGTERM was lost"
 
     with on_ctrl_c(ON_CTRL_C[ctrl_c]), pytest.raises(KeyboardInterrupt), ended_by_sigterm():
         run_async(work())
     assert not capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("call", "goes_on"), [("main(['--version'])", True), ("main()", False)])
-def test_only_the_command_itself_ends_its_process(call: str, goes_on: bool) -> None:
-    """Where something is left behind, a program that calls the command as a function goes on all the same."""
+@pytest.mark.parametrize(("call", "continues"), [("main(['--version'])", True), ("main()", False)])
+def test_only_the_main_command_exits_its_process(call: str, continues: bool) -> None:
+    """A program that calls the command as a function continues, even with threads left behind."""
     lines = "import sys", "from flows.cli import main", "from flows.process import leave_behind"
     program = "\n".join((*lines, "sys.argv[1:] = ['--version']", "leave_behind()", call, "print('goes on')"))
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, env=environment())
     assert done.returncode == 0 and done.stdout.startswith("jury ")
-    assert done.stdout.endswith("goes on\n") == goes_on
+    assert done.stdout.endswith("goes on\n") == continues
 
 
 RUN = "a-run"
@@ -71,19 +71,19 @@ PROGRAM = "from flows.server.supervision import claim_run; claim_run(); print('m
 WAITS = "import time; time.sleep(60)"
 
 
-def begun(program: str) -> "subprocess.Popen[str]":
-    """A process of a run as the runner of this `jury up` starts it."""
+def start_run_process(program: str) -> "subprocess.Popen[str]":
+    """Start a process of a run, like the runner of this `jury up`."""
     own = {**environment(), UP: os.environ[UP], "PREFECT__FLOW_RUN_ID": RUN}
     return subprocess.Popen([sys.executable, "-c", PROGRAM.format(program)], stdout=subprocess.PIPE, env=own, text=True)
 
 
-def test_a_run_has_one_process_which_ends_with_jury_up(tmp_path: Path) -> None:
+def test_run_has_one_process_that_ends_with_jury_up(tmp_path: Path) -> None:
     with lifeline(tmp_path):
         up = Path(os.environ[UP])
         assert is_locked(up) and not has_process(RUN)
-        first = begun(WAITS)
+        first = start_run_process(WAITS)
         assert first.stdout and first.stdout.readline() == "mine\n" and has_process(RUN)
-        second = begun(WAITS)
+        second = start_run_process(WAITS)
         assert second.communicate(timeout=60)[0] == "" and second.returncode == 0
         assert first.poll() is None
     assert first.wait(60) == 1 and not is_locked(up)
@@ -91,9 +91,9 @@ def test_a_run_has_one_process_which_ends_with_jury_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["at work", "ended"])
-def test_the_process_of_a_run_is_told_to_end_where_there_is_one(ended: bool, tmp_path: Path) -> None:
+def test_end_process_terminates_a_live_run_process(ended: bool, tmp_path: Path) -> None:
     with lifeline(tmp_path):
-        process = begun("" if ended else WAITS)
+        process = start_run_process("" if ended else WAITS)
         assert process.stdout and process.stdout.readline() == "mine\n"
         if ended:
             process.wait(60)
@@ -114,7 +114,7 @@ class Child:
         return process
 
 
-def test_a_child_that_is_killed_is_started_again_until_it_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
+def test_killed_child_is_restarted_until_ended(capsys: pytest.CaptureFixture[str]) -> None:
     child = Child("import time; time.sleep(60)")
     kept = Supervised("child", "child.log", child.start)
     kept.keep()
@@ -125,7 +125,7 @@ def test_a_child_that_is_killed_is_started_again_until_it_is_ended(capsys: pytes
     assert capsys.readouterr().err == "the child has ended and starts again; its log is child.log\n"
 
 
-def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_that_exits_at_once_is_restarted_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.01)
     child = Child("")
     kept = Supervised("child", "child.log", child.start)
@@ -135,7 +135,7 @@ def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatc
     assert kept.now.poll() is not None
 
 
-def test_a_child_that_does_not_end_is_ended_by_force(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_child_ignoring_sigterm_is_killed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(supervision, "CHILD_SECONDS", 0.5)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     child = Child(f"{deaf}; open({str(tmp_path / 'deaf')!r}, 'w').close(); time.sleep(60)")

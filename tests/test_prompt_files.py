@@ -1,9 +1,11 @@
-"""The prompt files carry every rule of their sources, and nothing beside.
+"""The prompt files contain every rule of their sources, and nothing else.
 
-`data/rules` has a table for each prompt. It names each rule, exception, threshold, example, default, definition, anchor
-and reminder of the source documents, under the heading where it belongs: what one line of the prompt must say, in words
-that stand there in this order with anything in between (`…`), and after `>>` where it is a sub-item of a line. Every
-line of a prompt is claimed by an entry, so a rule that is deleted, moved, blunted or added fails.
+`data/rules` has a table for each prompt. It lists each rule, exception, threshold, example, default, definition, anchor
+and reminder of the source documents, under the heading where it belongs. An entry gives the words that one line of the
+prompt must contain, in this order, with anything in between (`…`); the part before `>>` names the parent item of a
+sub-item.
+
+Every line of a prompt must match an entry. A rule that is deleted, moved, weakened or added therefore fails.
 """
 
 import re
@@ -19,7 +21,7 @@ from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 RULES = Path(__file__).with_name("data") / "rules"
 COPIED_WORDS = 8
-"""So many consecutive words in common with a source count as copied; no passage is exempt."""
+"""Number of consecutive words shared with a source that count as copied; no passage is exempt."""
 
 ALL_FOUR = ["Model", "Human", "Both are good", "Both are bad"]
 DIAGRAMS = ["Human-drawn Diagram (Human)", "Model-generated Diagram (Model)"]
@@ -45,12 +47,11 @@ ASPECTS = {
 }
 """Aspects of each tag, in the order of the reply."""
 IMAGES = [*ASPECTS, *(f"checked/{name}" for name in ASPECTS)]
-OF_OURS = ["facts/single", "facts/soft", "facts/together"]
-"""Prompts without a source."""
+WITHOUT_SOURCE = ["facts/single", "facts/soft", "facts/together"]
 
 
 class Line(NamedTuple):
-    """A line of a prompt, without its bold marks: the heading and the item it stands under, and its text."""
+    """A line of a prompt without bold marks: its heading, its parent item, its text."""
 
     heading: str
     parent: str
@@ -63,7 +64,7 @@ def prompt(name: str) -> Prompt:
 
 
 def table(name: str) -> str:
-    """The table of a prompt; those of generated images have parts in common."""
+    """Return the table of a prompt; those of generated images share parts."""
     parts = ["images", name.removeprefix("checked/")] if name in IMAGES else [name]
     if name.startswith("checked/"):
         parts += ["checked/seen", *["checked/relation"] * ("position" in name)]
@@ -85,7 +86,7 @@ def lines(body: str) -> list[Line]:
 
 
 def entries(table: str) -> list[Line]:
-    """The entries of a table; a line that ends in `…` goes on in the next."""
+    """Return the entries of a table; a line that ends in `…` continues in the next."""
     found: list[Line] = []
     heading = ""
     for raw in filter(str.strip, table.replace("…\n", "…").splitlines()):
@@ -97,51 +98,51 @@ def entries(table: str) -> list[Line]:
     return found
 
 
-def says(text: str, words: str) -> bool:
+def matches(text: str, words: str) -> bool:
     return re.search(".*".join(re.escape(part.strip()) for part in words.split("…")), text) is not None
 
 
-def holders(entry: Line, body: str) -> list[Line]:
-    """The lines of a prompt that say what an entry of its table asks for."""
+def matching_lines(entry: Line, body: str) -> list[Line]:
+    """Return the lines of a prompt that contain the words of an entry."""
     return [
         line
         for line in lines(body)
         if line.heading == entry.heading
         and bool(line.parent) == bool(entry.parent)
-        and says(line.parent, entry.parent)
-        and says(line.text, entry.text)
+        and matches(line.parent, entry.parent)
+        and matches(line.text, entry.text)
     ]
 
 
 @pytest.mark.parametrize("name", [*FRONT_MATTER, *IMAGES])
-def test_the_prompt_says_what_its_table_names_once_each_and_nothing_beside(name: str):
+def test_prompt_has_one_line_for_each_rule_and_no_other(name: str):
     body = prompt(name).body
-    found = {entry: holders(entry, body) for entry in entries(table(name))}
+    found = {entry: matching_lines(entry, body) for entry in entries(table(name))}
     assert {entry: len(held) for entry, held in found.items() if len(held) != 1} == {}
     claimed = [line for held in found.values() for line in held]
     assert [line.text for line in lines(body) if line not in claimed] == []
 
 
-def test_every_prompt_file_has_a_table():
+def test_every_prompt_file_has_a_rule_table():
     names = {file.relative_to(PROMPTS).with_suffix("").as_posix() for file in PROMPTS.glob("**/*.md")}
-    assert {name.removeprefix("sets/") for name in names} == {*FRONT_MATTER, *IMAGES, *OF_OURS}
+    assert {name.removeprefix("sets/") for name in names} == {*FRONT_MATTER, *IMAGES, *WITHOUT_SOURCE}
 
 
 @pytest.mark.skipif(not SEEDS.is_dir(), reason="the source documents are not here")
-@pytest.mark.parametrize("name", [*FRONT_MATTER, *IMAGES, *OF_OURS])
-def test_no_passage_is_copied_from_a_source(name: str):
+@pytest.mark.parametrize("name", [*FRONT_MATTER, *IMAGES, *WITHOUT_SOURCE])
+def test_prompt_copies_no_passage_of_a_source(name: str):
     sources = {passage for file in SEEDS.glob("*.txt") for passage in passages(file.read_text(encoding="utf-8"))}
     assert sources
     assert sorted(sources & passages(prompt(name).body)) == []
 
 
 def passages(text: str) -> set[str]:
-    """Every run of `COPIED_WORDS` words, in small letters and without punctuation."""
+    """Return every run of `COPIED_WORDS` words, in lower case and without punctuation."""
     words = re.findall(r"[a-z0-9]+", text.lower())
     return {" ".join(words[at : at + COPIED_WORDS]) for at in range(len(words) - COPIED_WORDS + 1)}
 
 
-def test_a_copied_passage_would_be_found():
+def test_copied_passage_is_detected():
     body = prompt("diagram/aesthetics").body
     words = body.split()
     assert passages("Before. " + " ".join(words[40:80])) & passages(body)
@@ -151,7 +152,7 @@ def test_a_copied_passage_would_be_found():
 
 
 @pytest.mark.parametrize("name", FRONT_MATTER)
-def test_front_matter(name: str):
+def test_front_matter_has_tier_verdicts_default_and_labels(name: str):
     found = prompt(name)
     tier, verdicts, default, labels = FRONT_MATTER[name]
     fields = ["context", "caption", "human", "model"][-len(labels) :]
@@ -160,7 +161,7 @@ def test_front_matter(name: str):
 
 
 @pytest.mark.parametrize("name", FRONT_MATTER)
-def test_the_body_offers_exactly_the_verdicts_that_are_allowed_and_has_no_placeholder(name: str):
+def test_body_offers_exactly_the_allowed_verdicts_and_no_placeholder(name: str):
     found = prompt(name)
     decision = "\n".join(line.text for line in lines(found.body) if line.heading == "# Decision" and not line.parent)
     (winner,) = [line.text for line in lines(found.body) if line.text.startswith("`winner`")]
@@ -169,7 +170,7 @@ def test_the_body_offers_exactly_the_verdicts_that_are_allowed_and_has_no_placeh
     assert not re.search(r"[{}\[\]]|\$\w|<\w", found.body)
 
 
-def test_the_papers_readability_is_the_default_without_its_reminder():
+def test_paper_readability_is_the_default_without_the_reminder():
     paragraphs = prompt("diagram/readability").body.split("\n\n")
     kept = [paragraph for paragraph in paragraphs if not paragraph.startswith("**Reminder**")]
     assert len(kept) == len(paragraphs) - 1
@@ -186,7 +187,7 @@ OURS_ONLY = (
     ("name", "absent"),
     [("paper/diagram/aesthetics", OURS_ONLY), ("diagram/aesthetics", "comic~sans out~of~date how~it~functions agents")],
 )
-def test_the_default_aesthetics_and_the_papers_lack_what_only_the_other_says(name: str, absent: str):
+def test_default_and_paper_aesthetics_keep_their_own_words(name: str, absent: str):
     body = prompt(name).body.lower()
     assert [word for word in absent.split() if word.replace("~", " ") in body] == []
 
@@ -195,14 +196,14 @@ def test_the_default_aesthetics_and_the_papers_lack_what_only_the_other_says(nam
 
 
 @pytest.mark.parametrize("prompt_set", ["default", "checked"])
-def test_every_flow_has_the_tags_and_aspects_of_the_protocol(prompt_set: str):
+def test_flows_have_the_protocols_tags_and_aspects(prompt_set: str):
     rubrics = [load_rubric(flow, prompt_set) for flow in T2I]
     found = {f"{asked.flow}/{asked.dimension}": list(asked.aspects) for rubric in rubrics for asked in rubric.prompts}
     assert list(found.items()) == list(ASPECTS.items())
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_the_body_has_the_aspects_of_the_front_matter_with_the_same_anchors(name: str):
+def test_body_and_front_matter_have_equal_aspects_and_anchors(name: str):
     found = prompt(name)
     items = re.findall(r"^\d\. \*\*(.+?)\*\* \(`(\w+)`\):", found.body, re.MULTILINE)
     assert [key for _, key in items] == list(found.aspects)
@@ -217,7 +218,7 @@ def test_the_body_has_the_aspects_of_the_front_matter_with_the_same_anchors(name
 
 
 @pytest.mark.parametrize("name", IMAGES)
-def test_the_request_holds_what_the_body_names_as_its_material(name: str):
+def test_request_contains_the_material_the_body_names(name: str):
     found = prompt(name)
     fields = ["prompt", "objects", "relation", "image"] if "position" in name else ["prompt", "objects", "image"]
     assert list(found.inputs) == (fields if name.startswith("checked/") else ["prompt", "image"])
@@ -226,7 +227,7 @@ def test_the_request_holds_what_the_body_names_as_its_material(name: str):
 
 
 @pytest.mark.parametrize("name", ASPECTS)
-def test_the_checked_prompt_is_the_default_one_and_a_section_more(name: str):
+def test_checked_prompt_is_the_default_plus_one_section(name: str):
     default, checked = prompt(name), prompt(f"checked/{name}")
     assert checked.body.startswith(f"{default.body}\n\n# What is seen\n")
     assert checked.aspects == default.aspects

@@ -1,4 +1,4 @@
-"""`jury prompts`: what is listed, shown and checked."""
+"""`jury prompts`: list, show, check and import prompts."""
 
 import shutil
 from pathlib import Path
@@ -9,14 +9,14 @@ from flows.cli import main
 from tasks.rubrics.rubric import PROMPTS, holdings, load_rubric, prompt_sets
 
 
-def test_every_set_is_listed_with_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_every_set_with_its_prompts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", "list"]) == 0
     lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
     assert lines == [[name, flow, ", ".join(held)] for name in prompt_sets() for flow, held in holdings(name).items()]
 
 
 @pytest.mark.parametrize("name", ["plot/faithfulness", "colors/color_attr"])
-def test_a_prompt_is_shown_with_the_message_that_goes_with_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_the_prompt_and_a_sample_message(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", "show", name]) == 0
     out = capsys.readouterr().out
     flow, _, dimension = name.partition("/")
@@ -26,12 +26,12 @@ def test_a_prompt_is_shown_with_the_message_that_goes_with_it(name: str, capsys:
     assert "(picture, " in message and "JSON" in message
 
 
-def test_all_prompts_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_accepts_all_shipped_prompts(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", "check"]) == 0
     assert capsys.readouterr().out.endswith("17 prompts can be used\n")
 
 
-def test_all_wrong_with_a_set_is_told_and_commands_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_reports_problems_and_strips_control_codes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flow in ("diagram", "counting"):
         shutil.copytree(PROMPTS / flow, tmp_path / flow)
     (tmp_path / "diagram" / "aesthetics.md").write_text("no front matter", encoding="utf-8")
@@ -41,16 +41,14 @@ def test_all_wrong_with_a_set_is_told_and_commands_nothing(tmp_path: Path, capsy
     assert "diagram/aesthetics.md" in err and "counting/counting.md" in err and "\x1b" not in err
 
 
-def test_a_tag_of_a_users_own_is_checked_and_shown_once_it_has_a_place(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_custom_tag_requires_a_position(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (PROMPTS / "object" / "two_object.md").read_text(encoding="utf-8")
     file = tmp_path / "object" / "three_object.md"
     file.parent.mkdir()
     file.write_text(text.replace("position = 20\n", ""), encoding="utf-8")
     assert main(["prompts", "check", "--prompt-set", str(tmp_path)]) == 2
-    said = "key `position`: found nothing; allowed: the place of 'three_object' in tables, such as `position = 30`"
-    assert f"{file}: {said}" in capsys.readouterr().err
+    message = "key `position`: found nothing; allowed: the place of 'three_object' in tables, such as `position = 30`"
+    assert f"{file}: {message}" in capsys.readouterr().err
     file.write_text(text.replace("position = 20", "position = 30"), encoding="utf-8")
     assert main(["prompts", "check", "--prompt-set", str(tmp_path)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -66,12 +64,12 @@ def test_a_tag_of_a_users_own_is_checked_and_shown_once_it_has_a_place(
 
 
 @pytest.mark.parametrize(("args", "said"), [(["show", "x/y"], "no prompts for flow 'x'"), (["show"], "FLOW/DIMENSION")])
-def test_a_prompt_that_is_not_there_is_told(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_prompt_is_an_error(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", *args]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_a_file_and_a_name_make_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_requires_a_set_name_and_an_existing_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prompts", "import", str(tmp_path / "none.md")]) == 2
     assert "Missing option '--set'" in capsys.readouterr().err
     assert main(["prompts", "import", str(tmp_path / "none.md"), "--set", str(tmp_path / "set")]) == 2

@@ -1,4 +1,4 @@
-"""Keys by which years of runs are comparable, and replies reusable: they never change by accident."""
+"""Keys that decide which runs are comparable and which replies are reusable: they must not change by accident."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ def rubrics() -> Iterator[Rubric]:
 
 
 def keys() -> dict[str, str]:
-    """Call, protocol and judge keys of every prompt that comes with the program, under two judges."""
+    """Return the call, protocol and judge keys of every shipped prompt, with two judges."""
     found: dict[str, str] = {}
     for rubric in rubrics():
         parameters = parameters_of(rubric.flow)
@@ -42,30 +42,30 @@ def keys() -> dict[str, str]:
     return found
 
 
-def test_all_keys_are_those_of_the_first_version() -> None:
+def test_keys_equal_those_of_the_first_version() -> None:
     found = keys()
     assert len(found) == 92
     digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
     assert digest == "fe4e814d9643253220b74ad81735ff22553081d69359a7aa760260f8864005cc"
 
 
-def test_the_model_asked_differs_but_keeps_no_two_runs_apart() -> None:
+def test_protocol_key_ignores_the_requested_model() -> None:
     other = PROTOCOL | {ASKED: "gpt-x-latest"}
     assert protocol_key(other) == protocol_key(PROTOCOL)
     assert protocol_differences(PROTOCOL, other) == []
 
 
-def test_items_that_changed_came_or_went_are_named_in_order() -> None:
+def test_changed_added_and_removed_items_are_named_in_order() -> None:
     other = {ASKED: "y", "temperature": "0", "model answered": "gpt-x-1", "votes": "3"}
     assert protocol_differences(other, PROTOCOL) == [f"{PROMPT}readability", "temperature", "votes"]
     assert protocol_key(other) != protocol_key(PROTOCOL)
 
 
-def test_a_judge_is_the_same_whatever_it_is_prompted_with() -> None:
+def test_judge_key_ignores_prompts() -> None:
     other = PROTOCOL | {f"{PROMPT}readability": "b", f"{PROMPT}aesthetics": "c"}
     assert protocol_key(other) != protocol_key(PROTOCOL) and judge_key(other) == judge_key(PROTOCOL)
 
 
-def test_shards_judged_alike_share_their_key_and_others_get_one_of_their_own() -> None:
+def test_joint_key_of_shards_is_shared_or_derived() -> None:
     assert joint_key(["a", "a"]) == "a"
     assert joint_key(["a", "b"]) == joint_key(["b", "a", "b"]) not in ("a", "b")

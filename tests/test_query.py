@@ -1,4 +1,4 @@
-"""What `jury query` prints: lines that can be piped, what fits a terminal, nothing that commands either."""
+"""`jury query`: output for pipes and terminals, without control characters; limits of time and memory."""
 
 import fcntl
 import json
@@ -25,11 +25,11 @@ from tasks.history.queries import catalog, held_open
 DIGEST = "ab" * 32
 
 
-def on_a_terminal(store: Path, question: str, columns: int, *others: str) -> str:
+def query_on_terminal(store: Path, question: str, columns: int, *others: str) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     command = [JURY, "query", question, *others, "--store", str(store)]
-    # A COLUMNS in the environment counts before the terminal's own width.
+    # A COLUMNS variable would override the terminal's own width.
     env = {name: value for name, value in environment().items() if name != "COLUMNS"}
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=env) as process:
         os.close(theirs)
@@ -38,8 +38,8 @@ def on_a_terminal(store: Path, question: str, columns: int, *others: str) -> str
     return shown
 
 
-def test_a_command_that_succeeds_leaves_nothing_on_standard_error(store: Path) -> None:
-    """What DuckDB's bindings say of themselves when a process ends is nothing that a user can act on."""
+def test_successful_query_prints_nothing_to_stderr(store: Path) -> None:
+    """DuckDB's bindings may print messages at exit, which no user can act on."""
     command = [JURY, "query", "leaderboard", "--store", str(store)]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -53,14 +53,14 @@ def test_a_command_that_succeeds_leaves_nothing_on_standard_error(store: Path) -
         ("SELECT '図表' AS name, 'x' AS next UNION ALL SELECT 'abcdef', 'x'", "図表    x\nabcdef  x"),
         ("SELECT chr(27) || '[2J' || chr(10) || 'text' || chr(8238) AS \"a\x1b[2Jb\"", "a [2Jb\n--------\n[2J text"),
     ],
-    ids=["aligned", "as wide as they must be", "wide scripts in their columns", "strangers command no terminal"],
+    ids=["aligned", "as wide as needed", "wide scripts aligned", "control characters removed"],
 )
-def test_a_table_is_plain_lines_and_the_number_of_rows(question: str, lines: str, store: Path, jury: Any) -> None:
+def test_table_is_plain_lines_and_a_row_count(question: str, lines: str, store: Path, jury: Any) -> None:
     code, out, err = jury("query", question, "--store", store)
     assert (code, err) == (0, "") and f"{lines}\nrows: " in out and "\x1b" not in out
 
 
-def test_a_digest_is_shortened_in_a_table_and_whole_in_json(store: Path, jury: Any) -> None:
+def test_digest_is_shortened_in_tables_and_whole_in_json(store: Path, jury: Any) -> None:
     question = f"SELECT '{DIGEST}' AS sha256, '{DIGEST}0' AS other"
     _, out, _ = jury("query", question, "--store", store)
     assert out.splitlines()[2] == f"{DIGEST[:12]}  {DIGEST}0"
@@ -68,25 +68,25 @@ def test_a_digest_is_shortened_in_a_table_and_whole_in_json(store: Path, jury: A
     assert json.loads(out) == [{"sha256": DIGEST, "other": f"{DIGEST}0"}]
 
 
-def test_rows_wider_than_the_terminal_are_records(store: Path) -> None:
+def test_rows_wider_than_the_terminal_become_records(store: Path) -> None:
     question = "SELECT 'one' AS first, repeat('x', 30) AS second FROM range(2)"
-    assert on_a_terminal(store, question, 36) == 2 * f"first   one\nsecond  {'x' * 30}\n\n" + "rows: 2\n"
-    assert on_a_terminal(store, question, 37).splitlines()[2:] == 2 * [f"one    {'x' * 30}"] + ["rows: 2"]
+    assert query_on_terminal(store, question, 36) == 2 * f"first   one\nsecond  {'x' * 30}\n\n" + "rows: 2\n"
+    assert query_on_terminal(store, question, 37).splitlines()[2:] == 2 * [f"one    {'x' * 30}"] + ["rows: 2"]
 
 
-def test_what_there_is_to_ask_for_is_a_line_each_the_views_first(store: Path) -> None:
-    lines = on_a_terminal(store, "", 80).splitlines()
+def test_query_without_sql_lists_views_then_tables(store: Path) -> None:
+    lines = query_on_terminal(store, "", 80).splitlines()
     assert max(map(cell_len, lines)) <= 80 and "…" not in "".join(lines)
     views, tables = "\n".join(lines).removeprefix("views\n").partition("\n\n")[0].split("\ntables\n")
-    for kind, said in (("view", views), ("table", tables)):
-        told = [
+    for kind, listed in (("view", views), ("table", tables)):
+        expected = [
             f"{each.name} {each.comment.partition('. ')[0].rstrip('.')}" for each in catalog(store) if each.kind == kind
         ]
-        assert [" ".join(line.split()) for line in said.splitlines()] == told
+        assert [" ".join(line.split()) for line in listed.splitlines()] == expected
 
 
-def test_the_columns_of_a_view_are_described(store: Path, jury: Any) -> None:
-    shown = " ".join(on_a_terminal(store, "--describe", 80, "leaderboard").split())
+def test_describe_explains_the_columns_of_a_view(store: Path, jury: Any) -> None:
+    shown = " ".join(query_on_terminal(store, "--describe", 80, "leaderboard").split())
     assert "score_scale Highest score: 100 for figures and checklists, 10 for images. (DOUBLE)" in shown
     code, out, _ = jury("query", "Leaderboard", "--describe", "--csv", "--store", store)
     assert code == 0 and out.startswith(
@@ -96,7 +96,7 @@ def test_the_columns_of_a_view_are_described(store: Path, jury: Any) -> None:
     assert code == 2 and "did you mean leaderboard?" in err
 
 
-def test_a_view_on_a_narrow_terminal_tells_rows_apart_and_explains_its_blanks(
+def test_views_on_a_narrow_terminal_keep_rows_distinct_and_explain_blanks(
     tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for minute, (flow, tags) in enumerate({"counting": ("counting",), "colors": ("colors", "color_attr")}.items()):
@@ -116,13 +116,13 @@ def test_a_view_on_a_narrow_terminal_tells_rows_apart_and_explains_its_blanks(
     assert len(tables) > 15
     for name, (_, rows) in tables.items():
         assert max(map(cell_len, shown[name])) <= 80 and len({*rows}) == len(rows), name
-    assert {"tag", "score", "missing"} <= {*tables["t2i_leaderboard"][0]}, "a blank overall is explained"
-    assert {"sample_id", "score", "status"} <= {*tables["samples"][0]}, "so is a blank score"
+    assert {"tag", "score", "missing"} <= {*tables["t2i_leaderboard"][0]}, "the blank overall is explained"
+    assert {"sample_id", "score", "status"} <= {*tables["samples"][0]}, "the blank score is explained"
     assert {"dimension", "score", "ci_low", "ci_high", "scored"} <= {*tables["leaderboard"][0]}
     assert re.search(r"score_before +50\nscore +100\nchange +50\n", "\n".join(shown["changes"])), "one row is a record"
 
 
-def test_csv_holds_every_value_whole_and_no_formula(store: Path, jury: Any) -> None:
+def test_csv_has_whole_values_and_no_formulas(store: Path, jury: Any) -> None:
     question = "SELECT -1.5 AS n, '=1+1' AS a, '@x' AS b, 'x, \"y\"' AS c, NULL AS d, repeat('z', 300) AS e, ['-'] AS f"
     code, out, _ = jury("query", question, "--csv", "--store", store)
     assert code == 0 and out == f'n,a,b,c,d,e,f\n-1.5,\'=1+1,\'@x,"x, ""y""",,{"z" * 300},"[""-""]"\n'
@@ -130,7 +130,7 @@ def test_csv_holds_every_value_whole_and_no_formula(store: Path, jury: Any) -> N
     assert out == "x\n [2J\n"
 
 
-def test_json_holds_nothing_that_commands_a_terminal(store: Path, jury: Any) -> None:
+def test_json_has_no_control_characters(store: Path, jury: Any) -> None:
     strange = "\x1b[2J\x7f\x9b31m\u202e\u200b\ufeff 図 é"
     question = "SELECT " + " || ".join(f"chr({ord(char)})" for char in strange) + " AS text"
     _, out, _ = jury("query", question, "--json", "--store", store)
@@ -148,13 +148,13 @@ def test_json_holds_nothing_that_commands_a_terminal(store: Path, jury: Any) -> 
         ("SELECT sum(length(x)) FROM (SELECT repeat('x', 200000000) AS x)", "took longer"),
     ],
 )
-def test_sql_has_bounds_on_time_and_memory(store: Path, jury: Any, sql: str, words: str) -> None:
+def test_sql_is_limited_in_time_and_memory(store: Path, jury: Any, sql: str, words: str) -> None:
     code, out, err = jury("query", sql, "--seconds", "0.5", "--store", store)
     assert (code, out) == (2, "") and re.search(words, err) and "Traceback" not in err and not list(store.glob("*.tmp"))
     assert jury("query", "SELECT 1", "--seconds", "0", "--store", store)[0] == 0
 
 
-def test_what_sql_sorts_on_the_disk_is_bounded_too(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_disk_space_of_sql_is_limited(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(_READER, "memory_limit", "50MB")
     monkeypatch.setitem(_READER, "max_temp_directory_size", "50MB")
     sql = "SELECT repeat('x', 1000) || range AS x FROM range(200000) ORDER BY x"
@@ -162,7 +162,7 @@ def test_what_sql_sorts_on_the_disk_is_bounded_too(store: Path, jury: Any, monke
     assert code == 2 and "needs more memory, or more disk space for temporary data" in err
 
 
-def test_an_answer_that_does_not_fit_is_refused(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_too_large_for_memory_is_refused(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query, "MOST_BYTES", 300_000_000)
     code, out, err = jury("query", "SELECT range, repeat('x', 1000) FROM range(2000000)", "--store", store)
     assert (code, out) == (2, "") and "does not fit into 0.3 GB: ask for fewer rows" in err
@@ -193,7 +193,7 @@ REFUSED = (
 )
 
 
-def test_any_value_of_duckdb_is_shown(store: Path, jury: Any) -> None:
+def test_values_of_every_duckdb_type_are_printed(store: Path, jury: Any) -> None:
     sql = "SELECT " + ", ".join(f"{value} AS v{at}" for at, value in enumerate(SHOWN))
     code, out, _ = jury("query", sql, "--json", "--store", store)
     assert (code, [*json.loads(out)[0].values()]) == (0, [*SHOWN.values()])
@@ -201,7 +201,7 @@ def test_any_value_of_duckdb_is_shown(store: Path, jury: Any) -> None:
 
 
 @pytest.mark.parametrize("value", REFUSED)
-def test_or_refused_in_one_sentence_with_what_to_ask_instead(store: Path, jury: Any, value: str) -> None:
+def test_unprintable_values_are_refused_with_advice(store: Path, jury: Any, value: str) -> None:
     code, out, err = jury("query", f"SELECT {value} AS v", "--store", store)
     assert (code, out, err.count("\n")) == (2, "", 1) and "ask for its column as text, column::VARCHAR" in err
     assert jury("query", f"SELECT ({value})::VARCHAR AS v", "--store", store)[0] == 0

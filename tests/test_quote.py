@@ -1,4 +1,4 @@
-"""A quote, held against the bill of the run that follows; through the command, Prefect and a judge on loopback."""
+"""Quotes compared with the bill of the run that follows: command, Prefect and a loopback judge."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ def quote_json(jury: Any, *given: object) -> dict[str, Any]:
     return json.loads(out)
 
 
-def test_a_quote_tells_the_bill_and_is_reused(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     loopback.answer = JUDGES["reasoning"]
     given = [*write_figures(tmp_path / "data", 24), *judged_by(loopback, **PRICES)]
     code, out, err = jury("run", "diagram", *given, "--quote")
@@ -37,32 +37,32 @@ def test_a_quote_tells_the_bill_and_is_reused(tmp_path: Path, loopback: Loopback
 
     for again in ((), ("--reuse-hours", 0)):
         code, out, _ = jury("run", "diagram", *given, "--quote", *again)
-        assert code == 0 and loopback.count == 1 + 5 * 4, "the pilot's replies are read, and nothing is paid"
+        assert code == 0 and loopback.count == 1 + 5 * 4, "the pilot's replies are read without new calls"
         assert out.splitlines()[-1] == "by 20 earlier replies of this judge"
 
-    told = quote_json(jury, *given, "--quote", "history")
-    assert loopback.count == 1 + 5 * 4, "it asks nothing"
-    assert (told["calls"], told["reused"], told["pilot_samples"]) == (76, 20, 0)
+    quote = quote_json(jury, *given, "--quote", "history")
+    assert loopback.count == 1 + 5 * 4, "a quote by history makes no call"
+    assert (quote["calls"], quote["reused"], quote["pilot_samples"]) == (76, 20, 0)
     code, _, err = jury("run", "diagram", *given)
     assert code == 0, err
-    assert loopback.count == 2 + 24 * 4, "each question is asked once; and whether the judge is there, in each process"
+    assert loopback.count == 2 + 24 * 4, "each call is made once, and the first question by each process"
     [bill] = ask("SELECT price, tokens_in, tokens_out, reused FROM cost")
     assert bill["reused"] == 20
-    [standard] = told["taken"]["prices"]
+    [standard] = quote["taken"]["prices"]
     spent = ask("SELECT sum(price) AS price FROM spend")[0]["price"]
     found = ask("SELECT purpose, sum(calls)::INT AS calls, sum(price) AS price FROM spend GROUP BY ALL ORDER BY ALL")
     assert [(row["purpose"], row["calls"]) for row in found] == [("pilot", 20), ("probe", 2), ("run", 76)]
     pilot, probes, paid = (row["price"] for row in found)
-    assert paid + probes / 2 == pytest.approx(bill["price"], rel=0.01), "with its own first question"
+    assert paid + probes / 2 == pytest.approx(bill["price"], rel=0.01), "the bill includes the run's own first question"
     assert float(basis.split(" for ")[1].split(";")[0]) == pytest.approx(pilot + probes / 2, rel=0.01)
     assert standard["price"]["middle"] + pilot == pytest.approx(spent, rel=0.1)
     assert standard["price"]["low"] < bill["price"] < standard["price"]["high"]
-    assert told["taken"]["tokens_in"]["middle"] == pytest.approx(bill["tokens_in"], rel=0.02)
+    assert quote["taken"]["tokens_in"]["middle"] == pytest.approx(bill["tokens_in"], rel=0.02)
     code, out, _ = jury("run", "diagram", *given, "--quote")
     assert out.splitlines()[0] == "no calls to be made: 96 replies are there already and cost nothing"
 
 
-def test_an_unasked_judge_without_a_history_is_unknown(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+def test_quote_by_history_is_unknown_for_a_new_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
     given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES)]
     code, out, _ = jury("run", "diagram", *given, "--quote", "history")
     assert code == 0 and loopback.count == 0 and not list((tmp_path / "store").glob("ledger/*"))
@@ -80,30 +80,30 @@ def test_an_unasked_judge_without_a_history_is_unknown(tmp_path: Path, loopback:
         ("https://openrouter.ai/api/v1", "openai/gpt-5", {"standard"}),
     ],
 )
-def test_a_quote_has_prices_of_the_tiers_that_the_endpoint_takes(endpoint: str, model: str, tiers: set[str]) -> None:
+def test_quote_has_prices_of_the_endpoints_service_tiers(endpoint: str, model: str, tiers: set[str]) -> None:
     from tasks.records.judge import Judge
     from tasks.spending.prices import tariffs
 
     assert {*tariffs(Judge(model=model, base_url=endpoint), "")} == tiers
 
 
-def test_a_budget_holds_for_a_pilot_and_the_quote_says_so(
+def test_pilot_stays_within_the_budget_and_the_quote_reports_it(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longest = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
     given = [*write_figures(tmp_path / "data", 12), *judged_by(loopback, **PRICES, **longest), "--quote", "--budget"]
     code, out, err = jury("run", "diagram", *given, 0.001)
-    assert code == 0 and loopback.count == 0, "no call fits, so that not even the first question is paid for"
+    assert code == 0 and loopback.count == 0, "no call fits, so even the first question is skipped"
     assert "A budget of 0.001 has room for 0 of the 5 samples of the pilot" in err and "asked just now" not in out
     monkeypatch.setenv("JURY_BUDGET_MONTH", "5")
     code, out, err = jury("run", "diagram", *given, 0.2)
     [left] = re.findall(r"JURY_BUDGET_MONTH has ([0-9.]+) left", out)
     [asked] = re.findall(r"asked just now for ([0-9.]+)", out)
     assert float(left) == pytest.approx(5 - float(asked), abs=1e-4) and 0 < float(asked) <= 0.2, err
-    assert loopback.count % 4 == 1, "whole samples, and the first question"
+    assert loopback.count % 4 == 1, "whole samples plus the first question"
 
 
-def test_a_quote_is_an_artifact_of_its_own_and_the_message_of_its_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
+def test_quote_is_an_artifact_and_the_message_of_its_flow_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
     from flows.diagram import diagram
     from tasks.records.judge import Judge
     from tasks.records.parameters import PairwiseParameters

@@ -1,4 +1,4 @@
-"""A quote in words and numbers: each tier at its price, and what is not known is said to be so."""
+"""Quotes as text: a price for each service tier, and unknown values stated as unknown."""
 
 from datetime import UTC, datetime
 
@@ -19,7 +19,7 @@ def quoted(judge: Judge = OPENAI, expected: Expected = ALIKE) -> Quote:
     return quote_of("diagram", judge, CALLS, expected, {tier: each for tier, each in found.items() if each})
 
 
-def test_every_tier_of_which_a_price_is_known_has_its_own() -> None:
+def test_each_service_tier_with_known_price_is_listed() -> None:
     assert quoted().lines() == [
         "1,000 calls to be made about 1,000 samples, with 2,000 pictures",
         "10,000,000 (10,000,000 to 10,000,000) tokens in, 500,000 (500,000 to 500,000) out",
@@ -39,11 +39,11 @@ def test_every_tier_of_which_a_price_is_known_has_its_own() -> None:
         (Judge(), f"price: 0, {FREE.source}"),
     ],
 )
-def test_a_price_that_nobody_knows_is_unknown_and_the_embedded_judge_has_none(judge: Judge, line: str) -> None:
+def test_unknown_price_is_stated_and_the_embedded_judge_is_free(judge: Judge, line: str) -> None:
     assert line in quoted(judge).lines()
 
 
-def test_a_dimension_without_replies_leaves_all_unknown() -> None:
+def test_quote_without_earlier_replies_is_unknown() -> None:
     found = quoted(expected=Expected([]))
     assert found.taken is None and found.lines()[1].startswith(
         "tokens, price and time: unknown, for this judge has not"

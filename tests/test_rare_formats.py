@@ -1,4 +1,4 @@
-"""AVIF, TIFF, BMP, PDF and SVG are shown as they are seen, within bounds, and nothing but their own bytes is read."""
+"""AVIF, TIFF, BMP, PDF and SVG: displayed correctly, within limits, from their own bytes only."""
 
 import base64
 import sys
@@ -15,11 +15,11 @@ from tasks.pictures import decoding
 from tasks.pictures.decoding import PACKAGES, BadPicture, NoReader, format_of
 from tasks.pictures.preparation import as_shown, prepare
 
-DRAWN = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
+NOT_INSTALLED = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
 
 
 def halves(mode: str = "RGB", size: tuple[int, int] = (30, 20)) -> Image.Image:
-    """Red above, blue below: turned, it is told from itself."""
+    """Return a picture with red above and blue below, so that a turned copy differs."""
     image = Image.new("RGB", size, RED)
     image.paste(BLUE, (0, size[1] // 2, *size))
     return image.convert(mode)
@@ -31,12 +31,12 @@ def svg(inner: str = "", size: str = 'width="60" height="40"', around: str = "")
 
 
 def corners(data: bytes) -> tuple[object, object]:
-    """Colors of the first and of the last pixel, as a judge sees them."""
+    """Return the colors of the first and the last pixel, as a judge sees them."""
     return _corners(as_shown(data))
 
 
 def _corners(image: Image.Image) -> tuple[object, object]:
-    # Steps of 15: compression within a file moves a color a little.
+    # Steps of 15: compression may change a color slightly.
     stepped = image.point([round(value / 15) * 15 for value in range(256)] * 3)
     return stepped.getpixel((0, 0)), stepped.getpixel((image.width - 1, image.height - 1))
 
@@ -63,7 +63,7 @@ RASTER = {
 
 
 @pytest.mark.parametrize(("data", "notes"), RASTER.values(), ids=RASTER)
-def test_a_raster_file_is_sent_as_a_png_that_shows_the_same(data: bytes, notes: tuple[str, ...]):
+def test_raster_file_is_sent_as_an_equal_png(data: bytes, notes: tuple[str, ...]):
     picture = prepare(data, POLICY)
     name = picture.note.format
     assert picture.note.changes == (*notes, f"{name} to PNG")
@@ -73,7 +73,7 @@ def test_a_raster_file_is_sent_as_a_png_that_shows_the_same(data: bytes, notes: 
 
 
 @pytest.mark.parametrize("name", ["TIFF", "AVIF"])
-def test_transparency_is_laid_on_white_and_a_turned_file_set_upright(name: str):
+def test_transparency_becomes_white_and_orientation_is_applied(name: str):
     transparent = prepare(file(ALPHA, name), POLICY)
     assert transparent.note.changes == ("transparency composited on white", f"{name} to PNG")
     assert corners(file(ALPHA, name)) == (WHITE, WHITE)
@@ -82,7 +82,7 @@ def test_transparency_is_laid_on_white_and_a_turned_file_set_upright(name: str):
     assert (turned.note.sent_width, turned.note.sent_height) == (20, 30)
 
 
-def test_grey_of_16_bits_is_scaled():
+def test_16_bit_grey_is_scaled():
     data = file(Image.new("I;16", (30, 20), 40_000), "TIFF")
     assert corners(data) == ((150, 150, 150), (150, 150, 150))
     assert prepare(data, POLICY).note.changes == ("16 bits scaled to 8", "TIFF to PNG")
@@ -101,11 +101,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("data", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_damaged_or_too_large_file_is_refused(data: bytes, words: str):
+def test_damaged_or_too_large_file_is_refused(data: bytes, words: str):
     assert words in refusal(data)
 
 
-def test_pixels_that_are_measurements_are_the_users_to_convert():
+def test_floating_point_pixels_must_be_converted_by_the_user():
     assert "TIFF with pixels of another kind (F)" in refusal(file(Image.new("F", (3, 3)), "TIFF"), NoReader)
 
 
@@ -116,12 +116,12 @@ SLOW = '<filter id="f"><feMorphology operator="dilate" radius="400"/><feTurbulen
 
 
 class TestDrawn:
-    """PDF and SVG."""
+    """PDF and SVG, which the extra `vector` draws."""
 
     @pytest.fixture(autouse=True)
-    def _installed(self):
+    def _require_packages(self):
         for package in decoding.PACKAGES.values():
-            pytest.importorskip(package, reason=DRAWN)
+            pytest.importorskip(package, reason=NOT_INSTALLED)
 
     @pytest.mark.parametrize(
         ("data", "size"),
@@ -132,34 +132,34 @@ class TestDrawn:
         ],
         ids=["PDF", "SVG", "SVG without a size"],
     )  # fmt: skip
-    def test_a_drawing_is_sent_as_a_png_of_2048_pixels(self, data: bytes, size: tuple[int, int]):
+    def test_drawing_is_sent_as_a_png_of_2048_pixels(self, data: bytes, size: tuple[int, int]):
         note = prepare(data, POLICY).note
         assert note.changes == (f"{note.format} to PNG",)
         assert max(note.sent_width, note.sent_height) == 2048
         assert abs(note.sent_width - size[0]) <= 1 and abs(note.sent_height - size[1]) <= 1
         assert corners(data) == (RED, BLUE)
 
-    def test_the_first_page_counts(self):
+    def test_first_page_is_judged(self):
         data = file(Image.new("RGB", (9, 9), RED), "PDF", save_all=True, append_images=[Image.new("RGB", (9, 9))] * 2)
         assert prepare(data, POLICY).note.changes == ("first of 3 pages", "PDF to PNG")
         assert corners(data) == (RED, RED)
 
-    def test_what_nothing_was_drawn_on_is_white(self):
+    def test_empty_background_is_white(self):
         data = svg('<rect width="1" height="1" fill="red"/>')
         assert corners(data) == (RED, WHITE)
         assert prepare(data, POLICY).note.changes == ("transparency composited on white", "SVG to PNG")
 
     @pytest.mark.parametrize("family", ["", 'font-family="No Such Font"', 'font-family="serif"'])
-    def test_no_text_is_left_out_for_want_of_a_font(self, family: str):
+    def test_text_in_a_missing_font_is_still_drawn(self, family: str):
         shown = as_shown(svg(f'<text x="5" y="30" font-size="20" {family}>Text</text>')).convert("L")
         assert shown.getextrema()[0] < 50
 
-    def test_a_picture_within_a_drawing_is_shown(self):
+    def test_embedded_picture_is_drawn(self):
         inner = base64.b64encode(file(Image.new("RGB", (6, 4), RED), "PNG")).decode()
         data = svg(f'<image href="data:image/png;base64,{inner}" width="60" height="40"/>')
         assert corners(data) == (RED, RED)
 
-    def test_text_that_only_a_browser_shows_is_the_users_to_convert(self):
+    def test_foreign_object_must_be_converted_by_the_user(self):
         assert "only a browser shows" in refusal(svg("<foreignObject><p>words</p></foreignObject>"), NoReader)
 
     @pytest.mark.parametrize(
@@ -179,32 +179,32 @@ class TestDrawn:
         ],
         ids=["uses", "entities", "depth", "torn", "no size", "XHTML", "half a PDF", "no PDF"],
     )
-    def test_a_hostile_or_damaged_drawing_is_refused(self, data: bytes, words: str, monkeypatch: pytest.MonkeyPatch):
+    def test_hostile_or_damaged_drawing_is_refused(self, data: bytes, words: str, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(decoding, "SECONDS", 2)
         assert words in refusal(data)
 
-    def test_time_is_bounded(self, monkeypatch: pytest.MonkeyPatch):
+    def test_drawing_time_is_limited(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(decoding, "SECONDS", 1)
         data = svg(SLOW + 200 * '<rect width="60" height="40" filter="url(#f)"/>')
         assert refusal(data) == "SVG that takes more than 1 s to be shown, the most allowed"
 
 
 @pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])
-def test_a_package_that_cannot_be_imported_is_named_with_the_cure_and_never_the_picture(
+def test_missing_drawing_package_is_reported_instead_of_the_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes
 ):
     package = PACKAGES[name]
     (tmp_path / "figure").write_bytes(data)
     cure = "install the extra `vector` (pip install -e '.[vector]'), or convert the file ("
-    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, package, None)  # simulate a missing package
     assert cure in refusal(data, NoReader)
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / f"{package}.py").write_text("raise OSError('libpdfium.so is not there')")
     monkeypatch.syspath_prepend(tmp_path / "site")
     monkeypatch.delitem(sys.modules, package)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         Folder(tmp_path).picture("figure")
-    assert str(told.value).startswith(
+    assert str(caught.value).startswith(
         f"figure is {name}, which is drawn by the package {package}, and that cannot be imported "
         f"(libpdfium.so is not there): {cure}"
     )
@@ -221,13 +221,13 @@ def test_a_package_that_cannot_be_imported_is_named_with_the_cure_and_never_the_
         (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000: convert it"),
     ],
 )
-def test_a_known_format_without_a_reader_is_told_from_what_is_no_picture(head: bytes, words: str):
+def test_known_format_without_reader_is_named(head: bytes, words: str):
     with pytest.raises(NoReader) as refused:
         format_of(head)
     assert f"found {words}" in str(refused.value) and "allowed are PNG, JPEG" in str(refused.value)
 
 
-def test_a_process_that_is_ended_from_outside_says_nothing_of_the_picture(monkeypatch: pytest.MonkeyPatch):
+def test_killed_decoder_process_does_not_blame_the_picture(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(decoding.sys, "executable", "/bin/false")
     with pytest.raises(RuntimeError, match="was ended from outside"):
         prepare(file(halves(), "BMP"), POLICY)

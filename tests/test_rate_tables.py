@@ -1,4 +1,4 @@
-"""What orders and votes tell, as a person reads it on the page of a run."""
+"""Rates by order and votes, as shown on a run's page."""
 
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,12 @@ def rate(measure: Any, value: float, low: float | None = None, high: float | Non
         (rate("repeat_difference", 1.5, 0.25, 2.0), "1.50 [0.25, 2.00]"),
     ],
 )
-def test_a_rate_comes_with_its_interval_or_n(row: RateRow, words: str) -> None:
+def test_rate_is_shown_with_its_interval_or_n(row: RateRow, words: str) -> None:
     assert rate_words(row) == words
 
 
 def repeats(candidate: str = "alpha", samples: int = 30) -> list[Judgment | Outcome]:
-    """Samples of which every third differs by order, in each order two votes that agree."""
+    """Return samples of which every third differs by order, with two agreeing votes in each order."""
     rows: list[Judgment | Outcome] = []
     for n in range(samples):
         flip = n % 3 == 0
@@ -44,8 +44,8 @@ def repeats(candidate: str = "alpha", samples: int = 30) -> list[Judgment | Outc
             for vote in (1, 2)
         ]
         made = outcome(f"s{n}", "XXXX" if flip else "MMMM", "Tie" if flip else "Model", candidate=candidate)
-        told = {"order_flip": flip, "reversal": flip, "votes": 4}
-        dimensions = tuple(each.model_copy(update=told) for each in made.dimensions)
+        flags = {"order_flip": flip, "reversal": flip, "votes": 4}
+        dimensions = tuple(each.model_copy(update=flags) for each in made.dimensions)
         rows.append(made.model_copy(update={"dimensions": dimensions, "tier": "tier 1"}))
     return rows
 
@@ -55,7 +55,7 @@ def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summ
     return summarize(store, RUN)
 
 
-def test_the_page_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
+def test_rates_have_a_table_by_dimension_with_explanations(tmp_path: Path) -> None:
     found = summary(tmp_path, repeats(), parameters=REPEATED)
     grid, notes = rate_grid(found.rates), "\n".join(rate_notes(found.rates))
     assert grid.header[:6] == ["", "orders differ", "reversed", "first named", "votes agree", "pivotal"]
@@ -64,14 +64,14 @@ def test_the_page_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> 
     assert "50% is no bias" in notes
 
 
-def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
+def test_single_vote_run_shows_pivotal_dimensions(tmp_path: Path) -> None:
     rows = [outcome(f"s{n}", tier="tier 1", pivotal=("faithfulness",)) for n in range(3)]
     found = summary(tmp_path, rows)
     cells = {line[0]: line[1:] for line in rate_grid(found.rates).lines}
     assert cells["faithfulness"] == ["100% (n = 3)"] and cells["readability"] == ["0% (n = 3)"]
 
 
-def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
+def test_votes_on_images_are_shown_by_tag(tmp_path: Path) -> None:
     rows: list[Judgment | Outcome] = [image("00000/0000")]
     rows += [
         judgment("00000/0000", "counting", None, order="single", vote=vote, scores=scored(overall_score=score))

@@ -1,4 +1,4 @@
-"""Rates of agreement, of position and of what decided: single questions by hand, whole runs, and their intervals."""
+"""Rates of agreement, position bias and deciding tiers: by hand for single samples, over runs, with intervals."""
 
 from itertools import product
 from typing import Any
@@ -20,11 +20,11 @@ BOTH: tuple[Order, Order] = ("human_first", "model_first")
         ([G], [B], None),
     ],
 )  # fmt: skip
-def test_the_first_figure_is_named(human_first: list[str], model_first: list[str], expected: float | None) -> None:
+def test_first_position_of_a_sample(human_first: list[str], model_first: list[str], expected: float | None) -> None:
     assert first_position({"human_first": human_first, "model_first": model_first}) == pytest.approx(expected)
 
 
-def test_one_order_alone_tells_nothing_of_position() -> None:
+def test_first_position_needs_both_orders() -> None:
     assert first_position({"human_first": [H, H]}) is None
 
 
@@ -35,12 +35,12 @@ def test_one_order_alone_tells_nothing_of_position() -> None:
         ({"human_first": [M, M, H]}, 1 / 3),
         ({"human_first": [G, B]}, 0.0),
         ({"human_first": [M, M], "model_first": [H, M]}, 0.5),
-        # Orders that differ are no votes that differ.
+        # Orders that differ are not votes that differ.
         ({"human_first": [M], "model_first": [H]}, None),
         ({"single": [7.0, 7.0]}, None),
     ],
 )
-def test_votes_agree(asked: Asked, expected: float | None) -> None:
+def test_agreement_is_the_share_of_equal_vote_pairs(asked: Asked, expected: float | None) -> None:
     assert agreement(asked) == expected
 
 
@@ -48,7 +48,7 @@ def test_votes_agree(asked: Asked, expected: float | None) -> None:
     ("asked", "expected"),
     [({"single": [7.0, 9.0]}, 2.0), ({"single": [6.0, 7.0, 9.0]}, 2.0), ({"single": [7.0]}, None), ({}, None)],
 )
-def test_scores_lie_apart(asked: Asked, expected: float | None) -> None:
+def test_difference_is_the_mean_distance_of_score_pairs(asked: Asked, expected: float | None) -> None:
     assert difference(asked) == expected
 
 
@@ -63,7 +63,7 @@ def asked(sample: str, dimension: str, order: Order, *verdicts: str | None, **ch
     ]
 
 
-def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() -> None:
+def test_overall_rate_is_the_mean_of_the_samples_means() -> None:
     judgments = [
         *asked("s1", "faithfulness", "human_first", M, M),
         *asked("s1", "aesthetics", "human_first", M, H),
@@ -77,7 +77,7 @@ def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() 
     }  # fmt: skip
 
 
-def test_the_last_attempt_counts_and_controls_do_not() -> None:
+def test_rates_use_last_attempts_and_ignore_controls() -> None:
     judgments = [
         *asked("s1", "faithfulness", "human_first", None, M),
         *asked("s1", "faithfulness", "human_first", M, attempt=2),
@@ -94,21 +94,21 @@ def test_votes_on_checks_have_no_rate() -> None:
 
 
 def flipping(sample_id: str, *flips: bool | None, **changes: Any) -> Outcome:
-    """An outcome whose orders differ on these dimensions; every flip is a reversal too."""
+    """Return an outcome whose orders differ on these dimensions; every flip is also a reversal."""
     made = outcome(sample_id, **changes)
     both = zip(made.dimensions, flips, strict=True)
     dimensions = tuple(each.model_copy(update={"order_flip": flip, "reversal": flip}) for each, flip in both)
     return made.model_copy(update={"dimensions": dimensions})
 
 
-def test_flips_count_where_both_orders_gave_a_verdict() -> None:
+def test_flips_count_only_with_verdicts_in_both_orders() -> None:
     found = by_place(rate_rows([flipping("s1", True, False, False, None), flipping("s2", *[False] * 4)], []))
     assert found["order_flip", "faithfulness"] == found["reversal", "faithfulness"] == (2, 0.5)
     assert found["order_flip", "aesthetics"] == (1, 0.0)
     assert found["order_flip", "overall"] == (2, pytest.approx(1 / 6))
 
 
-def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
+def test_deciding_tiers_count_only_complete_outcomes() -> None:
     rows = [
         outcome("s1", tier="tier 1", pivotal=("faithfulness", "readability")),
         outcome("s2", tier="tier 2", pivotal=()),
@@ -125,14 +125,14 @@ def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
     }  # fmt: skip
 
 
-def test_candidates_have_rates_of_their_own() -> None:
+def test_each_candidate_has_its_own_rates() -> None:
     rows = [flipping("s1", *[True] * 4), flipping("s1", *[False] * 4, candidate="beta")]
     rates = rate_rows(rows, [])
     found = [row for row in rates if (row.measure, row.dimension) == ("reversal", "overall")]
     assert [(row.candidate, row.value) for row in found] == [("alpha", 1.0), ("beta", 0.0)]
 
 
-def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
+def test_images_of_a_prompt_count_once_on_their_own_scale() -> None:
     def votes(sample_id: str, *scores: float) -> list[Judgment]:
         return [
             judgment(sample_id, "counting", None, order="single", vote=vote, scores=scored(overall_score=score))
@@ -145,8 +145,8 @@ def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
     assert (rate.dimension, rate.measure, rate.n, rate.value) == ("counting", "repeat_difference", 2, 1.0)
 
 
-def test_a_judge_that_does_not_mind_the_order_comes_to_one_half() -> None:
-    """All ways to vote twice in each order, weighted by how likely a judge is to vote so that favours the Model 3:1."""
+def test_first_position_of_an_unbiased_judge_is_one_half() -> None:
+    """All ways to vote twice in each order, weighted by their probability for a judge that favors the Model 3:1."""
     chance = {M: 0.6, H: 0.2, G: 0.2}
     total = known = 0.0
     for votes in product(chance, repeat=4):

@@ -1,4 +1,4 @@
-"""Damage in a ledger has a sentence with its place, and a run of an earlier version is left out."""
+"""Reading ledgers: damage is reported with its place, and runs of an earlier version are left out."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ from tasks.ledger.run_files import (
 from tasks.records import SCHEMA, Judgment
 
 
-def written(store: Path, *rows: Judgment) -> Path:
+def write_one_run(store: Path, *rows: Judgment) -> Path:
     return write_run(store, start("r1"), list(rows), end("r1"))
 
 
@@ -30,7 +30,7 @@ def edit(path: Path, **changes: Any) -> None:
     path.write_text(line(json.loads(path.read_bytes()) | changes))
 
 
-def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
+def test_torn_last_line_is_ignored(tmp_path: Path) -> None:
     run = write_run(tmp_path, start("r1"), [judgment(sample_id="s1"), judgment(sample_id="s2")], None)
     whole = (run / JUDGMENTS).read_bytes()
     for cut in (1, 40, len(whole) // 2 - 1):
@@ -38,8 +38,8 @@ def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
         assert [row.sample_id for row in read_judgments(run)] == ["s1"]
 
 
-def test_a_damaged_row_in_the_middle_is_an_error_and_not_skipped(tmp_path: Path) -> None:
-    run = written(tmp_path, judgment(sample_id="s1"), judgment(sample_id="s2"))
+def test_damaged_row_before_the_last_is_an_error(tmp_path: Path) -> None:
+    run = write_one_run(tmp_path, judgment(sample_id="s1"), judgment(sample_id="s2"))
     first, second = (run / JUDGMENTS).read_bytes().splitlines(keepends=True)
     (run / JUDGMENTS).write_bytes(first[:-20] + b"\n" + second)
     with pytest.raises(ValueError, match=r"judgments\.jsonl, line 1: damaged"):
@@ -50,16 +50,16 @@ def test_a_damaged_row_in_the_middle_is_an_error_and_not_skipped(tmp_path: Path)
 
 
 @pytest.mark.parametrize("schema", [SCHEMA + 1, "7"])
-def test_a_row_of_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
-    run = written(tmp_path, judgment())
+def test_row_of_another_schema_is_refused(tmp_path: Path, schema: object) -> None:
+    run = write_one_run(tmp_path, judgment())
     edit(run / JUDGMENTS, schema=schema)
     with pytest.raises(InputError, match=rf"judgments\.jsonl, line 1: ledger schema {schema}; this version reads"):
         list(read_judgments(run))
 
 
-def test_a_run_of_an_earlier_version_is_left_out_in_one_sentence(tmp_path: Path) -> None:
+def test_run_of_an_earlier_version_is_left_out_with_one_message(tmp_path: Path) -> None:
     write_run(tmp_path, start("r0"), [judgment()], end("r0"))
-    run = written(tmp_path, judgment())
+    run = write_one_run(tmp_path, judgment())
     edit(run / RUN, schema=6)
     for load in (land, rebuild):
         done = load(tmp_path)
@@ -67,8 +67,8 @@ def test_a_run_of_an_earlier_version_is_left_out_in_one_sentence(tmp_path: Path)
         assert "r1/run.json, line 1: ledger schema 6; this version reads 7 alone" in done.left_out[0]
 
 
-def test_a_wrong_field_anywhere_is_damaged_and_told_with_file_line_and_field(tmp_path: Path) -> None:
-    run = written(tmp_path, judgment(sample_id="s1"))
+def test_invalid_field_is_reported_with_file_line_and_field(tmp_path: Path) -> None:
+    run = write_one_run(tmp_path, judgment(sample_id="s1"))
     with (run / JUDGMENTS).open("ab") as file:
         row = json.loads(judgment(sample_id="s2", run_id="r1").model_dump_json())
         file.write(line({**row, "vote": "all"}).encode())
@@ -88,8 +88,8 @@ def test_a_wrong_field_anywhere_is_damaged_and_told_with_file_line_and_field(tmp
 
 
 @pytest.mark.parametrize("moment", ["yesterday", "", "2026-11-20T12:00:00"])
-def test_a_time_that_orders_no_runs_is_damaged(tmp_path: Path, moment: str) -> None:
-    run = written(tmp_path, judgment())
+def test_invalid_run_times_are_damage(tmp_path: Path, moment: str) -> None:
+    run = write_one_run(tmp_path, judgment())
     edit(run / RUN, started_at=moment)
     edit(run / END, finished_at=moment)
     for read in (read_start, read_end):
@@ -98,8 +98,8 @@ def test_a_time_that_orders_no_runs_is_damaged(tmp_path: Path, moment: str) -> N
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a": "\xff"}'])
-def test_what_is_no_json_is_damaged_whatever_it_is(tmp_path: Path, text: bytes) -> None:
-    run = written(tmp_path, judgment())
+def test_invalid_json_is_damage(tmp_path: Path, text: bytes) -> None:
+    run = write_one_run(tmp_path, judgment())
     (run / JUDGMENTS).write_bytes(text + b"\n")
     with pytest.raises(InputError, match=r"judgments\.jsonl, line 1: damaged: "):
         list(read_judgments(run))

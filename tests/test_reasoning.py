@@ -1,4 +1,4 @@
-"""A judge's reasoning: how it is taken apart, and how much of it a report keeps."""
+"""A judge's reasoning: its division into parts, and the amount that a report keeps."""
 
 import time
 
@@ -22,19 +22,19 @@ from tasks.protocols import display_of
         ("", None),
     ],
 )  # fmt: skip
-def test_reasoning_is_split_where_it_keeps_to_its_structure_and_else_whole(text: str, parts: list[str] | None) -> None:
+def test_structured_reasoning_is_split_and_other_text_stays_whole(text: str, parts: list[str] | None) -> None:
     found = split(text)
     assert found == (list(zip(["Human", "Model", "Conclusion"], parts, strict=True)) if parts else [("", text)])
 
 
 @pytest.mark.parametrize("text", [" " * 50_000, "a" * 50_000, "* " * 25_000, "Model of " * 6_000, "of Human:" * 6_000])
-def test_no_text_takes_long_to_split(text: str) -> None:
+def test_splitting_hostile_text_takes_linear_time(text: str) -> None:
     began = time.process_time()
     assert split(text) == [("", text)]
     assert time.process_time() - began < 5
 
 
-def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
+def test_long_reasoning_is_cut_to_a_shared_budget() -> None:
     row = {"candidate": "a", "sample_id": "s", "order": "human_first", "verdict": "Model", "status": "ok", "error": ""}
     row |= dict.fromkeys(["seen", "score"])
     long = f"Ink of Human: {'é' * 50_000}; Ink of Model: fine; Conclusion: Model."

@@ -1,4 +1,4 @@
-"""The records' docstrings, which explain the history's columns, enter no schema that people or judges are given."""
+"""Docstrings of records: they explain the history's columns, and stay out of the schemas for forms and judges."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def sha256(schema: Any) -> str:
         (RubricParameters, "3bbbcb614958eba4a0ed86ecdc3c5f37f9dd92006a2dfa2409e767c0ae48f8fd"),
     ],
 )
-def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
+def test_parameter_schemas_are_unchanged(model: type[Record], expected: str) -> None:
     assert sha256(model.model_json_schema()) == expected
 
 
@@ -44,7 +44,7 @@ def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expecte
         ("position", "c516841a6daa79033c9bd72f1e3bf5c55338290a52439d289b6c0082da27b2d2"),
     ],
 )
-def test_the_forms_of_replies_are_what_they_were(flow: str, expected: str) -> None:
+def test_reply_schemas_are_unchanged(flow: str, expected: str) -> None:
     schemas = [
         verdict_reply.schema(prompt.verdicts) if isinstance(prompt, PairwisePrompt) else score_reply.schema(prompt)
         for prompt in load_rubric(flow).prompts
@@ -53,9 +53,9 @@ def test_the_forms_of_replies_are_what_they_were(flow: str, expected: str) -> No
 
 
 @pytest.mark.parametrize("record", [Judgment, Outcome, RunStart, RunEnd])
-def test_docstrings_explain_the_fields_of_what_the_history_keeps(record: type[Record]) -> None:
+def test_recorded_fields_all_have_descriptions(record: type[Record]) -> None:
     assert [name for name, field in record.model_fields.items() if not field.description] == []
 
 
-def test_docstrings_of_other_records_stay_out_of_their_schemas() -> None:
+def test_other_records_schemas_have_no_descriptions() -> None:
     assert not any(field.description for field in Requirement.model_fields.values())

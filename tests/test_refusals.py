@@ -1,4 +1,4 @@
-"""What refusals of calls mean: one line a form, named after the documentation or the public thread that shows it."""
+"""Classification of refused calls: one case a line, named after the documentation or public thread that shows it."""
 
 import json
 import random
@@ -10,9 +10,9 @@ import pytest
 from tasks.endpoint.refusals import LONGEST_WAIT, MOST_WORDS, Kind, Refusal, read_refusal
 
 DATE = "Sun, 22 Nov 2026 05:00:00 GMT"
-"""The moment of every response below; waits until a moment are counted from it."""
+"""Time of every response below; waits until a given moment count from it."""
 EPOCH = 1795323600
-"""The same, in seconds since 1970."""
+"""The same time in seconds since 1970."""
 
 
 class Case(NamedTuple):
@@ -58,7 +58,7 @@ AZURE_FILTER = "The response was filtered due to the prompt triggering Azure Ope
 FLAGGED = "Invalid prompt: your prompt was flagged as potentially violating our usage policy."
 
 WAITS = [
-    Case("no word of a wait", 429, "", "busy"),
+    Case("no wait given", 429, "", "busy"),
     Case("RFC 9110: seconds", 429, "", "busy", wait=7, headers={"Retry-After": "7"}),
     Case("RFC 9110: a date", 503, "", "busy", wait=90, headers={"Retry-After": "Sun, 22 Nov 2026 05:01:30 GMT"}),
     Case("a date that has passed", 503, "", "busy", headers={"Retry-After": "Sun, 22 Nov 2026 04:00:00 GMT"}),
@@ -67,10 +67,10 @@ WAITS = [
     Case("no number", 429, "", "busy", headers={"retry-after": "nan"}),
     Case("decades", 429, "", "busy", wait=LONGEST_WAIT, headers={"retry-after": "9" * 400}),
     Case("OpenAI SDK: milliseconds before seconds", 429, "", "busy", wait=0.25, headers={"retry-after-ms": "250"}),
-    Case("OpenAI, rate limits: 6m0s, of what is used up", 429, "", "busy", wait=360,
+    Case("OpenAI, rate limits: 6m0s for the exhausted limit", 429, "", "busy", wait=360,
          headers={"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s",
          "x-ratelimit-remaining-tokens": "149984", "x-ratelimit-reset-tokens": "20m0s"}),
-    Case("Groq, rate limits: both used up", 429, "", "busy", wait=179.56,
+    Case("Groq, rate limits: both exhausted", 429, "", "busy", wait=179.56,
          headers={"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2m59.56s",
          "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "7.66s"}),
     Case("Anthropic, rate limits: RFC 3339", 429, anthropic("rate_limit_error",
@@ -86,7 +86,7 @@ WAITS = [
     Case("continue#11693: in words", 429, [gemini(f"{OVER}\nPlease retry in 38.962214405s.")], "busy",
          wait=38.962214405),
     Case("OpenAI: words", 429, openai("Rate limit reached. Please try again in 1.2s. Visit …"), "busy", wait=1.2),
-    Case("OpenAI: words", 429, openai("Please try again in 20ms."), "busy", wait=0.02),
+    Case("OpenAI: milliseconds in words", 429, openai("Please try again in 20ms."), "busy", wait=0.02),
     Case("Azure, pollinations#6260", 429, {"error": {"code": "429", "message": "Please retry after 20 seconds."}},
          "busy", words="Please retry after 20 seconds.", wait=20),
     Case("in minutes", 503, "Try again in 3 minutes", "busy", words="Try again in 3 minutes", wait=180),
@@ -94,7 +94,7 @@ WAITS = [
          openrouter("Rate limit exceeded: free-models-per-min.", 429, headers={"X-RateLimit-Limit": "20",
          "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{EPOCH + 40}000"}), "busy", wait=40),
     Case("a fault may ask for a wait too", 500, "", "unavailable", wait=3, headers={"retry-after": "3"}),
-    Case("a refusal for good has none", 400, "", "rejected", headers={"retry-after": "3"}),
+    Case("a final refusal has no wait", 400, "", "rejected", headers={"retry-after": "3"}),
 ]  # fmt: skip
 
 BUSY = [
@@ -103,14 +103,14 @@ BUSY = [
     Case("Mistral, cline#9085", 429, vllm("Rate limit exceeded", "rate_limited", code=1300), "busy",
          code="rate_limited"),
     Case("Ollama#15934", 503, {"error": "Server overloaded, please retry shortly"}, "busy", "Server overloaded"),
-    Case("OpenAI, climb#1: above a minute's limit by itself, which no wait changes", 429,
+    Case("OpenAI, climb#1: one request above the limit per minute, so no wait helps", 429,
          openai("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 30601.",
          "rate_limit_exceeded"), "rejected"),
 ]  # fmt: skip
 
 QUOTA = [
     Case("OpenAI, error codes", 429, openai(OVER, "insufficient_quota"), "quota", OVER, code="insufficient_quota"),
-    Case("OpenAI, the type alone", 429, openai(OVER, kind="insufficient_quota"), "quota", code="insufficient_quota"),
+    Case("OpenAI, only the type", 429, openai(OVER, kind="insufficient_quota"), "quota", code="insufficient_quota"),
     *(
         Case(f"OpenAI, error codes: {code}", 429, openai(OVER, code), "quota")
         for code in (
@@ -127,15 +127,15 @@ QUOTA = [
          details={"error_code": "enforced_spend_limit_reached"}), "quota"),
     Case("Anthropic, litellm#37592", 400, anthropic("invalid_request_error",
          "You have reached your specified API usage limits. You will regain access on …"), "quota"),
-    Case("Gemini, python-genai#2044: a day's quota, whatever wait it names", 429, [gemini(OVER, DAY, MINUTE,
+    Case("Gemini, python-genai#2044: a day's quota, despite the wait it names", 429, [gemini(OVER, DAY, MINUTE,
          delay="47s")], "quota"),
-    Case("Gemini, gemini-cli#22486: none at all", 429, [gemini("* Quota exceeded for metric: x, limit: 0, model: y")],
+    Case("Gemini, gemini-cli#22486: a limit of 0", 429, [gemini("* Quota exceeded for metric: x, limit: 0, model: y")],
          "quota"),
     Case("OpenRouter, atlas#543", 429, openrouter("…", 429, limit_source="openrouter_free_tier_daily"), "quota"),
     Case("OpenRouter, openclaude#1549", 429, openai("Rate limit exceeded: free-models-per-day-high-balance."), "quota"),
     Case("OpenRouter, budgets", 403, openrouter("…", 403, limit_source="openrouter_key_limit"), "quota"),
     Case("LiteLLM, error reference", 400, openai("Budget has been exceeded!", "400", "budget_exceeded"), "quota"),
-    Case("Together, error codes: 402 whatever it says", 402, "<html></html>", "quota"),
+    Case("Together, error codes: 402 with any body", 402, "<html></html>", "quota"),
 ]  # fmt: skip
 
 MODERATED = [
@@ -143,7 +143,7 @@ MODERATED = [
          "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation",
          "content_filter_result": {"violence": {"filtered": True, "severity": "medium"}}}}}, "moderated",
          words=AZURE_FILTER, code="content_filter", param="prompt"),
-    Case("LiteLLM, error reference: whichever endpoint is behind it", 400,
+    Case("LiteLLM, error reference: from any endpoint", 400,
          openai("litellm.ContentPolicyViolationError: the prompt was filtered", "400"), "moderated"),
     Case("Azure through LiteLLM, litellm#16231", 400,
          {"error": {"message": "litellm.ContentPolicyViolationError: AzureException", "type": None, "code": "400",
@@ -160,7 +160,7 @@ MODERATED = [
     Case("OpenRouter, error types", 403, openrouter("…", 403, error_type="content_policy_violation"), "moderated"),
     Case("Gemini", 400, [gemini("PROHIBITED_CONTENT", status="INVALID_ARGUMENT", code=400)], "moderated"),
     Case("Gemini behind a proxy", 400, gemini("…", status="PROHIBITED_CONTENT", code=400), "moderated"),
-    Case("Mistral, guardrails (403 is documented, the words are not)", 403,
+    Case("Mistral, guardrails (403 is documented, its text is not)", 403,
          {"message": "Request blocked by guardrail"}, "moderated"),
     Case("DashScope, owl#432", 400, openai("…", "data_inspection_failed"), "moderated"),
     Case("DashScope, qwen-code#2905", 400, openai("Input text data may contain inappropriate content."), "moderated"),
@@ -169,7 +169,7 @@ MODERATED = [
 REFUSED = [
     Case("OpenAI", 401, openai("Incorrect API key provided: sk-…", "invalid_api_key"), "denied", "Incorrect API key"),
     Case("OpenAI, a region", 403, openai("Country not supported", "unsupported_country_region_territory"), "denied"),
-    Case("a proxy on the way", 407, "", "denied"),
+    Case("a proxy", 407, "", "denied"),
     Case("OpenAI", 404, openai("The model gpt-x does not exist", "model_not_found"), "absent", code="model_not_found"),
     Case("OpenRouter", 404, openrouter("No endpoints found matching your guardrail restrictions", 404), "absent"),
     Case("FastAPI", 405, {"detail": "Method Not Allowed"}, "absent", "Method Not Allowed"),
@@ -186,7 +186,7 @@ REJECTED = [
     Case("FastAPI: detail as a list", 422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"],
          "msg": "Extra inputs are not permitted"}]}, "rejected", words="body.seed: Extra inputs are not permitted",
          code="extra_forbidden", param="seed"),
-    Case("FastAPI: what it was sent, returned, says nothing about the refusal", 422, {"detail": [{"loc": ["body", "n"],
+    Case("FastAPI: the echoed input does not classify the refusal", 422, {"detail": [{"loc": ["body", "n"],
          "msg": "bad", "input": {"code": "content_filter", "message": "retry in 9s"}}]}, "rejected",
          words="body.n: bad", param="n"),
     Case("Mistral: a detail within the message", 422, {"object": "error", "message": {"detail": [{"loc": ["body",
@@ -205,9 +205,9 @@ FAULTS = [
     Case("a fault", 500, openai("The server had an error", kind="server_error"), "unavailable",
          "The server had an error"),
     Case("a gateway", 502, "<h1>Bad\ngateway</h1><hr>nginx", "unavailable", "Bad gateway nginx"),
-    Case("OpenRouter, errors: what the provider behind it said", 502, openrouter("Provider returned error", 502,
+    Case("OpenRouter, errors: the provider's own message", 502, openrouter("Provider returned error", 502,
          provider_name="X", raw='{"error":{"message":"boom"}}'), "unavailable", words="Provider returned error; boom"),
-    Case("no status of HTTP", 999, "", "unavailable"),
+    Case("invalid HTTP status", 999, "", "unavailable"),
 ]  # fmt: skip
 CASES = WAITS + BUSY + QUOTA + MODERATED + REFUSED + REJECTED + FAULTS
 
@@ -218,7 +218,7 @@ def refusal(case: Case) -> Refusal:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.status} {case.source}")
-def test_a_refusal_is_told_as_what_it_is(case: Case) -> None:
+def test_refusal_gives_kind_wait_message_and_code(case: Case) -> None:
     found = refusal(case)
     assert found.kind == case.kind
     assert found.wait == (None if case.wait is None else pytest.approx(case.wait))
@@ -251,12 +251,12 @@ def test_a_refusal_is_told_as_what_it_is(case: Case) -> None:
     ],
     ids=lambda body: body[:40].decode("latin-1"),
 )
-def test_no_bytes_are_too_odd(body: bytes) -> None:
+def test_hostile_bodies_give_a_valid_refusal(body: bytes) -> None:
     for status in (200, 302, 400, 403, 429, 500):
         check(read_refusal(status, {"retry-after": "\udcff", "x-ratelimit-remaining": "", "date": "yesterday"}, body))
 
 
-def test_bytes_drawn_at_random_are_told_as_something() -> None:
+def test_random_bytes_give_a_valid_refusal() -> None:
     draw = random.Random(5)
     pieces = [json.dumps(case.body).encode() for case in QUOTA + MODERATED + REJECTED]
     for _ in range(2_000):

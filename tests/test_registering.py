@@ -1,4 +1,4 @@
-"""`jury up` again and again: edits in the UI stay, and an edited list still takes effect."""
+"""Repeated starts of `jury up`: edits in the UI are kept, and edits of the list still take effect."""
 
 import asyncio
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ FORM = {"dataset": "samples", "limit": 5, "judge": {"model": "m", "base_url": "h
 
 
 class House:
-    """A list of one deployment, the server that it is registered on, and the people who change things there."""
+    """A list with one deployment, its registration on the server, and edits that people make there."""
 
     def __init__(self, client: SyncPrefectClient, folder: Path) -> None:
         self.client, self.file, self.name = client, folder / "prefect.yaml", folder.name
@@ -72,7 +72,7 @@ class House:
         self.client._client.delete(path).raise_for_status()
 
     def add_schedule(self, **fields: Any) -> None:
-        """As the UI adds one: without a slug."""
+        """Add a schedule as the UI does: without a slug."""
         made = [{"active": True, "schedule": {"cron": "30 6 * * 1", "timezone": "Europe/Berlin"}, **fields}]
         self.client._client.post(f"/deployments/{self.there.id}/schedules", json=made).raise_for_status()
 
@@ -83,16 +83,16 @@ def house(prefect_server: str, tmp_path: Path) -> Iterator[House]:
         yield House(client, tmp_path)
 
 
-def test_what_nobody_changed_is_as_the_list_says_and_nothing_is_told(house: House) -> None:
+def test_unedited_deployment_follows_the_list_without_messages(house: House) -> None:
     for _ in range(2):
-        told = house.up()
-        assert told == (house.there.id, ["0 2 * * * UTC"], [])
+        registered = house.up()
+        assert registered == (house.there.id, ["0 2 * * * UTC"], [])
     described = "As it was. Runs daily at 02:00 UTC (cron 0 2 * * *)."
     assert (house.there.description, house.there.tags, house.form) == (described, ["image-jury"], FORM)
     assert not house.there.paused and house.schedule("nightly").active
 
 
-def test_people_s_changes_stay_over_three_restarts_and_are_told_each_time(house: House) -> None:
+def test_ui_edits_survive_restarts_and_are_reported_each_time(house: House) -> None:
     house.up()
     house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "Europe/Berlin"}, active=False)
     house.change_schedule("nightly", parameters={"parameters": {"limit": 9}})
@@ -101,25 +101,25 @@ def test_people_s_changes_stay_over_three_restarts_and_are_told_each_time(house:
     house.change(paused=True, concurrency_limit=1)
     before = house.there
     for _ in range(3):
-        told = house.up()
+        registered = house.up()
         after = house.there
         own = {"schedules": {"__all__": {"updated"}}, "updated": True, "status": True, "pull_steps": True}
         assert after.model_dump(exclude=own) == before.model_dump(exclude=own)
-        assert told.schedules == ["0 3 * * * Europe/Berlin (off)", "30 6 * * 1 Europe/Berlin"]
-        words = "\n".join(told.said)
+        assert registered.schedules == ["0 3 * * * Europe/Berlin (off)", "30 6 * * 1 Europe/Berlin"]
+        words = "\n".join(registered.said)
         assert "limit is 7, as changed here; in the list it is 5" in words and "votes is 2" in words
         assert "schedule nightly when is 0 3 * * * Europe/Berlin, as changed here; in the list it is 0 2" in words
         assert "schedule nightly active is False" in words and "schedule nightly parameters is {" in words
-        assert len(told.said) == 5
+        assert len(registered.said) == 5
 
 
-def test_changes_of_the_list_take_effect_beside_people_s(house: House) -> None:
+def test_list_edits_take_effect_beside_ui_edits(house: House) -> None:
     house.up()
     theirs = {"dataset": "ours", "judge": {**FORM["judge"], "base_url": "http://127.0.0.1:2/v1"}}
     house.change_form(**theirs)
     house.change_schedule("nightly", active=False)
     house.add_schedule()
-    told = house.up(
+    registered = house.up(
         description="As it is.",
         schedules=[{**NIGHTLY, "cron": "0 1 * * *", "parameters": {"parameters": {"limit": 2}}}, WEEKLY],
         parameters={"parameters": {**FORM, "votes": 3, "judge": {**FORM["judge"], "model": "n"}}},
@@ -130,12 +130,12 @@ def test_changes_of_the_list_take_effect_beside_people_s(house: House) -> None:
     nightly = house.schedule("nightly")
     assert (nightly.schedule.cron, nightly.active) == ("0 1 * * *", False)
     assert nightly.parameters == {"parameters": {"limit": 2}}
-    assert told.schedules == ["0 1 * * * UTC (off)", "0 4 * * 0 UTC", "30 6 * * 1 Europe/Berlin"]
+    assert registered.schedules == ["0 1 * * * UTC (off)", "0 4 * * 0 UTC", "30 6 * * 1 Europe/Berlin"]
     house.up(schedules=[{**NIGHTLY, "cron": "0 1 * * *"}], parameters={"parameters": {"dataset": "samples"}})
     assert {each.slug for each in house.there.schedules} == {"nightly", None} and house.form == {"dataset": "ours"}
 
 
-def test_where_both_changed_a_value_the_list_s_takes_effect_and_what_it_replaces_is_printed(house: House) -> None:
+def test_conflicting_edit_takes_the_lists_value_and_reports_the_other(house: House) -> None:
     house.up()
     house.change_form(limit=7)
     house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "UTC"}, active=False)
@@ -153,7 +153,7 @@ def test_where_both_changed_a_value_the_list_s_takes_effect_and_what_it_replaces
     assert house.schedule("nightly").schedule.cron == "0 5 * * *" and not house.schedule("nightly").active
 
 
-def test_a_deployment_is_paused_by_people_unless_the_list_names_it(house: House) -> None:
+def test_ui_controls_pausing_unless_the_list_sets_it(house: House) -> None:
     assert house.up(paused=True).said == [] and house.there.paused
     house.change(paused=False)
     assert house.up().said == ["paused was False; the list's True has replaced it"] and house.there.paused
@@ -162,7 +162,7 @@ def test_a_deployment_is_paused_by_people_unless_the_list_names_it(house: House)
     assert house.up().said == [] and not house.there.paused
 
 
-def test_a_reset_puts_back_all_of_the_list_and_leaves_what_is_none_of_it(house: House) -> None:
+def test_reset_restores_the_list_and_keeps_added_schedules(house: House) -> None:
     house.up(schedules=[NIGHTLY, WEEKLY])
     house.change_form(limit=7, votes=2)
     house.change(paused=True)
@@ -170,36 +170,36 @@ def test_a_reset_puts_back_all_of_the_list_and_leaves_what_is_none_of_it(house: 
     house.change_schedule("nightly", active=False)
     house.add_schedule()
     house.add_schedule(slug="ours")
-    told = house.up(reset=True)
-    assert [words.partition(" was ")[0] for words in told.said] == ["limit", "votes", "schedule nightly active"]
+    registered = house.up(reset=True)
+    assert [words.partition(" was ")[0] for words in registered.said] == ["limit", "votes", "schedule nightly active"]
     assert house.form == FORM and not house.there.paused
     assert {each.slug for each in house.there.schedules if each.active} == {"nightly", "weekly", None, "ours"}
     assert all(each.active for each in house.there.schedules)
 
 
-def test_a_schedule_that_people_deleted_stays_deleted(house: House) -> None:
+def test_schedule_deleted_in_the_ui_is_not_recreated(house: House) -> None:
     house.up(schedules=[NIGHTLY, WEEKLY])
     house.delete_schedule("nightly")
     for schedules in ([NIGHTLY, WEEKLY], [{**NIGHTLY, "cron": "0 9 * * *"}, WEEKLY]):
-        told = house.up(schedules=schedules)
-        assert told.said == [
+        registered = house.up(schedules=schedules)
+        assert registered.said == [
             "schedule nightly was deleted here and is not made again; `jury up --reset` takes the list's"
         ]
-        assert told.schedules == ["0 4 * * 0 UTC"]
+        assert registered.schedules == ["0 4 * * 0 UTC"]
 
 
-def test_a_schedule_that_the_list_dropped_goes_unless_people_changed_it(house: House) -> None:
+def test_schedule_removed_from_the_list_is_kept_if_edited_in_the_ui(house: House) -> None:
     house.up(schedules=[NIGHTLY, WEEKLY])
     house.change_schedule("weekly", schedule={"cron": "0 8 * * 0", "timezone": "UTC"})
-    told = house.up(schedules=[])
-    assert told.schedules == ["0 8 * * 0 UTC"]
-    assert told.said == [
+    registered = house.up(schedules=[])
+    assert registered.schedules == ["0 8 * * 0 UTC"]
+    assert registered.said == [
         "schedule weekly is no longer in the list, and stays since it was changed here; "
         "`jury up --reset` takes the list's"
     ]
 
 
-def test_fields_that_this_version_has_no_more_are_left_out_and_values_that_it_refuses_are_told(house: House) -> None:
+def test_obsolete_fields_are_dropped_and_invalid_values_reported(house: House) -> None:
     house.up()
     house.change(parameters={"parameters": {**FORM, "dropped": 1}}, parameter_openapi_schema={"type": "object"})
     assert house.up().said == [] and house.form == FORM
@@ -209,14 +209,14 @@ def test_fields_that_this_version_has_no_more_are_left_out_and_values_that_it_re
     assert house.up(reset=True).said == ["limit was -1; the list's 5 has replaced it"] and house.form == FORM
 
 
-def test_a_deployment_that_was_deleted_stays_so_and_each_start_tells_how_to_get_it_back(house: House) -> None:
+def test_deployment_deleted_in_the_ui_is_not_recreated_but_reported(house: House) -> None:
     title = f"colors/{house.name}"
     house.up()
     house.client.delete_deployment(house.there.id)
     for _ in range(2):
-        told = house.up()
-        assert (told.id, told.schedules) == (None, [])
-        assert told.said == [
+        registered = house.up()
+        assert (registered.id, registered.schedules) == (None, [])
+        assert registered.said == [
             f"was deleted in the UI and is not made again; delete the variable {variable_name(title)} there, too, to "
             "get it back at the next start"
         ]
@@ -226,32 +226,32 @@ def test_a_deployment_that_was_deleted_stays_so_and_each_start_tells_how_to_get_
     assert house.up(reset=True).id and house.form == FORM
 
 
-def test_a_deployment_that_has_another_name_in_the_list_now_is_not_left_behind_unsaid(house: House) -> None:
+def test_renamed_deployment_leaves_a_message_about_the_old_one(house: House) -> None:
     former = f"colors/{house.name}"
     house.up()
     house.name = f"{house.name}-renamed"
     house.up(name=house.name)
     there = asyncio.run(on_server())
     title = f"colors/{house.name}"
-    told = left_over(there, [title])
-    assert [words for words in told if words.startswith(f"{former} is on this server and not in the list: ")]
-    assert not [words for words in told if words.startswith(f"{title} ")]
+    messages = left_over(there, [title])
+    assert [words for words in messages if words.startswith(f"{former} is on this server and not in the list: ")]
+    assert not [words for words in messages if words.startswith(f"{title} ")]
 
 
 CASES = {
-    # the list then, the list now, the server -> the server after, and what is told
+    # list before, list now, server -> server afterwards, part of the message
     "nothing changed": (5, 5, 5, 5, ""),
     "the list changed": (5, 6, 5, 6, "has replaced it"),
     "people changed": (5, 5, 7, 7, "as changed here"),
     "both changed to the same": (5, 6, 6, 6, ""),
     "both changed": (5, 6, 7, 6, "has replaced it"),
-    "the list gives it now, the server has the default": (MISSING, 6, 0, 6, "has replaced it"),
-    "the list gives it now, people did before": (MISSING, 6, 7, 6, "has replaced it"),
-    "the list gives it no more": (5, MISSING, 5, MISSING, "has replaced it"),
-    "only people give it": (MISSING, MISSING, 7, 7, "as changed here"),
-    "people's form has the default": (MISSING, MISSING, 0, 0, ""),
-    "people took it out": (5, 5, MISSING, MISSING, "as changed here"),
-    "the server writes numbers in its own way": (20.0, 20.0, 20, 20, ""),
+    "new in the list, default on the server": (MISSING, 6, 0, 6, "has replaced it"),
+    "new in the list, set by people before": (MISSING, 6, 7, 6, "has replaced it"),
+    "removed from the list": (5, MISSING, 5, MISSING, "has replaced it"),
+    "set only by people": (MISSING, MISSING, 7, 7, "as changed here"),
+    "default in people's form": (MISSING, MISSING, 0, 0, ""),
+    "removed by people": (5, 5, MISSING, MISSING, "as changed here"),
+    "number written differently by the server": (20.0, 20.0, 20, 20, ""),
 }
 
 
@@ -259,8 +259,8 @@ def given(value: Any) -> dict[str, Any]:
     return {} if value == MISSING else {"limit": value}
 
 
-@pytest.mark.parametrize(("last", "listed", "found", "after", "told"), CASES.values(), ids=[*CASES])
-def test_a_value_is_the_list_s_where_that_changed(last: Any, listed: Any, found: Any, after: Any, told: str) -> None:
+@pytest.mark.parametrize(("last", "listed", "found", "after", "message"), CASES.values(), ids=[*CASES])
+def test_merge_takes_values_the_list_changed(last: Any, listed: Any, found: Any, after: Any, message: str) -> None:
     merged = merge(digests(given(last)), given(listed), given(found), {"limit": 0})
-    assert merged.values == given(after) and merged.replaced == ["limit"] * (told == "has replaced it")
-    assert [told in words for words in merged.said] == [True] * bool(told)
+    assert merged.values == given(after) and merged.replaced == ["limit"] * (message == "has replaced it")
+    assert [message in words for words in merged.said] == [True] * bool(message)

@@ -1,4 +1,4 @@
-"""Ledgers travel through a bucket whole, once, and in order, whatever happens on the way."""
+"""Ledgers in a bucket: transferred whole, once and in order, despite failures on the way."""
 
 import hashlib
 import json
@@ -31,17 +31,17 @@ from tasks.pictures.thumbnails import Thumbnails
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
-Begun = Callable[[Path], Ledger]
+Opener = Callable[[Path], Ledger]
 
 
 @pytest.fixture
-def begun() -> Iterator[Begun]:
+def open_ledger() -> Iterator[Opener]:
     with ExitStack() as ledgers:
         yield lambda store: ledgers.enter_context(closing(Ledger(store, start("r1"))))
 
 
 def versions(url: str) -> dict[str, list[str]]:
-    """Name of each object below the store -> the ETag of every version written."""
+    """Return the ETags of every version written, by object name below the store."""
     name, _, prefix = url.removeprefix("s3://").partition("/")
     found: dict[str, list[str]] = {}
     for page in s3().get_paginator("list_object_versions").paginate(Bucket=name, Prefix=prefix):
@@ -50,7 +50,7 @@ def versions(url: str) -> dict[str, list[str]]:
     return found
 
 
-def in_bucket(url: str, name: str) -> bytes:
+def read_object(url: str, name: str) -> bytes:
     where, _, prefix = url.removeprefix("s3://").partition("/")
     return s3().get_object(Bucket=where, Key=f"{prefix}/{name}")["Body"].read()
 
@@ -61,10 +61,10 @@ def delete(url: str, name: str) -> None:
 
 
 def sent_lines(url: str, run_id: str, file: str) -> bytes:
-    """The file as its parts in the bucket make it."""
+    """Return the file assembled from its parts in the bucket."""
     stem = Path(file).stem
     names = sorted(name for name in versions(url) if name.startswith(f"ledger/{run_id}/{stem}-"))
-    return b"".join(in_bucket(url, name) for name in names)
+    return b"".join(read_object(url, name) for name in names)
 
 
 def thumbnail(store: Path, name: str) -> Path:
@@ -75,14 +75,14 @@ def thumbnail(store: Path, name: str) -> Path:
 
 
 def judge_sample(ledger: Ledger, sample_id: str, run_id: str) -> None:
-    """What a run adds for one sample: a judgment, the pictures and the outcome."""
+    """Add the rows of one sample: a judgment, its pictures and the outcome."""
     ledger.append(judgment(sample_id=sample_id, run_id=run_id))
     for role in "hm":
         thumbnail(ledger.folder.parents[1], sample_id + role)
     ledger.append(outcome(sample_id, run_id=run_id))
 
 
-def whole_run(store: Path, run_id: str, samples: int = 2, ended: bool = True) -> None:
+def write_whole_run(store: Path, run_id: str, samples: int = 2, ended: bool = True) -> None:
     ledger = Ledger(store, start(run_id, samples=samples))
     for number in range(samples):
         judge_sample(ledger, f"s{number}", run_id)
@@ -91,8 +91,8 @@ def whole_run(store: Path, run_id: str, samples: int = 2, ended: bool = True) ->
     ledger.close()
 
 
-def shown(store: Path) -> list[Any]:
-    """All that the history made of a store tells."""
+def all_rows(store: Path) -> list[Any]:
+    """Return all rows of the history made from a store."""
     land(store)
     tables = ("runs", "judgments", "outcomes", "scores", "pictures", "leaderboard")
     return [query(store, f"SELECT * FROM {table} ORDER BY ALL").rows for table in tables]
@@ -103,10 +103,10 @@ def rows_of(store: Path, run_id: str) -> tuple[bytes, bytes]:
     return (run / JUDGMENTS).read_bytes(), (run / OUTCOMES).read_bytes()
 
 
-def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_sent_once(url: str, begun: Begun, tmp_path: Path) -> None:
+def test_growing_run_is_sent_once_and_arrives_equal(url: str, open_ledger: Opener, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    ledger, sender = begun(here), Remote(url, here)
-    sender.send("r1")  # before the first row there is nothing
+    ledger, sender = open_ledger(here), Remote(url, here)
+    sender.send("r1")  # nothing to send before the first row
     assert versions(url) == {}
     for number in range(3):
         judge_sample(ledger, f"s{number}", "r1")
@@ -118,38 +118,38 @@ def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_sent_once(url: str, be
     assert Remote(url, there).fetch() == ["r1"]
     written = versions(url)
     assert sum(name.startswith("ledger/r1/") for name in written) == 2 + 2 * 3
-    assert all(len(etags) == 1 for etags in written.values()) and shown(there) == shown(here)
+    assert all(len(etags) == 1 for etags in written.values()) and all_rows(there) == all_rows(here)
 
 
-def test_a_thumbnail_that_waits_is_made_and_sent_with_the_row_about_it(url: str, begun: Begun, tmp_path: Path) -> None:
+def test_pending_thumbnail_is_made_and_sent_with_its_row(url: str, open_ledger: Opener, tmp_path: Path) -> None:
     data = png(1, 1, 8, 0, b"\0\1")
     sha256 = hashlib.sha256(data).hexdigest()
     with Thumbnails(tmp_path) as thumbnails:
         thumbnails.put_by(sha256, data)
     note = picture("s0m").model_copy(update={"source_sha256": sha256})
-    begun(tmp_path).append(outcome("s0", run_id="r1", pictures={"model": note}))
+    open_ledger(tmp_path).append(outcome("s0", run_id="r1", pictures={"model": note}))
     Remote(url, tmp_path).send("r1")
-    assert in_bucket(url, f"pictures/{sha256}.jpg").startswith(b"\xff\xd8")
+    assert read_object(url, f"pictures/{sha256}.jpg").startswith(b"\xff\xd8")
 
 
-def test_pictures_arrive_with_the_rows_about_them_and_travel_once(url: str, server: S3Server, tmp_path: Path) -> None:
+def test_pictures_arrive_with_their_rows_and_are_sent_once(url: str, server: S3Server, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     for run_id in ("r1", "r2"):
-        whole_run(here, run_id)
+        write_whole_run(here, run_id)
         Remote(url, here).send(run_id)
     Remote(url, there).fetch()
     names = {path.name: path.read_bytes() for path in (here / "pictures").iterdir()}
     assert len(names) == 4
     assert {path.name: path.read_bytes() for path in (there / "pictures").iterdir()} == names
     assert sum("PUT" in request and "/pictures/" in request for request in server.requests) == 4
-    # The other machine judges the same pictures, which are in the bucket.
-    whole_run(there, "r3")
+    # The other machine judges the same pictures, which the bucket already has.
+    write_whole_run(there, "r3")
     Remote(url, there).send("r3")
     assert sum("PUT" in request and "/pictures/" in request for request in server.requests) == 4
 
 
-def test_a_picture_that_was_never_kept_holds_nothing_up(url: str, tmp_path: Path) -> None:
-    whole_run(tmp_path / "here", "r1")
+def test_missing_thumbnail_does_not_block_sending(url: str, tmp_path: Path) -> None:
+    write_whole_run(tmp_path / "here", "r1")
     for path in (tmp_path / "here" / "pictures").iterdir():
         path.unlink()
     Remote(url, tmp_path / "here").send("r1")
@@ -157,8 +157,8 @@ def test_a_picture_that_was_never_kept_holds_nothing_up(url: str, tmp_path: Path
     assert rows_of(tmp_path / "there", "r1") == rows_of(tmp_path / "here", "r1")
 
 
-def test_a_torn_last_line_is_sent_when_it_is_whole(url: str, tmp_path: Path) -> None:
-    whole_run(tmp_path, "r1", ended=False)
+def test_torn_last_line_is_sent_once_complete(url: str, tmp_path: Path) -> None:
+    write_whole_run(tmp_path, "r1", ended=False)
     rows = folder(tmp_path, "r1") / JUDGMENTS
     before, line = rows.read_bytes(), judgment(sample_id="s9", run_id="r1").model_dump_json().encode() + b"\n"
     rows.write_bytes(before + line[:100])
@@ -170,8 +170,10 @@ def test_a_torn_last_line_is_sent_when_it_is_whole(url: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("lost", ["judgments-0", "outcomes-0", RUN, END])
-def test_what_is_unanswered_is_sent_again(lost: str, url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
-    ledger = begun(tmp_path)
+def test_unanswered_object_is_sent_again(
+    lost: str, url: str, open_ledger: Opener, server: S3Server, tmp_path: Path
+) -> None:
+    ledger = open_ledger(tmp_path)
     judge_sample(ledger, "s1", "r1")
     if lost == END:
         ledger.end(end("r1"))
@@ -185,8 +187,8 @@ def test_what_is_unanswered_is_sent_again(lost: str, url: str, begun: Begun, ser
     assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path, "r1")
 
 
-def test_a_part_that_arrives_late_over_a_longer_one_leaves_no_gap(url: str, begun: Begun, tmp_path: Path) -> None:
-    ledger, sender = begun(tmp_path / "here"), Remote(url, tmp_path / "here")
+def test_late_shorter_part_over_a_longer_one_leaves_no_gap(url: str, open_ledger: Opener, tmp_path: Path) -> None:
+    ledger, sender = open_ledger(tmp_path / "here"), Remote(url, tmp_path / "here")
     judge_sample(ledger, "s1", "r1")
     late = rows_of(tmp_path / "here", "r1")[0]
     for sample_id in ("s2", "s3"):
@@ -200,8 +202,8 @@ def test_a_part_that_arrives_late_over_a_longer_one_leaves_no_gap(url: str, begu
     assert (folder(tmp_path / "there", "r1") / END).exists()
 
 
-def test_a_server_that_goes_down_costs_nothing(url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
-    ledger, sender = begun(tmp_path / "here"), Remote(url, tmp_path / "here")
+def test_server_outage_loses_no_rows(url: str, open_ledger: Opener, server: S3Server, tmp_path: Path) -> None:
+    ledger, sender = open_ledger(tmp_path / "here"), Remote(url, tmp_path / "here")
     judge_sample(ledger, "s1", "r1")
     sender.send("r1")
     server.stop()
@@ -216,41 +218,41 @@ def test_a_server_that_goes_down_costs_nothing(url: str, begun: Begun, server: S
         server.start()
     assert (sender.send_all(), sender.send_all()) == (["r1"], [])
     Remote(url, tmp_path / "there").fetch()
-    assert shown(tmp_path / "there") == shown(tmp_path / "here")
+    assert all_rows(tmp_path / "there") == all_rows(tmp_path / "here")
 
 
-def test_a_missing_bucket_is_unavailable_and_named(server: S3Server, tmp_path: Path) -> None:
-    whole_run(tmp_path, "r1")
+def test_missing_bucket_is_reported_as_unavailable(server: S3Server, tmp_path: Path) -> None:
+    write_whole_run(tmp_path, "r1")
     with pytest.raises(RemoteUnavailable, match=r"s3://no-such-bucket/x cannot be used now: .*bucket does not exist"):
         Remote("s3://no-such-bucket/x", tmp_path).send_all()
 
 
-def test_finished_runs_cost_one_request_together(url: str, server: S3Server, tmp_path: Path) -> None:
+def test_sent_finished_runs_cost_one_request_in_total(url: str, server: S3Server, tmp_path: Path) -> None:
     for run_id in ("r1", "r2"):
-        whole_run(tmp_path, run_id)
+        write_whole_run(tmp_path, run_id)
     Remote(url, tmp_path).send_all()
     server.requests.clear()
     assert Remote(url, tmp_path).send_all() == [] and len(server.requests) == 1
 
 
-def test_two_machines_send_and_a_third_gathers_all(url: str, tmp_path: Path) -> None:
+def test_third_machine_gathers_runs_of_two_others(url: str, tmp_path: Path) -> None:
     machines = {"one": ("r1", "r3"), "two": ("r2", "r4")}
     for name, run_ids in machines.items():
         for run_id in run_ids:
-            whole_run(tmp_path / name, run_id, samples=3)
+            write_whole_run(tmp_path / name, run_id, samples=3)
         assert Remote(url, tmp_path / name).send_all() == list(run_ids)
     third, everything = Remote(url, tmp_path / "three"), tmp_path / "everything"
     assert (third.fetch(), third.fetch()) == (["r1", "r2", "r3", "r4"], [])
-    assert third.send_all() == []  # what others made is theirs to send
+    assert third.send_all() == []  # runs fetched from others are not sent
     for run_id in ("r1", "r2", "r3", "r4"):
-        whole_run(everything, run_id, samples=3)
-    assert shown(third.folder) == shown(everything)
+        write_whole_run(everything, run_id, samples=3)
+    assert all_rows(third.folder) == all_rows(everything)
     assert Remote(url, tmp_path / "one").fetch() == ["r2", "r4"]
-    assert shown(tmp_path / "one") == shown(everything)
+    assert all_rows(tmp_path / "one") == all_rows(everything)
 
 
-def test_fetch_leaves_own_runs_alone(url: str, begun: Begun, tmp_path: Path) -> None:
-    ledger, here = begun(tmp_path), Remote(url, tmp_path)
+def test_fetch_does_not_change_own_runs(url: str, open_ledger: Opener, tmp_path: Path) -> None:
+    ledger, here = open_ledger(tmp_path), Remote(url, tmp_path)
     judge_sample(ledger, "s1", "r1")
     here.send("r1")
     judge_sample(ledger, "s2", "r1")
@@ -258,26 +260,26 @@ def test_fetch_leaves_own_runs_alone(url: str, begun: Begun, tmp_path: Path) -> 
     assert here.fetch() == [] and rows_of(tmp_path, "r1") == before
 
 
-def test_fetch_stops_before_a_missing_part_and_goes_on_when_it_is_there(url: str, begun: Begun, tmp_path: Path) -> None:
+def test_fetch_stops_at_a_missing_part_and_resumes_later(url: str, open_ledger: Opener, tmp_path: Path) -> None:
     here, there = tmp_path / "here", Remote(url, tmp_path / "there")
-    ledger = begun(here)
+    ledger = open_ledger(here)
     for number in range(3):
         judge_sample(ledger, f"s{number}", "r1")
         Remote(url, here).send("r1")
     ledger.end(end("r1"))
     Remote(url, here).send("r1")
     name = sorted(name for name in versions(url) if "judgments" in name)[1]
-    held_back = in_bucket(url, name)
+    held_back = read_object(url, name)
     delete(url, name)
     assert there.fetch() == ["r1"] and [row.sample_id for row in read_judgments(folder(there.folder, "r1"))] == ["s0"]
     assert not (folder(there.folder, "r1") / END).exists() and there.fetch() == []
     Remote(url, tmp_path).bucket.put({name: held_back})
-    assert there.fetch() == ["r1"] and shown(there.folder) == shown(here)
+    assert there.fetch() == ["r1"] and all_rows(there.folder) == all_rows(here)
 
 
-def test_a_fetch_that_was_cut_short_is_completed_by_the_next(url: str, tmp_path: Path) -> None:
+def test_interrupted_fetch_is_completed_by_the_next(url: str, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
-    whole_run(here, "r1", samples=3)
+    write_whole_run(here, "r1", samples=3)
     Remote(url, here).send("r1")
     Remote(url, there).fetch()
     run = folder(there, "r1")
@@ -286,11 +288,11 @@ def test_a_fetch_that_was_cut_short_is_completed_by_the_next(url: str, tmp_path:
     assert Remote(url, there).fetch() == ["r1"] and rows_of(there, "r1") == rows_of(here, "r1") and (run / END).exists()
 
 
-def test_fetch_since_brings_newer_runs_only(url: str, tmp_path: Path) -> None:
+def test_fetch_since_gets_only_newer_runs(url: str, tmp_path: Path) -> None:
     now = datetime(2026, 11, 20, 12, tzinfo=UTC)
     old, new = (f"{now - timedelta(hours=hours):%Y%m%dT%H%M%S}000-diagram-aaaaaa" for hours in (30, 3))
     for run_id in (old, new):
-        whole_run(tmp_path / "here", run_id)
+        write_whole_run(tmp_path / "here", run_id)
     there = Remote(url, tmp_path / "there")
     assert there.fetch(since=now) == []
     Remote(url, tmp_path / "here").send_all()
@@ -299,23 +301,23 @@ def test_fetch_since_brings_newer_runs_only(url: str, tmp_path: Path) -> None:
     assert datetime.fromtimestamp(rows_written, UTC) == datetime.fromisoformat(end(new).finished_at)
 
 
-def test_large_ledgers_travel_in_parts_and_batches(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_ledgers_are_sent_in_parts_and_batches(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "PART_BYTES", 3_000)
     monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
     monkeypatch.setattr("tasks.ledger.bucket.BATCH_OBJECTS", 3)
-    whole_run(tmp_path / "here", "r1", samples=12)
+    write_whole_run(tmp_path / "here", "r1", samples=12)
     Remote(url, tmp_path / "here").send("r1")
     assert sum("judgments-" in name for name in versions(url)) > 3
     Remote(url, tmp_path / "there").fetch()
-    assert shown(tmp_path / "there") == shown(tmp_path / "here")
+    assert all_rows(tmp_path / "there") == all_rows(tmp_path / "here")
 
 
-def test_a_run_and_a_sync_may_send_at_the_same_time(url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
-    ledger, left, turn = begun(tmp_path), iter(range(1, 30)), threading.Lock()
+def test_run_and_sync_send_concurrently(url: str, open_ledger: Opener, server: S3Server, tmp_path: Path) -> None:
+    ledger, left, turn = open_ledger(tmp_path), iter(range(1, 30)), threading.Lock()
     judge_sample(ledger, "s0", "r1")
 
-    def grows(request: str) -> bool:
+    def append_during_put(request: str) -> bool:
         with turn:
             if request.startswith("PUT") and (number := next(left, 0)):
                 judge_sample(ledger, f"s{number}", "r1")
@@ -326,7 +328,7 @@ def test_a_run_and_a_sync_may_send_at_the_same_time(url: str, begun: Begun, serv
         while len(list(read_judgments(ledger.folder))) < 30:
             sender.send("r1")
 
-    with server.failing(loses=grows), ThreadPoolExecutor(3) as threads:
+    with server.failing(loses=append_during_put), ThreadPoolExecutor(3) as threads:
         list(threads.map(send, range(3)))
     ledger.end(end("r1"))
     Remote(url, tmp_path).send("r1")
@@ -334,8 +336,8 @@ def test_a_run_and_a_sync_may_send_at_the_same_time(url: str, begun: Begun, serv
     assert all(len(etags) == 1 for name, etags in versions(url).items() if name.startswith("ledger/"))
 
 
-def test_a_ledger_copied_to_another_machine_is_not_sent_in_other_parts(url: str, begun: Begun, tmp_path: Path) -> None:
-    ledger = begun(tmp_path / "one")
+def test_copied_ledger_is_sent_in_the_same_parts(url: str, open_ledger: Opener, tmp_path: Path) -> None:
+    ledger = open_ledger(tmp_path / "one")
     for number in range(2):
         judge_sample(ledger, f"s{number}", "r1")
         Remote(url, tmp_path / "one").send("r1")
@@ -348,7 +350,7 @@ def test_a_ledger_copied_to_another_machine_is_not_sent_in_other_parts(url: str,
     assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path / "one", "r1")
 
 
-def test_names_in_the_bucket_cannot_lead_out_of_the_local_cache(url: str, tmp_path: Path) -> None:
+def test_object_names_cannot_leave_the_local_cache(url: str, tmp_path: Path) -> None:
     strange = Remote(url, tmp_path).bucket
     odd = (
         "ledger/../run.json",
@@ -362,28 +364,30 @@ def test_names_in_the_bucket_cannot_lead_out_of_the_local_cache(url: str, tmp_pa
 
 
 @pytest.mark.parametrize("scheme", ["file", "memory"])
-def test_other_stores_of_fsspec_do_as_well(scheme: str, tmp_path: Path) -> None:
+def test_other_fsspec_stores_work(scheme: str, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/shared" if scheme == "file" else f"memory://{uuid4().hex}/shared"
-    whole_run(tmp_path / "here", "r1")
+    write_whole_run(tmp_path / "here", "r1")
     assert Remote(url, tmp_path / "there").fetch() == []
     assert Remote(url, tmp_path / "there").fetch(datetime(2026, 1, 1, tzinfo=UTC)) == []
     Remote(url, tmp_path / "here").send("r1")
-    assert Remote(url, tmp_path / "there").fetch() == ["r1"] and shown(tmp_path / "there") == shown(tmp_path / "here")
+    assert Remote(url, tmp_path / "there").fetch() == ["r1"] and all_rows(tmp_path / "there") == all_rows(
+        tmp_path / "here"
+    )
     assert not list(tmp_path.rglob("*.draft"))
 
 
 @pytest.mark.parametrize(
-    ("store", "remote_one"),
+    ("store", "expected"),
     [
         ("s3://bucket/prefix", True), ("memory://x", True), ("file:///srv/jury", True), ("s3:/bucket", True),
         ("jury-store", False), ("/srv/jury", False), ("./a/b", False), ("C:/jury", False), ("C:\\jury", False),
     ],
 )  # fmt: skip
-def test_a_scheme_makes_a_store_remote(store: str, remote_one: bool) -> None:
-    assert is_remote(store) is remote_one
+def test_url_scheme_makes_a_store_remote(store: str, expected: bool) -> None:
+    assert is_remote(store) is expected
 
 
-def test_a_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path))
     found = local_cache("s3://bucket/team/jury/")
     assert re.fullmatch(r"bucket-team-jury-[0-9a-f]{8}", found.name) and found.parent == tmp_path
@@ -393,7 +397,7 @@ def test_a_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pyt
     assert local_cache("s3://bucket/x").parent == Path.home() / ".cache" / "image-jury"
 
 
-# Labels are copied between a store and its bucket, once, and what clashes or is damaged is named
+# Labels are copied between a store and its bucket once; conflicts and damage are reported
 
 
 LABEL = {"id": "s1", "dimension": "overall", "verdict": "Model"}
@@ -404,23 +408,23 @@ def bucket(tmp_path: Path) -> Bucket:
     return Bucket(f"file://{tmp_path}/bucket")
 
 
-def labelled(store: Path, name: str, **changes: str) -> LabelSet:
+def write_labels(store: Path, name: str, **changes: str) -> LabelSet:
     store.mkdir(parents=True, exist_ok=True)
     file = store / f"{name}.jsonl"
     file.write_text(json.dumps({**LABEL, **changes}) + "\n", encoding="utf-8")
     return import_labels(store, file, "diagram")
 
 
-def test_other_labels_of_one_name_are_named_and_stay(tmp_path: Path, bucket: Bucket) -> None:
-    labelled(tmp_path / "a", "ann")
-    labelled(tmp_path / "b", "ann", verdict="Human")
+def test_conflicting_labels_of_one_name_are_reported_and_kept(tmp_path: Path, bucket: Bucket) -> None:
+    write_labels(tmp_path / "a", "ann")
+    write_labels(tmp_path / "b", "ann", verdict="Human")
     exchange_labels(bucket, tmp_path / "a")
     assert exchange_labels(bucket, tmp_path / "b") == Exchanged([], [], ["ann"])
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]", b"{}", b"\xff"])
-def test_a_damaged_description_in_the_bucket_is_named(tmp_path: Path, bucket: Bucket, damage: bytes) -> None:
-    labelled(tmp_path / "a", "ann")
+def test_damaged_label_description_in_the_bucket_is_reported(tmp_path: Path, bucket: Bucket, damage: bytes) -> None:
+    write_labels(tmp_path / "a", "ann")
     exchange_labels(bucket, tmp_path / "a")
     bucket.put({"labels/ann/label.json": damage})
     with pytest.raises(InputError, match=r"labels/ann/label.json in the bucket is no description of labels"):

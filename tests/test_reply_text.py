@@ -1,4 +1,4 @@
-"""Replies taken apart: in work that grows as the reply does, and in no way that raises."""
+"""Parsing of replies: it takes linear work and never raises."""
 
 import gc
 import json
@@ -69,10 +69,10 @@ def read_all(text: str) -> list[Reading]:
 @example(SCORES.replace("7", "9" * 5000))
 @example(CHECKED.replace("1}", "9" * 30 + "}"))
 @example(CHECKED.replace("dog", "\\udd38"))
-def test_no_reply_makes_a_reader_raise_or_say_what_is_not_allowed(text: str) -> None:
+def test_any_reply_gives_allowed_values_or_an_error(text: str) -> None:
     for prompt, reading in zip([*FIGURES, *IMAGES], read_all(text), strict=True):
-        said = reading.verdict is not None or bool(reading.scores)
-        assert said != bool(reading.error)
+        found = reading.verdict is not None or bool(reading.scores)
+        assert found != bool(reading.error)
         assert reading.verdict in (None, *getattr(prompt, "verdicts", ()))
         assert all(each.score is None or 0 <= each.score <= 10 for each in reading.scores)
         assert all(each.score is not None for each in reading.scores if each.aspect == "overall_score")
@@ -82,28 +82,28 @@ def test_no_reply_makes_a_reader_raise_or_say_what_is_not_allowed(text: str) -> 
 
 
 @given(replies, st.sampled_from(FIGURES[0].verdicts), replies)
-def test_a_verdict_is_one_that_the_reply_names_once(before: str, winner: str, after: str) -> None:
-    """Whatever stands around it: another verdict than the one that was put in comes only from what stands around it."""
+def test_verdict_is_found_amid_other_text(before: str, winner: str, after: str) -> None:
+    """The surrounding text is the only possible source of another verdict than the inserted one."""
     text = f'{before}{{"comparison_reasoning": "r", "winner": "{winner}"}}{after}'
     verdict = verdict_reply.read(text, FIGURES[0]).verdict  # pyright: ignore
     assert verdict in (None, winner) or verdict.casefold() in (before + after).casefold()
 
 
 @given(st.text(st.characters()), st.sampled_from(["think", "thinking"]))
-def test_thinking_before_an_answer_is_set_aside_whole(thought: str, mark: str) -> None:
+def test_thinking_before_an_answer_is_dropped(thought: str, mark: str) -> None:
     for text in (f"<{mark}>{thought}</{mark}>{GOOD}", f"{thought}</{mark}>\n{GOOD}"):
         if "think" not in thought and not objects(unwrapped(thought)[0]).pairs:
             assert unwrapped(text) == (GOOD, ["thinking dropped"])
 
 
 class Work:
-    """What is done while a text is read: calls of any function, and characters that the JSON decoder goes over."""
+    """A count of the work of reading a text: function calls, and characters that the JSON decoder reads."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls = self.characters = 0
         decode = json.JSONDecoder.raw_decode
 
-        def counted(decoder: json.JSONDecoder, text: str, start: int = 0) -> tuple[Any, int]:
+        def count_characters(decoder: json.JSONDecoder, text: str, start: int = 0) -> tuple[Any, int]:
             try:
                 value, end = decode(decoder, text, start)
             except json.JSONDecodeError as broken:
@@ -112,9 +112,9 @@ class Work:
             self.characters += end - start
             return value, end
 
-        monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
+        monkeypatch.setattr(json.JSONDecoder, "raw_decode", count_characters)
 
-    def of(self, text: str) -> tuple[int, int]:
+    def measure(self, text: str) -> tuple[int, int]:
         self.calls = self.characters = 0
         gc.disable()
         sys.setprofile(self._count)
@@ -130,11 +130,11 @@ class Work:
 
 
 @pytest.mark.parametrize("name", GROWING)
-def test_a_reply_four_times_as_long_is_four_times_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_work_grows_linearly_with_the_reply(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work, text = Work(monkeypatch), GROWING[name]
-    read_all(text(10))  # what is made once is made
-    calls, _ = work.of(text(200))
-    more_calls, characters = work.of(text(800))
+    read_all(text(10))  # fill caches first
+    calls, _ = work.measure(text(200))
+    more_calls, characters = work.measure(text(800))
     assert more_calls <= 4 * calls + 100
-    # Each of the readers decodes a text once, and once more where commas are mended or thinking is looked for.
+    # Each reader decodes a text once, and once more to repair commas or to look for thinking.
     assert characters <= 3 * len(FIGURES + IMAGES) * len(text(800))

@@ -1,4 +1,4 @@
-"""The report page: what stands on it, what strangers cannot do in it, and its size."""
+"""The report page: its content, its safety against untrusted texts, and its size."""
 
 import base64
 import hashlib
@@ -43,31 +43,31 @@ def report(store: Path) -> Path:
 
 
 def data(page: Path) -> list[dict[str, Any]]:
-    """The samples in a page."""
+    """Return the samples of a page."""
     found = re.search(r'id="samples"[^>]*>(.*?)</script>', page.read_text(), re.DOTALL)
     assert found
     return json.loads(found[1])
 
 
-# What is on the page
+# Content
 
 
 LOWEST_FIRST = ["s10", "s4", "s5", "s6", "s7", "s8", "s9", "s11", "s12", "s1", "s2", "s3"]
-"""Samples by the mean of their dimensions; the incomplete one has none."""
+"""Samples in order of the mean of their dimensions; the incomplete one has none."""
 
 
 def words(page: Path) -> str:
-    """What a reader sees of a page without script, in one line."""
+    """Return the visible text of a page without script, in one line."""
     text = re.sub(r"<(style|script).*?</\1>", "", page.read_text(), flags=re.DOTALL)
     return " ".join(html.unescape(re.sub("<.*?>", " ", text.partition("<main>")[2], flags=re.DOTALL)).split())
 
 
-def test_the_newest_evaluation_is_shown_with_all_its_samples_the_lowest_first(report: Path) -> None:
+def test_newest_evaluation_is_shown_with_lowest_samples_first(report: Path) -> None:
     assert [card["id"] for card in data(report)] == LOWEST_FIRST
     assert LATER in report.read_text() and "11 of 12 samples scored" in words(report)
 
 
-def test_the_page_begins_with_verdict_facts_and_what_to_look_at(store: Path, report: Path, tmp_path: Path) -> None:
+def test_page_begins_with_verdict_facts_and_notable_samples(store: Path, report: Path, tmp_path: Path) -> None:
     first = words(report).partition(" Numbers ")[0]
     assert first.startswith(
         "alpha scores 54.5 [38.6, 70.4] of 100: no difference from the Human figures (50) shown (at n = 11) Judge "
@@ -80,25 +80,25 @@ def test_the_page_begins_with_verdict_facts_and_what_to_look_at(store: Path, rep
     assert counting.startswith("alpha scores 5.25 (no interval below 8) of 10 Judge unchecked")
 
 
-def test_several_candidates_are_compared_in_a_sentence(tmp_path: Path) -> None:
+def test_candidates_are_compared_in_one_sentence(tmp_path: Path) -> None:
     two = [row for row in figures(later=True) if row.sample_id != "s3"]
     lost = [outcome(row.sample_id, "HHHH", "Human", candidate="beta") for row in two if isinstance(row, Outcome)]
     keep(tmp_path / "store", LATER, [*two, *lost], samples=11, candidates=("alpha", "beta"))
-    said = words(written(tmp_path / "store", tmp_path / "page.html"))
-    assert said.startswith("alpha scores higher than beta: 54.5 against 0.0 of 100, difference +54.5 [+")
+    text = words(written(tmp_path / "store", tmp_path / "page.html"))
+    assert text.startswith("alpha scores higher than beta: 54.5 against 0.0 of 100, difference +54.5 [+")
     keep(tmp_path / "alike", LATER, [*two, *(row.model_copy(update={"candidate": "beta"}) for row in two)], samples=11)
-    said = words(written(tmp_path / "alike", tmp_path / "page.html"))
-    assert said.startswith("No difference shown between alpha and beta (at n = 11): 54.5 against 54.5 of 100")
+    text = words(written(tmp_path / "alike", tmp_path / "page.html"))
+    assert text.startswith("No difference shown between alpha and beta (at n = 11): 54.5 against 54.5 of 100")
 
 
-def test_a_run_without_any_score_says_so_first(tmp_path: Path) -> None:
+def test_run_without_scores_begins_with_nothing_is_scored(tmp_path: Path) -> None:
     keep(tmp_path / "store", LATER, pair("s1", "-HGM", None, status="incomplete"), samples=1)
     page = written(tmp_path / "store", tmp_path / "page.html")
     assert words(page).startswith("Nothing is scored: 0 of 1 samples Judge unchecked")
     assert [card["id"] for card in data(page)] == ["s1"]
 
 
-def test_reused_answers_are_told_in_plain_weight(tmp_path: Path) -> None:
+def test_reused_answers_are_reported_without_a_warning(tmp_path: Path) -> None:
     keep(tmp_path / "store", EARLIER, [judgment("s1"), outcome("s1")], samples=1)
     again = [judgment("s1", reused_from=EARLIER), outcome("s1")]
     keep(tmp_path / "store", LATER, again, samples=1, ended={"calls": 0, "reused": 1})
@@ -107,7 +107,7 @@ def test_reused_answers_are_told_in_plain_weight(tmp_path: Path) -> None:
     assert '<p class="red">' not in page
 
 
-def test_above_so_many_samples_pictures_lie_beside_the_page(
+def test_large_run_stores_pictures_beside_the_page(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
@@ -125,7 +125,7 @@ def test_above_so_many_samples_pictures_lie_beside_the_page(
     assert not [*tmp_path.glob("*.jpg")]
 
 
-def test_pictures_beside_the_store_s_pages_come_and_go_with_them(
+def test_pictures_beside_a_page_are_served_and_removed_with_it(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Jury
 ) -> None:
     shutil.copytree(store, tmp_path / "store")
@@ -146,7 +146,7 @@ def test_pictures_beside_the_store_s_pages_come_and_go_with_them(
     (folder / "notes.txt").touch()
     monkeypatch.setenv("JURY_KEEP_DAYS", "1")
     assert remove_old(tmp_path / "store", now=datetime(2027, 1, 1, tzinfo=UTC)) and not page.exists()
-    assert [*folder.iterdir()] == [folder / "notes.txt"], "no name of ours"
+    assert [*folder.iterdir()] == [folder / "notes.txt"], "files with other names stay"
     monkeypatch.delenv("JURY_KEEP_DAYS")
     renew(tmp_path / "store", [LATER])
     (folder / "notes.txt").unlink(missing_ok=True)
@@ -154,12 +154,12 @@ def test_pictures_beside_the_store_s_pages_come_and_go_with_them(
     assert len(data(page)) == 11 and not folder.exists()
 
 
-def test_a_run_can_be_named_by_its_beginning(store: Path, tmp_path: Path) -> None:
+def test_run_id_may_be_abbreviated(store: Path, tmp_path: Path) -> None:
     assert f"Run {EARLIER}" in written(store, tmp_path / "one.html", EARLIER[:9]).read_text()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["20201111"], "no run is called '20201111'"),
         (["2026111"], "is the beginning of several runs"),
@@ -167,12 +167,12 @@ def test_a_run_can_be_named_by_its_beginning(store: Path, tmp_path: Path) -> Non
         ([LATER, "--flow", "diagram"], "not both"),
     ],
 )
-def test_what_cannot_be_reported_is_said(store: Path, jury: Jury, arguments: list[str], said: str) -> None:
+def test_impossible_report_request_is_an_error(store: Path, jury: Jury, arguments: list[str], message: str) -> None:
     code, _, err = jury("report", *arguments, "--store", store, "-o", store.parent / "none.html")
-    assert code == 2 and said in err and not (store.parent / "none.html").exists()
+    assert code == 2 and message in err and not (store.parent / "none.html").exists()
 
 
-def test_a_ledger_of_junk_costs_the_page_nothing(store: Path, tmp_path: Path, jury: Jury) -> None:
+def test_junk_ledger_does_not_affect_the_report(store: Path, tmp_path: Path, jury: Jury) -> None:
     shutil.copytree(store, tmp_path / "store")
     strange = tmp_path / "store" / "ledger" / "20261130T120000-diagram-0000ff"
     strange.mkdir()
@@ -182,40 +182,40 @@ def test_a_ledger_of_junk_costs_the_page_nothing(store: Path, tmp_path: Path, ju
     assert code == 0 and LATER in out and len(data(tmp_path / "page.html")) == 12
 
 
-def test_only_a_file_in_a_folder_that_is_there_is_written(store: Path, tmp_path: Path, jury: Jury) -> None:
+def test_report_path_must_be_a_file_in_an_existing_folder(store: Path, tmp_path: Path, jury: Jury) -> None:
     (tmp_path / "notes.txt").touch()
-    for place, said in (
+    for place, message in (
         (tmp_path / "no" / "x.html", f"there is no folder {tmp_path / 'no'}: make it"),
         (tmp_path / "notes.txt" / "x.html", f"there is no folder {tmp_path / 'notes.txt'}: "),
         (tmp_path, f"{tmp_path} is a folder: name a file"),
     ):
         code, _, err = jury("report", "--store", store, "-o", place)
-        assert code == 2 and said in err
+        assert code == 2 and message in err
     assert [*tmp_path.iterdir()] == [tmp_path / "notes.txt"]
 
 
-def test_every_question_of_the_report_is_one_that_the_history_answers(store: Path) -> None:
+def test_all_report_queries_run_on_the_history(store: Path) -> None:
     for name in queries.names():
         assert history.query(store, queries.question(name, run=LATER, since="2026-01-01")).columns
 
 
-def test_an_apostrophe_in_an_id_stays_within_the_question(store: Path) -> None:
+def test_query_values_are_escaped(store: Path) -> None:
     assert queries.ask(store, "scores", run="x' OR 'a' = 'a") == []
 
 
-def test_what_changed_since_the_run_before_is_told_with_its_interval(report: Path) -> None:
-    told = "+4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples). 1 of 11 changed"
-    assert f"{told}: jury compare {EARLIER} {LATER}" in words(report)
+def test_change_since_the_previous_run_is_shown_with_its_interval(report: Path) -> None:
+    change = "+4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples). 1 of 11 changed"
+    assert f"{change}: jury compare {EARLIER} {LATER}" in words(report)
 
 
-def test_pictures_are_left_out_where_they_may_not_be_and_the_page_says_so(store: Path, tmp_path: Path) -> None:
+def test_no_pictures_option_is_stated_on_the_page(store: Path, tmp_path: Path) -> None:
     without = written(store, tmp_path / "without.html", "--no-pictures").read_text()
     assert "Pictures are left out of this page (--no-pictures)." in without
     assert 'type="text/plain"' not in without and "data:image" not in without.replace("`data:image", "")
     assert [card["id"] for card in data(tmp_path / "without.html")] == LOWEST_FIRST
 
 
-def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: Path) -> None:
+def test_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: Path) -> None:
     page = written(store, tmp_path / "images.html", "--flow", "counting")
     bad, good = data(page)
     assert good["text"] == "a photo of two clocks" and list(good["pictures"]) == ["Image"]
@@ -226,7 +226,7 @@ def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: 
     assert bad["questions"][0]["reasons"][0]["seen"] == "3 × clock (red)"
 
 
-def test_scores_stand_in_tables(report: Path) -> None:
+def test_score_tables_have_the_expected_numbers(report: Path) -> None:
     cells = [html.unescape(found) for found in re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", report.read_text())]
     for name, numbers in (
         ("faithfulness", ["54.5", "[38.6, 70.4]", "2", "1", "8", "0", "0", "", "11/12"]),
@@ -237,26 +237,26 @@ def test_scores_stand_in_tables(report: Path) -> None:
     assert "Worst case of alpha, were all missing" in words(report)
 
 
-def test_controls_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: Path) -> None:
+def test_controls_count_in_the_price_but_not_in_sample_statuses(tmp_path: Path) -> None:
     control = judgment("s1", control="blank", verdict=None, status="refused", price=0.0042)
     run_id = keep(tmp_path / "store", LATER, [judgment("s1", price=0.0), control, outcome("s1")])
     statuses = queries.ask(tmp_path / "store", "statuses", run=run_id)
-    told = [(row["kind"], row["status"], row["n"]) for row in statuses]
-    assert told == [("judgments", "ok", 1), ("samples", "complete", 1)]
-    said = words(written(tmp_path / "store", tmp_path / "page.html"))
-    assert "2 calls made, 0 replies reused" in said and "price 0.0042" in said
+    counts = [(row["kind"], row["status"], row["n"]) for row in statuses]
+    assert counts == [("judgments", "ok", 1), ("samples", "complete", 1)]
+    text = words(written(tmp_path / "store", tmp_path / "page.html"))
+    assert "2 calls made, 0 replies reused" in text and "price 0.0042" in text
 
 
-def test_a_red_judge_is_told_before_all_else(tmp_path: Path) -> None:
+def test_red_judge_is_the_first_statement(tmp_path: Path) -> None:
     store = tmp_path / "store"
     failed = [outcome(f"s{number}", "MMMM", "Model", control=SAME) for number in range(6)]
     keep(store, EARLIER, [*figures(later=False), *failed], samples=12)
-    said = words(written(store, tmp_path / "red.html", EARLIER))
-    assert said.startswith("Do not trust this score: alpha scores ")
-    assert "Judge RED, failed its controls: 6 of 6 missed (false preference: 6 of 6)" in said
+    text = words(written(store, tmp_path / "red.html", EARLIER))
+    assert text.startswith("Do not trust this score: alpha scores ")
+    assert "Judge RED, failed its controls: 6 of 6 missed (false preference: 6 of 6)" in text
 
 
-def test_a_page_of_broken_trends_has_the_dates_of_the_breaks(tmp_path: Path) -> None:
+def test_broken_trend_shows_the_date_of_the_break(tmp_path: Path) -> None:
     store, other = tmp_path / "store", {"protocol": {"temperature": "0"}, "protocol_key": "f" * 64}
     keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
     keep(store, LATER, figures(later=True), samples=12, ended=other)
@@ -264,16 +264,16 @@ def test_a_page_of_broken_trends_has_the_dates_of_the_breaks(tmp_path: Path) -> 
     assert "Broken at 2026-11-20 12:00, where this differs: " in text and "Human 50" in text
 
 
-# What strangers cannot do
+# Safety
 
 
 def addresses(text: str) -> list[str]:
-    """All that a page's elements point to; a stranger's text has no tags."""
+    """Return all link targets of a page's elements; untrusted texts contain no tags."""
     without = re.sub(r"<script.*?</script>", "", text, flags=re.S)
     return re.findall(r'<\w[^>]*\s(?:src|srcset|href|action|data)="([^"]*)"', without)
 
 
-def test_nothing_is_loaded_and_only_this_script_may_run(report: Path) -> None:
+def test_page_loads_nothing_and_runs_only_its_own_script(report: Path) -> None:
     text = report.read_text()
     assert addresses(text) and all(address.startswith(("#", "data:image/jpeg;base64,")) for address in addresses(text))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
@@ -284,7 +284,7 @@ def test_nothing_is_loaded_and_only_this_script_may_run(report: Path) -> None:
     assert rules.startswith("default-src 'none'") and f"script-src 'sha256-{digest}'" in rules
 
 
-def test_the_page_is_part_of_the_package(tmp_path: Path) -> None:
+def test_wheel_contains_page_files(tmp_path: Path) -> None:
     root = Path(__file__).parents[1]
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     built = subprocess.run(build, cwd=root, capture_output=True)
@@ -294,19 +294,19 @@ def test_the_page_is_part_of_the_package(tmp_path: Path) -> None:
     assert len(names) > 20 and names <= set(zipfile.ZipFile(wheel).namelist())
 
 
-# Its size
+# Size
 
 
 @pytest.mark.parametrize(
     ("sizes", "budget", "share"),
     [([10, 20, 30], 100, 30), ([10, 20, 30], 60, 30), ([10, 20, 30], 50, 20), ([100, 100, 1], 101, 50), ([], 7, 7)],
 )
-def test_a_budget_is_shared_fairly(sizes: list[int], budget: int, share: int) -> None:
+def test_fair_share_stays_within_the_budget(sizes: list[int], budget: int, share: int) -> None:
     assert fair_share(sizes, budget) == share and sum(min(size, share) for size in sizes) <= budget
 
 
 def of_size(jpeg: bytes, width: int, height: int) -> bytes:
-    """The JPEG, saying that it has so many pixels."""
+    """Return the JPEG with this size in its header."""
     at = jpeg.index(b"\xff\xc0") + 5
     return jpeg[:at] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + jpeg[at + 4 :]
 
@@ -315,18 +315,18 @@ LEAST = 8_000
 JUNK = b"\xff\x00junk" * 300_000
 STRANGE = {
     "junk of 9 MB": JUNK * 5,
-    "what begins like a JPEG": b"\xff\xd8\xff" + JUNK,
+    "junk that begins like a JPEG": b"\xff\xd8\xff" + JUNK,
     "a picture before junk": noise(20) + JUNK,
     "a picture of 3.6 gigapixels": of_size(noise(20), 60_000, 60_000) + JUNK,
     "a picture of 108 megapixels": of_size(noise(20), 12_000, 9_000) + JUNK,
     "half of a picture": noise(600)[: len(noise(600)) // 2],
-    "a large picture": noise(600),  # of more than four times its share
+    "a large picture": noise(600),  # more than four times its share
 }
-"""What a stranger may keep in the place of thumbnails."""
+"""Files in place of thumbnails, as a stranger might write them."""
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_what_is_no_thumbnail_is_left_out_or_small(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_thumbnail_is_left_out_or_shrunk(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.pages.page.fair_share", lambda _sizes, _budget: LEAST)
     strange, small = "a" * 64, "b" * 64
     (tmp_path / "pictures").mkdir()

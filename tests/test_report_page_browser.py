@@ -1,4 +1,4 @@
-"""The report page in a real browser without a network: what a reader can do with it, and what strangers cannot."""
+"""The report page in a real browser without network: filters, keys, links, layout."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def opened(browser: Any, report: Path) -> Iterator[Opened]:
     found.close()
 
 
-def test_filters_leave_what_was_asked_for(opened: Opened) -> None:
+def test_filters_show_matching_samples(opened: Opened) -> None:
     page = opened.page
     for field, value, left in (
         ("verdict", "faithfulness: Model", ["s1", "s2"]),
@@ -41,10 +41,10 @@ def test_filters_leave_what_was_asked_for(opened: Opened) -> None:
         assert opened.shown() == left
         page.keyboard.press("Escape")
         assert len(opened.shown()) == 12
-    assert not page.is_visible("[name=candidate]"), "there is one"
+    assert not page.is_visible("[name=candidate]"), "the run has only one candidate"
 
 
-def test_search_finds_ids_and_words_and_says_how_many(opened: Opened) -> None:
+def test_search_finds_ids_and_words_and_shows_the_count(opened: Opened) -> None:
     opened.page.keyboard.press("/")
     opened.page.keyboard.type("S1")
     assert opened.shown() == ["s10", "s11", "s12", "s1"]
@@ -56,7 +56,7 @@ def test_search_finds_ids_and_words_and_says_how_many(opened: Opened) -> None:
         assert opened.shown() == left
 
 
-def test_keys_move_from_sample_to_sample_and_write_the_address(opened: Opened) -> None:
+def test_keys_move_between_samples_and_update_the_address(opened: Opened) -> None:
     keys = (("j", "s10"), ("j", "s4"), ("ArrowRight", "s5"), ("k", "s4"), ("ArrowLeft", "s10"), ("k", "s10"))
     for key, at in keys:
         opened.page.keyboard.press(key)
@@ -65,7 +65,7 @@ def test_keys_move_from_sample_to_sample_and_write_the_address(opened: Opened) -
     assert not opened.page.is_visible("#opened") and "#" not in opened.page.url
 
 
-def test_a_click_opens_a_sample_beside_the_others(opened: Opened) -> None:
+def test_click_opens_a_sample_beside_the_grid(opened: Opened) -> None:
     page = opened.page
     page.click(".thumb >> text=s12")
     wait_for(lambda: opened.focused() == "s12")
@@ -78,7 +78,7 @@ def test_a_click_opens_a_sample_beside_the_others(opened: Opened) -> None:
     assert opened.focused() == "s1"
 
 
-def test_what_to_look_at_is_on_the_first_screen_and_leads_to_its_sample(browser: Any, report: Path) -> None:
+def test_notable_samples_are_on_the_first_screen_and_open(browser: Any, report: Path) -> None:
     opened = Opened(browser, report, width=1400)
     pictures = "all => all.map(one => [one.naturalWidth, one.getBoundingClientRect().bottom < innerHeight])"
     assert opened.page.eval_on_selector_all(".look img", pictures) == [[320, True]] * 8
@@ -88,7 +88,7 @@ def test_what_to_look_at_is_on_the_first_screen_and_leads_to_its_sample(browser:
     opened.close()
 
 
-def test_a_table_is_copied_as_markdown(opened: Opened) -> None:
+def test_table_is_copied_as_markdown(opened: Opened) -> None:
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.page.click("summary >> text=Scores >> nth=0")
     copied = opened.page.locator("text=Copy as Markdown >> nth=0")
@@ -99,7 +99,7 @@ def test_a_table_is_copied_as_markdown(opened: Opened) -> None:
     assert "| faithfulness | 54.5 | [38.6, 70.4] | 2 |" in lines[3]
 
 
-def test_long_reasons_are_whole(opened: Opened) -> None:
+def test_long_reasoning_is_shown_whole(opened: Opened) -> None:
     page = opened.page
     page.click(".thumb >> text='s2'")
     wait_for(lambda: opened.focused() == "s2")
@@ -107,7 +107,7 @@ def test_long_reasons_are_whole(opened: Opened) -> None:
     assert len(long) > 4 * 45_000 and "Conclusion: Model." in long
 
 
-def test_a_page_with_its_pictures_beside_it_is_moved_with_them(
+def test_page_and_pictures_beside_it_can_be_moved_together(
     browser: Any, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
@@ -122,7 +122,7 @@ def test_a_page_with_its_pictures_beside_it_is_moved_with_them(
 
 @pytest.mark.parametrize("width", [1280, 500])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_charts_have_the_colours_and_the_width_of_the_page(browser: Any, report: Path, scheme: str, width: int) -> None:
+def test_charts_have_the_pages_colours_and_width(browser: Any, report: Path, scheme: str, width: int) -> None:
     opened = Opened(browser, report, scheme)
     opened.page.set_viewport_size({"width": width, "height": 900})
     opened.page.click("summary >> text=Trend")
@@ -136,12 +136,12 @@ def test_charts_have_the_colours_and_the_width_of_the_page(browser: Any, report:
     opened.close()
 
 
-def test_a_chart_is_one_picture_to_a_screen_reader_and_says_its_numbers(opened: Opened) -> None:
-    said = opened.page.eval_on_selector_all("svg.chart[role=img]", "all => all.map(one => one.ariaLabel)")
-    assert any("alpha: overall: 2026-11-19 12:00 50.0 [" in words for words in said)
+def test_chart_has_its_numbers_as_an_accessible_label(opened: Opened) -> None:
+    labels = opened.page.eval_on_selector_all("svg.chart[role=img]", "all => all.map(one => one.ariaLabel)")
+    assert any("alpha: overall: 2026-11-19 12:00 50.0 [" in words for words in labels)
 
 
-def test_on_a_narrow_screen_all_is_there_to_be_read(browser: Any, report: Path) -> None:
+def test_narrow_screen_shows_everything_readable(browser: Any, report: Path) -> None:
     opened = Opened(browser, report, width=390)
     page = opened.page
     page.keyboard.press("j")
@@ -151,7 +151,7 @@ def test_on_a_narrow_screen_all_is_there_to_be_read(browser: Any, report: Path) 
     page.keyboard.press("Escape")
     page.click("summary >> text=Scores >> nth=0")
     page.click("summary >> text=Trend")
-    # What is too wide for the screen is moved in its own box, with the names of its lines in place.
+    # A wide table scrolls in its own box, with its row names fixed.
     moved = "one => { one.scrollLeft = 200; return one.querySelector('[scope=row]').getBoundingClientRect().left; }"
     assert page.eval_on_selector("#numbers .wide", moved) >= 0
     sizes = "all => all.map(one => one.getBoundingClientRect().height)"
@@ -161,7 +161,7 @@ def test_on_a_narrow_screen_all_is_there_to_be_read(browser: Any, report: Path) 
     opened.close()
 
 
-def test_a_sample_has_an_address(browser: Any, report: Path, store: Path) -> None:
+def test_address_opens_a_sample(browser: Any, report: Path, store: Path) -> None:
     opened = Opened(browser, report, address="#sample=s10")
     wait_for(lambda: opened.focused() == "s10")
     assert len(opened.shown()) == 12 and not opened.page.is_visible("#missing")
@@ -185,7 +185,7 @@ def test_a_sample_has_an_address(browser: Any, report: Path, store: Path) -> Non
     broken.close()
 
 
-def test_pages_lead_to_each_other(browser: Any, store: Path) -> None:
+def test_pages_link_to_each_other(browser: Any, store: Path) -> None:
     opened = Opened(browser, renew(store, [LATER]).pages[0])
     opened.page.click("nav >> text=All evaluations")
     opened.page.wait_for_url("**/index.html")

@@ -1,4 +1,4 @@
-"""Whether an image is what its prompt asks for, one case a line: GenEval's row, what the judge sees, the answer."""
+"""The rule check of GenEval prompts, one case a line: the prompt's row, the objects seen, the answer."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ NO_CAT = '{"include": [{"class": "dog", "count": 1}], "exclude": [{"class": "cat
 
 
 def seen(entries: str, holds: bool | None = None) -> Seen:
-    """What `2 clock, 1 fire hydrant: blue` tells; 0 is an object said to be absent."""
+    """Parse objects seen, such as `2 clock, 1 fire hydrant: blue`; the count 0 means declared absent."""
     objects = list[SeenObject]()
     for entry in filter(None, entries.split(", ")):
         count, _, words = entry.partition(" ")
@@ -36,7 +36,7 @@ def seen(entries: str, holds: bool | None = None) -> Seen:
 
 
 @pytest.mark.parametrize(
-    ("row", "told", "answer"),
+    ("row", "entries", "answer"),
     [
         (BENCH, "1 bench", True),
         (BENCH, "0 bench", False),
@@ -67,12 +67,12 @@ def seen(entries: str, holds: bool | None = None) -> Seen:
         (NO_CAT, "1 dog", None),
     ],
 )
-def test_number_and_color_decide(row: str, told: str, answer: bool | None):
-    assert satisfied(sample(row), seen(told)) is answer
+def test_counts_and_colors_decide(row: str, entries: str, answer: bool | None):
+    assert satisfied(sample(row), seen(entries)) is answer
 
 
 @pytest.mark.parametrize(
-    ("told", "answer"),
+    ("entries", "answer"),
     [
         ("1 car: red, 1 car: blue", True),
         ("2 car: red and blue", True),
@@ -83,12 +83,12 @@ def test_number_and_color_decide(row: str, told: str, answer: bool | None):
         ("0 car", False),
     ],
 )
-def test_two_colors_of_one_object_need_an_object_each(told: str, answer: bool | None):
-    assert satisfied(sample(CARS), seen(told)) is answer
+def test_two_colors_of_one_class_need_two_objects(entries: str, answer: bool | None):
+    assert satisfied(sample(CARS), seen(entries)) is answer
 
 
 @pytest.mark.parametrize(
-    ("told", "holds", "answer"),
+    ("entries", "holds", "answer"),
     [
         ("1 teddy bear, 1 dog", True, True),
         ("1 teddy bear, 1 dog", False, False),
@@ -98,21 +98,21 @@ def test_two_colors_of_one_object_need_an_object_each(told: str, answer: bool | 
         ("1 teddy bear", True, None),
     ],
 )
-def test_a_stated_relation_must_hold(told: str, holds: bool | None, answer: bool | None):
-    assert satisfied(sample(DOG), seen(told, holds)) is answer
+def test_required_relation_must_hold(entries: str, holds: bool | None, answer: bool | None):
+    assert satisfied(sample(DOG), seen(entries, holds)) is answer
 
 
-def test_a_relation_that_nobody_asked_for_decides_nothing():
+def test_relation_that_is_not_required_is_ignored():
     assert satisfied(sample(BENCH), seen("1 bench", holds=False)) is True
 
 
 @pytest.mark.parametrize(("present", "count"), [(True, 0), (False, 2)])
-def test_an_entry_at_odds_with_itself_tells_nothing(present: bool, count: int):
-    told = Seen(objects=(SeenObject(name="fire hydrant", present=present, count=count, color="red"),))
-    assert satisfied(sample(HYDRANT), told) is None
+def test_contradictory_entry_gives_no_answer(present: bool, count: int):
+    contradiction = Seen(objects=(SeenObject(name="fire hydrant", present=present, count=count, color="red"),))
+    assert satisfied(sample(HYDRANT), contradiction) is None
 
 
-def test_without_an_answer_or_a_requirement_nothing_is_known():
+def test_missing_reply_or_requirement_gives_no_answer():
     assert satisfied(sample(BENCH), None) is None
     assert satisfied(sample(NO_CAT, required=()), seen("1 cat")) is None
 
@@ -127,7 +127,7 @@ def test_without_an_answer_or_a_requirement_nothing_is_known():
         ("skis", "ski"),
     ],
 )
-def test_a_name_means_the_same_in_singular_and_plural(name: str, plural: str):
+def test_singular_and_plural_names_are_equal(name: str, plural: str):
     row = f'{{"include": [{{"class": "{name}", "count": 1}}]}}'
     assert satisfied(sample(row), seen(f"1 {plural}")) is True
 
@@ -143,17 +143,17 @@ def test_a_name_means_the_same_in_singular_and_plural(name: str, plural: str):
         (DOG, "teddy bear\ndog", "the dog is right of the teddy bear"),
     ],
 )
-def test_the_judge_is_told_names_and_the_relation_and_no_more(row: str, names: str, relation: str):
+def test_judge_gets_only_names_and_relation(row: str, names: str, relation: str):
     assert (objects_text(sample(row)), relation_text(sample(row))) == (names, relation)
 
 
 @each_list
-def test_every_prompt_of_geneval_is_satisfied_by_its_own_words_and_by_nothing_less(geneval_list: Path):
+def test_every_geneval_prompt_is_satisfied_only_by_all_its_objects(geneval_list: Path):
     for row in geneval_list.read_text(encoding="utf-8").splitlines():
         asked = sample(row)
-        told = tuple(
+        objects = tuple(
             SeenObject(name=each.name, present=True, count=each.count, color=each.color) for each in asked.required
         )
-        missing = told[-1].model_copy(update={"present": False, "count": 0})
-        assert satisfied(asked, Seen(objects=told, relation_holds=True)) is True
-        assert satisfied(asked, Seen(objects=(*told[:-1], missing), relation_holds=True)) is False
+        missing = objects[-1].model_copy(update={"present": False, "count": 0})
+        assert satisfied(asked, Seen(objects=objects, relation_holds=True)) is True
+        assert satisfied(asked, Seen(objects=(*objects[:-1], missing), relation_holds=True)) is False

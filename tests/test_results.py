@@ -1,4 +1,4 @@
-"""What outcomes come to: the same whether added while a run is judged or read from its ledger, and read only once."""
+"""Results of outcomes: equal whether added during a run or read from its ledger, and read only once."""
 
 import os
 import tracemalloc
@@ -24,12 +24,12 @@ ROWS = [
 ]
 
 
-def all_of(results: Results) -> tuple[object, ...]:
-    """Everything that can be asked of results."""
+def all_results(results: Results) -> tuple[object, ...]:
+    """Return all numbers of the results."""
     return results.scores, results.rates, results.controls, results.outcomes, dict(results.by_candidate)
 
 
-def added(rows: list[Outcome], runs: list[Path]) -> Results:
+def add_all(rows: list[Outcome], runs: list[Path]) -> Results:
     results = Results(start(), runs)
     for row in rows:
         results.add(row)
@@ -41,11 +41,11 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path, start(), [*ROWS], end())
 
 
-def test_outcomes_that_are_added_come_to_what_the_ledger_says(run: Path) -> None:
-    assert all_of(added(ROWS, [run])) == all_of(results_of(start(), [run]))
+def test_added_outcomes_give_the_same_results_as_the_ledger(run: Path) -> None:
+    assert all_results(add_all(ROWS, [run])) == all_results(results_of(start(), [run]))
 
 
-def test_a_ledger_is_read_again_only_when_it_has_grown(run: Path) -> None:
+def test_ledger_is_reread_only_after_it_has_grown(run: Path) -> None:
     first = results_of(start(), [run])
     assert results_of(start(), [run]) is first
     with (run / OUTCOMES).open("ab") as file:
@@ -54,27 +54,27 @@ def test_a_ledger_is_read_again_only_when_it_has_grown(run: Path) -> None:
     assert again.outcomes.statuses["complete"] == first.outcomes.statuses["complete"] + 1
 
 
-def test_kept_results_stand_for_the_ledger(run: Path) -> None:
-    results = added(ROWS, [run])
+def test_kept_results_replace_reading_the_ledger(run: Path) -> None:
+    results = add_all(ROWS, [run])
     keep_results(results, [run])
     assert results_of(start(), [run]) is results
 
 
-def test_results_of_many_evaluations_are_not_all_kept(tmp_path: Path) -> None:
+def test_cache_keeps_results_of_few_evaluations(tmp_path: Path) -> None:
     runs = [write_run(tmp_path, start(f"{RUN[:-1]}{number}"), [outcome()], end()) for number in range(6)]
     first, *_ = [results_of(read_start(each), [each]) for each in runs]
     assert results_of(read_start(runs[0]), [runs[0]]) is not first
 
 
-def test_a_damaged_ledger_is_the_error_of_whoever_asks(run: Path) -> None:
+def test_damaged_ledger_is_an_error(run: Path) -> None:
     (run / OUTCOMES).write_text("{\n")
     with pytest.raises(InputError, match=r"outcomes\.jsonl, line 1"):
         results_of(start(), [run])
 
 
 @pytest.mark.parametrize("flow", ["diagram", "counting"])
-def test_a_sample_leaves_little_in_memory(flow: str) -> None:
-    """Of 100,000 samples a kilobyte each is as much as a whole run should take."""
+def test_sample_takes_less_than_600_bytes_in_results(flow: str) -> None:
+    """For 100,000 samples, a kilobyte each is as much as a whole run should take."""
     many, (begun, row) = 500, OUTCOMES_OF[flow]
     results = Results(begun, [])
     results.add(row(0))
@@ -94,18 +94,18 @@ OUTCOMES_OF: dict[str, tuple[RunStart, Callable[[int], Outcome]]] = {
 }
 
 
-def test_the_end_of_a_run_reads_its_outcomes_once(
+def test_run_reads_its_outcomes_once_at_the_end(
     tmp_path: Path, prefect_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
+    """Controls and both orders take the most computing; the final output must not read the file again."""
     opened, open_file = list[str](), os.open
 
-    def noting(path: str, flags: int, *more: int, **named: int) -> int:
+    def open_and_record(path: str, flags: int, *more: int, **named: int) -> int:
         if str(path).endswith(OUTCOMES) and flags & os.O_ACCMODE == os.O_RDONLY:
             opened.append(path)
         return open_file(path, flags, *more, **named)
 
-    monkeypatch.setattr(os, "open", noting)
+    monkeypatch.setattr(os, "open", open_and_record)
     given = [*write_figures(tmp_path / "data", 4), "--store", str(tmp_path / "store")]
     assert main(["run", "diagram", *given, "--orders", "both", "--controls", "0.5"]) == 0
     [run] = (tmp_path / "store" / "ledger").iterdir()

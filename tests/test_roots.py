@@ -1,4 +1,4 @@
-"""`JURY_ROOTS` on a worker: no parameter of a run names a place outside of it, however it is written."""
+"""`JURY_ROOTS` on a worker: no parameter may name a place outside the roots, however written."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ NO_PLACES = {
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The one folder that runs may use, beside a bucket."""
+    """Return the one folder that runs may use, beside a bucket."""
     inside = tmp_path / "data"
     inside.mkdir()
     (tmp_path / "secret.jsonl").write_text("{}")
@@ -34,7 +34,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return inside
 
 
-def test_every_parameter_that_names_a_place_is_known() -> None:
+def test_all_parameters_that_name_places_are_checked() -> None:
     fields = {**PairwiseParameters.model_fields, **RubricParameters.model_fields}
     words = {name for name, info in fields.items() if info.annotation is str or info.default == []}
     assert words - NO_PLACES == {*FENCED} & fields.keys()
@@ -70,21 +70,21 @@ OUTSIDE = [
 @pytest.mark.parametrize("place", OUTSIDE)
 @pytest.mark.parametrize("field", FENCED)
 @pytest.mark.usefixtures("root")
-def test_no_parameter_leads_outside(field: str, place: str) -> None:
+def test_place_outside_the_roots_is_refused(field: str, place: str) -> None:
     with pytest.raises(InputError, match=r"leads outside of .*, the places that JURY_ROOTS allows here"):
         check_place(field, place)
 
 
 @pytest.mark.parametrize("place", ["", ".", "set.jsonl", "new/{date}/x.jsonl", "*.jsonl", "a/../set.jsonl"])
 @pytest.mark.parametrize("field", FENCED)
-def test_what_is_inside_may_be_named(field: str, place: str, root: Path) -> None:
+def test_place_inside_the_roots_is_accepted(field: str, place: str, root: Path) -> None:
     check_place(field, place)
     check_place(field, str(root / place))
     check_place(field, "s3://bucket/prefix")
     check_place(field, "s3://bucket/prefix/x/")
 
 
-def test_a_root_is_where_its_links_lead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_of_a_root_are_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "disk").mkdir()
     (tmp_path / "data").symlink_to(tmp_path / "disk")
     monkeypatch.setenv(ROOTS, str(tmp_path / "data"))
@@ -92,19 +92,19 @@ def test_a_root_is_where_its_links_lead(tmp_path: Path, monkeypatch: pytest.Monk
     check_place("dataset", str(tmp_path / "disk" / "x"))
 
 
-def test_all_that_is_outside_is_told_before_anything_is_looked_for(root: Path) -> None:
+def test_all_outside_places_are_reported_before_any_lookup(root: Path) -> None:
     given: dict[str, Any] = {"dataset": "/etc/*", "results": "linked.jsonl", "store": "/srv/x", "prompt_set": "/etc"}
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as caught:
         resolved(PairwiseParameters.model_validate(given), NOW)
-    words = str(told.value)
+    words = str(caught.value)
     assert "4 problems" in words and all(f"{field}: " in words for field in given)
     assert "no file or folder matches" not in words and "secret" not in words.replace("linked.jsonl", "")
-    # A pattern may match a link.
+    # A pattern may match a link out of the roots.
     with pytest.raises(InputError, match=r"results: .*linked.jsonl' leads outside of"):
         resolved(PairwiseParameters(results="link*.jsonl"), NOW)
 
 
-def test_the_workers_own_places_need_no_permission(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workers_own_places_are_accepted(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_STORE", "/srv/own")
     for given in ({}, {"store": "/srv/own"}, {"prompt_set": "paper"}, {"dataset": "samples"}):
         resolved(PairwiseParameters.model_validate(given), NOW)
@@ -114,7 +114,7 @@ def test_the_workers_own_places_need_no_permission(root: Path, monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_run_outside_leaves_nothing_there(root: Path, tmp_path: Path, jury: Any) -> None:
+def test_refused_run_writes_nothing_outside(root: Path, tmp_path: Path, jury: Any) -> None:
     for option, place in (("--export", "authorized_keys"), ("--store", "else"), ("--dataset", "secret.jsonl")):
         given = {"--store": root / "store", option: tmp_path / place}
         code, _, err = jury(

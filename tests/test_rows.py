@@ -1,4 +1,4 @@
-"""Every record is found once, with its place, and read again from there alone."""
+"""Rows of dataset files: each is found once with its place, and can be read again from there."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from tasks.records import Place
 RECORDS = [{"id": "a", "text": 'one, "two"\nthree'}, {"id": "b", "text": "ü ‌"}, {"id": "c", "text": ""}]
 
 
-def write(path: Path) -> Path:
+def write_records(path: Path) -> Path:
     if path.suffix == ".parquet":
         pl.DataFrame(RECORDS).write_parquet(path)
     elif path.suffix == ".csv":
@@ -28,14 +28,14 @@ def write(path: Path) -> Path:
     return path
 
 
-def found(path: Path) -> list[Row]:
+def find(path: Path) -> list[Row]:
     problems = Problems()
     rows = list(find_rows(path, problems))
     problems.stop(path.name)
     return rows
 
 
-def complaint(path: Path) -> tuple[list[Row], str]:
+def find_with_error(path: Path) -> tuple[list[Row], str]:
     problems = Problems()
     rows = list(find_rows(path, problems))
     with pytest.raises(ValueError) as error:
@@ -47,28 +47,28 @@ def complaint(path: Path) -> tuple[list[Row], str]:
     ("name", "last"),
     [("r.json", "record 3"), ("r.jsonl", "line 5"), ("r.ndjson", "line 5"), ("r.csv", "row 3"), ("r.parquet", "row 3")],
 )
-def test_every_format_gives_the_same_records_and_reads_each_again_from_its_place(tmp_path: Path, name: str, last: str):
-    rows = found(write(tmp_path / name))
+def test_formats_give_equal_records_readable_from_their_places(tmp_path: Path, name: str, last: str):
+    rows = find(write_records(tmp_path / name))
     assert [row.values for row in rows] == RECORDS
     assert rows[-1].where == f"{name}, {last}"
     assert [read_row(row.place, ["text", "id"]) for row in reversed(rows)] == RECORDS[::-1]
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.csv"])
-def test_a_byte_order_mark_is_accepted(tmp_path: Path, name: str):
-    path = write(tmp_path / name)
+def test_byte_order_mark_is_accepted(tmp_path: Path, name: str):
+    path = write_records(tmp_path / name)
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    rows = found(path)
+    rows = find(path)
     assert [row.values for row in rows] == RECORDS
     assert read_row(rows[1].place, ["id"]) == {"id": "b"}
 
 
-def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp_path: Path):
+def test_json_array_and_json_lines_are_distinguished_by_content(tmp_path: Path):
     path = tmp_path / "r.json"
     path.write_text('{"id": "a"}\n{"id": "b"}\n')
-    assert [row.where for row in found(path)] == ["r.json, line 1", "r.json, line 2"]
+    assert [row.where for row in find(path)] == ["r.json, line 1", "r.json, line 2"]
     path.rename(tmp_path / "r.jsonl").write_text(' \n [{"id": "a"}, {"id": "b"}]')
-    assert [row.where for row in found(tmp_path / "r.jsonl")] == ["r.jsonl, record 1", "r.jsonl, record 2"]
+    assert [row.where for row in find(tmp_path / "r.jsonl")] == ["r.jsonl, record 1", "r.jsonl, record 2"]
 
 
 @pytest.mark.parametrize(
@@ -91,84 +91,82 @@ def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp
         ("r.txt", b"{}", [], "r.txt: ends in '.txt', allowed are .json, .jsonl, .ndjson, .csv, .parquet"),
     ],
 )
-def test_what_cannot_be_read_is_named_and_the_rest_is_read(
+def test_unreadable_rows_are_reported_and_the_others_read(
     tmp_path: Path, name: str, content: bytes, good: list[str], words: str
 ):
     path = tmp_path / name
     path.write_bytes(content)
-    rows, text = complaint(path)
+    rows, text = find_with_error(path)
     assert [row.values["id"] for row in rows] == good
     assert words in text
 
 
-def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path):
-    assert "No such file" in complaint(tmp_path / "gone.json")[1]
+def test_missing_file_is_a_problem(tmp_path: Path):
+    assert "No such file" in find_with_error(tmp_path / "gone.json")[1]
 
 
-def test_rows_of_a_parquet_file_are_read_one_at_a_time_whatever_its_groups_and_its_name(tmp_path: Path):
+def test_parquet_rows_are_read_singly_across_row_groups(tmp_path: Path):
     path = tmp_path / "p[1]*.parquet"
     pictures = [bytes([number]) * 500 for number in range(199)] + [None]
     ids = [str(number) for number in range(200)]
     pl.DataFrame({"id": ids, "picture": pictures}).write_parquet(path, row_group_size=50)
-    rows = found(path)
+    rows = find(path)
     assert [row.values["picture"] for row in rows] == pictures
     assert read_row(rows[130].place, ["picture"]) == {"picture": pictures[130]}
 
 
-def queries(monkeypatch: pytest.MonkeyPatch) -> list[pl.LazyFrame]:
-    """The queries that are made from here on: each decodes a row group of a Parquet file."""
+def count_queries(monkeypatch: pytest.MonkeyPatch) -> list[pl.LazyFrame]:
+    """Return a list that records the queries from here on: each decodes a row group of a Parquet file."""
     made: list[pl.LazyFrame] = []
     collect = pl.LazyFrame.collect
 
-    def counted(table: pl.LazyFrame) -> pl.DataFrame:
+    def record_and_collect(table: pl.LazyFrame) -> pl.DataFrame:
         made.append(table)
         return collect(table)
 
-    monkeypatch.setattr(pl.LazyFrame, "collect", counted)
+    monkeypatch.setattr(pl.LazyFrame, "collect", record_and_collect)
     return made
 
 
-def test_small_rows_of_a_parquet_file_take_few_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_small_parquet_rows_take_few_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, number = tmp_path / "r.parquet", 20_000
     pl.DataFrame({"id": [str(one) for one in range(number)], "same": ["words"] * number}).write_parquet(path)
-    made = queries(monkeypatch)
-    assert [row.place.row for row in found(path)] == list(range(number))
+    made = count_queries(monkeypatch)
+    assert [row.place.row for row in find(path)] == list(range(number))
     assert len(made) < 30
 
 
-def test_large_rows_of_a_parquet_file_are_not_held_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_large_parquet_rows_are_read_in_small_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "r.parquet"
     pl.DataFrame({"id": ["a", "b"] * 40, "picture": [bytes(1 << 20)] * 80}).write_parquet(path)
-    made = queries(monkeypatch)
-    assert len(found(path)) == 80
+    made = count_queries(monkeypatch)
+    assert len(find(path)) == 80
     assert len(made) == 80 / PARQUET_ROWS + 1
 
 
-def test_rows_of_a_parquet_file_that_are_read_in_their_order_share_queries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_parquet_rows_read_in_order_share_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "r.parquet"
     pl.DataFrame({"id": [str(one) for one in range(100)]}).write_parquet(path)
-    places = [row.place for row in found(path)]
-    made = queries(monkeypatch)
+    places = [row.place for row in find(path)]
+    made = count_queries(monkeypatch)
     assert [read_row(place, ["id"]) for place in places] == [{"id": str(one)} for one in range(100)]
     assert len(made) <= 100 / PARQUET_ROWS + 1
 
 
-def test_rows_that_are_kept_take_no_more_memory_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_cached_parquet_rows_stay_within_the_memory_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path, columns = tmp_path / "r.parquet", [f"picture {number}" for number in range(4)]
     pl.DataFrame({column: [bytes(1 << 20)] * 16 for column in columns}).write_parquet(path)
-    made = queries(monkeypatch)
+    made = count_queries(monkeypatch)
     for _ in range(2):
         assert all(read_row(Place(path=str(path), row=3), [column])[column] == bytes(1 << 20) for column in columns)
-    assert len(made) == 8, "four times 16 MB do not fit into 32 MB, and the one asked for longest ago goes first"
+    assert len(made) == 8, "four times 16 MB exceed 32 MB, and the least recently used goes first"
 
 
-def test_a_file_of_nothing_but_problems_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A few bytes of Parquet hold millions of equal rows."""
+def test_reading_stops_after_a_thousand_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A few bytes of Parquet can hold millions of equal rows."""
     path = tmp_path / "r.parquet"
     pl.DataFrame({"id": ["same"] * 100_000}).write_parquet(path)
-    problems, made = Problems(), queries(monkeypatch)
+    problems, made = Problems(), count_queries(monkeypatch)
     for row in find_rows(path, problems):
         problems.add(row.where, "is wrong")
     assert len(made) < 10
@@ -178,9 +176,9 @@ def test_a_file_of_nothing_but_problems_is_not_read_to_its_end(tmp_path: Path, m
 
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.csv", "r.parquet"])
 @pytest.mark.parametrize("change", ["gone", "shorter", "without the field"])
-def test_a_file_that_changed_after_loading_is_refused_not_misread(tmp_path: Path, name: str, change: str):
-    path = write(tmp_path / name)
-    place = found(path)[1].place
+def test_file_changed_after_loading_is_refused(tmp_path: Path, name: str, change: str):
+    path = write_records(tmp_path / name)
+    place = find(path)[1].place
     if change == "gone":
         path.unlink()
     elif change == "shorter":
@@ -202,19 +200,19 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "nothing": ("r.json", b"[]", "r.json: holds no record"),
     "no row": ("r.csv", b"id,text\n", "r.csv: holds no row"),
 }
-"""What is wrong with a file -> its name, its bytes, and how that is told."""
+"""Damage -> the file's name, its bytes, and the beginning of the message."""
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_what_is_wrong_with_a_whole_file_is_one_line_with_its_cure(tmp_path: Path, what: str):
-    name, data, words = WRONG[what]
+@pytest.mark.parametrize("damage", WRONG)
+def test_damage_of_a_whole_file_is_one_line_of_advice(tmp_path: Path, damage: str):
+    name, data, words = WRONG[damage]
     (tmp_path / name).write_bytes(data)
-    rows, told = complaint(tmp_path / name)
+    rows, text = find_with_error(tmp_path / name)
     assert rows == []
-    assert told.startswith(f"{name} has 1 problem:\n  {words}") and len(told.splitlines()) == 2 and len(told) < 300
+    assert text.startswith(f"{name} has 1 problem:\n  {words}") and len(text.splitlines()) == 2 and len(text) < 300
 
 
-def test_columns_written_in_another_way_are_told_once_and_their_rows_left_alone(tmp_path: Path):
+def test_misspelled_columns_are_reported_once_and_their_rows_skipped(tmp_path: Path):
     (tmp_path / "r.csv").write_text("ID, Text,other\na,x,\nb,y,\n")
     problems, columns = Problems(), Columns(("id", "text", "more"), ())
     usable = [columns.meet(row, problems) for row in find_rows(tmp_path / "r.csv", problems)]
@@ -229,28 +227,28 @@ def test_columns_written_in_another_way_are_told_once_and_their_rows_left_alone(
     ]
 
 
-def test_a_cell_longer_than_the_csv_modules_own_limit_is_read(tmp_path: Path):
+def test_cell_beyond_the_csv_modules_limit_is_read(tmp_path: Path):
     path = tmp_path / "r.csv"
     path.write_text("id,text\na," + "x" * 200_000 + "\n")
-    (row,) = found(path)
+    (row,) = find(path)
     assert read_row(row.place, ["text"]) == {"text": "x" * 200_000}
 
 
-def test_a_row_beyond_the_end_of_a_parquet_file_is_refused(tmp_path: Path):
-    path = write(tmp_path / "r.parquet")
+def test_row_beyond_the_end_of_a_parquet_file_is_refused(tmp_path: Path):
+    path = write_records(tmp_path / "r.parquet")
     with pytest.raises(ValueError, match="row 10 is no longer there"):
         read_row(Place(path=str(path), row=9), ["id"])
 
 
-def test_a_date_that_cannot_be_read_is_a_problem_of_the_file(tmp_path: Path):
+def test_unreadable_date_is_a_problem(tmp_path: Path):
     far = pl.Series([2**62]).cast(pl.Datetime("us"))
     pl.DataFrame({"id": ["a"], "made": far}).write_parquet(tmp_path / "r.parquet")
-    assert "r.parquet: holds a value that cannot be read: year 148108" in complaint(tmp_path / "r.parquet")[1]
+    assert "r.parquet: holds a value that cannot be read: year 148108" in find_with_error(tmp_path / "r.parquet")[1]
 
 
-def test_a_row_of_a_csv_file_that_has_lost_a_cell_is_refused(tmp_path: Path):
-    path = write(tmp_path / "r.csv")
-    place = found(path)[1].place
+def test_csv_row_that_lost_a_cell_is_refused(tmp_path: Path):
+    path = write_records(tmp_path / "r.csv")
+    place = find(path)[1].place
     path.write_bytes(path.read_bytes().replace(b"b,", b"bb"))
     with pytest.raises(InputError, match=r"r.csv cannot be read as it was .* row 2 has 1 cells, the header names 2"):
         read_row(place, ["id"])
@@ -276,7 +274,7 @@ def spans(text: str | bytes) -> list[rows.Span]:
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 64, 1 << 20])
 @pytest.mark.parametrize("indent", [None, 2])
-def test_each_record_is_found_whole_for_any_block_size(block: int, indent: int | None, monkeypatch: pytest.MonkeyPatch):
+def test_array_records_are_found_for_any_block_size(block: int, indent: int | None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rows, "BLOCK", block)
     text = "  " + json.dumps(NESTED, indent=indent, ensure_ascii=False) + "\n"
     found = spans(text)
@@ -284,7 +282,7 @@ def test_each_record_is_found_whole_for_any_block_size(block: int, indent: int |
     assert all(text.encode()[span.start :].startswith(span.raw) for span in found)
 
 
-def test_an_empty_array_holds_no_record():
+def test_empty_array_has_no_records():
     assert spans("[ \n ]") == []
 
 
@@ -299,12 +297,12 @@ def test_an_empty_array_holds_no_record():
         ("[{}] []", r"found '\[\]' after the end of the array"),
     ],
 )
-def test_a_broken_array_is_refused_with_the_record_before_the_break(text: str, words: str):
+def test_broken_array_is_refused_with_the_last_good_record(text: str, words: str):
     with pytest.raises(ValueError, match=words):
         spans(text)
 
 
-def test_a_record_that_is_never_closed_does_not_bring_the_file_into_memory(monkeypatch: pytest.MonkeyPatch):
+def test_record_without_end_does_not_load_the_whole_file(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(rows, "BLOCK", 1000)
     monkeypatch.setattr(rows, "LONGEST", 10_000)
     with pytest.raises(ValueError, match="record at byte 1 does not end within 10,000 bytes"):

@@ -1,4 +1,4 @@
-"""How prompt files become a rubric: the overlay of a set, what is refused, and what is sent."""
+"""Loading prompt files as a rubric: overlay of prompt sets, refused files, hashes."""
 
 from hashlib import sha256
 from pathlib import Path
@@ -26,31 +26,31 @@ BOTH, EACH = '["Model", "Human"]', f"at least one of {ALL}, each once"
 TABLE = "a table of context, caption, human and model, each with a label that is non-empty text"
 
 
-def write(folder: Path, name: str = "diagram/readability", front: str = FRONT, body: str = BODY) -> Path:
+def write_prompt(folder: Path, name: str = "diagram/readability", front: str = FRONT, body: str = BODY) -> Path:
     file = folder / f"{name}.md"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"+++\n{front}+++\n\n{body}\n", encoding="utf-8")
     return file
 
 
-def complaints(folder: Path, flow: str = "diagram") -> list[str]:
-    """What loading a set complains of, a line each, without the line above them."""
+def load_errors(folder: Path, flow: str = "diagram") -> list[str]:
+    """Return the error lines of loading a set, without the heading line."""
     with pytest.raises(ValueError) as caught:
         load_rubric(flow, str(folder))
-    first, *told = str(caught.value).splitlines()
+    first, *lines = str(caught.value).splitlines()
     assert first == f"the prompts of {flow} (prompt set {str(folder)!r}) cannot be used:"
-    return told
+    return lines
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
-def test_the_default_rubric_has_two_dimensions_in_each_tier(flow: str):
+def test_default_rubric_has_two_dimensions_in_each_tier(flow: str):
     rubric = load_rubric(flow)
     tiers = [(prompt.tier, prompt.dimension) for prompt in rubric.prompts]
     assert tiers == [(1, "faithfulness"), (2, "conciseness"), (1, "readability"), (2, "aesthetics")]
     assert {prompt.flow for prompt in rubric.prompts} == {flow}
 
 
-def test_a_named_set_replaces_its_files_and_leaves_the_others():
+def test_named_set_replaces_only_its_own_prompts():
     default, paper = load_rubric("diagram"), load_rubric("diagram", "paper")
     differing = {a.dimension for a, b in zip(default.prompts, paper.prompts, strict=True) if a.body != b.body}
     assert differing == {"aesthetics", "readability"}
@@ -58,8 +58,8 @@ def test_a_named_set_replaces_its_files_and_leaves_the_others():
     assert Path(paper.prompt("aesthetics").file).match("sets/paper/diagram/aesthetics.md")
 
 
-def test_a_folder_is_a_set_whose_inputs_keep_the_order_of_the_file(tmp_path: Path):
-    file = write(tmp_path)
+def test_folder_is_a_set_and_inputs_keep_file_order(tmp_path: Path):
+    file = write_prompt(tmp_path)
     rubric = load_rubric("diagram", str(tmp_path))
     assert (rubric.prompt("readability").body, rubric.prompt("readability").file) == (BODY, str(file))
     assert rubric.prompt("aesthetics") == load_rubric("diagram").prompt("aesthetics")
@@ -69,22 +69,22 @@ def test_a_folder_is_a_set_whose_inputs_keep_the_order_of_the_file(tmp_path: Pat
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
-def test_the_hash_is_that_of_the_body_as_sent_whatever_the_editor(tmp_path: Path, newline: str, mark: str):
-    body = f"{BODY}\n+++\n\n- größer"  # a rule of plus signs in the body belongs to it
-    file = write(tmp_path, body=body)
+def test_hash_is_of_the_sent_body_despite_editor_differences(tmp_path: Path, newline: str, mark: str):
+    body = f"{BODY}\n+++\n\n- größer"  # plus signs in the body belong to it
+    file = write_prompt(tmp_path, body=body)
     file.write_bytes((mark + file.read_text(encoding="utf-8").replace("\n", newline)).encode())
     prompt = load_rubric("diagram", str(tmp_path)).prompt("readability")
     assert prompt.body == body
     assert prompt.sha256 == sha256(body.encode()).hexdigest()
 
 
-def test_a_dimension_that_a_rubric_lacks_is_refused_with_those_it_has():
+def test_unknown_dimension_is_refused_with_the_known_ones():
     words = "plot has no dimension 'clarity'; it has faithfulness, conciseness, readability, aesthetics"
     with pytest.raises(ValueError, match=words):
         load_rubric("plot").prompt("clarity")
 
 
-def test_sets_say_what_they_hold():
+def test_holdings_list_the_prompts_of_sets():
     assert prompt_sets()[0] == "default" and {"checked", "paper"} <= set(prompt_sets())
     four = ["aesthetics", "conciseness", "faithfulness", "readability"]
     tags = {"object": ["single_object", "two_object"], "counting": ["counting"]}
@@ -94,7 +94,7 @@ def test_sets_say_what_they_hold():
     assert holdings("paper") == {"diagram": ["aesthetics", "readability"]}
 
 
-def test_a_set_without_this_flow_is_refused_with_what_it_holds():
+def test_set_without_the_flow_is_refused_with_its_contents():
     with pytest.raises(ValueError) as caught:
         load_rubric("plot", "paper")
     assert str(caught.value) == "prompt set 'paper' holds diagram: aesthetics, readability; nothing for plot"
@@ -109,7 +109,7 @@ def test_a_set_without_this_flow_is_refused_with_what_it_holds():
         ("sets", "default", r"no prompts for flow 'sets'"),
     ],
 )
-def test_an_unknown_set_or_flow_is_refused_with_what_there_is(
+def test_unknown_set_or_flow_is_refused_with_the_known_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flow: str, prompt_set: str, message: str
 ):
     monkeypatch.chdir(tmp_path)
@@ -117,8 +117,8 @@ def test_an_unknown_set_or_flow_is_refused_with_what_there_is(
         load_rubric(flow, prompt_set)
 
 
-def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write(tmp_path / "paper")
+def test_shipped_set_precedes_a_folder_of_the_same_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_prompt(tmp_path / "paper")
     monkeypatch.chdir(tmp_path)
     assert load_rubric("diagram", "paper").prompt("readability").body != BODY
     assert load_rubric("diagram", "./paper").prompt("readability").body == BODY
@@ -147,14 +147,14 @@ def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypa
         ('"Words"', '" "', f"key `inputs.caption`: found ' '; allowed: {TABLE}"),
     ],
 )
-def test_front_matter_at_fault_is_named_with_what_is_allowed(tmp_path: Path, old: str, new: str, complaint: str):
-    file = write(tmp_path, front=FRONT.replace(old, new))
-    assert f"{file}: {complaint}" in complaints(tmp_path)
+def test_invalid_front_matter_is_reported_with_allowed_values(tmp_path: Path, old: str, new: str, complaint: str):
+    file = write_prompt(tmp_path, front=FRONT.replace(old, new))
+    assert f"{file}: {complaint}" in load_errors(tmp_path)
 
 
-def test_labels_must_differ_and_stand_in_the_body(tmp_path: Path):
-    write(tmp_path, front=FRONT.replace("Left Picture", "Words").replace("Right Picture", "Third Picture"))
-    (complaint,) = complaints(tmp_path)
+def test_labels_must_differ_and_occur_in_the_body(tmp_path: Path):
+    write_prompt(tmp_path, front=FRONT.replace("Left Picture", "Words").replace("Right Picture", "Third Picture"))
+    (complaint,) = load_errors(tmp_path)
     assert complaint.endswith("allowed: a label once only and labels that the body names (it lacks Third Picture)")
 
 
@@ -168,32 +168,32 @@ def test_labels_must_differ_and_stand_in_the_body(tmp_path: Path):
         (b"+++\n\xff\n+++\nText", "found a byte at 4 that is not UTF-8; allowed: UTF-8"),
     ],
 )
-def test_a_file_that_cannot_be_taken_apart_is_named(tmp_path: Path, content: bytes, complaint: str):
-    file = write(tmp_path)
+def test_unparsable_prompt_file_is_reported(tmp_path: Path, content: bytes, complaint: str):
+    file = write_prompt(tmp_path)
     file.write_bytes(content)
-    assert complaints(tmp_path) == [f"{file}: {complaint}"]
+    assert load_errors(tmp_path) == [f"{file}: {complaint}"]
 
 
-def test_a_link_leads_to_another_file_of_its_set_and_not_out_of_it(tmp_path: Path):
-    elsewhere = write(tmp_path / "elsewhere")
-    inside = write(tmp_path / "set", "common/readability")
+def test_links_may_lead_only_within_the_set(tmp_path: Path):
+    elsewhere = write_prompt(tmp_path / "elsewhere")
+    inside = write_prompt(tmp_path / "set", "common/readability")
     (tmp_path / "set" / "diagram").mkdir()
     (tmp_path / "set" / "diagram" / "readability.md").symlink_to(inside)
     assert load_rubric("diagram", str(tmp_path / "set"))
     (tmp_path / "set" / "diagram" / "readability.md").unlink()
     (tmp_path / "set" / "diagram" / "readability.md").symlink_to(elsewhere)
-    [words] = complaints(tmp_path / "set")
+    [words] = load_errors(tmp_path / "set")
     assert f"readability.md: refused: it leads to {elsewhere}, outside of {tmp_path / 'set'}" in words
 
 
-def test_a_tier_has_any_number_of_dimensions_but_none(tmp_path: Path):
-    write(tmp_path, "diagram/aesthetics")
+def test_each_tier_needs_at_least_one_dimension(tmp_path: Path):
+    write_prompt(tmp_path, "diagram/aesthetics")
     assert [prompt.tier for prompt in load_rubric("diagram", str(tmp_path)).prompts] == [1, 2, 1, 1]
-    write(tmp_path, "diagram/conciseness")
-    assert complaints(tmp_path) == ["key `tier`: found 2 in no prompt; allowed: 1 and 2 at least once"]
+    write_prompt(tmp_path, "diagram/conciseness")
+    assert load_errors(tmp_path) == ["key `tier`: found 2 in no prompt; allowed: 1 and 2 at least once"]
 
 
-# Dimensions and tags of a user's own
+# Custom dimensions and tags
 
 ASPECTS = """\
 [inputs]
@@ -212,9 +212,9 @@ PLACED = f"position = 5\n{FRONT}"
 FOUR = "aesthetics, conciseness, faithfulness, readability"
 
 
-def test_a_new_dimension_stands_at_its_position_and_a_replaced_one_where_it_stood(tmp_path: Path):
-    write(tmp_path, "diagram/clarity", f"position = 15\n{FRONT}")
-    write(tmp_path, "diagram/aesthetics", FRONT.replace("tier = 1", "tier = 2"))
+def test_new_dimension_gets_its_position_and_a_replaced_one_keeps_it(tmp_path: Path):
+    write_prompt(tmp_path, "diagram/clarity", f"position = 15\n{FRONT}")
+    write_prompt(tmp_path, "diagram/aesthetics", FRONT.replace("tier = 1", "tier = 2"))
     found = load_rubric("diagram", str(tmp_path)).prompts
     assert [prompt.dimension for prompt in found] == [
         "faithfulness", "clarity", "conciseness", "readability", "aesthetics"
@@ -222,10 +222,10 @@ def test_a_new_dimension_stands_at_its_position_and_a_replaced_one_where_it_stoo
     assert [prompt.position for prompt in found] == [10, 15, 20, 30, 40]
 
 
-def test_a_position_is_no_part_of_what_makes_runs_comparable(tmp_path: Path):
+def test_position_does_not_change_the_prompt_digest(tmp_path: Path):
     digests = set[str]()
     for place in ("", "position = 45\n"):
-        write(tmp_path, front=place + FRONT)
+        write_prompt(tmp_path, front=place + FRONT)
         digests.add(load_rubric("diagram", str(tmp_path)).prompt("readability").digest)
     assert len(digests) == 1
 
@@ -250,41 +250,43 @@ def test_a_position_is_no_part_of_what_makes_runs_comparable(tmp_path: Path):
         ("object/clarity", PLACED, "unknown key `tier`; allowed: position, inputs, aspects"),
     ],
 )
-def test_a_new_prompt_at_fault_is_named_with_what_to_write(tmp_path: Path, name: str, front: str, complaint: str):
-    file = write(tmp_path, name, front)
-    found = complaints(tmp_path, name.partition("/")[0])
+def test_invalid_new_prompt_is_reported_with_advice(tmp_path: Path, name: str, front: str, complaint: str):
+    file = write_prompt(tmp_path, name, front)
+    found = load_errors(tmp_path, name.partition("/")[0])
     assert [line for line in found if line.startswith(f"{file}: ") and complaint in line]
 
 
-def test_a_position_is_that_of_one_prompt(tmp_path: Path):
-    write(tmp_path, "diagram/clarity", f"position = 20\n{FRONT}")
-    said = "key `position`: found 20 in conciseness, clarity; allowed: a number of its own for each prompt"
-    assert complaints(tmp_path) == [said]
+def test_duplicate_position_is_refused(tmp_path: Path):
+    write_prompt(tmp_path, "diagram/clarity", f"position = 20\n{FRONT}")
+    expected = "key `position`: found 20 in conciseness, clarity; allowed: a number of its own for each prompt"
+    assert load_errors(tmp_path) == [expected]
 
 
-def test_a_tag_belongs_to_one_flow_of_a_set(tmp_path: Path):
-    files = [write(tmp_path, f"{flow}/clarity", f"position = 50\n{ASPECTS}") for flow in ("object", "colors")]
-    said = "found a tag of the flow {}; allowed: a name that no other flow has"
-    assert complaints(tmp_path, "object") == [f"{files[0]}: {said.format('colors')}"]
-    assert complaints(tmp_path, "colors") == [f"{files[1]}: {said.format('object')}"]
+def test_tag_in_two_flows_is_refused(tmp_path: Path):
+    files = [write_prompt(tmp_path, f"{flow}/clarity", f"position = 50\n{ASPECTS}") for flow in ("object", "colors")]
+    expected = "found a tag of the flow {}; allowed: a name that no other flow has"
+    assert load_errors(tmp_path, "object") == [f"{files[0]}: {expected.format('colors')}"]
+    assert load_errors(tmp_path, "colors") == [f"{files[1]}: {expected.format('object')}"]
 
 
-def test_a_text_that_its_author_may_take_for_a_prompt_is_named(tmp_path: Path):
-    write(tmp_path)
+def test_text_file_with_another_suffix_is_reported(tmp_path: Path):
+    write_prompt(tmp_path)
     for name in ("clarity.txt", "style.MD", "notes.json", ".hidden.txt"):
         (tmp_path / "diagram" / name).write_text("x", encoding="utf-8")
-    said = "found the ending '{}'; allowed: .md, or another folder for a text that is no prompt"
-    assert complaints(tmp_path) == [
-        f"{tmp_path / 'diagram' / name}: {said.format(ending)}"
+    expected = "found the ending '{}'; allowed: .md, or another folder for a text that is no prompt"
+    assert load_errors(tmp_path) == [
+        f"{tmp_path / 'diagram' / name}: {expected.format(ending)}"
         for name, ending in (("clarity.txt", ".txt"), ("style.MD", ".MD"))
     ]
 
 
-def test_all_problems_of_all_files_come_together(tmp_path: Path):
-    stranger = write(tmp_path, "diagram/clarity")
-    twice = write(tmp_path, front='colour = "red"\n' + FRONT.replace('default = "Human"', 'default = "Tie"'), body="")
-    broken = write(tmp_path, "diagram/aesthetics", front="tier = \n")
-    found = complaints(tmp_path)
+def test_problems_of_all_files_are_reported_together(tmp_path: Path):
+    stranger = write_prompt(tmp_path, "diagram/clarity")
+    twice = write_prompt(
+        tmp_path, front='colour = "red"\n' + FRONT.replace('default = "Human"', 'default = "Tie"'), body=""
+    )
+    broken = write_prompt(tmp_path, "diagram/aesthetics", front="tier = \n")
+    found = load_errors(tmp_path)
     assert [line.split(": ")[0] for line in found] == [str(broken), *[str(twice)] * 4, str(stranger)]
     for part in ("clarity", "not TOML", "empty body", "`default`: found 'Tie'", "`colour`", "`inputs`"):
         assert sum(part in line for line in found) == 1
@@ -292,8 +294,8 @@ def test_all_problems_of_all_files_come_together(tmp_path: Path):
     assert f"{twice}: found an empty body; allowed: the text of the prompt" in found
 
 
-def test_a_fault_of_the_program_is_none_of_a_prompt_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path)
+def test_internal_error_is_not_blamed_on_a_prompt_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_prompt(tmp_path)
     monkeypatch.setattr("tasks.rubrics.prompts.kept", slip)
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         load_rubric("diagram", str(tmp_path))

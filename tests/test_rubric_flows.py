@@ -1,4 +1,4 @@
-"""Text-to-image rubrics through the whole chain: the command, Prefect, the client, a judge on loopback, the files."""
+"""Text-to-image flows through the whole pipeline: command, Prefect, OpenAI client, a loopback judge, files."""
 
 import hashlib
 import json
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory, drawn_once: Callable[[Path, str], Path]) -> Path:
-    """The drawn images of all six tags."""
+    """Return the drawn images of all six tags."""
     return drawn_once(tmp_path_factory.mktemp("drawn"), "object")
 
 
@@ -39,8 +39,8 @@ def counting(root: Path, prompts: int = 4, images: int = 2, candidates: tuple[st
     return write_geneval(root, rows, images, candidates)
 
 
-def scores(request: Asked, **changed: Any) -> Reply:
-    """A reply to a rubric: 7 everywhere, or what is given for an aspect."""
+def scores_reply(request: Asked, **changed: Any) -> Reply:
+    """Return a reply to a rubric: score 7 for each aspect unless given."""
     return text(json.dumps({**example(request.schema, {}), **changed}))
 
 
@@ -48,7 +48,7 @@ def graded(score: Any, words: str = "because") -> dict[str, Any]:
     return {"explanation": words, "score": score}
 
 
-def test_geneval_fills_one_leaderboard_by_four_flows_and_its_exit_code_is_the_worst(
+def test_geneval_runs_four_flows_into_one_leaderboard_and_exits_with_the_worst_code(
     drawn: Path, tmp_path: Path, jury: Any, ask: Any
 ) -> None:
     one_each = shutil.copytree(drawn, tmp_path / "images", ignore=shutil.ignore_patterns("0001.png"))
@@ -74,7 +74,7 @@ def test_geneval_fills_one_leaderboard_by_four_flows_and_its_exit_code_is_the_wo
     assert [row["flow"] for row in ask("FROM runs ORDER BY started_at")] == [*FLOWS, "counting"]
 
 
-def test_the_set_checked_tells_what_is_there_beside_the_scores(drawn: Path, jury: Any, ask: Any) -> None:
+def test_checked_prompt_set_fills_the_satisfied_column(drawn: Path, jury: Any, ask: Any) -> None:
     code, out, _ = jury("run", "counting", "--dataset", drawn, "--prompt-set", "checked")
     assert code == 0 and "as" in out and "asked" in out
     wrong = ask("SELECT satisfied FROM outcomes WHERE injected = 'wrong_count'")
@@ -86,10 +86,10 @@ def test_the_set_checked_tells_what_is_there_beside_the_scores(drawn: Path, jury
 
 
 GONE = ["00000", "00003", "00004", "00007", "00009", "00012", "00015", "00017", "00023"]
-"""Prompts whose image is taken away."""
+"""Prompts whose image is deleted."""
 
 
-def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
+def test_missing_images_of_a_whole_benchmark_are_reported_and_unscored(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
     rows = [json.loads(line) for line in LISTS["own"].read_text(encoding="utf-8").splitlines()]
@@ -97,41 +97,41 @@ def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
     for name in GONE:
         (root / "a" / name / "samples" / "0000.png").unlink()
     code, _, err = jury("run", "counting", "--dataset", root, *judged_by(loopback))
-    assert code == 3  # a counting prompt is among them, and not scored
-    [told] = load_dataset("counting", RubricParameters(dataset=str(root))).warnings  # pyright: ignore
-    assert f"jury: {told}" in err.splitlines()
+    assert code == 3  # one of them is a counting prompt, which stays unscored
+    [warning] = load_dataset("counting", RubricParameters(dataset=str(root))).warnings  # pyright: ignore
+    assert f"jury: {warning}" in err.splitlines()
     [row] = [row for row in ask("t2i_leaderboard") if row["tag"] == "counting"]
     lost = [name for name in GONE if rows[int(name)]["tag"] == "counting"]
     assert (row["n"], row["scored"], row["prompts"]) == (4, 4 - len(lost), 4 - len(lost))
-    assert loopback.count == 1 + 4 - len(lost)  # the probe, and a call an image
+    assert loopback.count == 1 + 4 - len(lost)  # the first question, and a call for each image
     unscored = ask("SELECT sample_id, status FROM failures")
     assert unscored == [{"sample_id": f"{name}/none", "status": "bad_picture"} for name in lost]
 
 
-def test_a_dataset_without_tags_of_the_flow_names_its_own(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+def test_dataset_without_the_flows_tags_is_refused(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
     code, _, err = jury("run", "colors", "--dataset", counting(tmp_path / "images"), *judged_by(loopback))
     assert code == 2 and loopback.count == 0
     said = "no prompt for colors: colors judges the tags color_attr, colors; the dataset has only counting (4 prompts)"
     assert said in err
 
 
-def test_what_does_not_apply_is_not_in_the_mean(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_inapplicable_aspect_is_not_in_the_mean(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     def answer(seen: Asked) -> Reply:
         changed = {"color_fidelity": graded(4), "multi_object_consistency": graded(None), "overall_score": graded(5)}
-        return allowed_reply()(seen) if seen.schema_name == "probe" else scores(seen, **changed)
+        return allowed_reply()(seen) if seen.schema_name == "probe" else scores_reply(seen, **changed)
 
     loopback.answer = answer
     rows = [prompt_row("dog", "colors")]
     code, _, _ = jury("run", "colors", "--dataset", write_geneval(tmp_path / "images", rows, 1), *judged_by(loopback))
     assert code == 0
     [row] = ask("SELECT score, aspect_mean FROM outcomes")
-    assert (row["score"], row["aspect_mean"]) == (5, 5.5)  # of 4 and 7
+    assert (row["score"], row["aspect_mean"]) == (5, 5.5)  # the mean of 4 and 7
     [board] = ask("SELECT gap FROM t2i_leaderboard WHERE tag = 'colors'")
     assert board["gap"] == -0.5
 
 
-def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    """The judge answers in random order, fails at random, and marks each explanation with the picture it was sent."""
+def test_results_belong_to_their_own_image(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+    """The judge replies in random order, fails at random, and marks each explanation with the picture it received."""
     chance = random.Random(5)
     asked: Counter[str] = Counter()
 
@@ -143,12 +143,12 @@ def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: Loopbac
         trouble = [error(500, "boom"), retry_after(0), text("no scores here"), error(503, "busy")]
         if asked[mark] < 3 and chance.random() < 0.4:
             return delayed(chance.choice(trouble), chance.random() / 10)
-        return delayed(scores(seen, overall_score=graded(int(mark[:2], 16) / 25.5, mark)), chance.random() / 5)
+        return delayed(scores_reply(seen, overall_score=graded(int(mark[:2], 16) / 25.5, mark)), chance.random() / 5)
 
     loopback.answer = answer
     root = counting(tmp_path / "images", prompts=6, images=4, candidates=("a", "b"))
     for number, file in enumerate(sorted(root.glob("*/*/samples/*.png"))):
-        file.write_bytes(file.read_bytes() + number.to_bytes(2, "big"))  # bytes after the picture: each file its own
+        file.write_bytes(file.read_bytes() + number.to_bytes(2, "big"))  # trailing bytes make each file unique
     jury("run", "counting", "--dataset", root, "--chunk-size", 8, *judged_by(loopback, **{"judge.concurrency": 24}))
     rows = ask("SELECT candidate, sample_id, reasoning, scores FROM judgments WHERE status = 'ok' AND last_attempt")
     assert len(rows) > 40 and sum(asked.values()) > 50
@@ -163,7 +163,7 @@ def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: Loopbac
 
 
 @pytest.mark.parametrize("documents", ["own"], indirect=True)
-def test_imported_sets_are_loaded_and_judge_word_for_word(
+def test_imported_sets_are_loaded_and_sent_word_for_word(
     drawn: Path, tmp_path: Path, jury: Any, ask: Any, capsys: pytest.CaptureFixture[str], documents: dict[str, Path]
 ) -> None:
     hashes: dict[str, str] = {}
@@ -186,7 +186,7 @@ def test_imported_sets_are_loaded_and_judge_word_for_word(
     assert ask("SELECT DISTINCT prompt_sha256 FROM judgments") == [{"prompt_sha256": hashes["counting/counting"]}]
 
 
-def test_an_export_reads_like_results_of_geneval(drawn: Path, tmp_path: Path, jury: Any) -> None:
+def test_export_has_the_format_of_geneval_results(drawn: Path, tmp_path: Path, jury: Any) -> None:
     target = tmp_path / "results.jsonl"
     given = ["run", "colors", "--dataset", drawn, "--candidate", "careless", "--export", target, "--threshold", 6]
     code, out, err = jury(*given)
@@ -204,7 +204,7 @@ def test_an_export_reads_like_results_of_geneval(drawn: Path, tmp_path: Path, ju
     assert 0 < sum(map(any, by_prompt.values())) < 16 and "good" in out
 
 
-def test_no_image_is_judged_again_for_nothing(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_second_run_reuses_all_image_replies(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     root = counting(tmp_path / "images")
     for _ in range(2):
         assert jury("run", "counting", "--dataset", root, *judged_by(loopback))[0] == 0
@@ -212,4 +212,4 @@ def test_no_image_is_judged_again_for_nothing(tmp_path: Path, loopback: Loopback
     rows = ask("SELECT calls, reused FROM runs ORDER BY started_at")
     assert [(row["calls"], row["reused"]) for row in rows] == [(8, 0), (0, 8)]
     assert jury("run", "counting", "--dataset", root, "--votes", 3, *judged_by(loopback))[0] == 0
-    assert loopback.count - calls == 1 + 16  # the probe, and two more votes an image
+    assert loopback.count - calls == 1 + 16  # the first question, and two more votes for each image

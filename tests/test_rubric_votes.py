@@ -1,4 +1,4 @@
-"""What the votes on one image come to."""
+"""Grades of an image from its votes."""
 
 import pytest
 from factories import judgment, scored
@@ -11,9 +11,9 @@ SAMPLE = Sample(sample_id="00000/0000", candidate="alpha", record=Place("x"), ta
 
 
 def vote(overall: float = 8.0, seen: str | None = None, **aspects: float | None) -> Judgment:
-    """An ok vote; `seen` is the color the judge sees the dog in."""
-    told = Seen(objects=(SeenObject(name="dog", present=True, count=1, color=seen),)) if seen else None
-    return judgment("s1", "colors", None, order="single", scores=scored(**aspects, overall_score=overall), seen=told)
+    """Return an ok vote; `seen` is the color that the judge sees on the dog."""
+    objects = Seen(objects=(SeenObject(name="dog", present=True, count=1, color=seen),)) if seen else None
+    return judgment("s1", "colors", None, order="single", scores=scored(**aspects, overall_score=overall), seen=objects)
 
 
 LOST = judgment(verdict=None, status="refused")
@@ -30,18 +30,18 @@ LOST = judgment(verdict=None, status="refused")
         ([None], None),
     ],
 )
-def test_the_score_is_the_mean_of_the_ok_votes_when_half_are(votes: list[Judgment | None], score: float) -> None:
+def test_score_is_the_mean_of_ok_votes_if_half_are_ok(votes: list[Judgment | None], score: float) -> None:
     assert grade(SAMPLE, votes).score == score
 
 
-def test_aspects_are_means_of_the_votes_for_which_they_apply() -> None:
+def test_aspect_is_the_mean_of_votes_where_it_applies() -> None:
     found = grade(SAMPLE, [vote(a=4.0, b=None, c=None), vote(a=6.0, b=9.0, c=None)])
     assert [(each.aspect, each.score) for each in found.aspects] == [("a", 5.0), ("b", 9.0), ("c", None)]
     assert found.aspect_mean == 7.0
     assert found.explanation == "why overall_score"
 
 
-def test_without_any_aspect_that_applies_there_is_no_mean_of_them() -> None:
+def test_grade_without_applicable_aspects_has_no_aspect_mean() -> None:
     assert grade(SAMPLE, [vote(3.0, a=None)]) == Grade(3.0, scored(a=None), None, None, "why overall_score", 1)
 
 
@@ -56,5 +56,5 @@ def test_without_any_aspect_that_applies_there_is_no_mean_of_them() -> None:
         (["blue", None, None], False),
     ],
 )
-def test_more_of_the_votes_that_tell_decide_what_is_seen(colors: list[str | None], satisfied: bool | None) -> None:
+def test_majority_of_votes_with_seen_objects_decides(colors: list[str | None], satisfied: bool | None) -> None:
     assert grade(SAMPLE, [vote(seen=color) for color in colors]).satisfied is satisfied

@@ -1,4 +1,4 @@
-"""Runs of a deployment on a real Prefect server, which the test alone begins: their overlap, results and names."""
+"""Runs of a deployment on a real Prefect server, started by the test only: overlap, results and names."""
 
 import asyncio
 from base64 import b64encode
@@ -31,14 +31,14 @@ YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 class Deployment(NamedTuple):
-    """A deployment that is due every hour, on a server that has nothing to start its runs with."""
+    """A deployment due every hour, on a server without a worker to start its runs."""
 
     client: PrefectClient
     flow: Flow[..., Any]
     id: UUID
 
     async def scheduled(self, hours: int) -> list[FlowRun]:
-        """Runs of the first hours of yesterday, the oldest first, as the server's scheduler makes them."""
+        """Return the runs of yesterday's first hours, the oldest first, created by the server's scheduler."""
         first_and_last = YESTERDAY, YESTERDAY + timedelta(hours=hours - 1)
         span = dict(zip(("start_time", "end_time"), map(datetime.isoformat, first_and_last), strict=True))
         await self.client.request("POST", "/deployments/{id}/schedule", path_params={"id": self.id}, json=span)
@@ -47,31 +47,31 @@ class Deployment(NamedTuple):
         due = {run.expected_start_time: run for run in runs if run.auto_scheduled}
         return [due[YESTERDAY + timedelta(hours=hour)] for hour in range(hours)]
 
-    async def by_a_trigger(self) -> FlowRun:
-        """A run that an automation asked for: the server knows these by the headers of the request."""
+    async def create_by_automation(self) -> FlowRun:
+        """Create a run as an automation does: the server recognizes these by the headers of the request."""
         name = b64encode(b"my generator is done").decode()
         headers = {"prefect-automation-id": str(uuid4()), "prefect-automation-name": name}
         path = f"/deployments/{self.id}/create_flow_run"
         made = await self.client._client.post(path, json={"state": {"type": "SCHEDULED"}}, headers=headers)
         return await self.client.read_flow_run(UUID(made.json()["id"]))
 
-    async def by_a_person(self) -> FlowRun:
-        """A run that a person asked for, to start before those that are scheduled."""
+    async def create_by_hand(self) -> FlowRun:
+        """Create a run by hand, due before the scheduled ones."""
         due = Scheduled(scheduled_time=YESTERDAY - timedelta(hours=1))
         return await self.client.create_flow_run_from_deployment(self.id, state=due)
 
-    async def put(self, run: FlowRun, state: State) -> None:
+    async def set_state(self, run: FlowRun, state: State) -> None:
         await self.client.set_flow_run_state(run.id, state, force=True)
 
-    async def start(self, run: FlowRun) -> State:
+    async def execute(self, run: FlowRun) -> State:
         return await run_flow_async(self.flow, run, run.parameters, return_type="state")
 
-    async def answer(self, run: FlowRun) -> str:
-        return await (await self.start(run)).result()
+    async def result_of(self, run: FlowRun) -> str:
+        return await (await self.execute(run)).result()
 
 
 @asynccontextmanager
-async def deployment(of: Flow[..., Any], **parameters: Any) -> AsyncIterator[Deployment]:
+async def deploy(of: Flow[..., Any], **parameters: Any) -> AsyncIterator[Deployment]:
     hourly = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 * * * *", timezone="UTC"), active=True)
     async with get_client() as client:
         flow_id = await client.create_flow(of)
@@ -83,110 +83,115 @@ async def deployment(of: Flow[..., Any], **parameters: Any) -> AsyncIterator[Dep
 
 
 @flow
-async def asking() -> str:
-    """A flow that says what `unfinished_before` says."""
+async def report_unfinished() -> str:
+    """Return the result of `unfinished_before`."""
     return await unfinished_before()
 
 
 @pytest.mark.parametrize("state", [Pending(), Running(), Paused(), Cancelling()], ids=lambda state: state.type.value)
-def test_a_scheduled_run_names_the_unfinished_one_before_it(state: State) -> None:
+def test_scheduled_run_names_the_unfinished_earlier_run(state: State) -> None:
     async def story() -> None:
-        async with deployment(asking) as hourly:
+        async with deploy(report_unfinished) as hourly:
             first, second = await hourly.scheduled(2)
-            await hourly.put(first, Running())  # without which Prefect ends a run at once that is to be cancelled
-            await hourly.put(first, state)
-            answer = await hourly.answer(second)
+            await hourly.set_state(first, Running())  # otherwise Prefect ends a run at once on cancelling
+            await hourly.set_state(first, state)
+            answer = await hourly.result_of(second)
             assert first.name in answer and f"{YESTERDAY:%Y-%m-%d} 00:00 UTC" in answer and "unfinished" in answer
 
     asyncio.run(story())
 
 
-def test_a_run_that_was_never_begun_does_not_stop_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_that_never_started_does_not_block_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
-        async with deployment(asking) as hourly:
+        async with deploy(report_unfinished) as hourly:
             first, second, third = await hourly.scheduled(3)
-            await hourly.put(first, Pending())
+            await hourly.set_state(first, Pending())
             monkeypatch.setattr(states, "BEGIN_WITHIN", timedelta(0))
-            assert await hourly.answer(second) == ""
-            await hourly.put(first, Running())
-            assert first.name in await hourly.answer(third)
+            assert await hourly.result_of(second) == ""
+            await hourly.set_state(first, Running())
+            assert first.name in await hourly.result_of(third)
 
     asyncio.run(story())
 
 
-GO_ON = {
-    "the one before has ended": ({"first": Completed()}, "second"),
-    "the one before is late and has not begun": ({}, "second"),
-    "the one after runs, too": ({"second": Running()}, "first"),
-    "a person has started a run": ({"by a person": Running()}, "second"),
-    "a person starts a run beside a scheduled one": ({"first": Running()}, "by a person"),
+NOT_BLOCKED = {
+    "earlier run has ended": ({"first": Completed()}, "second"),
+    "earlier run is late and not started": ({}, "second"),
+    "later run is running": ({"second": Running()}, "first"),
+    "manual run is running": ({"by hand": Running()}, "second"),
+    "manual run beside a scheduled one": ({"first": Running()}, "by hand"),
     "another deployment is busy": ({"of another": Running()}, "second"),
 }
 
 
-@pytest.mark.parametrize(("states", "asked"), GO_ON.values(), ids=[*GO_ON])
-def test_a_run_goes_on_where(states: dict[str, State], asked: str) -> None:
-    async def told() -> str:
-        async with deployment(asking) as hourly, deployment(counting) as other:
+@pytest.mark.parametrize(("states", "asked"), NOT_BLOCKED.values(), ids=[*NOT_BLOCKED])
+def test_run_is_not_blocked_if(states: dict[str, State], asked: str) -> None:
+    async def unfinished() -> str:
+        async with deploy(report_unfinished) as hourly, deploy(counting) as other:
             first, second = await hourly.scheduled(2)
-            runs = {"first": first, "second": second, "by a person": await hourly.by_a_person()}
+            runs = {"first": first, "second": second, "by hand": await hourly.create_by_hand()}
             [runs["of another"]] = await other.scheduled(1)
             for name, state in states.items():
-                await hourly.put(runs[name], state)
-            return await hourly.answer(runs[asked])
+                await hourly.set_state(runs[name], state)
+            return await hourly.result_of(runs[asked])
 
-    assert asyncio.run(told()) == ""
+    assert asyncio.run(unfinished()) == ""
 
 
-def test_an_evaluation_that_stands_back_ends_as_skipped_and_asks_no_judge(tmp_path: Path) -> None:
+def test_overlapping_scheduled_evaluation_is_skipped_without_calls(tmp_path: Path) -> None:
     async def story() -> None:
         store = tmp_path / "store"
-        async with deployment(counting, parameters={"dataset": "samples", "store": str(store)}) as hourly:
+        async with deploy(counting, parameters={"dataset": "samples", "store": str(store)}) as hourly:
             first, second = await hourly.scheduled(2)
-            await hourly.put(first, Running())
-            state = await hourly.start(second)
+            await hourly.set_state(first, Running())
+            state = await hourly.execute(second)
             assert state.name == "Skipped" and state.is_completed() and state.message and first.name in state.message
             assert not store.exists()
 
     asyncio.run(story())
 
 
-def test_outside_of_a_deployment_there_is_nothing_to_stand_back_for() -> None:
-    assert asyncio.run(unfinished_before()) == "" and asyncio.run(asking()) == ""
+def test_run_without_deployment_is_never_blocked() -> None:
+    assert asyncio.run(unfinished_before()) == "" and asyncio.run(report_unfinished()) == ""
 
 
 @flow
-async def showing(limit: int = 0) -> str:
+async def report_key(limit: int = 0) -> str:
     return await results_key("diagram")
 
 
 @flow
-async def telling() -> str:
+async def report_schedule_and_key() -> str:
     return f"{is_scheduled()} {await results_key('diagram')}"
 
 
-def test_a_run_that_a_trigger_started_is_a_night() -> None:
+def test_run_started_by_an_automation_counts_as_scheduled() -> None:
     async def story() -> list[str]:
-        async with deployment(telling) as here:
+        async with deploy(report_schedule_and_key) as here:
             [night] = await here.scheduled(1)
-            return [await here.answer(run) for run in (night, await here.by_a_trigger(), await here.by_a_person())]
+            return [
+                await here.result_of(run)
+                for run in (night, await here.create_by_automation(), await here.create_by_hand())
+            ]
 
     nightly = "True diagram-hourly"
     assert asyncio.run(story()) == [nightly, nightly, "False diagram-hourly-by-hand"]
 
 
 @flow
-async def naming() -> None:
+async def name_itself() -> None:
     await name_run(start(candidates=("alpha",), samples=3))
 
 
-def test_only_what_is_scheduled_and_unmodified_is_shown_as_the_nightly_result() -> None:
+def test_only_unmodified_scheduled_runs_use_the_nightly_key() -> None:
     async def keys() -> list[Any]:
-        async with deployment(showing, limit=20) as here:
+        async with deploy(report_key, limit=20) as here:
             first, changed = await here.scheduled(2)
             await here.client.update_flow_run(changed.id, parameters={"limit": 4})
             changed = await here.client.read_flow_run(changed.id)
-            return [await here.answer(run) for run in (first, changed, await here.by_a_person())] + [await showing()]
+            return [await here.result_of(run) for run in (first, changed, await here.create_by_hand())] + [
+                await report_key()
+            ]
 
     assert asyncio.run(keys()) == ["diagram-hourly", *["diagram-hourly-by-hand"] * 2, "diagram-command"]
 
@@ -199,17 +204,17 @@ def test_only_what_is_scheduled_and_unmodified_is_shown_as_the_nightly_result() 
         ("Team A / weekly", "diagram-team-a-weekly"),
     ],
 )
-def test_a_key_is_made_of_flow_and_deployment(name: str, key: str) -> None:
+def test_artifact_key_combines_flow_and_deployment(name: str, key: str) -> None:
     assert key_of("diagram", name) == key
 
 
-def test_a_name_that_a_person_typed_is_kept() -> None:
+def test_run_name_typed_by_a_person_is_kept() -> None:
     async def names() -> list[str]:
-        async with deployment(naming) as here:
+        async with deploy(name_itself) as here:
             found = []
             for name in ("before the fix", generate_slug(2), "theta3-cancri-nebula"):
                 run = await here.client.create_flow_run_from_deployment(here.id, name=name)
-                await here.start(run)
+                await here.execute(run)
                 found.append((await here.client.read_flow_run(run.id)).name)
             return found
 
@@ -217,21 +222,21 @@ def test_a_name_that_a_person_typed_is_kept() -> None:
     assert asyncio.run(names()) == ["before the fix", ours, ours]
 
 
-def test_a_run_that_stops_before_it_knows_its_samples_is_named_so_unless_a_person_named_it(tmp_path: Path) -> None:
+def test_run_stopped_before_loading_is_named_so_unless_named_by_hand(tmp_path: Path) -> None:
     async def names() -> list[str]:
         form = {"dataset": str(tmp_path / "nowhere"), "store": str(tmp_path / "store")}
-        async with deployment(counting, parameters=form) as here:
+        async with deploy(counting, parameters=form) as here:
             found = []
             for name in ("theta3-cancri-nebula", "before the fix"):
                 run = await here.client.create_flow_run_from_deployment(here.id, name=name)
-                assert (await here.start(run)).is_failed()
+                assert (await here.execute(run)).is_failed()
                 found.append((await here.client.read_flow_run(run.id)).name)
             return found
 
     assert asyncio.run(names()) == ["counting · stopped before its first call", "before the fix"]
 
 
-def test_names_that_prefect_and_its_pages_make_up_are_told_from_those_of_people() -> None:
+def test_generated_run_names_are_distinguished_from_typed_ones() -> None:
     made_up = [
         "theta3-cancri-nebula",
         "beta4-nishio",

@@ -1,7 +1,7 @@
-"""Schedules of `jury up` over some nights and a restart, while people change things in its UI, or do not.
+"""Schedules of `jury up` over several nights and a restart, with and without edits in its UI.
 
-As a program it lets them run, and prints as JSON what was seen: it mostly waits, so `conftest` lets it do that beside
-the other tests.
+As a program, let the nights pass and print the observations as JSON. It mostly waits, so `conftest` runs it beside the
+other tests.
 """
 
 import json
@@ -19,13 +19,13 @@ from tasks.demo.samples import drawn_samples
 
 RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"
 DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
-"""All are due every minute. A person pauses the schedule of the second; the third as a whole."""
+"""All are due every minute. A person pauses the second one's schedule, and the third one as a whole."""
 EDITED, NIGHTLY, WEEKLY, OURS = "edited", "nightly", "weekly", "ours"
-"""A deployment of which a person changes everything, with its two schedules, and the one that the person adds."""
+"""A deployment that a person edits everywhere, its two schedules, and the schedule that the person adds."""
 STARTS = ((1, signal.SIGINT), (1, signal.SIGTERM))
-"""Nights of each start, and what ends it."""
+"""Number of nights of each start, and the signal that ends it."""
 EDITED_LIST = 1
-"""From this start on the list says that nothing is reused."""
+"""From this start on, the list turns off reuse."""
 PATIENCE_SECONDS = 300
 
 
@@ -43,9 +43,9 @@ def pause_two(up: Up) -> None:
 
 
 def edit_one(up: Up) -> None:
-    """As the forms of the Prefect UI do it: a cron, an override, an added schedule, one switched off, a parameter."""
+    """Edit like the forms of the Prefect UI: a cron, an override, an added schedule, one turned off, a parameter."""
     override = {"parameters": {"limit": 1, "candidate": ["careless"]}}
-    soon = datetime.now(UTC) + timedelta(minutes=20)  # Prefect plans an hour ahead: a whole week, and none is due yet
+    soon = datetime.now(UTC) + timedelta(minutes=20)  # Prefect plans one hour ahead: all are planned, none is due
     minutes = ",".join(f"{(soon + timedelta(minutes=each)).minute}" for each in range(7))
     hourly = {"cron": f"{minutes} * * * *", "timezone": "UTC"}
     change_schedule(up, EDITED, NIGHTLY, schedule=hourly, parameters=override)
@@ -66,11 +66,11 @@ def change_schedule(up: Up, name: str, slug: str, **fields: Any) -> None:
     up.api(f"/deployments/{deployment['id']}/schedules/{schedule['id']}", fields, "PATCH")
 
 
-def night(up: Up, slug: str) -> dict[str, Any]:
-    """The next run that is planned for a schedule of the edited deployment, due now as by a clock that runs fast.
+def run_night(up: Up, slug: str) -> dict[str, Any]:
+    """Run the next planned run of a schedule of the edited deployment now, as if its time had come.
 
     Returns:
-        `run` as it ended, and `asked`, the parameters by which it judged.
+        `run` in its final state, and `asked`, the parameters that it judged with.
     """
     wanted = {"deployment_id": {"any_": [up.deployment(f"counting/{EDITED}")["id"]]}}
     sought = {"flow_runs": {**wanted, "state": {"type": {"any_": ["SCHEDULED"]}}}, "sort": "EXPECTED_START_TIME_ASC"}
@@ -88,10 +88,10 @@ def night(up: Up, slug: str) -> dict[str, Any]:
     return {"run": done, "asked": [each["parameters"] for each in starts if each["prefect_run_id"] == done["id"]]}
 
 
-def ended(up: Up, since: str) -> list[dict[str, Any]]:
-    """Runs of the deployment that nobody touched that were due since then and have ended, the oldest first.
+def finished_runs(up: Up, since: str) -> list[dict[str, Any]]:
+    """Return finished runs of the unedited deployment that were due since then, the oldest first.
 
-    On a busy machine one may take more than its minute: the next is then skipped, as it should be.
+    On a busy machine a run may take more than its minute; the next one is then correctly skipped.
     """
     own = up.deployment(f"counting/{RUNNING}")["id"]
     due = [run for run in up.runs() if run["deployment_id"] == own and run["expected_start_time"] > since]
@@ -99,9 +99,9 @@ def ended(up: Up, since: str) -> list[dict[str, Any]]:
 
 
 def watch(folder: Path) -> dict[str, Any]:
-    """Start, let nights pass, stop, start again; a cron of every minute is waited for each time."""
+    """Start, let nights pass, stop, and start again; wait for a run of the every-minute cron each time."""
     store, port = folder / "store", free_port()
-    drawn = drawn_samples(folder / "drawn", "counting", prompts=2)  # once, and not by each run
+    drawn = drawn_samples(folder / "drawn", "counting", prompts=2)  # drawn once instead of by each run
     seen: dict[str, Any] = {"starts": [], "nights": []}
     for start, (nights, number) in enumerate(STARTS):
         form = {"reuse_hours": 0} if start >= EDITED_LIST else {}
@@ -113,11 +113,11 @@ def watch(folder: Path) -> dict[str, Any]:
                 edit_one(up)
             there = {name: up.deployment(f"counting/{name}") for name in (*DEPLOYMENTS, EDITED)}
             seen["starts"].append({"there": there, "said": up.said()})
-            seen["nights"] += [night(up, NIGHTLY) for _ in range(nights)]
-            wait_for(lambda up=up, began=began: ended(up, began), PATIENCE_SECONDS)
-            seen["last" if start else "first"] = ended(up, began)
+            seen["nights"] += [run_night(up, NIGHTLY) for _ in range(nights)]
+            wait_for(lambda up=up, began=began: finished_runs(up, began), PATIENCE_SECONDS)
+            seen["last" if start else "first"] = finished_runs(up, began)
             if start:
-                seen |= {"ours": night(up, OURS), "runs": up.runs()}
+                seen |= {"ours": run_night(up, OURS), "runs": up.runs()}
             wait_for(lambda up=up: all(run["state_type"] in ENDED for run in up.runs()), PATIENCE_SECONDS)
             seen["starts"][-1]["in_the_end"] = up.said()
     return seen
@@ -127,7 +127,7 @@ def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
-# The wait is for full minutes, and is only felt where these tests run alone.
+# The wait is for full minutes; it is noticeable only if these tests run alone.
 pytestmark = pytest.mark.timeout(1000)
 RESTART = 1
 
@@ -138,17 +138,17 @@ def seen(beside: Callable[[str], str]) -> dict[str, Any]:
 
 
 def at(seen: dict[str, Any], start: int, name: str) -> dict[str, Any]:
-    """A deployment as it was once `jury up` had started for that time, and people had changed it in the first."""
+    """Return a deployment after this start of `jury up`; after the first one, with people's edits."""
     return seen["starts"][start]["there"][name]
 
 
-def test_a_cron_of_every_minute_runs_by_itself_before_and_after_a_restart(seen: dict[str, Any]) -> None:
+def test_every_minute_schedule_runs_before_and_after_a_restart(seen: dict[str, Any]) -> None:
     assert seen["first"] and seen["last"]
     for run in [*seen["first"], *seen["last"]]:
         assert run["auto_scheduled"] and run["state_name"] == "Completed", run["state"]["message"]
 
 
-def test_a_restart_loses_no_schedule_and_pauses_none(seen: dict[str, Any]) -> None:
+def test_restart_keeps_schedules_active(seen: dict[str, Any]) -> None:
     for name in DEPLOYMENTS:
         [schedule] = at(seen, RESTART, name)["schedules"]
         [earlier] = at(seen, 0, name)["schedules"]
@@ -157,7 +157,7 @@ def test_a_restart_loses_no_schedule_and_pauses_none(seen: dict[str, Any]) -> No
     assert schedule["active"] and not at(seen, RESTART, RUNNING)["paused"]
 
 
-def test_what_a_person_paused_stays_paused_over_a_restart(seen: dict[str, Any]) -> None:
+def test_paused_schedules_and_deployments_stay_paused_after_a_restart(seen: dict[str, Any]) -> None:
     [schedule] = at(seen, RESTART, SCHEDULE_PAUSED)["schedules"]
     assert not schedule["active"] and not at(seen, RESTART, SCHEDULE_PAUSED)["paused"]
     assert at(seen, RESTART, PAUSED)["paused"]
@@ -167,7 +167,7 @@ def test_what_a_person_paused_stays_paused_over_a_restart(seen: dict[str, Any]) 
     assert late and not late & paused
 
 
-def test_what_a_person_edited_stays_over_a_restart_and_is_told(seen: dict[str, Any]) -> None:
+def test_ui_edits_survive_a_restart_and_are_reported(seen: dict[str, Any]) -> None:
     there = (at(seen, start, EDITED)["schedules"] for start in (0, RESTART))
     before, after = (
         {one["slug"]: (one["schedule"], one["active"], one["parameters"]) for one in found} for found in there
@@ -176,7 +176,7 @@ def test_what_a_person_edited_stays_over_a_restart_and_is_told(seen: dict[str, A
     assert "votes is 2, as changed here; in the list it is 1" in seen["starts"][RESTART]["said"]
 
 
-def test_nights_are_judged_as_people_and_the_edited_list_say(seen: dict[str, Any]) -> None:
+def test_nights_use_ui_edits_and_the_edited_list(seen: dict[str, Any]) -> None:
     nights = seen["nights"]
     assert (
         len({night["run"]["expected_start_time"] for night in nights}) == len(nights) == sum(each for each, _ in STARTS)
@@ -187,15 +187,15 @@ def test_nights_are_judged_as_people_and_the_edited_list_say(seen: dict[str, Any
         assert (asked["limit"], asked["candidate"], asked["votes"]) == (1, ["careless"], 2)
     edited = sum(nights for nights, _ in STARTS[:EDITED_LIST])
     reused = [night["asked"][0]["reuse_hours"] for night in nights]
-    assert 0 not in reused[:edited] and {*reused[edited:]} == {0}, "the list was edited after that night"
+    assert 0 not in reused[:edited] and {*reused[edited:]} == {0}, "reuse is off only after the edit of the list"
 
 
-def test_nothing_fails_in_the_nights(seen: dict[str, Any]) -> None:
+def test_nights_log_no_errors(seen: dict[str, Any]) -> None:
     for words in seen["starts"]:
         assert "the Prefect server has ended" not in words["in_the_end"] and "Traceback" not in words["in_the_end"]
 
 
-def test_a_schedule_that_a_person_added_runs_as_that_person_says(seen: dict[str, Any]) -> None:
+def test_schedule_added_in_the_ui_runs_with_its_parameters(seen: dict[str, Any]) -> None:
     [asked] = seen["ours"]["asked"]
     assert (asked["limit"], asked["candidate"], asked["votes"]) == (1, ["steady"], 2)
 

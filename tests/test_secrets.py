@@ -1,7 +1,7 @@
-"""A key is used and kept nowhere: not by Prefect's server, the logs, the terminal, the ledger, history or artifacts.
+"""Secrecy of keys: used, but never stored in Prefect's server, logs, terminal output, ledger, history or artifacts.
 
-Two runs on a server of their own, everything logged at the finest level, with a judge that demands the key and quotes
-it back: a key from a Secret block, and a wrong one from the environment. Then all they left is searched.
+Two runs on their own server, logged at the finest level, with a judge that demands the key and quotes it back. One key
+comes from a Secret block, a wrong one from the environment. Then everything they left behind is searched.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from tasks.records.judge import Judge
 KEY = "sk-Vw8-do-not-keep-me"
 WRONG = "sk-Zr5-nor-keep-me"
 TEAM = "team-Qp3-nor-keep-me"
-"""Value of a header, which is as secret as a key."""
+"""A header's value, as secret as a key."""
 LISTED = ("KEY_IN_A_BLOCK", "OTHER_KEY", "WRONG_KEY", "TEAM_NAME")
 FINEST = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "DEBUG"}
 KINDS = (
@@ -39,21 +39,21 @@ KINDS = (
 )
 
 
-class Left(NamedTuple):
+class Remains(NamedTuple):
     root: Path
     codes: dict[str, int]
-    """Name of the key -> exit code of the run with it."""
+    """Exit code of the run by name of its key."""
     shown: str
     sent: list[str]
-    """Authorization of each request to the judge."""
-    told: dict[str, str]
-    """Kind of object -> what the server's API says of all of that kind, as JSON."""
+    """Authorization header of each request to the judge."""
+    api_objects: dict[str, str]
+    """All objects of a kind from the server's API, as JSON."""
     of_server: bytes
-    """The environment of the server, which was started with a key in that of its parent."""
+    """Environment of the server, which was started by a process with a key in its environment."""
 
 
-def demanding(seen: Request) -> Reply:
-    """A judge that quotes the key when it refuses: each call with a wrong one, and one call with the right one."""
+def refuse_quoting_key(seen: Request) -> Reply:
+    """Refuse and quote the key: every call with a wrong key, and one call with the right one."""
     given = seen.headers["authorization"]
     if given != f"Bearer {KEY}":
         return error(401, f"Incorrect API key provided: {given}")
@@ -65,7 +65,7 @@ def demanding(seen: Request) -> Reply:
 
 
 def echoing(key: str, verdict: str) -> Reply:
-    """A good reply that has the key in every string, some of it escaped."""
+    """Return a good reply with the key in every string, partly escaped."""
     escaped = "".join(f"\\u{ord(sign):04x}" for sign in key)
     answer = f'{{"comparison_reasoning": "{key} {escaped}", "winner": "{verdict}", "{key}": "{key}"}} {key}'
     message = {"role": "assistant", "content": answer, "reasoning_content": key, key: key}
@@ -75,11 +75,11 @@ def echoing(key: str, verdict: str) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+def remains(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remains]:
     root = tmp_path_factory.mktemp("kept")
     data = tmp_path_factory.mktemp("data")
     figures = write_figures(data, 2)
-    with pytest.MonkeyPatch.context() as environment, LoopbackJudge(demanding) as judge:
+    with pytest.MonkeyPatch.context() as environment, LoopbackJudge(refuse_quoting_key) as judge:
         environment.delenv("PREFECT_API_URL", raising=False)
         environment.setenv("PREFECT_SERVER_LOGGING_LEVEL", "DEBUG")
         environment.setenv("OTHER_KEY", KEY)
@@ -100,17 +100,19 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
                 name: subprocess.run([*command, name], env=worker, capture_output=True, text=True)
                 for name in ("KEY_IN_A_BLOCK", "WRONG_KEY")
             }
-            told = {kind: json.dumps(all_of(Up(None, root, server.port), kind)) for kind in KINDS}
+            api_objects = {kind: json.dumps(fetch_all(Up(None, root, server.port), kind)) for kind in KINDS}
     shown = "".join(run.stdout + run.stderr for run in runs.values())
     codes = {name: run.returncode for name, run in runs.items()}
-    yield Left(root, codes, shown, [seen.headers["authorization"] for seen in judge.requests], told, of_server)
+    yield Remains(
+        root, codes, shown, [seen.headers["authorization"] for seen in judge.requests], api_objects, of_server
+    )
 
 
-def all_of(server: Up, kind: str) -> list[Any]:
-    """Everything of a kind that the server's API tells, page by page."""
+def fetch_all(server: Up, kind: str) -> list[Any]:
+    """Return all objects of a kind from the server's API, page by page."""
     if kind.endswith("_states"):
         of, _, _ = kind.partition("_states")
-        return [server.api(f"/{of}_states/?{of}_id={run['id']}") for run in all_of(server, f"{of}s")]
+        return [server.api(f"/{of}_states/?{of}_id={run['id']}") for run in fetch_all(server, f"{of}s")]
     if kind == "events":
         return server.api("/events/filter", {"limit": 50})["events"]
     found: list[Any] = []
@@ -124,38 +126,38 @@ def keys_in(text: str | bytes) -> list[str]:
     return [key for key in (KEY, WRONG, TEAM) if key.encode() in content]
 
 
-def test_each_key_was_found_and_sent(left: Left) -> None:
-    assert left.codes == {"KEY_IN_A_BLOCK": 3, "WRONG_KEY": 2}, left.shown
-    assert left.sent.count(f"Bearer {KEY}") == 1 + 2 * 4 and f"Bearer {WRONG}" in left.sent
+def test_each_key_is_found_and_sent(remains: Remains) -> None:
+    assert remains.codes == {"KEY_IN_A_BLOCK": 3, "WRONG_KEY": 2}, remains.shown
+    assert remains.sent.count(f"Bearer {KEY}") == 1 + 2 * 4 and f"Bearer {WRONG}" in remains.sent
 
 
-def test_the_server_has_no_key_in_its_environment(left: Left) -> None:
-    assert b"PREFECT_HOME=" in left.of_server and keys_in(left.of_server) == []
+def test_server_environment_has_no_key(remains: Remains) -> None:
+    assert b"PREFECT_HOME=" in remains.of_server and keys_in(remains.of_server) == []
 
 
-def test_no_terminal_and_no_file_holds_a_key(left: Left) -> None:
-    """Byte by byte; the databases are compressed or in pages, so those are read as such, too."""
-    assert "Incorrect API key provided: Bearer [key]" in left.shown
-    assert "Traceback" in left.shown  # of the finest log
-    assert keys_in(left.shown) == []
-    files = [file for file in left.root.rglob("*") if file.is_file()]
+def test_terminal_and_files_contain_no_key(remains: Remains) -> None:
+    """A search byte by byte misses compressed data and pages: tests of the databases follow."""
+    assert "Incorrect API key provided: Bearer [key]" in remains.shown
+    assert "Traceback" in remains.shown  # from the finest log level
+    assert keys_in(remains.shown) == []
+    files = [file for file in remains.root.rglob("*") if file.is_file()]
     assert {"server.log", "prefect.db", "run.json", "judgments.jsonl", "history.duckdb"} <= {f.name for f in files}
     assert [file for file in files if keys_in(file.read_bytes())] == []
 
 
-def test_the_ledger_and_the_history_hold_what_the_judge_said_without_the_key(left: Left) -> None:
-    rows = "".join(file.read_text() for file in left.root.rglob("judgments.jsonl"))
+def test_ledger_and_history_have_replies_without_the_key(remains: Remains) -> None:
+    rows = "".join(file.read_text() for file in remains.root.rglob("judgments.jsonl"))
     assert rows.count('"reasoning":"[key] [key]"') == 2 and rows.count('"finish_reason":"stop [key]"') == 2
     assert "You sent Bearer [key], and [key]: these" in rows
-    with duckdb.connect(str(left.root / "store" / "history.duckdb"), read_only=True) as history:
+    with duckdb.connect(str(remains.root / "store" / "history.duckdb"), read_only=True) as history:
         tables = [name for (name,) in history.execute("SELECT table_name FROM information_schema.tables").fetchall()]
         kept = {name: str(history.execute(f'SELECT * FROM "{name}"').fetchall()) for name in tables}
     assert "You sent Bearer [key], and" in kept["judgments"] and "KEY_IN_A_BLOCK" in kept["runs"]
     assert [name for name, text in kept.items() if keys_in(text)] == []
 
 
-def test_the_database_of_the_server_holds_the_names_of_the_keys_and_no_key(left: Left) -> None:
-    [file] = left.root.rglob("prefect.db")
+def test_server_database_has_names_of_keys_but_no_key(remains: Remains) -> None:
+    [file] = remains.root.rglob("prefect.db")
     assert file.stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(file) as database:
         kept = "\n".join(database.iterdump())
@@ -163,10 +165,10 @@ def test_the_database_of_the_server_holds_the_names_of_the_keys_and_no_key(left:
     assert "KEY_IN_A_BLOCK" in kept and "WRONG_KEY" in kept and keys_in(kept) == []
 
 
-def test_the_api_tells_what_was_said_of_a_key_and_where_it_was_and_no_key(left: Left) -> None:
-    assert [kind for kind, told in left.told.items() if len(told) <= len("[]") or keys_in(told)] == []
-    assert "Incorrect API key provided: Bearer [key]" in left.told["logs"] + left.told["flow_runs"]
-    assert "Traceback" in left.told["logs"] and "KEY_IN_A_BLOCK" in left.told["flow_runs"]
+def test_server_api_returns_messages_about_keys_but_no_key(remains: Remains) -> None:
+    assert [kind for kind, text in remains.api_objects.items() if len(text) <= len("[]") or keys_in(text)] == []
+    assert "Incorrect API key provided: Bearer [key]" in remains.api_objects["logs"] + remains.api_objects["flow_runs"]
+    assert "Traceback" in remains.api_objects["logs"] and "KEY_IN_A_BLOCK" in remains.api_objects["flow_runs"]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def test_the_api_tells_what_was_said_of_a_key_and_where_it_was_and_no_key(left: 
     ids=["400", "500", "page"],
 )
 def test_no_message_is_cut_within_a_key(loopback: LoopbackJudge, reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cut at 2,000 or 200 characters would leave a part that no longer looks like the key."""
+    """A cut at 2,000 or 200 characters would leave a part that the removal of keys misses."""
     monkeypatch.setenv("MY_KEY", KEY)
     monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=MY_KEY")
     loopback.answer = to_samples(reply)

@@ -1,6 +1,6 @@
-"""The sending of a run whose place fails or hangs: it costs a warning, and neither the run nor the end of the process.
+"""Sending a run to a bucket that fails or hangs: a warning, without delaying the run or the end of the process.
 
-What arrives, and how, is tested with `remote`.
+`test_remote` covers the transfer itself.
 """
 
 import asyncio
@@ -35,14 +35,14 @@ RUN_ID = "20261120T120000000-diagram-000001"
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Remote:
-    """A place beside this machine's local cache, which holds a finished run."""
+    """Return a bucket and its local cache, which holds a finished run."""
     write_run(tmp_path / "local_cache", start(RUN_ID), [outcome("s1")], end(RUN_ID))
     return Remote(f"file://{tmp_path / 'place'}", tmp_path / "local_cache")
 
 
 @contextmanager
-def spoilt(remote: Remote) -> Iterator[None]:
-    """A file of the run cannot be read: an error that is not the place's."""
+def unreadable_file(remote: Remote) -> Iterator[None]:
+    """Make a file of the run unreadable: an error that is not the bucket's."""
     batches = folder(remote.folder, RUN_ID) / BATCHES
     batches.mkdir()
     yield
@@ -50,8 +50,8 @@ def spoilt(remote: Remote) -> Iterator[None]:
 
 
 @contextmanager
-def stuck(remote: Remote) -> Iterator[None]:
-    """Somebody else sends the run and does not come to an end."""
+def locked_run(remote: Remote) -> Iterator[None]:
+    """Hold the lock of the run, as another sender that never finishes."""
     with (folder(remote.folder, RUN_ID) / OUTCOMES).open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -68,7 +68,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_what_is_left_is_sent_at_the_end(remote: Remote) -> None:
+def test_rest_of_a_run_is_sent_at_its_end(remote: Remote) -> None:
     async def run() -> tuple[str, ...]:
         async with Sending(remote, RUN_ID) as ledger:
             return await ledger.finish()
@@ -76,9 +76,9 @@ def test_what_is_left_is_sent_at_the_end(remote: Remote) -> None:
     assert asyncio.run(run()) == () and arrived(remote)
 
 
-def test_a_run_that_cannot_be_sent_is_told_whatever_the_error(remote: Remote) -> None:
+def test_run_that_cannot_be_sent_gives_a_warning(remote: Remote) -> None:
     async def run() -> tuple[str, ...]:
-        with spoilt(remote):
+        with unreadable_file(remote):
             async with Sending(remote, RUN_ID) as ledger:
                 return await ledger.finish()
 
@@ -86,14 +86,14 @@ def test_a_run_that_cannot_be_sent_is_told_whatever_the_error(remote: Remote) ->
     assert "could not be sent whole (" in warning and "`jury store sync` sends the rest" in warning
 
 
-def test_the_sending_goes_on_after_any_error(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sending_continues_after_errors(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket, "EVERY_SECONDS", 0.05)
     tried: list[str] = []
     monkeypatch.setattr(bucket._log, "warning", lambda words, *_: tried.append(words))
 
     async def run() -> None:
         async with Sending(remote, RUN_ID):
-            with spoilt(remote):
+            with unreadable_file(remote):
                 await until(lambda: len(tried) >= 2)
             await until(lambda: arrived(remote))
 
@@ -101,8 +101,8 @@ def test_the_sending_goes_on_after_any_error(remote: Remote, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("awake", [False, True], ids=["at the end", "since before the end"])
-def test_a_run_whose_sending_hangs_ends_in_time(remote: Remote, awake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The turn is part of the wait: what was sent before may hang, too."""
+def test_run_ends_in_time_although_sending_hangs(remote: Remote, awake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time limit includes waiting for an earlier transfer, which may hang, too."""
     monkeypatch.setattr(bucket, "PATIENCE_SECONDS", 0.3)
 
     async def run() -> tuple[str, ...]:
@@ -113,7 +113,7 @@ def test_a_run_whose_sending_hangs_ends_in_time(remote: Remote, awake: bool, mon
             return await ledger.finish()
 
     began = time.monotonic()
-    with stuck(remote):
+    with locked_run(remote):
         [warning] = asyncio.run(asyncio.wait_for(run(), 30))
         assert time.monotonic() - began < 5
     assert "could not be sent whole (it took longer than 0.3 s)" in warning
@@ -135,21 +135,21 @@ asyncio.run(run())
 """
 
 
-def test_a_process_ends_though_its_sending_hangs(remote: Remote) -> None:
-    with stuck(remote):
+def test_process_exits_although_sending_hangs(remote: Remote) -> None:
+    with locked_run(remote):
         command = [sys.executable, "-c", HANG, remote.bucket.url, str(remote.folder)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "could not be sent whole" in done.stdout, done.stderr
 
 
-def test_replies_that_cannot_be_fetched_are_told_whatever_the_error(remote: Remote, tmp_path: Path) -> None:
+def test_failed_fetch_of_replies_gives_a_warning(remote: Remote, tmp_path: Path) -> None:
     assert asyncio.run(Sending(remote, RUN_ID).finish()) == ()
     (tmp_path / "elsewhere").write_text("a file where the local cache should be")
     hours, [warning] = asyncio.run(fetch_replies(Remote(remote.bucket.url, tmp_path / "elsewhere"), 1e6))
     assert hours == 0 and "could not be fetched" in warning and "File exists" in warning and "elsewhere" in warning
 
 
-def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:
+def test_daemon_thread_returns_results_and_raises_errors() -> None:
     def fail() -> None:
         raise KeyError("gone")
 
@@ -158,14 +158,14 @@ def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:
         asyncio.run(in_daemon_thread(fail))
 
 
-# Whole runs, and what other machines make of them
+# Whole runs, and their use on other machines
 
 MACHINES = pytest.mark.usefixtures("prefect_server", "laid_out", "without_pages")
 
 
 @pytest.fixture
-def on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run a command on one of several machines, each with a local cache of its own; returns its two outputs."""
+def run_on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Return a function that runs a command on a machine with its own local cache, and returns both outputs."""
 
     def run(machine: str, *given: str, code: int = 0) -> tuple[str, str]:
         monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
@@ -177,40 +177,40 @@ def on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def clocks(place: Path, prompts: int, images: int, loopback: LoopbackJudge) -> list[str]:
-    """A command that judges drawn images."""
+    """Return a command that judges drawn images."""
     root = write_geneval(place / "images", [prompt_row(f"clock {n}", "counting") for n in range(prompts)], images)
     return ["run", "counting", "--dataset", str(root), "--judge.base-url", loopback.base_url, "--judge.model"]
 
 
 @MACHINES
-def test_another_machine_has_the_history_and_the_replies(tmp_path: Path, on: Any, loopback: LoopbackJudge) -> None:
+def test_another_machine_gets_history_and_replies(tmp_path: Path, run_on: Any, loopback: LoopbackJudge) -> None:
     run = [*clocks(tmp_path, 6, 2, loopback), "m", "--chunk-size", "4"]
-    on("one", *run)
+    run_on("one", *run)
     calls = loopback.count
-    on("two", "store", "sync")
-    out, _ = on("two", "query", "SELECT scored, n FROM t2i_leaderboard WHERE tag = 'counting'", "--json")
+    run_on("two", "store", "sync")
+    out, _ = run_on("two", "query", "SELECT scored, n FROM t2i_leaderboard WHERE tag = 'counting'", "--json")
     assert json.loads(out) == [{"scored": 12, "n": 12}]
-    on("two", *run)
+    run_on("two", *run)
     assert loopback.count == calls
 
 
 @MACHINES
-def test_a_bucket_that_is_away_is_warned_of(tmp_path: Path, on: Any, server: S3Server, loopback: LoopbackJudge) -> None:
+def test_absent_bucket_gives_a_warning(tmp_path: Path, run_on: Any, server: S3Server, loopback: LoopbackJudge) -> None:
     with server.failing(refuses=lambda _: True):
-        assert "`jury store sync` sends the rest" in on("one", *clocks(tmp_path, 1, 2, loopback), "m")[1]
-    assert "1 run sent" in on("one", "store", "sync")[0]
+        assert "`jury store sync` sends the rest" in run_on("one", *clocks(tmp_path, 1, 2, loopback), "m")[1]
+    assert "1 run sent" in run_on("one", "store", "sync")[0]
 
 
 @MACHINES
-def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: Any, loopback: LoopbackJudge) -> None:
+def test_nights_of_two_machines_are_one_series(tmp_path: Path, run_on: Any, loopback: LoopbackJudge) -> None:
     given = clocks(tmp_path, 30, 1, loopback)
 
     def night(machine: str) -> None:
         with tags("scheduled"):
-            on(machine, *given, "m", "--anchors", "4", "--reuse-hours", "0")
+            run_on(machine, *given, "m", "--anchors", "4", "--reuse-hours", "0")
 
     def ask(machine: str, sql: str) -> list[dict[str, Any]]:
-        return json.loads(on(machine, "query", sql, "--json")[0])
+        return json.loads(run_on(machine, "query", sql, "--json")[0])
 
     night("one")
     night("two")
@@ -218,13 +218,13 @@ def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: 
     sets = "SELECT count(*) AS n, count(DISTINCT anchors_key) AS sets FROM anchor_nights"
     assert ask("two", sets) == [{"n": 2, "sets": 1}]
     old, new = (row["run_id"] for row in ask("two", "SELECT run_id FROM runs ORDER BY started_at"))
-    on("two", "judge", "bridge", old, new, code=3)  # 30 equal scores are too few to tell anything by
-    on("one", "store", "sync")
+    run_on("two", "judge", "bridge", old, new, code=3)  # 30 equal scores are too few for a decision
+    run_on("one", "store", "sync")
     kept = "SELECT DISTINCT old_run, new_run, old_judge, new_judge, n FROM bridges"
     assert ask("one", kept) == [{"old_run": old, "new_run": new, "old_judge": "m", "new_judge": "m", "n": 30}]
 
 
-# Where a run can be sent: only a bare URL opens a remote store, and what is wrong with another is said
+# Store URLs: only a bare URL opens a remote store, and errors explain why
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_nights_of_two_machines_are_one_series_for_a_bridge(tmp_path: Path, on: 
         "s3:/AKIA:s3cr3t@bucket",
     ],
 )  # fmt: skip
-def test_credentials_in_a_url_are_refused_and_not_repeated(store: str, tmp_path: Path) -> None:
+def test_credentials_in_a_url_are_refused_without_quoting_them(store: str, tmp_path: Path) -> None:
     for use in (local_cache, lambda store: Remote(store, tmp_path)):
         with pytest.raises(ValueError, match="credentials belong into the worker's environment") as refused:
             use(store)
@@ -242,19 +242,19 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(store: str, tmp_path:
 
 
 @pytest.mark.parametrize("store", ["s3:/bucket/x", "s3://", "s3:///x", "simplecache::s3://bucket/x", "S3://b/x"])
-def test_a_malformed_url_is_refused(store: str, tmp_path: Path) -> None:
+def test_malformed_store_url_is_refused(store: str, tmp_path: Path) -> None:
     assert is_remote(store)
     with pytest.raises(ValueError, match="no URL of a remote store, such as s3://bucket/prefix"):
         Remote(store, tmp_path)
 
 
-def test_an_unknown_scheme_is_refused(tmp_path: Path) -> None:
+def test_unknown_url_scheme_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="nonsense://x cannot be opened: Protocol not known: nonsense"):
         Remote("nonsense://x", tmp_path)
 
 
-def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Path) -> None:
-    """In a process that can import neither package, as where the extra is not installed."""
+def test_missing_s3_extra_is_reported_only_for_remote_stores(tmp_path: Path) -> None:
+    """In a process that cannot import the package, as if the extra were not installed."""
     code = """if True:
         import sys
         from pathlib import Path
@@ -266,15 +266,15 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
         except ValueError as error:
             print(error)
     """
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
-    first, second = told.stdout.splitlines()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    first, second = done.stdout.splitlines()
     assert first == "True store b-x- False"
     assert second.startswith("The store s3://b/x needs a package")
     assert second.endswith("pip install -e '.[s3]', in the folder of Image Jury")
 
 
 @pytest.mark.parametrize("name", ["a?b", "?", "a\\b", "a?b=1#c"])
-def test_a_folder_that_duckdb_cannot_open_is_refused_before_anything_is_done(
+def test_store_folder_that_duckdb_cannot_open_is_refused_first(
     name: str, tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / name).mkdir()
@@ -288,7 +288,7 @@ def test_a_folder_that_duckdb_cannot_open_is_refused_before_anything_is_done(
 
 
 @pytest.mark.parametrize("name", ["a%3Fb", "a*[b]", "a'b"])
-def test_a_folder_of_another_odd_name_is_a_store(name: str, tmp_path: Path, jury: Any) -> None:
+def test_other_odd_folder_names_work_as_stores(name: str, tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path / name, start(RUN), [outcome()], end())
     assert jury("store", "sync", "--store", tmp_path / name)[0] == 0
     assert jury("query", "SELECT count(*) AS n FROM runs", "--store", tmp_path / name)[1] == "n\n-\n1\nrows: 1\n"
@@ -304,7 +304,7 @@ ODD = {
 }
 
 
-def test_objects_that_cannot_be_files_are_left_out_and_named(
+def test_objects_without_a_valid_file_name_are_skipped_and_reported(
     tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))

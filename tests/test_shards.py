@@ -1,4 +1,4 @@
-"""An evaluation in shards: what belongs to each, and how they become one again."""
+"""Evaluations in shards: division of the samples, and joining into one evaluation."""
 
 import asyncio
 from pathlib import Path
@@ -50,7 +50,7 @@ def figures(tmp_path: Path) -> PairwiseParameters:
     [(0, [7]), (0, [3, 4]), (0, [2, 2, 3]), (0, [1] * 7), (0, [0, 0, *[1] * 7]), (4, [2, 2])],
     ids=str,
 )
-def test_shards_share_all_samples_out_evenly(limit: int, sizes: list[int], figures: PairwiseParameters) -> None:
+def test_shards_divide_samples_evenly(limit: int, sizes: list[int], figures: PairwiseParameters) -> None:
     asked = figures.model_copy(update={"limit": limit})
     whole, parts = load_dataset("diagram", asked), shards("diagram", asked, len(sizes))
     assert sorted(len(part.samples) for part in parts) == sizes
@@ -58,7 +58,7 @@ def test_shards_share_all_samples_out_evenly(limit: int, sizes: list[int], figur
     assert {part.key for part in parts} == {whole.key}
 
 
-def test_images_of_a_prompt_and_all_its_candidates_stay_together(tmp_path: Path) -> None:
+def test_images_of_a_prompt_stay_in_one_shard(tmp_path: Path) -> None:
     rows = [prompt_row(f"{n} clocks", "counting") for n in range(5)]
     write_geneval(tmp_path / "images", rows, 3, candidates=("one", "two"))
     parts = shards("counting", RubricParameters(dataset=str(tmp_path / "images")), 2)
@@ -68,19 +68,19 @@ def test_images_of_a_prompt_and_all_its_candidates_stay_together(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"shards": 2, "shard": 3, "evaluation_id": "e"}, "shard is 3, allowed are 0"),
         ({"shards": 2, "shard": 1}, "set together"),
         ({"evaluation_id": "e"}, "set together"),
     ],
 )
-def test_the_marks_of_a_shard_come_together(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_shard_parameters_must_be_set_together(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         PairwiseParameters(**given)
 
 
-def test_paths_are_those_of_the_place_that_starts_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_become_absolute_before_shards_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = PairwiseParameters(dataset="bench", images="/figures", store="s3://bucket/jury")
     assert absolute(given) == given.model_copy(update={"dataset": str(tmp_path / "bench")})
@@ -88,7 +88,7 @@ def test_paths_are_those_of_the_place_that_starts_evaluations(tmp_path: Path, mo
     assert absolute(untouched) == untouched
 
 
-def test_shards_need_a_deployment(prefect_server: str, figures: PairwiseParameters) -> None:
+def test_shards_require_a_deployment(prefect_server: str, figures: PairwiseParameters) -> None:
     asked = figures.model_copy(update={"shards": 2})
     words = r"sketch/sketch-nightly, which .* does not have: `jury up` serves it"
     with pytest.raises(ValueError, match=words) as refused:
@@ -100,8 +100,8 @@ def shard_tags(shard: int, evaluation: str = EVALUATION) -> list[str]:
     return [f"shard:{shard}", f"evaluation:{evaluation}"]
 
 
-async def started(deployment: Deployment, given: dict[str, Any], tags: list[str]) -> FlowRun:
-    """A run that another run starts, as an evaluation does; Prefect notes which."""
+async def start_from_parent(deployment: Deployment, given: dict[str, Any], tags: list[str]) -> FlowRun:
+    """Start a run from another flow run, as an evaluation does; Prefect records the parent."""
 
     @flow
     async def evaluation() -> FlowRun:
@@ -111,23 +111,23 @@ async def started(deployment: Deployment, given: dict[str, Any], tags: list[str]
     return await evaluation()
 
 
-def test_a_shard_is_told_by_its_tags_and_stays_one_when_it_is_restarted(deployment: Deployment) -> None:
-    run = asyncio.run(started(deployment, {"shards": 2}, shard_tags(2)))
+def test_shard_is_recognized_by_its_tags_after_a_restart(deployment: Deployment) -> None:
+    run = asyncio.run(start_from_parent(deployment, {"shards": 2}, shard_tags(2)))
     for times in (1, 2):
         state = deployment.done(deployment.client.read_flow_run(run.id))
         assert state.is_completed(), state.message
-        told = [(each["shard"], each["shards"], each["evaluation_id"]) for each in deployment.judged()]
-        assert told == times * [(2, 2, EVALUATION)]
+        marks = [(each["shard"], each["shards"], each["evaluation_id"]) for each in deployment.judged()]
+        assert marks == times * [(2, 2, EVALUATION)]
         deployment.client.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
 
 
-def test_a_copy_of_a_shard_is_not_judged(deployment: Deployment) -> None:
+def test_copied_shard_run_is_not_judged(deployment: Deployment) -> None:
     state = deployment.done(deployment.asked({"shards": 2}, tags=shard_tags(2)))
     assert state.is_failed() and "but no evaluation started it" in str(state.message) and deployment.judged() == []
 
 
 def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:
-    """The ledger of one of two shards, with one sample; finished unless said otherwise."""
+    """Write the ledger of one of two shards, with one sample; finished by default."""
     finished = changes.pop("finished", True)
     ended = {"protocol": {"temperature": "1.0", "model answered": "gpt-x-1"}, **changes.pop("end", {})}
     of_all = {"evaluation_id": EVALUATION, "shards": 2, "samples": 1}
@@ -147,7 +147,7 @@ def overall(store: Path) -> list[tuple[Any, ...]]:
 FIRST, SECOND, THIRD = (f"20261120T120000-diagram-00000{number}" for number in (1, 2, 3))
 
 
-def test_shards_are_one_evaluation_in_the_views_once_all_have_finished(tmp_path: Path) -> None:
+def test_views_join_shards_after_all_have_finished(tmp_path: Path) -> None:
     write_shard(tmp_path, 1, "s1", "Model", FIRST)
     assert overall(tmp_path) == []
     write_shard(tmp_path, 2, "s2", "Human", SECOND)
@@ -157,14 +157,14 @@ def test_shards_are_one_evaluation_in_the_views_once_all_have_finished(tmp_path:
     assert query(tmp_path, "SELECT run_id, calls FROM cost").rows == [(EVALUATION, 2)]
     assert query(tmp_path, "SELECT DISTINCT run_id FROM verdicts").rows == [(EVALUATION,)]
     write_shard(tmp_path, 2, "s2", "Human", THIRD, finished=False)
-    assert overall(tmp_path) == [(EVALUATION, 2, 1)], "a dead shard that is loaded last takes no scores away"
+    assert overall(tmp_path) == [(EVALUATION, 2, 1)], "a dead shard landed last does not change the scores"
 
 
 NOTHING_ASKED = {"protocol_key": "q" * 64, "protocol": {"temperature": "1.0", "model answered": ""}}
 
 
 @pytest.mark.parametrize(("second", "same"), [(NOTHING_ASKED, True), ({"protocol_key": "q" * 64}, False)], ids=str)
-def test_shards_have_one_key_if_they_were_judged_in_one_way(second: dict[str, Any], same: bool, tmp_path: Path) -> None:
+def test_equally_judged_shards_share_one_protocol_key(second: dict[str, Any], same: bool, tmp_path: Path) -> None:
     write_shard(tmp_path, 1, "s1", "Model", FIRST)
     write_shard(tmp_path, 2, "s2", "Human", SECOND, end=second)
     land(tmp_path)
@@ -173,7 +173,7 @@ def test_shards_have_one_key_if_they_were_judged_in_one_way(second: dict[str, An
     assert (found.protocol_key == "p" * 64) == same and found.protocol_key != "q" * 64
 
 
-def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:
+def test_evaluation_is_summarized_like_a_run(tmp_path: Path) -> None:
     write_shard(tmp_path, 1, "s1", "Model", FIRST)
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120100-diagram-000002", started_at="2026-11-20T12:00:20+00:00")
     found = summarize(tmp_path, EVALUATION)
@@ -183,7 +183,7 @@ def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:
     assert found.end and (found.end.calls, found.end.outcomes, found.end.seconds) == (2, {"complete": 2}, 60.0)
 
 
-def test_an_evaluation_that_lacks_a_shard_is_unfinished(tmp_path: Path) -> None:
+def test_evaluation_without_all_shards_is_unfinished(tmp_path: Path) -> None:
     write_shard(tmp_path, 2, "s2", "Human", SECOND)
     assert read_evaluation(tmp_path, EVALUATION).end is None
     with pytest.raises(FileNotFoundError, match="no finished shard"):

@@ -1,4 +1,4 @@
-"""Differences from the best of several candidates: which intervals hold together, and what they are made of."""
+"""Differences of several candidates from the best: simultaneous intervals."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ OVERALL, LOOKS, TEXT = Measure("overall"), Measure("aesthetics"), Measure("reada
 
 
 def scores(candidates: int, n: int, seed: int) -> dict[str, dict[str, float]]:
-    """Outcomes of equal candidates, correlated by the figure."""
+    """Return outcomes of equal candidates, correlated by figure."""
     random = np.random.default_rng(seed)
     quality = random.standard_normal((n, 1)) + random.standard_normal((n, candidates))
     found = np.select([quality > 1, quality > 0], [100.0, 50.0], 0.0)
@@ -23,7 +23,7 @@ def side(values: Mapping[Measure, Mapping[str, float]]) -> Series:
     return Series(values, values, {}, 1.0)
 
 
-def beside(sides: Mapping[str, Mapping[str, float]], best: str) -> dict[str, BesideBest]:
+def compare_with_best(sides: Mapping[str, Mapping[str, float]], best: str) -> dict[str, BesideBest]:
     found = beside_best({name: side({OVERALL: units}) for name, units in sides.items()}, best)
     return {name: its[OVERALL] for name, its in found.items()}
 
@@ -32,51 +32,51 @@ def best_of(sides: Mapping[str, Mapping[str, float]]) -> str:
     return max(sides, key=lambda name: sum(sides[name].values()))
 
 
-def test_two_candidates_have_the_plain_interval() -> None:
+def test_two_candidates_get_the_plain_interval() -> None:
     sides = scores(2, 60, seed=1)
     units = sorted(sides["c0"])
     plain = difference([sides["c0"][unit] for unit in units], [sides["c1"][unit] for unit in units])
-    assert beside(sides, "c0")["c1"].difference == plain.model_copy(update={"of": 60})
+    assert compare_with_best(sides, "c0")["c1"].difference == plain.model_copy(update={"of": 60})
 
 
-def test_the_best_of_equal_candidates_seldom_makes_losers_of_the_others() -> None:
-    """Of ten equal candidates plain intervals name a loser in more than half of the runs."""
+def test_equal_candidates_are_seldom_called_worse_than_the_best() -> None:
+    """Among ten equal candidates, plain intervals name a loser in more than half of the runs."""
     runs, adjusted, plain = 50, 0, 0
     for seed in range(runs):
         sides = scores(10, 50, seed)
         best = best_of(sides)
         first = [*sides[best].values()]
-        adjusted += any(each.difference.decision == "worse" for each in beside(sides, best).values())
+        adjusted += any(each.difference.decision == "worse" for each in compare_with_best(sides, best).values())
         plain += any(difference(first, [*own.values()]).decision == "worse" for own in sides.values())
     assert plain > 0.4 * runs and adjusted <= 0.09 * runs
 
 
-def test_the_interval_depends_on_the_scores_alone() -> None:
+def test_intervals_ignore_the_order_of_candidates_and_units() -> None:
     sides = scores(4, 80, seed=3)
     turned = {name: dict(reversed(units.items())) for name, units in reversed(sides.items())}
-    assert beside(turned, "c0") == beside(sides, "c0")
+    assert compare_with_best(turned, "c0") == compare_with_best(sides, "c0")
 
 
-def test_units_that_one_lacks_are_left_out_of_its_pairs_alone() -> None:
+def test_missing_units_reduce_only_their_own_pairs() -> None:
     sides = scores(3, 80, seed=4)
     sides["c2"] = dict([*sides["c2"].items()][:36])
-    found = beside(sides, "c0")
+    found = compare_with_best(sides, "c0")
     assert (found["c1"].difference.n, found["c2"].difference.n) == (80, 36)
-    few = beside({**sides, "c2": dict([*sides["c2"].items()][:5])}, "c0")["c2"]
+    few = compare_with_best({**sides, "c2": dict([*sides["c2"].items()][:5])}, "c0")["c2"]
     assert (few.difference.decision, few.p) == ("too few", None)
 
 
 @pytest.mark.parametrize("n", [292, 2_000])
-def test_the_width_is_that_of_three_candidates_also_where_the_signs_are_drawn_from_their_limit(n: int) -> None:
-    """1.19 times the plain one: the range of three studentized means (Tukey)."""
+def test_interval_width_matches_three_studentized_means(n: int) -> None:
+    """1.19 times the plain width: the range of three studentized means (Tukey). 2,000 units use the limit's signs."""
     sides = scores(3, n, seed=5)
-    pair = beside(sides, "c0")["c1"].difference
+    pair = compare_with_best(sides, "c0")["c1"].difference
     plain = difference([*sides["c0"].values()], [*sides["c1"].values()])
     ends = [each for found in (pair, plain) for each in (found.ci_low, found.ci_high) if each is not None]
     assert (ends[1] - ends[0]) / (ends[3] - ends[2]) == pytest.approx(1.195, abs=0.025)
 
 
-def test_all_but_the_headline_are_adjusted_for_their_number() -> None:
+def test_secondary_measures_are_adjusted_for_their_number() -> None:
     same = scores(2, 60, seed=6)
     sides = {name: side(dict.fromkeys((OVERALL, LOOKS, TEXT), units)) for name, units in same.items()}
     found = beside_best(sides, "c0")["c1"]
@@ -84,6 +84,6 @@ def test_all_but_the_headline_are_adjusted_for_their_number() -> None:
     assert alone is not None and found[LOOKS].p == found[TEXT].p == pytest.approx(min(1, 2 * alone))
 
 
-def test_candidates_that_are_all_alike_have_no_interval() -> None:
+def test_identical_candidates_have_no_interval() -> None:
     sides = {name: {f"s{row}": 50.0 for row in range(20)} for name in ("a", "b", "c")}
-    assert {each.difference.decision for each in beside(sides, "a").values()} == {"few differ"}
+    assert {each.difference.decision for each in compare_with_best(sides, "a").values()} == {"few differ"}

@@ -1,4 +1,4 @@
-"""The store as a website: which pages are made anew when, that each is whole, and what of them lies in a bucket."""
+"""The store as a website: which pages are made and when, their completeness, and their copies in a bucket."""
 
 import html
 import re
@@ -19,7 +19,7 @@ from opened_page import Opened
 from s3_server import S3Server, s3
 from served import command, wait_for
 from strangers import HOSTILE
-from test_remote import in_bucket
+from test_remote import read_object
 from written_datasets import write_figures
 from written_history import EARLIER, LATER, figures, keep, pair, write_evaluations
 
@@ -54,8 +54,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_evaluations(tmp_path_factory.mktemp("site") / "store")
 
 
-def listed(store: Path) -> dict[str, list[str]]:
-    """Run -> the cells of its first line in the table of the index, as a reader sees them."""
+def index_rows(store: Path) -> dict[str, list[str]]:
+    """Return the cells of each run's first line in the index table, as a reader sees them."""
     found: dict[str, list[str]] = {}
     text = (store / "pages" / "index.html").read_text()
     for run, row in re.findall(r'<tr data-run="([^"]*)".*?>(.*?)</tr>', text, re.DOTALL):
@@ -68,8 +68,8 @@ def addresses(text: str) -> set[str]:
     return set(re.findall(r'<\w[^>]*\s(?:src|srcset|href|action|data)="([^"]*)"', text))
 
 
-def small(store: Path, number: int, **changes: Any) -> str:
-    """A finished evaluation of one sample, in the ledger alone."""
+def write_small_run(store: Path, number: int, **changes: Any) -> str:
+    """Write a finished evaluation of one sample, in the ledger only; return its id."""
     run_id = f"20261121T12{number:02}00-diagram-0000aa"
     moment = f"2026-11-21T12:{number:02}:00+00:00"
     write_run(store, start(run_id, samples=1, started_at=moment, **changes), [outcome()], end(run_id))
@@ -79,11 +79,11 @@ def small(store: Path, number: int, **changes: Any) -> str:
 # The index
 
 
-def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(store: Path, jury: Jury) -> None:
+def test_index_shows_each_flow_candidate_and_evaluation(store: Path, jury: Jury) -> None:
     code, out, err = jury("store", "pages", "--store", store)
     assert (code, err) == (0, "")
     assert f"{store / 'pages' / 'index.html'}: the index of 3 evaluations and 3 pages made anew" in out
-    lines = listed(store)
+    lines = index_rows(store)
     assert [*lines] == [LATER, EARLIER, COUNTING]
     assert lines[LATER][1:] == [
         *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "11/12"),
@@ -103,13 +103,13 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     change = "since 2026-11-19 12:00: +4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples)"
     assert change in text and "corrected" not in text
     lowest = [f"{LATER}.html#sample={name}" for name in ("s10", "s4", "s5")]
-    leads = {*lowest, f"{COUNTING}.html#sample=00000%2F0001", f"{COUNTING}.html#sample=00000%2F0000"}
-    leads |= {"#now", "#all", *(f"{run}.html" for run in lines)}
-    assert {each for each in addresses(text) if not each.startswith("data:image/jpeg;base64,")} == leads
+    links = {*lowest, f"{COUNTING}.html#sample=00000%2F0001", f"{COUNTING}.html#sample=00000%2F0000"}
+    links |= {"#now", "#all", *(f"{run}.html" for run in lines)}
+    assert {each for each in addresses(text) if not each.startswith("data:image/jpeg;base64,")} == links
     assert text.count("data:image/jpeg") == 5 and text.index(lowest[0]) < text.index(lowest[1])
 
 
-def test_pictures_that_a_page_leaves_out_are_not_on_the_index(tmp_path: Path, jury: Jury) -> None:
+def test_index_omits_pictures_that_pages_omit(tmp_path: Path, jury: Jury) -> None:
     store = write_evaluations(tmp_path / "store")
     index = store / "pages" / "index.html"
     assert jury("store", "pages", "--no-pictures")[0] == 0 and "data:image/jpeg" not in index.read_text()
@@ -121,8 +121,8 @@ def verdicts(text: str) -> list[str]:
     return [html.unescape(words) for words in re.findall(r'<p class="verdict">(.*?)</p>', text)]
 
 
-def judged_as(store: Path, *won: int) -> list[str]:
-    """Sentences on candidates of which so many of 20 figures win, and the others lose."""
+def verdicts_of(store: Path, *won: int) -> list[str]:
+    """Return the verdict sentences on candidates with this many wins of 20 figures, and losses otherwise."""
     names = tuple("abc"[: len(won)])
     rows = [
         outcome(f"s{number}", *(WINS if number < wins else LOSES), candidate=name)
@@ -135,7 +135,7 @@ def judged_as(store: Path, *won: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("won", "said"),
+    ("won", "pattern"),
     [
         ((17,), r"a scores 85\.0 \[.*\] of 100, above the Human figures \(50\)"),
         ((2,), r"a scores 10\.0 \[.*\] of 100, below the Human figures \(50\)"),
@@ -145,12 +145,12 @@ def judged_as(store: Path, *won: int) -> list[str]:
                       r", adjusted for choosing among 3"),
     ],
 )  # fmt: skip
-def test_a_card_says_which_candidate_is_better(tmp_path: Path, won: tuple[int, ...], said: str) -> None:
-    [words] = judged_as(tmp_path, *won)
-    assert re.fullmatch(said, words), words
+def test_card_says_which_candidate_is_better(tmp_path: Path, won: tuple[int, ...], pattern: str) -> None:
+    [words] = verdicts_of(tmp_path, *won)
+    assert re.fullmatch(pattern, words), words
 
 
-def test_candidates_of_different_evaluations_are_compared_and_those_judged_otherwise_are_not(tmp_path: Path) -> None:
+def test_card_compares_only_equally_judged_evaluations(tmp_path: Path) -> None:
     for at, (name, wins, key) in enumerate((("old", 20, "e"), ("rival", 4, "d"), ("painter", 16, "d"))):
         rows = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < wins else LOSES))]
         rows = [row.model_copy(update={"candidate": name}) for row in rows]
@@ -161,7 +161,7 @@ def test_candidates_of_different_evaluations_are_compared_and_those_judged_other
     assert "Judged otherwise, so not compared: old" in text
 
 
-def test_a_change_has_its_interval_sample_by_sample(tmp_path: Path) -> None:
+def test_change_has_a_paired_interval(tmp_path: Path) -> None:
     lost = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < 8 else LOSES))]
     keep(tmp_path, EARLIER, [row for number in range(20) for row in pair(f"s{number}", *WINS)], started_at=NIGHT)
     keep(tmp_path, LATER, lost)
@@ -169,11 +169,11 @@ def test_a_change_has_its_interval_sample_by_sample(tmp_path: Path) -> None:
     found = card.places[0].change
     assert found and (found.n, found.change, found.decision) == (20, -60.0, "worse")
     ends = f"[−{abs(found.ci_low or 0):.1f}, −{abs(found.ci_high or 0):.1f}]"
-    said = f"since 2026-11-19 12:00: −60.0 {ends}, worse at n = 20 samples"
-    assert said in index_page(gather_index(tmp_path), ())
+    sentence = f"since 2026-11-19 12:00: −60.0 {ends}, worse at n = 20 samples"
+    assert sentence in index_page(gather_index(tmp_path), ())
 
 
-def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differs(tmp_path: Path) -> None:
+def test_trend_breaks_between_incomparable_evaluations_and_names_the_difference(tmp_path: Path) -> None:
     store = tmp_path / "store"
     protocol = {"model answered": "gpt-x-1", "prompt aesthetics": "a" * 64}
     keep(store, EARLIER, figures(later=False), samples=12, started_at=NIGHT, ended={"protocol": protocol})
@@ -184,18 +184,18 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
     gap = "1 gap, the newest before 2026-11-20: another dataset"
     assert f"2 evaluations: 50.00 on 2026-11-19 to 54.55 on 2026-11-20; {gap}" in text and "since 2026" not in text
     assert len(re.findall('<path class="line" d="M[^L"]*M[^L"]*"/>', text)) == 1
-    assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
+    assert addresses(text) == {"#now", "#all"}, "no pages to link to"
 
 
-def test_another_judge_has_a_trend_of_its_own(tmp_path: Path) -> None:
+def test_each_judge_has_its_own_trend(tmp_path: Path) -> None:
     for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
-        judged = {"judge": model, "started_at": moment, "samples": 12}
-        keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
+        write_landed_run = {"judge": model, "started_at": moment, "samples": 12}
+        keep(tmp_path, run_id, figures(later=False), **write_landed_run, ended={"protocol_key": model[-1] * 64})
     [card] = gather_index(tmp_path).cards
-    assert len(card.places[0].trend) == 1, "another judge's scores are no part of it"
+    assert len(card.places[0].trend) == 1, "scores of another judge are excluded"
 
 
-def test_people_s_scores_stand_beside_the_raw_ones(tmp_path: Path) -> None:
+def test_index_shows_corrected_scores_beside_raw_ones(tmp_path: Path) -> None:
     store = figures_store(tmp_path / "store")
     page = made_page(store, tmp_path / "label.html", "-n", "40")
     for name in ("reader-1", "reader-2"):
@@ -206,11 +206,11 @@ def test_people_s_scores_stand_beside_the_raw_ones(tmp_path: Path) -> None:
     text = html.unescape((store / "pages" / "index.html").read_text())
     assert re.search(r"corrected by 40 labels of 2 people: \d+\.\d \[\d+\.\d, \d+\.\d\]", text)
     assert "people agree with each other on 100% [91, 100] of 40" in text
-    [cells] = listed(store).values()
+    [cells] = index_rows(store).values()
     assert re.fullmatch(r"\d+\.\d \[.+\] \(40 labels of 2 people, 50% as the judge\)", cells[10])
 
 
-def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path) -> None:
+def test_index_marks_evaluation_stopped_at_its_budget(tmp_path: Path) -> None:
     stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
     write_run(tmp_path, start(), [outcome()], end(stopped=stop))
     land(tmp_path)
@@ -218,7 +218,7 @@ def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path
     assert line.stopped and not line.measured and "Stopped at the budget" in index_page(gather_index(tmp_path), ())
 
 
-def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: Path) -> None:
+def test_evaluation_page_links_to_the_index_and_loads_nothing(store: Path) -> None:
     [page] = site.renew(store, [LATER]).pages
     text = page.read_text()
     assert 'href="index.html"' in text and re.search(r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC from the history", text)
@@ -229,7 +229,7 @@ def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: P
     assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
 
 
-def test_names_of_strangers_are_names_and_no_markup(tmp_path: Path) -> None:
+def test_hostile_candidate_names_are_escaped(tmp_path: Path) -> None:
     names = (*HOSTILE, "long " * 10_000)
     rows = [outcome(candidate=name) for name in names]
     write_run(tmp_path / "store", start(candidates=names), rows, end())
@@ -240,21 +240,21 @@ def test_names_of_strangers_are_names_and_no_markup(tmp_path: Path) -> None:
     assert len(re.findall("<script>", text)) == 1 and "<img" not in text
 
 
-def test_an_evaluations_page_has_a_name_that_leads_nowhere_else() -> None:
+def test_page_name_is_always_a_safe_file_name() -> None:
     assert page_name(LATER) == f"{LATER}.html"
     for name in ("../../x", "a/b", "index", ".hidden", "", "x" * 300, "a\nb", "é", "\ud800"):
         assert re.fullmatch(r"[0-9a-f]{64}\.html", page_name(name))
 
 
-def test_more_evaluations_than_the_index_lists_are_counted(store: Path) -> None:
+def test_index_counts_evaluations_it_does_not_list(store: Path) -> None:
     index = gather_index(store)
     assert "The newest 3 of 5,000 evaluations" in index_page(index._replace(evaluations=5000), ())
 
 
-# Where people find them
+# Addresses of pages
 
 
-def test_a_page_is_a_file_or_stands_under_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_location_is_a_file_or_an_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JURY_PAGES", raising=False)
     page = page_of(tmp_path, LATER)
     assert where(page) == str(tmp_path / "pages" / f"{LATER}.html") and not is_address(where(page))
@@ -265,13 +265,13 @@ def test_a_page_is_a_file_or_stands_under_its_address(tmp_path: Path, monkeypatc
         assert where(page) == str(page)
 
 
-def test_what_cannot_be_shown_is_said_and_status_says_where_pages_are(store: Path, tmp_path: Path, jury: Jury) -> None:
-    for given, said in (
+def test_unknown_run_is_an_error_and_status_shows_the_pages(store: Path, tmp_path: Path, jury: Jury) -> None:
+    for given, message in (
         (("2020", "--store", store), "no run is called '2020'"),
         (("--store", tmp_path / "none"), "none"),
     ):
         code, _, err = jury("store", "pages", *given)
-        assert code == 2 and said in err
+        assert code == 2 and message in err
     site.renew(store)
     _, out, _ = jury("status", "--store", store)
     assert re.search(rf"^pages +{store}/pages/index.html \(made 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)$", out, re.MULTILINE)
@@ -279,10 +279,10 @@ def test_what_cannot_be_shown_is_said_and_status_says_where_pages_are(store: Pat
     assert "pages      none; a run, `jury store sync` or `jury store pages` makes them" in out
 
 
-# Which pages are made anew, and when
+# When pages are made
 
 
-def test_the_index_is_made_by_one_process_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_written_by_one_process_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "LOCK_SECONDS", 0.0)
     site.renew(store)
     before = (store / "pages" / "index.html").stat()
@@ -291,7 +291,7 @@ def test_the_index_is_made_by_one_process_at_a_time(store: Path, monkeypatch: py
     assert (store / "pages" / "index.html").stat() == before
 
 
-def test_who_makes_the_index_alone_reads_the_history(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_is_read_under_the_lock_of_the_index(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gather_alone(asked: Path) -> Index:
         with pytest.raises(TimeoutError), alone(asked / "pages", 0.0):
             pass
@@ -301,7 +301,7 @@ def test_who_makes_the_index_alone_reads_the_history(store: Path, monkeypatch: p
     assert site.renew(store).evaluations == 3
 
 
-def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_index_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site.renew(store)
     before = (store / "pages" / "index.html").read_bytes()
     monkeypatch.setattr(index_data, "alarms", lambda _store: 1 / 0)
@@ -310,38 +310,38 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch:
     assert (store / "pages" / "index.html").read_bytes() == before
 
 
-def test_pages_that_cannot_be_made_are_said_and_the_next_sync_makes_them(tmp_path: Path, jury: Jury) -> None:
+def test_failed_pages_are_reported_and_made_by_the_next_sync(tmp_path: Path, jury: Jury) -> None:
     store = tmp_path / "store"
-    run_id = small(store, 1)
-    [said] = renewed(str(store), run_id)
+    run_id = write_small_run(store, 1)
+    [warning] = renewed(str(store), run_id)
     assert (
-        "The store's pages do not show it yet" in said
-        and "no history yet" in said
-        and "`jury store sync` makes" in said
+        "The store's pages do not show it yet" in warning
+        and "no history yet" in warning
+        and "`jury store sync` makes" in warning
     )
     assert not (store / "pages").exists()
     code, _, err = jury("store", "sync")
-    assert (code, err) == (0, "") and [*listed(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
+    assert (code, err) == (0, "") and [*index_rows(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
 
 
-def test_the_report_step_makes_the_page_of_its_run_and_the_index(tmp_path: Path) -> None:
+def test_report_step_makes_the_runs_page_and_the_index(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    first, second = small(store, 1), small(store, 2)
+    first, second = write_small_run(store, 1), write_small_run(store, 2)
     land(store)
     assert renewed(str(store), second) == []
     since = since_name(second, "alpha")
     assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html", since]
-    assert [*listed(store)] == [second, first]
+    assert [*index_rows(store)] == [second, first]
     page = (store / "pages" / f"{second}.html").read_text()
     assert f'<a href="{since}" title=' in page
     assert f'<a href="{second}.html">' in (store / "pages" / since).read_text()
 
 
-def test_comparisons_with_the_run_before_are_kept_for_the_newest_evaluations(
+def test_comparisons_with_the_previous_run_are_kept_for_newest_evaluations(
     tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "KEPT", 2)
-    runs = [small(tmp_path, number) for number in range(4)]
+    runs = [write_small_run(tmp_path, number) for number in range(4)]
     land(tmp_path)
     assert jury("compare", *runs[:2], "--store", tmp_path)[0] == 0
     [asked] = (tmp_path / "pages").glob("compare-*")
@@ -354,31 +354,31 @@ def test_comparisons_with_the_run_before_are_kept_for_the_newest_evaluations(
     assert jury("store", "forget", "--run", runs[0], "--yes", "--store", tmp_path)[0] == 0 and not asked.exists()
 
 
-def test_sync_makes_what_is_new_or_missing(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_makes_new_and_missing_pages(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "KEPT", 2)
     store = tmp_path / "store"
-    runs = [small(store, number) for number in range(3)]
+    runs = [write_small_run(store, number) for number in range(3)]
     assert jury("store", "sync")[0] == 0
     pages = {run: store / "pages" / f"{run}.html" for run in runs}
     assert [page.exists() for page in pages.values()] == [False, True, True]
     pages[runs[1]].write_text("old")
     pages[runs[2]].unlink()
     shutil.rmtree(store / "ledger" / runs[1])
-    small(store, 1, dataset="renamed")
+    write_small_run(store, 1, dataset="renamed")
     assert jury("store", "sync")[0] == 0
     assert pages[runs[2]].exists() and "renamed" in pages[runs[1]].read_text()
 
 
-def test_a_rebuilt_history_makes_no_page_anew_that_is_there(tmp_path: Path, jury: Jury) -> None:
-    page = tmp_path / "store" / "pages" / f"{small(tmp_path / 'store', 1)}.html"
+def test_rebuild_keeps_existing_pages(tmp_path: Path, jury: Jury) -> None:
+    page = tmp_path / "store" / "pages" / f"{write_small_run(tmp_path / 'store', 1)}.html"
     jury("store", "sync")
     page.write_text("as it was")
     assert jury("store", "rebuild")[0] == 0 and page.read_text() == "as it was"
 
 
-def test_labels_that_come_or_go_make_the_pages_anew_that_they_correct(tmp_path: Path, jury: Jury) -> None:
+def test_label_changes_rebuild_the_pages_they_correct(tmp_path: Path, jury: Jury) -> None:
     store = figures_store(tmp_path / "store", 20)
-    other = small(store, 1, flow="plot")
+    other = write_small_run(store, 1, flow="plot")
     jury("store", "sync")
     pages = {run: store / "pages" / f"{run}.html" for run in (RUN, other)}
     pages[other].write_text("as it was")
@@ -391,28 +391,26 @@ def test_labels_that_come_or_go_make_the_pages_anew_that_they_correct(tmp_path: 
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_the_page_of_a_large_run_is_made_behind_it_with_all_pictures(
+def test_page_of_a_large_run_is_made_in_the_background(
     tmp_path: Path, loopback: LoopbackJudge, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    held_up: list[object] = []
+    made_in_run: list[object] = []
     monkeypatch.setattr(tasks.report, "renew_behind", renew_behind)
-    monkeypatch.setattr(tasks.report, "renewed", lambda *given: held_up.append(given))
+    monkeypatch.setattr(tasks.report, "renewed", lambda *given: made_in_run.append(given))
     monkeypatch.setattr(tasks.report, "LARGE", 1)
     pairs = 2
     draw_pairs(tmp_path / "data", pairs, "PNG")
     given = ["--dataset", tmp_path / "data", "--images", tmp_path / "data" / "model"]
     code, _, err = jury("run", "diagram", *given, *judged_by(loopback))
-    assert code == 0 and not held_up, err
+    assert code == 0 and not made_in_run, err
     [run] = (tmp_path / "store" / "ledger").iterdir()
     page = tmp_path / "store" / "pages" / f"{run.name}.html"
     wait_for((page.parent / "index.html").exists, 240)  # at the lowest priority, beside all other tests
-    assert page.read_text().count("/9j/") >= 2 * pairs  # so a JPEG begins in base64
+    assert page.read_text().count("/9j/") >= 2 * pairs  # the beginning of a JPEG in base64
     assert page.stem in (page.parent / "index.html").read_text()
 
 
-def test_a_run_that_the_judge_stops_has_a_page_that_says_so_first_and_is_compared_with_nothing(
-    browser: Any, prefect_server: str, tmp_path: Path
-) -> None:
+def test_stopped_run_has_a_page_that_says_so_first(browser: Any, prefect_server: str, tmp_path: Path) -> None:
     store, judges = tmp_path / "store", allowed_reply()
     given = ["run", "diagram", *write_figures(tmp_path / "data", 4), "--store", store]
     with LoopbackJudge(lambda seen: error(401, "Bad key.") if judge.count > 9 else judges(seen)) as judge:
@@ -433,12 +431,12 @@ def test_a_run_that_the_judge_stops_has_a_page_that_says_so_first_and_is_compare
     opened.page.click("nav >> text=All evaluations")
     opened.page.wait_for_url("**/index.html")
     assert opened.page.inner_text("#unfinished p").endswith(f" UTC: {words}")
-    assert opened.page.inner_text("#now") == "No evaluation has finished yet." and not listed(store)
+    assert opened.page.inner_text("#now") == "No evaluation has finished yet." and not index_rows(store)
     opened.page.click("#unfinished a")
     opened.page.wait_for_url(f"**/{page.name}")
     opened.close()
     page.unlink()
-    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "as that of a killed one"
+    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "as for a killed run"
 
 
 # In a bucket
@@ -449,15 +447,15 @@ def machine(tmp_path: Path, url: str) -> Machine:
     return lambda name: Remote(url, tmp_path / name)
 
 
-def judged(remote: Remote, number: int) -> str:
-    """A finished evaluation of one sample, in ledger and history of a machine."""
-    run_id = small(remote.folder, number)
+def write_landed_run(remote: Remote, number: int) -> str:
+    """Write a finished evaluation of one sample to ledger and history of a machine; return its id."""
+    run_id = write_small_run(remote.folder, number)
     land(remote.folder)
     return run_id
 
 
-def made_and_sent(remote: Remote, number: int) -> str:
-    run_id = judged(remote, number)
+def make_and_send(remote: Remote, number: int) -> str:
+    run_id = write_landed_run(remote, number)
     send_pages(remote, site.renew(remote.folder, [run_id]).pages)
     return run_id
 
@@ -466,69 +464,69 @@ def runs_in(page: bytes) -> list[str]:
     return re.findall(r'<tr data-run="([^"]*)"', page.decode())
 
 
-def index_in(url: str) -> bytes:
-    return in_bucket(url, "pages/index.html")
+def read_index(url: str) -> bytes:
+    return read_object(url, "pages/index.html")
 
 
-def described(url: str, name: str) -> dict[str, Any]:
+def object_metadata(url: str, name: str) -> dict[str, Any]:
     where, _, prefix = url.removeprefix("s3://").partition("/")
     return s3().head_object(Bucket=where, Key=f"{prefix}/{name}")
 
 
-def test_pages_are_sent_as_pages_and_the_index_leads_to_all_that_lie_there(machine: Machine, url: str) -> None:
-    first, second = made_and_sent(machine("one"), 1), made_and_sent(machine("two"), 2)
-    index = index_in(url)
+def test_pages_are_sent_as_html_and_the_index_links_to_all_of_them(machine: Machine, url: str) -> None:
+    first, second = make_and_send(machine("one"), 1), make_and_send(machine("two"), 2)
+    index = read_index(url)
     assert runs_in(index) == [second, first]
-    leads = {*re.findall(r'href="([^"#]+)"', index.decode())}
-    assert leads == {f"{second}.html", f"{first}.html"}
-    for name in (*leads, "index.html"):
-        assert described(url, f"pages/{name}")["ContentType"] == HTML
-    assert 'href="index.html"' in in_bucket(url, f"pages/{first}.html").decode()
-    assert in_bucket(url, f"pages/{first}.html") == (machine("one").folder / "pages" / f"{first}.html").read_bytes()
+    links = {*re.findall(r'href="([^"#]+)"', index.decode())}
+    assert links == {f"{second}.html", f"{first}.html"}
+    for name in (*links, "index.html"):
+        assert object_metadata(url, f"pages/{name}")["ContentType"] == HTML
+    assert 'href="index.html"' in read_object(url, f"pages/{first}.html").decode()
+    assert read_object(url, f"pages/{first}.html") == (machine("one").folder / "pages" / f"{first}.html").read_bytes()
 
 
-def test_machines_that_write_it_all_the_time_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judged(one := Remote(f"file://{tmp_path}/shared", tmp_path / "one"), 1)
+def test_constant_writes_by_other_machines_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_landed_run(one := Remote(f"file://{tmp_path}/shared", tmp_path / "one"), 1)
     monkeypatch.setattr(site, "TIMES", 2)
     monkeypatch.setattr(one, "fetch", lambda: ["a run that was sent meanwhile"])
     with pytest.raises(RemoteUnavailable, match="/pages is written by other machines all the time"):
         send_pages(one)
 
 
-def test_a_page_that_cannot_be_sent_goes_with_the_next_index(machine: Machine, server: S3Server, url: str) -> None:
+def test_unsent_page_is_sent_with_the_next_index(machine: Machine, server: S3Server, url: str) -> None:
     one = machine("one")
-    first = made_and_sent(one, 1)
-    second = judged(one, 2)
+    first = make_and_send(one, 1)
+    second = write_landed_run(one, 2)
     site.renew(one.folder, [second])
     refused = server.failing(refuses=lambda request: request.startswith("PUT") and "/pages/" in request)
     with refused, pytest.raises(RemoteUnavailable):
         send_pages(one)
-    assert runs_in(index_in(url)) == [first]
+    assert runs_in(read_index(url)) == [first]
     server.requests.clear()
-    assert send_pages(one) == (2, 2), "the page, and its comparison with the run before"
+    assert send_pages(one) == (2, 2), "the page, and its comparison with the previous run"
     puts = [request.rpartition("/")[2] for request in server.requests if request.startswith("PUT")]
-    assert puts == [f"{second}.html", since_name(second, "alpha"), "index.html"], "the index is the last"
-    assert runs_in(index_in(url)) == [second, first]
+    assert puts == [f"{second}.html", since_name(second, "alpha"), "index.html"], "the index is sent last"
+    assert runs_in(read_index(url)) == [second, first]
 
 
-def test_a_run_makes_and_sends_its_pages_and_says_where_it_cannot(
+def test_run_sends_its_pages_or_warns(
     tmp_path: Path, server: S3Server, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
     remote = Remote(url, local_cache(url))
-    first = judged(remote, 1)
-    assert renewed(url, first) == [] and runs_in(index_in(url)) == [first]
-    second = judged(remote, 2)
+    first = write_landed_run(remote, 1)
+    assert renewed(url, first) == [] and runs_in(read_index(url)) == [first]
+    second = write_landed_run(remote, 2)
     with server.failing(refuses=lambda _: True):
-        [said] = renewed(url, second)
-    assert "The store's pages do not show it yet" in said and url in said and "`jury store sync` makes them" in said
-    assert (remote.folder / "pages" / f"{second}.html").exists(), "on this machine they do"
+        [text] = renewed(url, second)
+    assert "The store's pages do not show it yet" in text and url in text and "`jury store sync` makes them" in text
+    assert (remote.folder / "pages" / f"{second}.html").exists(), "the local page is made"
 
 
-def test_an_index_loses_no_run_that_was_sent_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_keeps_runs_sent_meanwhile_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = f"file://{tmp_path}/shared"
     one, two = (Remote(shared, tmp_path / name) for name in ("one", "two"))
-    first, second = judged(one, 1), judged(two, 2)
+    first, second = write_landed_run(one, 1), write_landed_run(two, 2)
     late: list[str] = []
 
     def gather(store: Path) -> Any:
@@ -544,15 +542,15 @@ def test_an_index_loses_no_run_that_was_sent_meanwhile(tmp_path: Path, monkeypat
     assert runs_in((tmp_path / "shared" / "pages" / "index.html").read_bytes()) == [second, first]
 
 
-def test_no_page_brings_back_what_is_forgotten(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_do_not_bring_back_forgotten_runs(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
 
     def on(name: str) -> Remote:
         monkeypatch.setenv("JURY_CACHE", str(tmp_path / name))
         return Remote(shared, local_cache(shared))
 
-    first = made_and_sent(on("one"), 1)
-    second = made_and_sent(two := on("two"), 2)
+    first = make_and_send(on("one"), 1)
+    second = make_and_send(two := on("two"), 2)
     site.renew(two.folder, [first])
     on("one")
     assert jury("store", "forget", "--run", first, "--yes", "--store", shared)[0] == 0
@@ -567,14 +565,14 @@ def test_no_page_brings_back_what_is_forgotten(tmp_path: Path, jury: Jury, monke
     assert {file.name for file in pages.iterdir()} == {f"{second}.html", "index.html"}
 
 
-def test_a_page_without_pictures_replaces_another(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_without_pictures_stays_without_them(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
     shared, page = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.html"
     write_evaluations(local_cache(shared))
     assert jury("store", "pages", LATER, "--store", shared)[0] == 0 and holds_pictures(page)
     assert jury("store", "pages", LATER, "--no-pictures", "--store", shared)[0] == 0
     assert not holds_pictures(page) and page.read_text().count(LEFT_OUT) == 1
-    # What another command sends later has none that were left out.
+    # Pages sent later by other commands omit the pictures, too.
     assert jury("store", "sync", "--store", shared)[0] == 0 and not holds_pictures(page)
 
 
@@ -582,33 +580,33 @@ def holds_pictures(page: Path) -> bool:
     return '<script type="text/plain" id="p-' in page.read_text()
 
 
-def test_jury_pages_says_what_it_sent(tmp_path: Path, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_command_reports_sending(tmp_path: Path, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
     monkeypatch.setenv("JURY_PAGES", "https://pages.example/jury")
-    run_id = judged(Remote(url, local_cache(url)), 1)
+    run_id = write_landed_run(Remote(url, local_cache(url)), 1)
     code, out, err = jury("store", "pages", "--store", url)
     assert (code, err) == (0, "") and out.startswith("https://pages.example/jury/index.html: the index of 1 evaluation")
-    assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out and runs_in(index_in(url)) == [run_id]
+    assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out and runs_in(read_index(url)) == [run_id]
 
 
-def test_push_sends_what_the_bucket_lacks(
+def test_push_sends_pages_the_bucket_lacks(
     tmp_path: Path, server: S3Server, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
     remote = Remote(url, local_cache(url))
-    site.renew(remote.folder, [run_id := judged(remote, 1)])
+    site.renew(remote.folder, [run_id := write_landed_run(remote, 1)])
     with server.failing(refuses=lambda _: True):
         code, _, err = jury("store", "push", "--store", url)
     assert code == 2 and url in err and "a fault of" not in err
     code, out, err = jury("store", "push", "--store", url)
     assert (code, out, err) == (0, f"1 page and the index of 1 evaluation sent to {url}/pages\n", "")
-    assert runs_in(index_in(url)) == [run_id]
+    assert runs_in(read_index(url)) == [run_id]
     assert jury("store", "push", "--store", url)[1] == f"0 pages and the index of 1 evaluation sent to {url}/pages\n"
     code, _, err = jury("store", "push", "--store", tmp_path)
     assert code == 2 and f"{tmp_path} is a folder: pages are sent to a remote store" in err
 
 
-def test_pictures_beside_a_page_are_sent_and_removed_with_it(
+def test_pictures_beside_a_page_are_transferred_and_removed_with_it(
     tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""The order in which a run with a budget judges, and what stays together in it."""
+"""The order of samples in a run with a budget, and the units that stay together."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def ids(samples: Sequence[Sample]) -> list[str]:
 NAMES = [f"s{number}" for number in range(40)]
 
 
-def test_the_order_depends_on_the_dataset_and_the_ids_alone() -> None:
+def test_order_depends_only_on_dataset_key_and_ids() -> None:
     samples = [sample(name) for name in NAMES]
     order = ids(in_random_order(samples, "key"))
     assert sorted(order) == sorted(NAMES) and order != NAMES
@@ -34,13 +34,13 @@ def test_the_order_depends_on_the_dataset_and_the_ids_alone() -> None:
     assert ids(in_random_order(samples[:20], "key")) == [name for name in order if name in NAMES[:20]]
 
 
-def test_every_place_is_as_likely_for_each_sample() -> None:
+def test_order_is_uniform() -> None:
     samples = [sample(name) for name in NAMES]
     places = [ids(in_random_order(samples, f"key {seed}")).index("s7") for seed in range(400)]
     assert abs(np.mean(places) - 19.5) < 4 * np.std(range(40)) / 20
 
 
-def test_candidates_and_images_of_a_prompt_stay_together() -> None:
+def test_candidates_and_images_of_a_prompt_are_one_unit() -> None:
     samples = [sample(f"{p}/{n}", name, prompt_id=str(p)) for name in ("a", "b") for p in range(5) for n in range(3)]
     order = in_random_order(samples, "key")
     found = [Counter(each.subject for each in unit) for unit in units(order, lambda each: each)]
@@ -50,7 +50,7 @@ def test_candidates_and_images_of_a_prompt_stay_together() -> None:
     assert [len(chunk) for chunk in cut(order, 8, whole_units=False)] == [8, 8, 8, 6]
 
 
-def test_controls_are_made_of_the_samples_that_come_first_and_stand_with_them() -> None:
+def test_controls_are_made_of_the_first_samples_and_follow_them() -> None:
     order = in_random_order([sample(name) for name in NAMES], "key")
     shown = with_controls(order, 0.1, control_rules_of("diagram"), of_first=True)
     found = list(units(shown, lambda each: each))
@@ -58,6 +58,6 @@ def test_controls_are_made_of_the_samples_that_come_first_and_stand_with_them() 
     assert all(unit[1].control and unit[0].sample_id == unit[1].sample_id for unit in found[:18])
 
 
-def test_an_anchor_is_no_part_of_the_sample_of_its_name() -> None:
+def test_anchor_and_sample_of_one_name_are_separate_units() -> None:
     shown = [sample("s1", control=ANCHOR), sample("s1"), sample("s1", "beta")]
     assert [len(unit) for unit in units(shown, lambda each: each)] == [1, 2]

@@ -1,4 +1,4 @@
-"""`jury status` without a server; what it says of a server that is up is in `test_up`."""
+"""`jury status` without a server; `test_up` covers its output with a running server."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,12 +19,12 @@ def _no_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
-def test_a_store_that_is_not_there_is_not_in_step(tmp_path: Path, jury: Any) -> None:
+def test_missing_store_is_reported(tmp_path: Path, jury: Any) -> None:
     code, out, _ = jury("status", "--store", tmp_path / "nowhere")
     assert code == 3 and "there is no store" in out and "in step" not in out and not (tmp_path / "nowhere").exists()
 
 
-def test_a_finished_run_is_told_and_whether_the_history_has_it(tmp_path: Path, jury: Any) -> None:
+def test_status_reports_finished_runs_missing_in_the_history(tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path, start(), [judgment(), outcome()], end())
     code, out, _ = jury("status", "--store", tmp_path)
     assert code == 3 and "history    lacks 1 finished run" in out
@@ -33,17 +33,17 @@ def test_a_finished_run_is_told_and_whether_the_history_has_it(tmp_path: Path, j
     assert code == 0 and "in step with the ledgers" in out
 
 
-def test_samples_that_were_forgotten_are_told(tmp_path: Path, jury: Any) -> None:
+def test_status_reports_forgetting(tmp_path: Path, jury: Any) -> None:
     run = write_run(tmp_path, start(samples=3), [*map(outcome, ("s1", "s2", "s3"))], end(outcomes={"complete": 3}))
     assert "forgotten" not in jury("status", "--store", tmp_path)[1]
     for name in ("s1", "s2"):
         assert jury("store", "forget", "--sample", name, "--flow", "diagram", "--yes", "--store", tmp_path)[0] == 0
     assert read_start(run).revision == 2
-    told = "3 samples: 1 complete, 60 s; rows were forgotten at a request\n"
-    assert told in jury("status", "--store", tmp_path)[1]
+    line = "3 samples: 1 complete, 60 s; rows were forgotten at a request\n"
+    assert line in jury("status", "--store", tmp_path)[1]
 
 
-def paid(store: Path, *prices: float | None, **changes: Any) -> None:
+def write_paid_run(store: Path, *prices: float | None, **changes: Any) -> None:
     now = datetime.now(UTC).isoformat()
     rows = [judgment(f"s{number}", price=price, judged_at=now) for number, price in enumerate(prices)]
     write_run(store, start(started_at=now, **changes), [*rows, outcome()], end())
@@ -51,38 +51,38 @@ def paid(store: Path, *prices: float | None, **changes: Any) -> None:
     land(store)
 
 
-def test_a_month_s_budget_is_told_with_its_parts(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    paid(tmp_path, 1.0, 0.25, None)
+def test_status_shows_the_monthly_budget_in_parts(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_paid_run(tmp_path, 1.0, 0.25, None)
     now = datetime.now(UTC)
     at_work = start("29990101T000000-at-work", started_at=now.isoformat(), spending_limit=3.0)
     write_run(tmp_path, at_work, [judgment(price=1.0, judged_at=now.isoformat())], None)
     monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
     out = jury("status", "--store", tmp_path)[1]
     may_be = "2.0000 may be by 1 run at work or waiting"
-    told = f"{month_of(now)}: 2.7500 of 10.0000 spent, {may_be}, 5.2500 left (JURY_BUDGET_MONTH)"
-    assert f"budget     {told}\n           without 1 call whose price is unknown\n" in out
+    line = f"{month_of(now)}: 2.7500 of 10.0000 spent, {may_be}, 5.2500 left (JURY_BUDGET_MONTH)"
+    assert f"budget     {line}\n           without 1 call whose price is unknown\n" in out
     monkeypatch.setenv("JURY_BUDGET_MONTH", "much")
     assert "budget     JURY_BUDGET_MONTH is 'much': allowed is" in jury("status", "--store", tmp_path)[1]
 
 
-def test_a_run_of_an_earlier_version_is_told_and_no_other(tmp_path: Path, jury: Any) -> None:
+def test_run_of_an_earlier_version_is_reported_once(tmp_path: Path, jury: Any) -> None:
     run = write_run(tmp_path, start(), [outcome()], end())
     (run / "run.json").write_text('{"schema": 3}\n')
-    told = "run.json, line 1: ledger schema 3; this version reads 7 alone"
+    message = "run.json, line 1: ledger schema 3; this version reads 7 alone"
     code, out, _ = jury("status", "--store", tmp_path)
-    assert code == 3 and out.count(told) == 1 and "history    " in out
+    assert code == 3 and out.count(message) == 1 and "history    " in out
     code, out, err = jury("query", "SELECT 1", "--store", tmp_path)
-    assert code == 0 and err.count(told) == 1 and "rows: 1" in out
+    assert code == 0 and err.count(message) == 1 and "rows: 1" in out
 
 
-def test_without_a_budget_the_month_is_told(tmp_path: Path, jury: Any) -> None:
-    paid(tmp_path, 7.0, scheduled=True)
+def test_status_shows_spending_without_a_budget(tmp_path: Path, jury: Any) -> None:
+    write_paid_run(tmp_path, 7.0, scheduled=True)
     _, out, _ = jury("status", "--store", tmp_path)
     now = datetime.now(UTC)
     assert f"spent      {month_of(now)}: 7.5000; JURY_BUDGET_MONTH is not set, so that nothing limits it\n" in out
 
 
-def test_a_store_in_which_nothing_was_spent_tells_of_no_money(tmp_path: Path, jury: Any) -> None:
+def test_status_of_a_free_store_shows_no_spending(tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path, start(), [outcome()], end())
     land(tmp_path)
     _, out, _ = jury("status", "--store", tmp_path)

@@ -1,4 +1,4 @@
-"""Stores of others, and of bad disks: what is in them is believed as far as it proves itself, and the rest is told."""
+"""Foreign and damaged stores: unusable ledgers are left out with a message, and damaged replies are not reused."""
 
 import gc
 import json
@@ -29,7 +29,7 @@ Damage = Callable[[Path], object]
 
 
 def flip(path: Path, old: bytes, new: bytes) -> None:
-    """Change the first of these words, as a bit on a bad disk does."""
+    """Change the first occurrence of some bytes, like a bit error on a disk."""
     data = path.read_bytes()
     assert old in data
     path.write_bytes(data.replace(old, new, 1))
@@ -85,7 +85,7 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "emptied outcomes": (write(OUTCOMES, b""), "damaged: 1 of the 1 rows that end.json counts"),
     "the start of another run": (take_from_other(START), f"of the run '{OTHER}'"),
     "judgments of another run": (take_from_other(JUDGMENTS), f"of the run '{OTHER}'"),
-    "a check of other objects": (lambda run: rewrite(run / JUDGMENTS, seen={"objects": ["dog"]}), "judgments.jsonl"),
+    "an invalid seen part": (lambda run: rewrite(run / JUDGMENTS, seen={"objects": ["dog"]}), "judgments.jsonl"),
     "a pipe for a start": (lambda run: replace(run / START, os.mkfifo), "no regular file"),
     "a pipe for judgments": (lambda run: replace(run / JUDGMENTS, os.mkfifo), "no regular file"),
     "a link for judgments": (lambda run: replace(run / JUDGMENTS, lambda to: to.symlink_to("/etc/passwd")), "a link"),
@@ -95,42 +95,42 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "a row that has no end": (lambda run: os.truncate(run / JUDGMENTS, 1 << 34), "damaged"),
     "a start that has no end": (lambda run: os.truncate(run / START, 1 << 34), "more than"),
 }
-"""What can be wrong with a ledger -> how it comes to be so, and what is said of it."""
+"""Damage -> its cause, and a part of the message."""
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_ledgers_that_are_not_to_be_believed_are_left_out_and_told(tmp_path: Path) -> None:
+def test_damaged_ledgers_are_left_out_with_a_message(tmp_path: Path) -> None:
     whole_run(tmp_path, OTHER)
-    runs = {what: whole_run(tmp_path, f"20261120T1200{n:02}-diagram-0000aa") for n, what in enumerate(DAMAGED)}
-    for what, (damage, _) in DAMAGED.items():
-        damage(runs[what])
+    runs = {damaged: whole_run(tmp_path, f"20261120T1200{n:02}-diagram-0000aa") for n, damaged in enumerate(DAMAGED)}
+    for name, (damage, _) in DAMAGED.items():
+        damage(runs[name])
     done = land(tmp_path)
     assert done.loaded == (OTHER,) and not done.sentence_about(OTHER) and len(done.left_out) == len(DAMAGED)
-    for what, (_, said) in DAMAGED.items():
-        sentence = done.sentence_about(runs[what].name)
-        assert sentence in done.left_out and "\n" not in sentence, what
-        assert sentence.startswith(f"The ledger {runs[what]} was left out: ") and said in sentence, what
+    for name, (_, words) in DAMAGED.items():
+        sentence = done.sentence_about(runs[name].name)
+        assert sentence in done.left_out and "\n" not in sentence, name
+        assert sentence.startswith(f"The ledger {runs[name]} was left out: ") and words in sentence, name
     assert ask(tmp_path, "SELECT DISTINCT run_id FROM runs UNION SELECT run_id FROM judgments") == [(OTHER,)]
     assert ask(tmp_path, "SELECT count(*) FROM outcomes") == [(1,)]
     ended = {run.name for run in runs.values() if (run / END).is_file()}
-    assert {*missing(tmp_path)} >= ended, "the commands that ask the history tell of them"
+    assert {*missing(tmp_path)} >= ended, "commands that read the history report them"
 
 
 # Replies of others
 
 
-def asked(number: int) -> Judgment:
+def judgment_with_key(number: int) -> Judgment:
     return judgment(f"s{number}", key=f"k{number}")
 
 
 @pytest.fixture
-def replied(tmp_path: Path) -> Path:
-    """A finished run that could lend four replies."""
-    return write_run(tmp_path, start(), [asked(number) for number in range(4)], end())
+def lending_run(tmp_path: Path) -> Path:
+    """Return a finished run whose four replies could be reused."""
+    return write_run(tmp_path, start(), [judgment_with_key(number) for number in range(4)], end())
 
 
-def found(store: Path) -> tuple[list[int], Replies]:
-    there = earlier(store, now_asking(), 1e6)
+def find_reusable(store: Path) -> tuple[list[int], Replies]:
+    there = earlier(store, current_run(), 1e6)
     return [number for number in range(4) if there.find(f"k{number}")], there
 
 
@@ -139,30 +139,30 @@ LENT: dict[str, tuple[Damage, list[int], int]] = {
     "a start that cannot be read": (write(START, b"{"), [0, 1, 2, 3], 0),
     "a bit of a key": (lambda run: flip(run / JUDGMENTS, b'"k0"', b'"k9"'), [1, 2, 3], 0),
     "a bit of a status": (lambda run: flip(run / JUDGMENTS, b'"ok"', b'"oj"'), [1, 2, 3], 0),
-    "a torn line takes the next with it": (lambda run: tear(run / JUDGMENTS), [2, 3], 1),
+    "a torn line joined with the next": (lambda run: tear(run / JUDGMENTS), [2, 3], 1),
     "the last row": (lambda run: drop_last(run / JUDGMENTS), [0, 1, 2], 0),
     "a folder in its place": (lambda run: replace(run / JUDGMENTS, os.mkdir), [], 1),
     "a link in its place": (lambda run: replace(run / JUDGMENTS, lambda to: to.symlink_to("/etc/passwd")), [], 1),
     "junk before a row": (lambda run: flip(run / JUDGMENTS, b"{", JUNK + b"{"), [1, 2, 3], 1),
 }
-"""What a ledger has lost -> how, which replies it lends still, and how many rows are told of."""
+"""Damage of a ledger -> its cause, the replies still reused, and the number of rows reported."""
 
 
-@pytest.mark.parametrize(("damage", "lent", "told"), LENT.values(), ids=LENT)
-def test_what_is_damaged_is_asked_anew_and_told(replied: Path, damage: Damage, lent: list[int], told: int) -> None:
-    damage(replied)
-    numbers, there = found(replied.parents[1])
-    assert (numbers, there.unreadable) == (lent, told)
-    assert (str(replied / JUDGMENTS) in there.first_unreadable) == bool(told)
+@pytest.mark.parametrize(("damage", "lent", "reported"), LENT.values(), ids=LENT)
+def test_damaged_replies_are_asked_again(lending_run: Path, damage: Damage, lent: list[int], reported: int) -> None:
+    damage(lending_run)
+    numbers, there = find_reusable(lending_run.parents[1])
+    assert (numbers, there.unreadable) == (lent, reported)
+    assert (str(lending_run / JUDGMENTS) in there.first_unreadable) == bool(reported)
 
 
-def test_rows_under_the_name_of_another_run_lend_nothing(replied: Path) -> None:
-    shutil.copytree(replied, replied.parent / OTHER)
-    shutil.rmtree(replied)
-    assert found(replied.parents[1])[0] == []
+def test_rows_under_another_runs_name_are_not_reused(lending_run: Path) -> None:
+    shutil.copytree(lending_run, lending_run.parent / OTHER)
+    shutil.rmtree(lending_run)
+    assert find_reusable(lending_run.parents[1])[0] == []
 
 
-# The ledger gives back what was paid for
+# Reuse of paid replies
 
 
 NOW = datetime.now(UTC)
@@ -170,7 +170,7 @@ FOUND: list[Replies] = []
 
 
 @pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
+def close_replies() -> Iterator[None]:
     """Release the ledgers that a test has read."""
     yield
     while FOUND:
@@ -181,11 +181,11 @@ def hours_ago(hours: float) -> str:
     return (NOW - timedelta(hours=hours)).isoformat()
 
 
-def written(store: Path, run_id: str, rows: list[Judgment], finished: bool = True, **changes: object) -> None:
+def write_replies(store: Path, run_id: str, rows: list[Judgment], finished: bool = True, **changes: object) -> None:
     write_run(store, start(run_id, **changes), [*rows], end() if finished else None)
 
 
-def now_asking(**changes: object) -> RunStart:
+def current_run(**changes: object) -> RunStart:
     return start("20991231T000000-diagram-new", started_at=NOW.isoformat(), **changes)
 
 
@@ -208,59 +208,59 @@ def earlier(store: Path, now: RunStart, reuse_hours: float) -> Replies:
         (1, 20, {"status": "unavailable"}, False),
     ],
 )
-def test_a_reply_is_found_again_while_it_is_young_and_ok(
+def test_recent_ok_reply_is_reused(
     tmp_path: Path, hours: float, reuse_hours: float, changes: dict[str, str], found: bool
 ) -> None:
-    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(hours), **changes)])
-    reply = earlier(tmp_path, now_asking(), reuse_hours).find("k")
+    write_replies(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(hours), **changes)])
+    reply = earlier(tmp_path, current_run(), reuse_hours).find("k")
     assert (reply is not None) == found
 
 
-def test_an_unfinished_run_of_the_same_undertaking_is_resumed_at_any_age(tmp_path: Path) -> None:
+def test_unfinished_run_with_equal_resume_key_is_resumed_at_any_age(tmp_path: Path) -> None:
     old = [judgment(key="k", judged_at=hours_ago(500))]
-    written(tmp_path, "r1", old, finished=False, resume_key="same")
-    assert earlier(tmp_path, now_asking(resume_key="same"), 20).find("k") is not None
-    assert earlier(tmp_path, now_asking(resume_key="other"), 20).find("k") is None
+    write_replies(tmp_path, "r1", old, finished=False, resume_key="same")
+    assert earlier(tmp_path, current_run(resume_key="same"), 20).find("k") is not None
+    assert earlier(tmp_path, current_run(resume_key="other"), 20).find("k") is None
 
 
-def test_a_run_with_the_same_questions_that_is_being_written_is_told(tmp_path: Path) -> None:
+def test_concurrent_run_with_the_same_questions_is_reported(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, start(RUN, resume_key="same"))
     ledger.append(judgment(key="k"))
     words = f"some replies are paid for twice: {RUN} asks the same now (stop this run,"
-    assert earlier(tmp_path, now_asking(resume_key="same"), 20).at_work_words.startswith(words)
-    assert not earlier(tmp_path, now_asking(resume_key="other"), 20).at_work_words
+    assert earlier(tmp_path, current_run(resume_key="same"), 20).at_work_words.startswith(words)
+    assert not earlier(tmp_path, current_run(resume_key="other"), 20).at_work_words
     ledger.close()
-    assert not earlier(tmp_path, now_asking(resume_key="same"), 20).at_work_words
+    assert not earlier(tmp_path, current_run(resume_key="same"), 20).at_work_words
 
 
 @pytest.mark.parametrize(("scheduled", "found"), [(False, True), (True, False)])
-def test_a_run_stopped_at_its_budget_is_resumed_but_not_by_night(tmp_path: Path, scheduled: bool, found: bool) -> None:
+def test_run_stopped_at_budget_is_resumed_except_by_schedule(tmp_path: Path, scheduled: bool, found: bool) -> None:
     stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
     old = [judgment(key="k", judged_at=hours_ago(500))]
     write_run(tmp_path, start("r1", resume_key="same"), [*old], end(stopped=stop))
-    now = now_asking(resume_key="same", scheduled=scheduled)
+    now = current_run(resume_key="same", scheduled=scheduled)
     assert (earlier(tmp_path, now, 20).find("k") is not None) == found
-    written(tmp_path, "r2", [], resume_key="same")
+    write_replies(tmp_path, "r2", [], resume_key="same")
     assert earlier(tmp_path, now, 20).find("k") is None
 
 
-def test_a_run_that_finished_since_supersedes_the_unfinished_one(tmp_path: Path) -> None:
-    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(500))], finished=False, resume_key="same")
-    written(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(400))], resume_key="same")
-    assert earlier(tmp_path, now_asking(resume_key="same"), 20).find("k") is None
+def test_later_finished_run_supersedes_the_unfinished_one(tmp_path: Path) -> None:
+    write_replies(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(500))], finished=False, resume_key="same")
+    write_replies(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(400))], resume_key="same")
+    assert earlier(tmp_path, current_run(resume_key="same"), 20).find("k") is None
 
 
-def test_ledgers_that_are_too_old_are_not_even_read(tmp_path: Path) -> None:
-    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(30))])
+def test_old_ledgers_are_not_read(tmp_path: Path) -> None:
+    write_replies(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(30))])
     [run] = run_folders(tmp_path)
     (run / JUDGMENTS).write_text("this would not parse\n")
     past = (NOW - timedelta(hours=29)).timestamp()
     os.utime(run / JUDGMENTS, (past, past))
-    assert len(earlier(tmp_path, now_asking(), 20)) == 0
+    assert len(earlier(tmp_path, current_run(), 20)) == 0
 
 
 def row(**changes: Any) -> str:
-    """A reply of an hour ago as the ledger writes it, with fields of any kind, and without the end of its line."""
+    """Return a ledger row of an hour ago with any fields, without its line end."""
     values = json.loads(judgment(key="k", run_id="r1", judged_at=hours_ago(1)).model_dump_json()) | changes
     return line({name: value for name, value in values.items() if value is not ...}).removesuffix("\n")
 
@@ -272,12 +272,12 @@ def row(**changes: Any) -> str:
         "[1]", "{", "", row()[:300] + row(), "[" * 100_000, '{"key": "\\ud800"}',
     ],
 )  # fmt: skip
-def test_a_strange_row_spares_no_call_is_counted_and_hides_no_other(tmp_path: Path, strange: str) -> None:
-    written(tmp_path, "r1", [judgment(key="before", judged_at=hours_ago(1))])
+def test_invalid_row_is_counted_and_hides_no_other(tmp_path: Path, strange: str) -> None:
+    write_replies(tmp_path, "r1", [judgment(key="before", judged_at=hours_ago(1))])
     [run] = run_folders(tmp_path)
     with (run / JUDGMENTS).open("a") as file:
         file.write(strange + "\n" + row(key="after") + "\n")
-    replies = earlier(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, current_run(), 20)
     assert [replies.find(key) is not None for key in ("before", "k", "after")] == [True, False, True]
     assert replies.unreadable == 1
 
@@ -285,54 +285,54 @@ def test_a_strange_row_spares_no_call_is_counted_and_hides_no_other(tmp_path: Pa
 @pytest.mark.parametrize(
     "changes", [{"vote": "all"}, {"another": 1}, {"pictures": {"human": {"key": "k"}}}, {"seen": {"status": "ok"}}]
 )
-def test_a_row_that_is_no_judgment_is_found_out_when_it_is_wanted(tmp_path: Path, changes: dict[str, Any]) -> None:
-    written(tmp_path, "r1", [])
-    written(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(1))])
+def test_row_with_invalid_fields_is_detected_on_use(tmp_path: Path, changes: dict[str, Any]) -> None:
+    write_replies(tmp_path, "r1", [])
+    write_replies(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(1))])
     (tmp_path / "ledger" / "r2" / JUDGMENTS).write_text(row(run_id="r2", **changes) + "\n")
-    replies = earlier(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, current_run(), 20)
     assert [replies.find("k"), replies.find("k"), replies.unreadable] == [None, None, 1]
 
 
-def test_ages_are_told_by_moments_and_not_by_how_they_are_written(tmp_path: Path) -> None:
-    """+14:00 is ahead of UTC: by its text the old one would be the newest and young enough."""
+def test_ages_of_replies_respect_time_zones(tmp_path: Path) -> None:
+    """+14:00 is ahead of UTC: compared as text, the old reply would be the newest and recent enough."""
     far = timezone(timedelta(hours=14))
     old, new = NOW - timedelta(hours=21), NOW - timedelta(hours=5)
-    written(tmp_path, "r1", [judgment(key="old", judged_at=old.astimezone(far).isoformat())])
-    written(tmp_path, "r2", [judgment(key="k", judged_at=new.astimezone(far).isoformat(), raw="older")])
-    written(tmp_path, "r3", [judgment(key="k", judged_at=hours_ago(1), raw="newer")])
-    replies = earlier(tmp_path, now_asking(), 20)
+    write_replies(tmp_path, "r1", [judgment(key="old", judged_at=old.astimezone(far).isoformat())])
+    write_replies(tmp_path, "r2", [judgment(key="k", judged_at=new.astimezone(far).isoformat(), raw="older")])
+    write_replies(tmp_path, "r3", [judgment(key="k", judged_at=hours_ago(1), raw="newer")])
+    replies = earlier(tmp_path, current_run(), 20)
     found = replies.find("k")
     assert replies.find("old") is None and found is not None and found.raw == "newer"
 
 
-def test_where_something_is_still_to_be_forgotten_nothing_is_lent(tmp_path: Path) -> None:
-    written(tmp_path, "20261120T120000-diagram-0000aa", [judgment(key="k", judged_at=hours_ago(1))])
+def test_nothing_is_reused_while_forgetting_is_pending(tmp_path: Path) -> None:
+    write_replies(tmp_path, "20261120T120000-diagram-0000aa", [judgment(key="k", judged_at=hours_ago(1))])
     keep_plan(tmp_path, make_plan(tmp_path, "sample", "s1", ""))
-    assert earlier(tmp_path, now_asking(), 20).find("k") is None
+    assert earlier(tmp_path, current_run(), 20).find("k") is None
     end_plan(tmp_path)
-    assert earlier(tmp_path, now_asking(), 20).find("k") is not None
+    assert earlier(tmp_path, current_run(), 20).find("k") is not None
 
 
-def test_a_run_that_was_removed_lends_nothing(tmp_path: Path) -> None:
+def test_removed_run_is_not_reused(tmp_path: Path) -> None:
     run = "20261120T120000-diagram-0000aa"
-    written(tmp_path, run, [judgment(key="k", judged_at=hours_ago(1))])
+    write_replies(tmp_path, run, [judgment(key="k", judged_at=hours_ago(1))])
     (tmp_path / "ledger" / run / "removed.json").write_bytes(tombstone_of(run, {}))
-    assert earlier(tmp_path, now_asking(), 20).find("k") is None
+    assert earlier(tmp_path, current_run(), 20).find("k") is None
 
 
-def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:
-    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(1))])
-    replies = earlier(tmp_path, now_asking(), 20)
+def test_ledger_deleted_meanwhile_is_not_reused(tmp_path: Path) -> None:
+    write_replies(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(1))])
+    replies = earlier(tmp_path, current_run(), 20)
     (run_folders(tmp_path)[0] / JUDGMENTS).unlink()
     assert (replies.find("k"), replies.unreadable) == (None, 1)
 
 
-def test_replies_in_memory_leave_the_garbage_collector_nothing_to_walk_through(tmp_path: Path) -> None:
-    """It stops the event loop while it walks: through an object for each of 400,000 replies it walks long."""
+def test_replies_in_memory_add_few_objects_for_the_garbage_collector(tmp_path: Path) -> None:
+    """Collection stops the event loop: with an object for each of 400,000 replies it would take long."""
     many = 2_000
-    written(tmp_path, "r1", [judgment(key=f"{number:064}", judged_at=hours_ago(1)) for number in range(many)])
+    write_replies(tmp_path, "r1", [judgment(key=f"{number:064}", judged_at=hours_ago(1)) for number in range(many)])
     gc.collect()
     before = len(gc.get_objects())
-    replies = earlier(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, current_run(), 20)
     gc.collect()
     assert len(replies) == many and len(gc.get_objects()) - before < many / 10

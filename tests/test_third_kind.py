@@ -1,4 +1,4 @@
-"""A kind of judging, an extension and a prompt set that a test brings: the tree knows nothing of them."""
+"""A kind of judging, an extension and a prompt set defined by a test, without changes elsewhere."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ HERE = Path(__file__).with_name("third_kind")
 
 
 class Diary(Extension):
-    """An extension: the samples in reverse, and what was decided of them."""
+    """An extension that reverses the samples and records their outcomes."""
 
     def samples(self, samples: Sequence[Sample]) -> Sequence[Sample]:
         return samples[::-1]
@@ -46,7 +46,7 @@ async def presence(parameters: PresenceParameters) -> State:
 
 @pytest.fixture
 def diaries(monkeypatch: pytest.MonkeyPatch) -> list[Diary]:
-    """The kind and the extension, in the tables of the tree; the extensions of the runs since."""
+    """Register the kind and the extension; return the extensions of later runs."""
     made = list[Diary]()
 
     def with_diary(opening: Any) -> tuple[Extension, ...]:
@@ -63,7 +63,7 @@ def diaries(monkeypatch: pytest.MonkeyPatch) -> list[Diary]:
 
 @pytest.fixture
 def judge() -> Iterator[LoopbackJudge]:
-    """A judge to whom all is true but the statement on a dog."""
+    """Yield a judge that confirms every statement except the one on a dog."""
 
     def answer(seen: Request) -> Reply:
         if seen.schema_name == "probe":
@@ -75,7 +75,7 @@ def judge() -> Iterator[LoopbackJudge]:
         yield served
 
 
-def manifest(folder: Path) -> Path:
+def write_manifest(folder: Path) -> Path:
     folder.mkdir()
     rows = [{"id": "1", "candidate": "c", "statement": "a cat", "image": "1.png"},
             {"id": "2", "candidate": "c", "statement": "a dog", "image": "2.png"}]  # fmt: skip
@@ -86,11 +86,11 @@ def manifest(folder: Path) -> Path:
     return target
 
 
-def test_another_kind_an_extension_and_a_set_run_from_dataset_to_labels(
+def test_custom_kind_extension_and_set_run_from_dataset_to_labels(
     tmp_path: Path, judge: LoopbackJudge, diaries: list[Diary], jury: Any, ask: Any
 ) -> None:
     asked = PresenceParameters(
-        dataset=str(manifest(tmp_path / "data")),
+        dataset=str(write_manifest(tmp_path / "data")),
         store=str(tmp_path / "store"),
         prompt_set=str(HERE / "set"),
         judge=Judge(model="m", base_url=judge.base_url),

@@ -1,4 +1,4 @@
-"""What a store keeps of a judged picture: at once, behind the judging, or after a run that was killed."""
+"""Thumbnails of judged pictures: made at once, in the background, or after a killed run."""
 
 import hashlib
 import os
@@ -22,13 +22,13 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def judged(store: Path, *pictures: bytes) -> None:
+def prepare_all(store: Path, *pictures: bytes) -> None:
     with Thumbnails(store) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
 
 
-def kept(store: Path, data: bytes) -> Image.Image:
+def thumbnail_of(store: Path, data: bytes) -> Image.Image:
     place = made(store, sha256(data))
     assert place
     with Image.open(place) as image:
@@ -36,7 +36,7 @@ def kept(store: Path, data: bytes) -> Image.Image:
         return image.copy()
 
 
-def many(count: int) -> list[bytes]:
+def draw_many(count: int) -> list[bytes]:
     return [file(Image.new("RGB", (700, 40), (n, 0, 0)), "PNG") for n in range(count)]
 
 
@@ -44,10 +44,10 @@ SEEN = [(file(noise(1400, 500), "JPEG") + b"more", (350, 125)), (file(noise(60, 
 
 
 @pytest.mark.parametrize(("data", "expected"), SEEN, ids=["JPEG and more", "PNG with an alpha channel"])
-def test_a_picture_decoded_anyway_has_its_thumbnail_at_once(data: bytes, expected: tuple[int, int], tmp_path: Path):
-    judged(tmp_path, data)
+def test_decoded_picture_gets_its_thumbnail_at_once(data: bytes, expected: tuple[int, int], tmp_path: Path):
+    prepare_all(tmp_path, data)
     assert waiting(tmp_path) == []
-    assert kept(tmp_path, data).size == expected
+    assert thumbnail_of(tmp_path, data).size == expected
 
 
 @pytest.mark.parametrize(
@@ -61,48 +61,48 @@ def test_a_picture_decoded_anyway_has_its_thumbnail_at_once(data: bytes, expecte
         (noise(60, 40, "P"), "PNG", (60, 40)),
     ],
 )
-def test_a_thumbnail_waits_and_is_bounded(image: Image.Image, name: str, expected: tuple[int, int], tmp_path: Path):
+def test_pending_thumbnail_is_size_limited(image: Image.Image, name: str, expected: tuple[int, int], tmp_path: Path):
     data = file(image, name)
-    judged(tmp_path, data)
+    prepare_all(tmp_path, data)
     assert waiting(tmp_path) == [sha256(data)]
     assert not place_of(tmp_path, sha256(data)).exists()
-    assert (kept(tmp_path, data).size, kept(tmp_path, data).mode) == (expected, "RGB")
+    assert (thumbnail_of(tmp_path, data).size, thumbnail_of(tmp_path, data).mode) == (expected, "RGB")
     assert waiting(tmp_path) == []
 
 
-def test_a_thumbnail_shows_what_was_sent(tmp_path: Path):
+def test_thumbnail_shows_the_picture_as_sent(tmp_path: Path):
     stored = Image.new("RGBA", (80, 40), (0, 0, 0, 0))
     stored.paste(BLUE, (0, 0, 40, 40))
     data = file(stored, "PNG", exif=oriented(6))
-    judged(tmp_path, data)
-    image = kept(tmp_path, data)
+    prepare_all(tmp_path, data)
+    image = thumbnail_of(tmp_path, data)
     assert image.size == (40, 80)
     assert image.getpixel((20, 5)) == pytest.approx(BLUE, abs=8)
     assert image.getpixel((20, 75)) == pytest.approx(WHITE, abs=8)
 
 
 @pytest.mark.parametrize("name", ["JPEG", "PNG"])
-def test_a_thumbnail_carries_no_metadata_and_is_made_once(name: str, tmp_path: Path):
+def test_thumbnail_has_no_metadata_and_is_made_once(name: str, tmp_path: Path):
     data = file(Image.new("RGB", (30, 20)), name, icc_profile=bytes(500_000))
-    judged(tmp_path, data)
-    assert kept(tmp_path, data).info.keys() <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+    prepare_all(tmp_path, data)
+    assert thumbnail_of(tmp_path, data).info.keys() <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
     assert place_of(tmp_path, sha256(data)).stat().st_size < 1000
     place_of(tmp_path, sha256(data)).write_bytes(b"of an earlier run")
-    judged(tmp_path, data)
+    prepare_all(tmp_path, data)
     assert waiting(tmp_path) == []
     assert place_of(tmp_path, sha256(data)).read_bytes() == b"of an earlier run"
 
 
-def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
+def test_concurrent_writers_leave_one_whole_thumbnail(tmp_path: Path):
     data = file(noise(600, 600), "PNG")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: (judged(tmp_path, data), made(tmp_path, sha256(data))), range(40)))
+        list(pool.map(lambda _: (prepare_all(tmp_path, data), made(tmp_path, sha256(data))), range(40)))
     assert [path.name for path in (tmp_path / "pictures").iterdir() if path.is_file()] == [f"{sha256(data)}.jpg"]
-    assert kept(tmp_path, data).size == (600, 600)
+    assert thumbnail_of(tmp_path, data).size == (600, 600)
 
 
-def test_a_process_of_the_lowest_priority_makes_all_that_waits_and_ends_when_no_more_comes(tmp_path: Path):
-    pictures = many(FEW + 20)
+def test_background_process_has_lowest_priority_and_ends_when_done(tmp_path: Path):
+    pictures = draw_many(FEW + 20)
     with Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
@@ -115,8 +115,8 @@ def test_a_process_of_the_lowest_priority_makes_all_that_waits_and_ends_when_no_
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
 
-def test_few_pictures_need_no_process(tmp_path: Path):
-    pictures = many(FEW)
+def test_few_pictures_need_no_background_process(tmp_path: Path):
+    pictures = draw_many(FEW)
     with Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
@@ -126,8 +126,8 @@ def test_few_pictures_need_no_process(tmp_path: Path):
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
 
-def test_a_run_that_fails_leaves_what_waits_to_a_later_sync(tmp_path: Path):
-    pictures = many(FEW + 20)
+def test_failed_run_leaves_pending_thumbnails_to_a_later_sync(tmp_path: Path):
+    pictures = draw_many(FEW + 20)
     with pytest.raises(RuntimeError), Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
@@ -140,57 +140,57 @@ def test_a_run_that_fails_leaves_what_waits_to_a_later_sync(tmp_path: Path):
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit(-signal.SIGKILL)"])
-def test_the_process_of_a_run_that_ends_in_the_middle_finishes_what_waits_and_ends(tmp_path: Path, end: str):
+def test_background_process_of_a_killed_run_finishes_and_ends(tmp_path: Path, end: str):
     script = f"""
 import os, signal, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from pathlib import Path
-from test_thumbnails import POLICY, many, prepare
+from test_thumbnails import POLICY, draw_many, prepare
 from tasks.pictures.thumbnails import Thumbnails
 thumbnails = Thumbnails(Path({str(tmp_path)!r}))
-for data in many({FEW + 20}):
+for data in draw_many({FEW + 20}):
     prepare(data, POLICY, thumbnails)
 print(thumbnails._process.pid, flush=True)
 {end}
 """
     command = [sys.executable, "-c", script]
-    # The output ends when every process that holds it has ended: those that make thumbnails, too.
+    # The output ends after all processes that hold it have ended, including those that make thumbnails.
     done = subprocess.run(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1], timeout=60)
     assert done.returncode in (-signal.SIGKILL, 256 - signal.SIGKILL)
     assert done.stdout.split()
     assert waiting(tmp_path) == []
 
 
-def test_a_picture_that_is_overwritten_meanwhile_keeps_the_thumbnail_of_what_was_judged(tmp_path: Path):
+def test_overwritten_source_keeps_the_thumbnail_of_the_judged_picture(tmp_path: Path):
     source = tmp_path / "figure.png"
     source.write_bytes(file(Image.new("RGB", (50, 50), BLUE), "PNG"))
     data = source.read_bytes()
-    judged(tmp_path, data)
+    prepare_all(tmp_path, data)
     source.write_bytes(file(Image.new("RGB", (50, 50), WHITE), "PNG"))
-    assert kept(tmp_path, data).getpixel((9, 9)) == pytest.approx(BLUE, abs=8)
+    assert thumbnail_of(tmp_path, data).getpixel((9, 9)) == pytest.approx(BLUE, abs=8)
 
 
-def test_what_was_damaged_while_it_waited_is_given_up(tmp_path: Path):
+def test_damaged_pending_picture_is_given_up(tmp_path: Path):
     data = file(noise(60, 40), "PNG")
-    judged(tmp_path, data)
+    prepare_all(tmp_path, data)
     (tmp_path / "pictures" / "waiting" / sha256(data)).write_bytes(data[:-40])
     assert make_waiting(tmp_path) == (0, 1)
     assert made(tmp_path, sha256(data)) is None
     assert waiting(tmp_path) == []
 
 
-def test_what_is_no_hash_is_no_file_name(tmp_path: Path):
+def test_only_hashes_are_file_names(tmp_path: Path):
     (tmp_path / "pictures" / "waiting").mkdir(parents=True)
     (tmp_path / "pictures" / "secret.jpg").write_bytes(b"secret")
     assert made(tmp_path, "secret") is None
     assert made(tmp_path, "../pictures/secret") is None
 
 
-# Stores of others
+# Foreign stores
 
 
-def test_only_a_thumbnail_is_taken_for_one(tmp_path: Path) -> None:
-    """A link may lead to a secret, a pipe keeps who reads it waiting, and 9 MB of anything fit into no page."""
+def test_links_pipes_and_junk_are_not_thumbnails(tmp_path: Path) -> None:
+    """A link may lead to a secret, a pipe blocks its reader, and no page has room for 9 MB."""
     secret = tmp_path / "secret.jpg"
     Image.new("RGB", (20, 10)).save(secret)
     junk, link, pipe, long = (place_of(tmp_path, f"{number:064x}") for number in range(4))
@@ -202,7 +202,7 @@ def test_only_a_thumbnail_is_taken_for_one(tmp_path: Path) -> None:
     assert [made(tmp_path, path.stem) for path in (junk, link, pipe, long)] == [None] * 4
 
 
-def test_what_is_put_by_is_a_file_or_goes(tmp_path: Path) -> None:
+def test_pending_links_and_pipes_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "pictures" / "waiting"
     folder.mkdir(parents=True)
     (folder / f"{1:064x}").symlink_to("/etc/passwd")
@@ -211,7 +211,7 @@ def test_what_is_put_by_is_a_file_or_goes(tmp_path: Path) -> None:
     assert waiting(tmp_path) == []
 
 
-def test_a_thumbnail_that_a_full_disk_tore_leaves_no_trace(tmp_path: Path) -> None:
+def test_thumbnail_torn_by_a_full_disk_is_removed(tmp_path: Path) -> None:
     full = pytest.raises(OSError, match="No space left on device")
     with full as raised, Thumbnails(tmp_path) as thumbnails, files_of(1_000):
         thumbnails.keep("a" * 64, noise(300, 300))

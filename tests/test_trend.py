@@ -1,4 +1,4 @@
-"""The trend: which points belong to a run's series, why a series breaks, and what is drawn of it."""
+"""Trends: the points of a run's series, breaks with their reasons, and the chart."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,18 +22,18 @@ from tasks.presentation.charts import Chart
 from tasks.protocols.display import Level
 from tasks.records import RunStart
 
-NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
+NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # naive, as returned by the history
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 
-def night(store: Path, day: int, protocol: Any = None, said: str = "MMMM", **changes: Any) -> RunStart:
-    """A finished run of eight samples, each with these verdicts; its protocol key is that of its protocol."""
+def night(store: Path, day: int, protocol: Any = None, verdicts: str = "MMMM", **changes: Any) -> RunStart:
+    """Write a finished run of eight samples, each with these verdicts; its protocol key depends on its protocol."""
     followed = {**PROTOCOL, **(protocol or {})}
-    overall = "Human" if said == "HHHH" else "Model"
+    overall = "Human" if verdicts == "HHHH" else "Model"
     names = changes.get("candidates", ["alpha"])
-    rows = [row for name in names for row in figures(*[(said, overall)] * 8, candidate=name)]
+    rows = [row for name in names for row in figures(*[(verdicts, overall)] * 8, candidate=name)]
     if changes.get("flow") == "colors":
         rows = [image(f"{tag}{number}/0", tag=tag) for tag in changes["dimensions"] for number in range(8)]
     key = "".join(followed[name][:1] for name in sorted(followed) if name != "model asked").ljust(64, "0")
@@ -41,7 +41,7 @@ def night(store: Path, day: int, protocol: Any = None, said: str = "MMMM", **cha
     return finished(store, f"202611{day}T030000000-diagram-0000{day}", rows, ended=ended, **changes)
 
 
-def test_a_break_names_what_differs_from_the_run_before(tmp_path: Path) -> None:
+def test_break_names_the_difference_from_the_previous_run(tmp_path: Path) -> None:
     night(tmp_path, 10)
     night(tmp_path, 11, {"model asked": "y"})
     night(tmp_path, 12, {"prompt aesthetics": "b"})
@@ -56,18 +56,18 @@ def test_a_break_names_what_differs_from_the_run_before(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_series_is_that_of_the_same_flow_dataset_judge_prompt_set_and_candidates(tmp_path: Path) -> None:
+def test_series_joins_equal_flow_dataset_judge_prompt_set_and_candidates(tmp_path: Path) -> None:
     night(tmp_path, 10)
     for day, other in enumerate(({"dataset": "o"}, {"judge": "o"}, {"prompt_set": "o"}, {"candidates": ("o",)}), 11):
         night(tmp_path, day, **other)  # pyright: ignore
     last = night(tmp_path, 20, {"temperature": "0"})
     land(tmp_path)
     found = page_trend(tmp_path, last.run_id, "overall")
-    told = [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found]
-    assert told == [(10, "overall", 100.0, None), (20, "overall", 100.0, "temperature")]
+    points = [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found]
+    assert points == [(10, "overall", 100.0, None), (20, "overall", 100.0, "temperature")]
 
 
-def test_a_text_to_image_flow_has_a_series_for_each_tag(tmp_path: Path) -> None:
+def test_image_flow_has_a_series_for_each_tag(tmp_path: Path) -> None:
     tags = {"flow": "colors", "dimensions": ("colors", "color_attr"), "parameters": {"threshold": 7.0}}
     night(tmp_path, 10, **tags)
     last = night(tmp_path, 11, **tags)
@@ -82,13 +82,13 @@ def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: st
     return [Point(candidate, "overall", *point, *end) for point, end in zip(points, ends, strict=True)]
 
 
-def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why() -> None:
+def test_chart_breaks_between_incomparable_evaluations_with_the_reason() -> None:
     points = series(*[50.0] * 6, broken=3)
     points[3] = points[3]._replace(score=None, break_reason="temperature")
     points[4] = points[4]._replace(score=None, break_reason="prompt aesthetics")
     [found] = series_of(points)
     lines = [line for line in marks(trend_chart([found]), "path") if line.get("fill") == "none"]
-    assert [line.get("d", "").count("L") for line in lines] == [1, 0, 0], "two points joined, and two alone"
+    assert [line.get("d", "").count("L") for line in lines] == [1, 0, 0], "two points joined, two single ones"
     assert [point.break_reason for point in breaks(found)] == ["prompt aesthetics", "temperature, prompt aesthetics"]
     dots = [float(dot.get("cx", "")) for dot in marks(trend_chart([found]), "circle")]
     dashed = [float(line.get("x1", "")) for line in marks(trend_chart([found]), "line") if line.get("stroke") == BREAK]
@@ -104,7 +104,7 @@ def texts(chart: Chart) -> list[str]:
     return [each.text or "" for each in marks(chart, "text")]
 
 
-def test_panels_that_stand_together_have_one_scale_with_the_level_of_human_on_it() -> None:
+def test_panels_share_a_scale_with_the_human_level() -> None:
     two = [series(20.0, 22.0), series(35.0, 30.0, 31.0, candidate="beta")]
     scales = shared_scales(two, Level("Human", 50.0))
     assert scales.scores == (15.0, 50.0) and scales.times == (two[1][0].started_at, two[1][-1].started_at)
@@ -116,19 +116,19 @@ def test_panels_that_stand_together_have_one_scale_with_the_level_of_human_on_it
     assert alone[0][1:] != alone[1][1:] and "Human 50" not in alone[0]
 
 
-def test_a_break_has_its_date_in_the_chart() -> None:
+def test_chart_shows_the_date_of_a_break() -> None:
     chart = trend_chart([series(50.0, 50.0, 50.0, broken=3)])
     assert "2026-09-04 prompt aesthetics" in texts(chart)
 
 
-def test_who_cannot_see_the_trend_is_told_its_numbers() -> None:
+def test_chart_has_its_numbers_as_text() -> None:
     assert trend_chart([series(50.0, 60.0, broken=2)]).words == (
         "Score over time (UTC), with its 95% interval. alpha: overall: 2026-09-02 03:00 50.0 [45.0, 55.0]; "
         "broken by another prompt aesthetics, 2026-09-03 03:00 60.0 [55.0, 65.0]."
     )
 
 
-def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
+def test_chart_marks_a_drop_below_the_baseline() -> None:
     points = [point._replace(baseline_score=52.0, dropped=day > 2) for day, point in enumerate(series(*[50.0] * 4), 1)]
     quiet = trend_chart([[point._replace(dropped=False) for point in points]])
     assert BREAK in trend_chart([points]).on_page() and BREAK not in quiet.on_page()
@@ -136,9 +136,9 @@ def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
     assert "50.0 [45.0, 55.0] dropped from 52.0" in trend_chart([points]).words
 
 
-def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Path) -> None:
+def test_trend_has_baseline_and_drops_of_scheduled_runs(tmp_path: Path) -> None:
     for day in range(10, 26):
-        last = night(tmp_path, day, scheduled=True, said="MMMM" if day < 25 else "HHHH")
+        last = night(tmp_path, day, scheduled=True, verdicts="MMMM" if day < 25 else "HHHH")
     land(tmp_path)
     found = page_trend(tmp_path, last.run_id, "overall")
     assert [point.baseline_score for point in found] == [None] * 14 + [100.0] * 2

@@ -1,4 +1,4 @@
-"""`jury up` as people use it: the Prefect UI in a real browser, its form and its artifacts, and what is refused."""
+"""`jury up` in use: the Prefect UI in a real browser, its form and artifacts, refusals, and foreign pages."""
 
 import fcntl
 import http.client
@@ -45,8 +45,7 @@ FEWER_FRAMES = """
         document.head.append(still);
     });
 """
-"""Prefect's pages draw the graph of a run and their placeholders again and again, without a graphics card by the
-processor: that takes a third of it for as long as a page is open."""
+"""Prefect's pages redraw graphs and placeholders all the time: a third of the processor, without a graphics card."""
 
 
 @pytest.fixture
@@ -71,18 +70,16 @@ def open_form(page: Any, up: Up, name: str) -> None:
 
 
 CLEARED = ("Candidate Name", "Api Key Env", "Limit", "Seed")
-"""Fields that a person empties: all may be empty."""
+"""Fields that a person clears: all may be empty."""
 STORED = {"candidate_name": "drawn", "limit": 5, "judge": {"api_key_env": "A_KEY", "seed": 7, "extra": {"top_k": 1}}}
 
 
-def by_hand(up: Up) -> list[dict[str, Any]]:
-    """Runs that a person asked for; at night some are due by their schedules, too."""
+def manual_runs(up: Up) -> list[dict[str, Any]]:
+    """Return the runs that a person started; at night, schedules may start others."""
     return [run for run in up.api("/flow_runs/filter", {}) if not run["auto_scheduled"]]
 
 
-def test_a_person_fills_in_the_form_which_refuses_wrong_values_and_reads_the_report(
-    up: Up, page: Any, loopback: LoopbackJudge
-) -> None:
+def test_form_validates_values_and_its_run_gets_a_report(up: Up, page: Any, loopback: LoopbackJudge) -> None:
     open_form(page, up, "counting/counting-nightly")
     refused = (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max"))
     for field, wrong, words in refused:
@@ -90,21 +87,21 @@ def test_a_person_fills_in_the_form_which_refuses_wrong_values_and_reads_the_rep
         page.get_by_role("button", name="Submit").click()
         page.get_by_text(words).first.wait_for()
         fill(page, field, "1")
-    assert "/run" in page.url and not by_hand(up)
+    assert "/run" in page.url and not manual_runs(up)
     fill(page, "Limit", "2")
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)
     page.get_by_role("button", name="Submit").click()
-    wait_for(lambda: by_hand(up))
-    [run] = by_hand(up)
+    wait_for(lambda: manual_runs(up))
+    [run] = manual_runs(up)
     page.goto(f"{up.ui}/runs/flow-run/{run['id']}")
     page.get_by_text("Completed").first.wait_for()
-    wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED")
-    link = page.locator("a[href$='.html']").first  # of the line of the log that ends in the address of its page
+    wait_for(lambda: manual_runs(up)[0]["state_type"] == "COMPLETED")
+    link = page.locator("a[href$='.html']").first  # in the last log line, with the address of its page
     link.wait_for()
     assert link.get_attribute("href").startswith("http://127.0.0.1:")
     assert page.request.get(link.get_attribute("href")).status == 200
-    [run] = by_hand(up)
+    [run] = manual_runs(up)
     assert run["name"] == "counting · careless + steady · loopback-1 · 8 samples"
     assert run["parameters"]["parameters"]["limit"] == 2
     of_this_run = {"artifacts": {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["counting-nightly-by-hand"]}}}
@@ -121,13 +118,11 @@ def test_a_person_fills_in_the_form_which_refuses_wrong_values_and_reads_the_rep
 
 
 @pytest.mark.parametrize("ui", ["", "/v2"])
-def test_either_form_begins_with_what_people_need_and_an_emptied_field_is_no_value_unless_it_may_be_empty(
-    up: Up, page: Any, ui: str
-) -> None:
+def test_both_forms_begin_with_common_fields_and_cleared_fields_are_empty(up: Up, page: Any, ui: str) -> None:
     listed = up.deployment("plot/plot-nightly")
     deployment = listed["id"]
     up.api(f"/deployments/{deployment}", {"parameters": {"parameters": STORED}}, "PATCH")
-    page.route("**/create_flow_run", lambda route: route.abort())  # what would be sent is all that matters
+    page.route("**/create_flow_run", lambda route: route.abort())  # only the request matters
     page.goto(f"{up.ui}{ui}/deployments/deployment/{deployment}/run")
     page.get_by_text("Base Url").first.wait_for()
     labels = [label.removesuffix(" (Optional)") for label in page.locator("label").all_inner_texts()]
@@ -160,24 +155,24 @@ Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all
 """
 
 
-def test_the_first_start_says_what_a_person_needs_and_warns_of_nothing(up: Up) -> None:
+def test_first_start_prints_addresses_and_deployments_without_warnings(up: Up) -> None:
     assert re.match(FIRST_WORDS, up.said()), up.said()
 
 
-def test_a_second_jury_up_finds_the_first(up: Up) -> None:
+def test_second_jury_up_finds_the_first(up: Up) -> None:
     again = command("up", "--store", str(up.store), "--port", str(free_port()))
     assert again.returncode == 0 and f"up already: {up.ui}" in again.stdout
     assert again.stdout.rstrip().endswith(f"kill {up.process.pid}")
 
 
-def test_a_taken_port_is_refused(up: Up, tmp_path: Path) -> None:
+def test_taken_port_is_refused(up: Up, tmp_path: Path) -> None:
     refused = command("up", "--store", str(tmp_path), "--port", str(up.port))
     assert refused.returncode == 2
     [fault] = refused.stderr.splitlines()
     assert f"port {up.port} is taken; choose another with --port" in fault
 
 
-def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_path: Path) -> None:
+def test_invalid_list_is_refused_before_a_server_starts(tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("deployments: [{name: nightly, entrypoint: flows.plott.plot}]")
     given = ("--store", str(tmp_path / "store"), "--port", str(free_port()))
     refused = command("up", "--deployments", str(tmp_path / "list.yaml"), *given)
@@ -185,14 +180,14 @@ def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_pa
     assert "starting" not in refused.stderr and not (tmp_path / "store" / "prefect" / "server.log").exists()
 
 
-def tasks(up: Up, run: str) -> dict[str, str]:
+def task_states(up: Up, run: str) -> dict[str, str]:
     found = up.api("/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
     return {task["name"]: task["state_type"] for task in found}
 
 
 @contextmanager
-def held(file: Path) -> Iterator[threading.Event]:
-    """Whoever opens the file waits until the context ends, at most 45 seconds; yields whether somebody does."""
+def block_opening(file: Path) -> Iterator[threading.Event]:
+    """Block openings of the file until the context ends, at most 45 seconds; yield an event that the first one sets."""
     wanted = threading.Event()
     before = signal.signal(signal.SIGIO, lambda *_: wanted.set())
     with file.open("r+b") as opened:
@@ -208,10 +203,10 @@ def process_of(up: Up, run: str) -> int:
 
 @pytest.fixture(scope="module")
 def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """Runs that judge slowly, of which one is ended by SIGTERM, and another is cancelled; one that is cancelled while
-    it loads its dataset, and one that fails. The one that was ended is cancelled, too, or it would begin again.
+    """Yield runs at a slow judge: one ended by SIGTERM, one cancelled, one cancelled while loading its dataset, and one
+    that fails. The ended one is cancelled afterwards, or it would restart.
 
-    Also what `jury status` tells while one of them goes on and one schedule is paused, as is one deployment.
+    `status` is the output of `jury status` during these runs, with one schedule and one deployment paused.
     """
     folder = tmp_path_factory.mktemp("held")
     manifest = folder / "manifest.jsonl"
@@ -226,20 +221,20 @@ def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
         wait_for(lambda: up.state(made["ended"]) == "CRASHED")
         assert up.ended(made["failed"])["state_type"] == "FAILED"
         with paused(up):
-            made["told"] = command("status", "--store", up.store).stdout
+            made["status"] = command("status", "--store", up.store).stdout
         up.api(f"/flow_runs/{made['ended']}/set_state", {"state": {"type": "CANCELLED"}, "force": True})
-        with held(manifest) as wanted:
+        with block_opening(manifest) as wanted:
             made["loading"] = up.started("diagram/diagram-nightly", dataset=str(manifest))
             wait_for(wanted.is_set)
             for name in ("loading", "cancelled"):
                 up.api(f"/flow_runs/{made[name]}/set_state", {"state": {"type": "CANCELLING"}})
-            wait_for(lambda: "RUNNING" not in tasks(up, made["loading"]).values())
+            wait_for(lambda: "RUNNING" not in task_states(up, made["loading"]).values())
         yield made
 
 
 @contextmanager
 def paused(up: Up) -> Iterator[None]:
-    """A deployment and the schedule of another one are paused until the context ends."""
+    """Pause a deployment, and the schedule of another one, until the context ends."""
     whole = up.deployment("position/position-nightly")
     [schedule] = up.deployment("colors/colors-nightly")["schedules"]
     switches = (
@@ -253,37 +248,37 @@ def paused(up: Up) -> Iterator[None]:
         up.api(path, {field: field != "paused"}, "PATCH")
 
 
-def test_a_cancelled_run_is_called_so_and_nothing_crashed(up: Up, runs: dict[str, str]) -> None:
+def test_cancelled_runs_are_cancelled_without_crashes(up: Up, runs: dict[str, str]) -> None:
     for name, last in (("loading", {"CANCELLED"}), ("cancelled", {"COMPLETED", "CANCELLED"})):
         run = runs[name]
         assert up.ended(run)["state_name"] == "Cancelled"
-        wait_for(lambda run=run, last=last: {*tasks(up, run).values()} == last)  # the server learns of them later
+        wait_for(lambda run=run, last=last: {*task_states(up, run).values()} == last)  # they arrive later
         logs = up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}, "level": {"ge_": 40}}})
-        told = [log["message"] for log in logs]
-        assert len(told) <= 5 and "Traceback" not in str(told), told
+        errors = [log["message"] for log in logs]
+        assert len(errors) <= 5 and "Traceback" not in str(errors), errors
     assert "Crash" not in up.said() and "Traceback" not in up.said()
 
 
-def test_a_run_whose_process_is_ended_by_sigterm_is_settled_and_the_others_go_on(runs: dict[str, str]) -> None:
-    assert "up to 4 calls in flight at its end may be billed as well" in runs["told"]
-    assert "running  plot-nightly  typed, running since " in runs["told"]
+def test_run_ended_by_sigterm_is_settled_and_others_continue(runs: dict[str, str]) -> None:
+    assert "up to 4 calls in flight at its end may be billed as well" in runs["status"]
+    assert "running  plot-nightly  typed, running since " in runs["status"]
 
 
-def test_status_tells_what_failed_and_what_is_paused(runs: dict[str, str]) -> None:
-    told = runs["told"]
-    assert re.search(r"failed   object-nightly  typed, \d{4}-\d\d-\d\d \d\d:\d\d UTC: .*nowhere", told)
-    assert "paused   position-nightly, as a whole\n" in told
-    assert "paused   colors-nightly, its schedule nightly\n" in told
-    coming = re.findall(r"next     \d{4}-\d\d-\d\d \d\d:\d\d UTC  (.*)\n", told)
+def test_status_shows_failed_runs_and_paused_schedules(runs: dict[str, str]) -> None:
+    status = runs["status"]
+    assert re.search(r"failed   object-nightly  typed, \d{4}-\d\d-\d\d \d\d:\d\d UTC: .*nowhere", status)
+    assert "paused   position-nightly, as a whole\n" in status
+    assert "paused   colors-nightly, its schedule nightly\n" in status
+    coming = re.findall(r"next     \d{4}-\d\d-\d\d \d\d:\d\d UTC  (.*)\n", status)
     assert "diagram-nightly" in coming and len({*coming}) == len(coming)
 
 
-def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
+def test_automation_marks_runs_whose_process_vanished(up: Up) -> None:
     made = [each for each in up.api("/automations/filter", {}) if each["enabled"]]
     assert "CRASHED" in [each["actions"][0].get("state") for each in made]
 
 
-# Pages of other addresses
+# Foreign pages
 
 
 SECRET = "sk-kept-in-a-block"
@@ -291,7 +286,7 @@ SECRET = "sk-kept-in-a-block"
 
 @pytest.fixture(scope="module")
 def loot(up: Up) -> Loot:
-    """What there is to take: a key in a Secret block, and a deployment to start."""
+    """Return the targets of an attack: a key in a Secret block, and a deployment to start."""
     kind = up.api("/block_types/slug/secret")["id"]
     [schema, *_] = up.api("/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [kind]}}})
     document = {"name": "key", "data": {"value": SECRET}, "block_type_id": kind, "block_schema_id": schema["id"]}
@@ -300,26 +295,26 @@ def loot(up: Up) -> Loot:
     return Loot(f"{up.ui}/api", block, deployment["flow_id"], deployment["id"], str(up.store / "taken-over"))
 
 
-def untouched(up: Up, loot: Loot) -> None:
+def assert_untouched(up: Up, loot: Loot) -> None:
     assert all(each["name"] != "mine" for each in up.api("/deployments/filter", {}))
     assert all(run["name"] != "mine" for run in up.api("/flow_runs/filter", {}))
     forged = {"filter": {"event": {"name": ["jury.regression"]}}}
     assert up.api("/events/filter", forged)["events"] == [] and not Path(loot.marker).exists()
 
 
-def test_a_page_of_another_address_reads_nothing_and_changes_nothing(up: Up, page: Any, loot: Loot) -> None:
+def test_foreign_page_cannot_read_or_change_anything(up: Up, page: Any, loot: Loot) -> None:
     with foreign_page() as address:
-        told = attacked(page, address, loot)
-    assert {*told} <= {"nothing", "opaque 0 "} and SECRET not in str(told)
-    untouched(up, loot)
-    # Its own page does the very same, and a person beside it is not in the way of anything.
+        replies = attacked(page, address, loot)
+    assert {*replies} <= {"nothing", "opaque 0 "} and SECRET not in str(replies)
+    assert_untouched(up, loot)
+    # The server's own page may do the same.
     page.goto(up.ui)
     own = page.evaluate(f"fetch('/api/block_documents/{loot.block}?include_secrets=true').then(one => one.text())")
     assert SECRET in own
 
 
-def test_a_name_that_was_made_to_point_here_gets_no_answer(up: Up, loot: Loot) -> None:
-    for host, status in ((f"evil.example:{up.port}", 403), ("localhost:9999", 200)):  # as through a tunnel to here
+def test_foreign_host_name_is_refused(up: Up, loot: Loot) -> None:
+    for host, status in ((f"evil.example:{up.port}", 403), ("localhost:9999", 200)):  # the second as through a tunnel
         connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=120)
         connection.request("GET", f"/api{loot.requests[0][0]}", None, {"Host": host, "Origin": f"http://{host}"})
         answer = connection.getresponse()
@@ -327,7 +322,7 @@ def test_a_name_that_was_made_to_point_here_gets_no_answer(up: Up, loot: Loot) -
         connection.close()
 
 
-# A night that no schedule starts
+# A night started by an automation
 
 
 GENERATOR = """
@@ -339,8 +334,8 @@ generate()
 """
 
 
-def test_the_end_of_a_generator_starts_a_night(up: Up) -> None:
-    """By an automation as the documentation has it."""
+def test_automation_after_a_generator_starts_a_night(up: Up) -> None:
+    """The automation is that of the documentation."""
     own = up.deployment("counting/counting-nightly")
     [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
     automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))

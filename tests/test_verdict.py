@@ -1,4 +1,4 @@
-"""The sentence on the candidates: which one is better, or how the only one does."""
+"""The verdict sentence on candidates: which one is better, or the level of a single one."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ FIGURES, IMAGES = display_of("diagram"), display_of("counting")
 
 
 def figure_score(**changes: Any) -> Scored:
-    """The overall score of one candidate, with these changes."""
+    """Return the overall score of one candidate, with these changes."""
     [row] = [row for row in score_rows(figures(("MMMM", "Model"))) if row.dimension == OVERALL]
     return row.model_copy(update={"candidate": "painter", "scored": 24, "n": 24, **changes})
 
 
 def image_score(candidate: str, score: float | None, *behind: float, **changes: Any) -> Scored:
-    """The score of one candidate on a tag, and its difference from the best with both ends."""
+    """Return the score of one candidate on a tag, and its difference from the best with both ends."""
     [row] = [row for row in grade_rows([image()], 7) if row.measure == "score"]
     names = ("vs_best", "vs_best_low", "vs_best_high")
     difference = dict.fromkeys(names) if not behind else dict(zip(names, behind, strict=True))
@@ -37,12 +37,12 @@ def image_score(candidate: str, score: float | None, *behind: float, **changes: 
         (48.0, None, None, "48.0 (no interval below 8) of 100"),
     ],
 )
-def test_one_candidate_stands_beside_the_human_figures(score: float, low: float, high: float, words: str) -> None:
+def test_single_candidate_is_compared_with_the_human_figures(score: float, low: float, high: float, words: str) -> None:
     row = figure_score(score=score, ci_low=low, ci_high=high)
     assert rank_candidates(FIGURES, [row]) == f"painter scores {words}"
 
 
-def test_missing_scores_widen_an_interval_to_its_bounds() -> None:
+def test_verdict_uses_the_bounds_for_missing_scores() -> None:
     row = figure_score(score=39.2, ci_low=30.0, ci_high=49.4, worst_low=25.0, worst_high=55.0)
     assert rank_candidates(FIGURES, [row]).endswith("no difference from the Human figures (50) shown (at n = 24)")
 
@@ -59,11 +59,11 @@ def test_missing_scores_widen_an_interval_to_its_bounds() -> None:
         ((1.1, 0.4, 1.8), "sdxl scores higher than flux: 6.10 against 7.20 of 10, difference +1.10 [+0.40, +1.80]"),
     ],
 )  # fmt: skip
-def test_of_two_candidates_one_is_better_only_where_it_is_shown(behind: tuple[float, ...], words: str) -> None:
+def test_one_of_two_candidates_is_better_only_if_shown(behind: tuple[float, ...], words: str) -> None:
     assert rank_candidates(IMAGES, [image_score("flux", 7.2), image_score("sdxl", 6.1, *behind)]) == words
 
 
-def test_of_more_the_best_is_named_with_those_that_may_be_as_good() -> None:
+def test_best_of_several_is_named_with_its_possible_equals() -> None:
     rows = [
         image_score("flux", 7.2, vs_best_among=3),
         image_score("sdxl", 7.0, -0.2, -0.9, 0.5, vs_best_among=3, vs_best_n=20),
@@ -75,7 +75,7 @@ def test_of_more_the_best_is_named_with_those_that_may_be_as_good() -> None:
     )
 
 
-def test_a_red_judge_allows_no_verdict_and_nothing_scored_is_none() -> None:
+def test_red_judge_and_missing_scores_allow_no_verdict() -> None:
     row = figure_score(score=39.2, ci_low=30.0, ci_high=49.4)
     assert verdict(FIGURES, [row], is_red=True).startswith("Do not trust this score: painter scores 39.2")
     assert rank_candidates(IMAGES, [image_score("flux", None)]) == "Nothing is scored: 0 of 1 images"

@@ -1,4 +1,4 @@
-"""What a judge may send back, and what may be read out of it."""
+"""Replies to pairwise questions: the schema, and the verdicts that can be read."""
 
 import pytest
 
@@ -33,7 +33,7 @@ GOOD = '{"comparison_reasoning": "Human: fine; Model: better", "winner": "Model"
         ('{"result": {"comparison_reasoning": "a", "winner": "Model"}}', "Model", "strict"),
     ],
 )
-def test_a_verdict_is_read_and_the_mending_noted(text: str, verdict: str, recovery: str) -> None:
+def test_repairable_verdict_is_read_and_the_repair_noted(text: str, verdict: str, recovery: str) -> None:
     reading = read(text, ALL)
     assert (reading.verdict, reading.recovery, reading.error) == (verdict, recovery, "")
     assert reading.reasoning
@@ -62,17 +62,17 @@ def test_a_verdict_is_read_and_the_mending_noted(text: str, verdict: str, recove
         ('{"a":' * 5_000 + '"winner"', "no winner"),
     ],
 )
-def test_what_is_not_one_allowed_verdict_is_invalid(text: str, words: str) -> None:
+def test_reply_without_exactly_one_allowed_verdict_is_invalid(text: str, words: str) -> None:
     reading = read(text, ALL)
     assert reading.verdict is None and words in reading.error
 
 
-def test_reasoning_in_parts_is_kept_as_json() -> None:
+def test_structured_reasoning_is_kept_as_json() -> None:
     reading = read('{"comparison_reasoning": {"Human": "a"}, "winner": "Model"}', ALL)
     assert reading.reasoning == '{"Human": "a"}'
 
 
-def test_reasoning_is_asked_for_first_and_allowed_verdicts_alone_are_asked_for_and_read() -> None:
+def test_schema_requests_reasoning_first_and_only_allowed_verdicts() -> None:
     made = schema(RESTRICTED.verdicts)
     assert list(made["properties"]) == made["required"] == ["comparison_reasoning", "winner"]
     assert made["properties"]["winner"]["enum"] == ["Human", "Both are good"]

@@ -1,4 +1,4 @@
-"""Several candidates beside the best, of one run or of several: what is paired, kept and shown where there is room."""
+"""Differences of candidates from the best, within a run and across runs: pairing, views and tables."""
 
 import io
 from pathlib import Path
@@ -21,7 +21,7 @@ from tasks.statistics.intervals import difference
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 
-def judged(store: Path, rows: list[Outcome], **changes: object) -> Summary:
+def write_and_summarize(store: Path, rows: list[Outcome], **changes: object) -> Summary:
     names = tuple(dict.fromkeys(row.candidate for row in rows))
     write_run(store, start(candidates=names, **changes), [*rows], end())
     land(store)
@@ -33,7 +33,7 @@ def three(tmp_path: Path) -> Summary:
     best = figures(*[WON] * 15, *[TIED] * 5, candidate="best")
     worse = figures(*[LOST] * 10, *[WON] * 5, *[TIED] * 5, candidate="worse")
     other = figures(*[TIED] * 20, first=10, candidate="other")
-    return judged(tmp_path, [*worse, *best, *other])
+    return write_and_summarize(tmp_path, [*worse, *best, *other])
 
 
 def overall(summary: Summary, candidate: str) -> tuple[float | None, float | None, float | None, int | None]:
@@ -42,18 +42,18 @@ def overall(summary: Summary, candidate: str) -> tuple[float | None, float | Non
     return row.vs_best, row.vs_best_low, row.vs_best_high, row.vs_best_n
 
 
-def test_each_candidate_is_paired_with_the_best_on_the_samples_that_both_scored(three: Summary) -> None:
+def test_candidates_are_paired_with_the_best_on_common_samples(three: Summary) -> None:
     plain = difference([100.0] * 10 + [100.0] * 5 + [50.0] * 5, [0.0] * 10 + [100.0] * 5 + [50.0] * 5)
     change, low, high, n = overall(three, "worse")
     assert (change, n) == (-50.0, 20) and low is not None and high is not None
     assert plain.ci_low is not None and low < plain.ci_low and high < 0
     assert overall(three, "other")[::3] == (-25.0, 10)
     assert overall(three, "best") == (None, None, None, None)
-    told = "SELECT candidate, vs_best, vs_best_n FROM leaderboard WHERE dimension = 'overall' ORDER BY candidate"
-    assert query(three.store, told).rows == [("best", None, None), ("other", -25.0, 10), ("worse", -50.0, 20)]
+    question = "SELECT candidate, vs_best, vs_best_n FROM leaderboard WHERE dimension = 'overall' ORDER BY candidate"
+    assert query(three.store, question).rows == [("best", None, None), ("other", -25.0, 10), ("worse", -50.0, 20)]
 
 
-def test_the_column_stands_where_there_is_room_and_the_intervals_beneath(three: Summary) -> None:
+def test_table_has_the_column_if_wide_enough_and_intervals_below(three: Summary) -> None:
     grid = three.display.grid(three.scores)
     notes = three.display.notes(three.scores, three.terms)
 
@@ -70,24 +70,24 @@ def test_the_column_stands_where_there_is_room_and_the_intervals_beneath(three: 
     assert "vs best" in markdown(three)
 
 
-def test_missing_scores_stand_beside_the_difference_with_their_bounds(tmp_path: Path) -> None:
-    """24 of 60 of the other have no score: by those it has it is 50 points worse, and it may be better."""
+def test_difference_with_missing_scores_has_bounds(tmp_path: Path) -> None:
+    """24 of the other's 60 samples have no score: by the scored ones it is 50 points worse, but it may be better."""
     best = figures(*[TIED] * 60, candidate="best")
     unscored = figures(*[("----", None)] * 24, first=36, candidate="other", status="incomplete")
-    told = judged(tmp_path, [*best, *figures(*[LOST] * 30, *[TIED] * 6, candidate="other"), *unscored])
-    [row] = (row for row in told.scores if (row.candidate, row.dimension, row.grouping) == ("other", "overall", "all"))
+    found = write_and_summarize(tmp_path, [*best, *figures(*[LOST] * 30, *[TIED] * 6, candidate="other"), *unscored])
+    [row] = (row for row in found.scores if (row.candidate, row.dimension, row.grouping) == ("other", "overall", "all"))
     assert (row.vs_best_n, row.vs_best_of) == (36, 60) and row.vs_best_low is not None and row.vs_best_high is not None
     half, low, high = (row.vs_best_high - row.vs_best_low) / 2, *(sign * 50 * 24 - 50 * 30 for sign in (-1, 1))
     assert (row.vs_best_worst_low, row.vs_best_worst_high) == pytest.approx((low / 60 - half, high / 60 + half))
-    words = " ".join(told.display.notes(told.scores, told.terms))
+    words = " ".join(found.display.notes(found.scores, found.terms))
     assert "other vs best, overall: −41.7 [" in words and "paired at n = 36 of 60, worst case [−5" in words
     assert query(tmp_path, "SELECT vs_best_of FROM leaderboard WHERE vs_best < 0 AND dimension = 'overall'").rows == [
         (60,)
     ]
 
 
-def test_one_candidate_has_nothing_beside_it(tmp_path: Path) -> None:
-    alone = judged(tmp_path, figures(*[WON] * 9, candidate="alpha"))
+def test_single_candidate_has_no_difference(tmp_path: Path) -> None:
+    alone = write_and_summarize(tmp_path, figures(*[WON] * 9, candidate="alpha"))
     assert overall(alone, "alpha") == (None, None, None, None)
     assert "vs\nbest" not in alone.display.grid(alone.scores).header
 
@@ -96,10 +96,10 @@ def images(candidate: str, score: float, a_prompt: int) -> list[Outcome]:
     return [image(f"{prompt}/{n}", score + n, candidate=candidate) for prompt in range(9) for n in range(a_prompt)]
 
 
-def test_good_images_stand_beside_good_and_other_numbers_of_images_are_warned_of(tmp_path: Path) -> None:
-    """Of four images of a prompt one is good: every prompt has a good one, and a quarter of the images are."""
+def test_good_images_are_shown_and_unequal_image_counts_warned_about(tmp_path: Path) -> None:
+    """One of four images is good: every prompt has a good image, and a quarter of the images are good."""
     counting = {"flow": "counting", "dimensions": ("counting",), "parameters": {"threshold": 7.0}}
-    found = judged(tmp_path, [*images("many", 4.0, 4), *images("single", 6.0, 1)], **counting)
+    found = write_and_summarize(tmp_path, [*images("many", 4.0, 4), *images("single", 6.0, 1)], **counting)
     grid = found.display.grid(found.scores)
     [many] = (line for line in grid.lines if (line[1:2] == ["6.00"] and line[4] == "5.50") or line[1:2] == ["5.50"])
     shown = dict(zip(grid.header, many, strict=True))
@@ -120,43 +120,43 @@ def run_of(store: Path, day: int, rows: list[Outcome], flow: str = "diagram", **
     finished(store, f"202611{day:02}T120000-{flow}-0000aa", rows, candidates=(rows[0].candidate,), **changes)
 
 
-def beside(store: Path, dimension: str = "overall") -> list[tuple[Any, ...]]:
+def differences(store: Path, dimension: str = "overall") -> list[tuple[Any, ...]]:
     land(store)
-    told = "SELECT run_id[7:8]::INTEGER, candidate, best, vs_best, vs_best_n FROM leaderboard"
-    return query(store, f"{told} WHERE dimension = '{dimension}' ORDER BY 1").rows
+    question = "SELECT run_id[7:8]::INTEGER, candidate, best, vs_best, vs_best_n FROM leaderboard"
+    return query(store, f"{question} WHERE dimension = '{dimension}' ORDER BY 1").rows
 
 
-def test_the_newest_runs_of_candidates_that_were_measured_alike_are_paired_with_the_best(tmp_path: Path) -> None:
+def test_newest_comparable_runs_are_paired_with_the_best(tmp_path: Path) -> None:
     run_of(tmp_path, 1, figures(*[WON] * 20, candidate="beta"))
     run_of(tmp_path, 2, figures(*[TIED] * 20, candidate="alpha"))
     run_of(tmp_path, 3, figures(*[WON] * 10, *[LOST] * 10, first=5, candidate="beta"))  # 15 of them are alpha's, too
     run_of(tmp_path, 4, figures(*[WON] * 20, candidate="gamma"), key="q")
     run_of(tmp_path, 5, figures(*[WON] * 20, candidate="delta"), dataset_key="e" * 64)
     run_of(tmp_path, 6, figures(*[WON] * 20, candidate="beta"), ended={"calls": 0, "reused": 4})
-    assert beside(tmp_path) == [
+    assert differences(tmp_path) == [
         (1, "beta", None, None, None), (2, "alpha", "alpha", None, None),
         (3, "beta", "alpha", pytest.approx(50 * (10 - 5) / 15), 15), (4, "gamma", None, None, None),
         (5, "delta", None, None, None), (6, "beta", None, None, None),
     ]  # fmt: skip
-    assert [row[1:] for row in beside(tmp_path, "aesthetics")][2] == ("beta", "alpha", pytest.approx(50 / 3), 15)
+    assert [row[1:] for row in differences(tmp_path, "aesthetics")][2] == ("beta", "alpha", pytest.approx(50 / 3), 15)
     found = difference([50.0] * 15, [100.0] * 10 + [0.0] * 5)
     ends = query(tmp_path, "SELECT vs_best_low, vs_best_high FROM leaderboard WHERE vs_best IS NOT NULL LIMIT 1").rows
     assert ends == [(found.ci_low, found.ci_high)]
 
 
-def test_a_newer_run_takes_the_place_of_the_one_before_it_and_a_rebuild_comes_to_the_same(tmp_path: Path) -> None:
+def test_newer_run_replaces_the_previous_one_also_after_a_rebuild(tmp_path: Path) -> None:
     run_of(tmp_path, 1, figures(*[TIED] * 20, candidate="alpha"))
     run_of(tmp_path, 2, figures(*[WON] * 20, candidate="beta"))
-    assert [row[:4] for row in beside(tmp_path)] == [(1, "alpha", "beta", -50.0), (2, "beta", "beta", None)]
+    assert [row[:4] for row in differences(tmp_path)] == [(1, "alpha", "beta", -50.0), (2, "beta", "beta", None)]
     run_of(tmp_path, 3, figures(*[LOST] * 20, candidate="beta"))
     now = [(1, "alpha", "alpha", None), (2, "beta", None, None), (3, "beta", "alpha", -50.0)]
-    assert [row[:4] for row in beside(tmp_path)] == now
+    assert [row[:4] for row in differences(tmp_path)] == now
     rebuild(tmp_path)
-    assert [row[:4] for row in beside(tmp_path)] == now
+    assert [row[:4] for row in differences(tmp_path)] == now
 
 
-def test_the_six_tags_together_are_paired_over_the_runs_of_the_four_flows(tmp_path: Path) -> None:
-    """On the same prompts `low` is lower by 1 on five tags, by 4 on the sixth: on average by 1.5."""
+def test_overall_of_six_tags_is_paired_across_four_flows(tmp_path: Path) -> None:
+    """On the same prompts `low` is lower by 1 on five tags and by 4 on the sixth: by 1.5 on average."""
     for place, (name, less) in enumerate((("high", 0.0), ("low", 1.0), ("half", 0.5))):
         for day, (flow, tags) in enumerate(TAGS.items(), 1 + 4 * place):
             loss = {tag: 4 * less if tag == "position" else less for tag in tags}
@@ -165,8 +165,8 @@ def test_the_six_tags_together_are_paired_over_the_runs_of_the_four_flows(tmp_pa
             if (name, flow) != ("half", "position"):
                 run_of(tmp_path, day, rows, flow=flow, dimensions=tags, parameters={"threshold": 7.0})
     land(tmp_path)
-    told = "SELECT candidate, best, vs_best, vs_best_n, vs_best_low FROM t2i_leaderboard WHERE tag = 'overall'"
-    found = {name: row for name, *row in query(tmp_path, told).rows}
+    question = "SELECT candidate, best, vs_best, vs_best_n, vs_best_low FROM t2i_leaderboard WHERE tag = 'overall'"
+    found = {name: row for name, *row in query(tmp_path, question).rows}
     assert found["high"] == ["high", None, None, None] and found["half"] == [None] * 4
     assert found["low"][:3] == ["high", pytest.approx(-1.5), 54]
     tag = "SELECT vs_best FROM t2i_leaderboard WHERE tag = 'position' AND candidate = 'low'"

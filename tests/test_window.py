@@ -1,4 +1,4 @@
-"""The adaptive window and the end of refused calls, on a clock that is only counted."""
+"""The adaptive window of calls, and the end of refused calls, on a simulated clock."""
 
 import pytest
 from simulated_limits import LIMITS, Limits, Run, World, least_share, requests_over_calls, simulate
@@ -12,14 +12,14 @@ IDEAL = {"8 at once": CALLS * SECONDS * 1.05 / 8, "20 a second": CALLS / 20, "5 
 
 @pytest.mark.parametrize("most", [16, 64])
 @pytest.mark.parametrize("name", LIMITS)
-def test_a_limit_is_found_with_few_refusals_and_little_time_lost(name: str, most: int) -> None:
+def test_window_finds_a_limit_with_few_refusals_and_little_delay(name: str, most: int) -> None:
     [run] = simulate(0, Limits(**LIMITS[name]), 1, CALLS, bad_samples=0, most=most)
     assert len(run.answered) == CALLS and run.requests <= 1.3 * CALLS
     assert run.answered[-1] <= 1.25 * IDEAL[name]
 
 
 @pytest.mark.parametrize("most", [1, 8, 64])
-def test_a_judge_without_limits_is_asked_as_much_as_allowed_within_a_few_rounds(most: int) -> None:
+def test_window_opens_fully_within_a_few_rounds_without_limits(most: int) -> None:
     [run] = simulate(0, Limits(), 1, CALLS, bad_samples=0, most=most)
     assert run.requests == CALLS and run.window.size == most
     assert run.answered[-1] <= (CALLS / most + 6) * SECONDS * 1.2
@@ -27,7 +27,7 @@ def test_a_judge_without_limits_is_asked_as_much_as_allowed_within_a_few_rounds(
 
 @pytest.mark.parametrize("runs", [1, 2, 4, 8])
 @pytest.mark.parametrize("name", LIMITS)
-def test_a_bad_sample_ends_and_no_other_call_does(name: str, runs: int) -> None:
+def test_only_calls_of_a_bad_sample_are_given_up(name: str, runs: int) -> None:
     made = simulate(1, Limits(**LIMITS[name]), runs, max(400, CALLS // runs))
     assert all(not run.lost for run in made) and made[0].ended.keys() == made[0].bad
     assert requests_over_calls(made) <= {1: 1.3, 2: 1.6 if "5" in name else 1.3}.get(runs, 2.2)
@@ -37,7 +37,7 @@ def test_a_bad_sample_ends_and_no_other_call_does(name: str, runs: int) -> None:
 @pytest.mark.parametrize("bad_samples", [1, 5, 50])
 @pytest.mark.parametrize("most", [6, 16])
 @pytest.mark.parametrize("wait", [None, 1.0])
-def test_samples_that_are_always_refused_cost_a_bounded_time(bad_samples: int, most: int, wait: float | None) -> None:
+def test_always_refused_samples_cost_bounded_time(bad_samples: int, most: int, wait: float | None) -> None:
     [run] = simulate(0, Limits(), 1, 400, bad_samples, most=most, call_seconds=20.0, wait=wait)
     [without] = simulate(0, Limits(), 1, 400, 0, most=most)
     assert run.ended.keys() == run.bad
@@ -46,14 +46,14 @@ def test_samples_that_are_always_refused_cost_a_bounded_time(bad_samples: int, m
 
 
 @pytest.mark.parametrize("bad", [20, 100])
-def test_the_last_calls_of_a_run_end_within_patience_where_they_are_refused_and_calls_take_long(bad: int) -> None:
+def test_refused_last_calls_of_a_slow_run_end_within_patience(bad: int) -> None:
     world = World(0)
     run = Run(world, Limits(), 400, frozenset(range(400 - bad, 400)), seconds=20.0)
     world.run()
     assert run.ended.keys() == run.bad and max(run.ended.values()) - max(run.answered) <= 900
 
 
-def test_the_window_stays_within_its_bounds() -> None:
+def test_window_stays_within_its_bounds() -> None:
     window = Window(most=4)
     assert window.size == 4 < FIRST_WINDOW
     window.answered(1.0, window.start(0.0))
@@ -63,7 +63,7 @@ def test_the_window_stays_within_its_bounds() -> None:
     assert window.size == LEAST_RATE * 1.0 and window.in_flight == 0
 
 
-def test_a_refusal_that_load_hardly_explains_cuts_little() -> None:
+def test_refusal_unrelated_to_load_shrinks_the_window_little() -> None:
     sizes: list[float] = []
     for weight in (1.0, 0.1, 0.0):
         window = Window(most=16)
@@ -75,7 +75,7 @@ def test_a_refusal_that_load_hardly_explains_cuts_little() -> None:
     assert sizes[0] < sizes[1] < sizes[2] == 8
 
 
-def test_a_call_that_is_limited_for_the_ninth_time_does_not_shrink_a_window_that_began_anew() -> None:
+def test_repeated_refusal_does_not_shrink_a_restarted_window() -> None:
     window = Window(most=16)
     window.restart()
     for moment in range(6):
@@ -88,15 +88,15 @@ def test_a_call_that_is_limited_for_the_ninth_time_does_not_shrink_a_window_that
 @pytest.mark.parametrize(
     ("left", "per_second", "at"), [(100, 0.0, 10.0), (0, 2.0, 10.0 + 1 / 1.9), (3, 2.0, 10.0), (0, 0.0, 70.0)]
 )
-def test_headers_space_the_calls_where_little_is_left(left: float, per_second: float, at: float) -> None:
+def test_limit_headers_space_the_calls(left: float, per_second: float, at: float) -> None:
     window = Window(most=8)
     window.pace(10.0, left, per_second)
     assert window.may_start(10.0) == pytest.approx(at)
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_refused_samples_do_not_hold_up_the_others_of_a_limited_judge(name: str) -> None:
-    """Half of the samples are always refused: the calls that are sent again show that they are the reason."""
+def test_refused_samples_do_not_delay_others_at_a_limited_judge(name: str) -> None:
+    """Half of the samples are always refused: repeated calls show that these samples are the reason."""
     [run] = simulate(0, Limits(**LIMITS[name]), 1, 400, bad_samples=50)
     [without] = simulate(0, Limits(**LIMITS[name]), 1, 400, bad_samples=0)
     assert run.ended.keys() == run.bad and requests_over_calls([run]) <= 1.3

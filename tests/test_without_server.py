@@ -1,5 +1,4 @@
-"""A Prefect server that dies, hangs, or loses an answer costs Prefect's record: the run, its words and its exit code
-stay true."""
+"""A Prefect server that dies, hangs or loses an answer: results, messages and exit code of a run stay right."""
 
 import asyncio
 import json
@@ -29,10 +28,10 @@ from tasks.demo.chat import PROBE
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 
-pytestmark = pytest.mark.timeout(600)  # a run whose server is gone waits for it, here and there
+pytestmark = pytest.mark.timeout(600)  # a run waits for a lost server at several points
 SAMPLES, CALLS = 4, 16
 QUICK = {"PREFECT_CLIENT_MAX_RETRIES": "0"}
-"""So that Prefect's client gives up at once, which it does after minutes."""
+"""Let Prefect's client give up at once instead of after minutes."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,7 +40,7 @@ def _drawn(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 class Run:
-    """`jury run` on drawn samples, at a judge that tells when it is under way, and goes on when it may."""
+    """`jury run` on drawn samples, at a judge that holds its answers until told to continue."""
 
     dataset: Path
 
@@ -67,11 +66,11 @@ class Run:
         self.judge.stop()
 
     def end(self) -> tuple[int, str, list[str]]:
-        """Let the judge answer; exit code, standard output, and what was said besides how far the run is."""
+        """Let the judge answer; return exit code, standard output, and the messages other than progress."""
         self.judge.may_answer.set()
         out, err = self.process.communicate(timeout=300)
-        aside = ("diagram ", "starting a temporary", "jury: nobody has tested what the judge m sees")
-        lines = [line for line in err.splitlines() if not line.startswith(aside)]
+        expected = ("diagram ", "starting a temporary", "jury: nobody has tested what the judge m sees")
+        lines = [line for line in err.splitlines() if not line.startswith(expected)]
         return self.process.returncode, out, lines
 
 
@@ -88,30 +87,30 @@ def temporary_server(store: Path) -> int:
     return next(int(one.name) for one in found if b"flows.server.server_process" in (one / "cmdline").read_bytes())
 
 
-def test_a_temporary_server_that_is_killed_starts_again_and_costs_its_record_at_most(tmp_path: Path) -> None:
+def test_killed_temporary_server_restarts_and_loses_at_most_its_record(tmp_path: Path) -> None:
     with Run(tmp_path / "store") as run:
         os.killpg(temporary_server(run.store), signal.SIGKILL)
-        code, out, said = run.end()
-        assert code == 0 and said[0].startswith("the Prefect server has ended and starts again; its log is ")
-        assert said[1:] in ([], [f"jury: {UNRECORDED}"]) and is_whole(run, out)
-        assert (run.judge.count, run.judge.by_name[PROBE]) == (1 + CALLS, 1), "asked ahead once, and not again"
+        code, out, messages = run.end()
+        assert code == 0 and messages[0].startswith("the Prefect server has ended and starts again; its log is ")
+        assert messages[1:] in ([], [f"jury: {UNRECORDED}"]) and is_whole(run, out)
+        assert (run.judge.count, run.judge.by_name[PROBE]) == (1 + CALLS, 1), "the first question was asked once"
         assert (run.store / "prefect").stat().st_mode & 0o777 == 0o700
 
 
-def test_an_answer_to_the_final_state_that_is_lost_costs_nothing_else(tmp_path: Path, prefect_server: str) -> None:
+def test_lost_answer_to_the_final_state_loses_only_the_record(tmp_path: Path, prefect_server: str) -> None:
     with (
         LoopbackRelay(prefect_server, lost=b'"type":"COMPLETED"') as relay,
         Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run,
     ):
-        code, out, said = run.end()
-        assert relay.losses and (code, said) == (0, [f"jury: {UNRECORDED}"]) and is_whole(run, out)
+        code, out, messages = run.end()
+        assert relay.losses and (code, messages) == (0, [f"jury: {UNRECORDED}"]) and is_whole(run, out)
 
 
 STOPPED = "jury: stopped; every reply so far is in the ledger, and the same command goes on from there"
 IN_FLIGHT = "diagram: up to "
 
 
-def test_whoever_stops_a_run_stops_its_temporary_server_too(tmp_path: Path) -> None:
+def test_stopping_a_run_stops_its_temporary_server(tmp_path: Path) -> None:
     with Run(tmp_path / "store") as run:
         server = temporary_server(run.store)
         run.process.send_signal(signal.SIGINT)
@@ -121,18 +120,18 @@ def test_whoever_stops_a_run_stops_its_temporary_server_too(tmp_path: Path) -> N
         assert "Traceback" not in err and not Path(f"/proc/{server}").exists()
 
 
-def test_a_stopped_run_waits_for_no_hanging_server(tmp_path: Path, prefect_server: str) -> None:
+def test_stopped_run_does_not_wait_for_a_hanging_server(tmp_path: Path, prefect_server: str) -> None:
     with LoopbackRelay(prefect_server) as relay, Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run:
         relay.hang()
         run.process.send_signal(signal.SIGTERM)
         out, err = run.process.communicate(timeout=60)
         assert (run.process.returncode, out) == (130, "")
         *before, stopped = err.splitlines()
-        aside = ("waiting for other runs", "diagram starting", IN_FLIGHT)
-        assert stopped == STOPPED and all(words.startswith(aside) for words in before), err
+        expected = ("waiting for other runs", "diagram starting", IN_FLIGHT)
+        assert stopped == STOPPED and all(words.startswith(expected) for words in before), err
 
 
-# The parts
+# Parts of a run
 
 
 @contextmanager
@@ -141,18 +140,18 @@ def silent_server() -> Iterator[str]:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/api"
 
 
-def test_a_server_that_never_answers_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_server_is_reported_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "START_SECONDS", 0.2)
-    with silent_server() as api, pytest.raises(InputError) as told, answered():
+    with silent_server() as api, pytest.raises(InputError) as caught, answered():
         monkeypatch.setenv("PREFECT_API_URL", api)
         asyncio.run(first_answer(api))
-    said = f"the Prefect server of PREFECT_API_URL, {api}, does not answer: no answer within 0.2 seconds"
-    assert str(told.value) == said
+    message = f"the Prefect server of PREFECT_API_URL, {api}, does not answer: no answer within 0.2 seconds"
+    assert str(caught.value) == message
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Whether something was left behind; in a process that goes on, it is closed after all."""
+def left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Yield the event for threads left behind; close their loops afterwards, since this process continues."""
     loops: list[asyncio.AbstractEventLoop] = []
 
     def new_loop() -> asyncio.AbstractEventLoop:
@@ -164,39 +163,39 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
     yield process.LEFT_BEHIND
     for loop in loops:
-        loop.set_exception_handler(lambda *_: None)  # a task that never ends is destroyed while it is pending
+        loop.set_exception_handler(lambda *_: None)  # an endless task is destroyed while pending
         loop.close()
 
 
-async def known() -> Any:
+async def return_state() -> Any:
     return "the state"
 
 
-async def endless() -> Any:
-    """What Prefect makes of a flow whose final state no server takes in."""
-    await noting_end(known())
+async def never_recorded() -> Any:
+    """Behave like Prefect when no server accepts a flow's final state."""
+    await noting_end(return_state())
     while True:
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(1)
 
 
-def test_what_an_evaluation_came_to_is_known_though_nobody_records_it(left: threading.Event) -> None:
+def test_result_is_known_although_no_server_records_it(left_behind: threading.Event) -> None:
     with silent_server() as api:
-        assert process.run_async(run_to_end(endless(), api)) == ("the state", False)
-    assert left.is_set()
+        assert process.run_async(run_to_end(never_recorded(), api)) == ("the state", False)
+    assert left_behind.is_set()
 
 
-async def faulty() -> Any:
+async def raise_fault() -> Any:
     raise ZeroDivisionError("a fault")
 
 
 @pytest.mark.parametrize(
     ("evaluation", "raised"),
-    [(known, None), (None, httpx.ConnectError), (faulty, ZeroDivisionError)],
-    ids=["it ended", "it never began", "a fault of the program"],
+    [(return_state, None), (None, httpx.ConnectError), (raise_fault, ZeroDivisionError)],
+    ids=["ended", "never started", "a fault of the program"],
 )
-def test_what_prefect_raises_after_the_end_is_no_end(
-    evaluation: Callable[[], Any] | None, raised: type[Exception] | None, left: threading.Event
+def test_errors_of_prefect_after_the_end_do_not_change_the_result(
+    evaluation: Callable[[], Any] | None, raised: type[Exception] | None, left_behind: threading.Event
 ) -> None:
     async def raising() -> Any:
         if evaluation:
@@ -206,17 +205,17 @@ def test_what_prefect_raises_after_the_end_is_no_end(
 
     with pytest.raises(raised) if raised else nullcontext():
         assert process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api")) == ("the state", False)
-    assert left.is_set() == (evaluation is not None), "what Prefect still sends to a server that is gone"
+    assert left_behind.is_set() == (evaluation is not None), "Prefect still sends to the lost server"
 
 
-def test_what_does_not_end_is_not_waited_for(left: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_task_is_left_behind(left_behind: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "END_SECONDS", 0.1)
 
     async def work() -> str:
-        task = asyncio.create_task(endless())
+        task = asyncio.create_task(never_recorded())
         await asyncio.sleep(0)
         return task.get_name() and "done"
 
     began = time.monotonic()
     assert process.run_async(work()) == "done"
-    assert left.is_set() and time.monotonic() - began < 30
+    assert left_behind.is_set() and time.monotonic() - began < 30

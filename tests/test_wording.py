@@ -1,4 +1,4 @@
-"""Phrases: strangers' texts on one line, counts, scores with intervals, judges without secrets, errors told whole."""
+"""Phrases: untrusted texts on one line, counts, scores with intervals, judge names, lists of problems."""
 
 import pytest
 from factories import grade_rows, image, outcome, score_rows, scored
@@ -30,34 +30,34 @@ def overall(*scores: str) -> ScoreRow:
         ("a" * 30, "a" * 19 + "…"), ("ab" + " " * 500 + "cd", "ab…"),
     ],
 )  # fmt: skip
-def test_a_strangers_text_becomes_one_printable_line_of_bounded_length(text: str, line: str) -> None:
+def test_untrusted_text_becomes_one_short_printable_line(text: str, line: str) -> None:
     assert one_line(text, 20) == line
 
 
-def test_counts_are_told_largest_first_and_zeros_not_at_all() -> None:
+def test_counts_are_sorted_without_zeros() -> None:
     assert counted({"invalid": 2, "ok": 1093, "no_reference": 2, "refused": 0}) == "1,093 ok, 2 invalid, 2 no reference"
     assert counted({}) == "none"
 
 
-def test_a_score_is_told_with_its_interval_or_the_reason_why_there_is_none() -> None:
+def test_score_is_shown_with_its_interval_or_a_reason() -> None:
     assert score_with_interval(overall(*["Model"] * 5, "Human")) == "83.3 (no interval below 8)"
     assert score_with_interval(overall("")) == "nothing scored"
     row = overall(*["Model"] * 20, *["Human"] * 20)
     assert score_with_interval(row) == f"50.0 [{row.ci_low:.1f}, {row.ci_high:.1f}]"
 
 
-def test_the_worst_case_is_told_where_many_scores_are_missing() -> None:
+def test_bounds_are_shown_if_many_scores_are_missing() -> None:
     rows = score_rows(outcome(f"s{n}", overall="Model" if n < 12 else None) for n in range(20))
     row = next(each for each in rows if each.dimension == OVERALL)
     assert worst_case_words(row) == f"[{row.worst_low:.1f}, 100.0]"
-    # Every dimension has its verdict: only the outcomes are missing.
+    # Every dimension has its verdict: only outcomes are missing.
     assert worst_case_notes(rows) == [
         f"Worst case of alpha, were all missing scores the lowest, or all the highest: overall {worst_case_words(row)}."
     ]
     assert worst_case_notes(score_rows([outcome("s1")])) == [] and worst_case_words(overall("Model")) == ""
 
 
-def test_an_aspect_that_applies_to_no_image_is_not_told_like_one_that_is_missing() -> None:
+def test_inapplicable_aspect_differs_from_a_missing_one() -> None:
     *_, aspect = grade_rows([image("0/0", aspects=scored(material_consistency=None))], 7)
     unjudged, *_ = grade_rows([image("0/0", None)], 7)
     assert (score_with_interval(aspect), coverage_words(aspect)) == ("n/a", "")
@@ -74,15 +74,15 @@ def test_an_aspect_that_applies_to_no_image_is_not_told_like_one_that_is_missing
         ("https://user:secret@api.example/secret/v1?key=secret", "gpt-x at api.example"),
     ],
 )
-def test_a_judge_is_named_by_model_and_host_alone(endpoint: str, words: str) -> None:
+def test_judge_name_shows_model_and_host_only(endpoint: str, words: str) -> None:
     assert judge_words("gpt-x", endpoint) == words
 
 
-def test_a_shortened_list_says_how_many_are_left_out() -> None:
+def test_shortened_list_counts_the_omitted_items() -> None:
     assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"] and bounded(["a", "b"], 2) == ["a", "b"]
 
 
-def test_all_problems_stand_in_one_error_with_their_rows():
+def test_problems_are_in_one_error_with_their_rows():
     problems = Problems()
     problems.add("a.json, record 1", "id is null")
     problems.add("b.csv, row 7", "task is 'x'")
@@ -90,7 +90,7 @@ def test_all_problems_stand_in_one_error_with_their_rows():
         problems.stop("dataset d")
 
 
-def test_only_the_first_problems_are_shown_and_the_rest_counted():
+def test_error_shows_first_problems_and_counts_the_rest():
     problems = Problems()
     for number in range(SHOWN + 3):
         problems.add(f"row {number}", "is wrong")
@@ -99,7 +99,7 @@ def test_only_the_first_problems_are_shown_and_the_rest_counted():
     assert str(error.value).endswith(f"row {SHOWN - 1}: is wrong\n  and 3 more")
 
 
-def test_a_habit_is_told_once_with_how_often_it_was_met():
+def test_repeated_problem_is_shown_once_with_its_count():
     problems = Problems()
     for number in range(1200):
         problems.add(f"row {number}", Habitual(f"id is {number}", "numbers"))
@@ -114,10 +114,10 @@ def test_a_habit_is_told_once_with_how_often_it_was_met():
     ]
 
 
-def test_no_problem_stops_nothing():
+def test_no_problems_raise_no_error():
     Problems().stop("dataset d")
 
 
 @pytest.mark.parametrize(("values", "words"), [([], "none"), (["a"], "a"), (["a", "b", "c"], "a, b and 1 more")])
-def test_a_list_is_cut_after_so_many_values(values: list[str], words: str):
+def test_list_is_shortened_after_some_values(values: list[str], words: str):
     assert listed(values, 2) == words

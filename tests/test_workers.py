@@ -1,8 +1,8 @@
-"""One evaluation in shards over two workers, one of which is killed.
+"""One evaluation in shards on two workers, one of which is killed.
 
-Server on PostgreSQL, ledgers in a bucket, each worker with a disk of its own, a third place that starts the evaluation
-and a fourth that builds the history. As a program it prints as JSON what was seen: it mostly waits for Prefect to
-notice that the killed worker has fallen silent, so `conftest` lets it do that beside the other tests.
+The server uses PostgreSQL, ledgers are in a bucket, each worker has its own disk, a third place starts the evaluation
+and a fourth builds the history. As a program, print the observations as JSON. It mostly waits for Prefect to notice the
+silence of the killed worker, so `conftest` runs it beside the other tests.
 """
 
 import asyncio
@@ -37,15 +37,15 @@ from tasks.ledger.run_files import JUDGMENTS
 ROOT = Path(__file__).parents[1]
 SAMPLES, SHARDS, CHUNK = 100, 2, 16
 IN_FLIGHT = 16
-"""Calls of a run, as it is by default."""
+"""Default number of a run's calls in flight."""
 BEFORE_THE_KILL = 100
-"""Replies in a worker's ledger, of the 200 of its shard, after which the judge falls silent. The worker is killed when
-all that it got is in the bucket: how much it gets between two sendings depends on how busy the machine is."""
+"""Replies in a worker's ledger, of 200 in its shard, after which the judge stops replying. The worker is killed once
+all of them are in the bucket: how many it sends at a time depends on the machine's load."""
 STORE = "s3://jury/evaluations"
 
 
 def dataset(root: Path) -> Path:
-    """A PaperBananaBench folder of small figures, and the Model's in `model`."""
+    """Write a PaperBananaBench folder of small figures, and the Model's figures in `model`."""
     write_benchmark(root, [record(n, path_to_gt_image=f"images/{n % 10}.png") for n in range(SAMPLES)])
     (root / "model").mkdir()
     for number in range(SAMPLES):
@@ -53,8 +53,8 @@ def dataset(root: Path) -> Path:
     return root
 
 
-def unscheduled(place: Path) -> str:
-    """The list of deployments without their schedules: one might be due just now."""
+def write_unscheduled(place: Path) -> str:
+    """Write the list of deployments without schedules: one might be due right now."""
     listed = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())
     for deployment in listed["deployments"]:
         deployment["schedules"] = []
@@ -63,13 +63,13 @@ def unscheduled(place: Path) -> str:
     return str(target)
 
 
-def asked(request: Request) -> tuple[str, ...]:
-    """What a request is about: the question and the sample's own texts and pictures."""
+def subject(request: Request) -> tuple[str, ...]:
+    """Return the subject of a request: the question, and the sample's texts and pictures."""
     return request.schema_name, *request.texts[1:], str(hash(tuple(request.images)))
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """The process and all that it started, itself last."""
+    """Yield the process and everything it started, itself last."""
     for children in Path("/proc", str(pid), "task").glob("*/children"):
         for child in children.read_text().split():
             yield from descendants(int(child))
@@ -78,7 +78,7 @@ def descendants(pid: int) -> Iterator[int]:
 
 @contextmanager
 def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
-    """A Prefect worker with a home and a local cache of its own, for one run at a time; yields its process id."""
+    """Start a Prefect worker with its own home and local cache, for one run at a time; yield its process id."""
     disk = place / name
     disk.mkdir()
     own = {"PREFECT_HOME": str(disk / "prefect"), "JURY_CACHE": str(disk / "cache"), "JURY_STORE": STORE}
@@ -93,17 +93,17 @@ def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
 
 
 def own_runs(cache: Path) -> list[Path]:
-    """The ledgers on a worker's disk of the runs that it made itself."""
+    """Return the ledgers of a worker's own runs, on its disk."""
     return [run for run in cache.glob("*/ledger/*") if not (run / FETCHED).exists()]
 
 
 def replies(cache: Path) -> int:
-    """Replies to the calls that a worker made itself."""
+    """Count the replies to a worker's own calls."""
     return sum(len(file.read_bytes().splitlines()) for run in own_runs(cache) for file in run.glob(JUDGMENTS))
 
 
 def all_sent(cache: Path, objects: Any) -> bool:
-    """Whether all of these replies are in the bucket."""
+    """Return whether all of these replies are in the bucket."""
     there: Counter[str] = Counter()
     for one in objects.filter(Prefix="evaluations/ledger/"):
         _, _, run_id, name = one.key.split("/", 3)
@@ -118,7 +118,7 @@ def start(command: list[str], **settings: str) -> str:
 
 
 def watch(place: Path) -> dict[str, Any]:
-    """Start everything, kill one worker in the middle, and look at what became of the evaluation."""
+    """Start everything, kill one worker midway, and return observations of the evaluation."""
     for name in ("here", "there"):
         (place / name).mkdir()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -147,7 +147,7 @@ def watch(place: Path) -> dict[str, Any]:
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
         start([prefect, "work-pool", "create", "jury", "--type", "process"], **here)
-        start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", unscheduled(place)], **here)
+        start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", write_unscheduled(place)], **here)
         start([JURY, "deploy"], **here)
         doomed = stack.enter_context(worker("one", place, settings))
         stack.enter_context(worker("two", place, settings))
@@ -165,17 +165,17 @@ def watch(place: Path) -> dict[str, Any]:
             speaking.set()
             code = parent.wait(400)
             log.seek(0)
-            said = log.read()
+            output = log.read()
         there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_CACHE": str(place / "there")}
         start([JURY, "store", "sync", "--store", STORE], **there)
 
         def ask(sql: str) -> list[dict[str, Any]]:
             return json.loads(start([JURY, "query", sql, "--json", "--store", STORE], **there))
 
-        calls = Counter(map(asked, judge.requests))
+        calls = Counter(map(subject, judge.requests))
         return {
             "code": code,
-            "said": said,
+            "output": output,
             "calls": len([one for one in calls if one[0] != "probe"]),
             "again": sum(count - 1 for (name, *_), count in calls.items() if name != "probe"),
             "leaderboard": ask("SELECT n, scored FROM leaderboard WHERE dimension = 'overall'"),
@@ -185,7 +185,7 @@ def watch(place: Path) -> dict[str, Any]:
 
 
 def programs() -> Path | None:
-    """The folder with `initdb` and `postgres`, which Debian keeps off the search path."""
+    """Return the folder with `initdb` and `postgres`, which Debian keeps off the search path."""
     found = shutil.which("initdb")
     own = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     folders = [Path(found).resolve().parent] if found else own
@@ -194,11 +194,11 @@ def programs() -> Path | None:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Address of an empty database for SQLAlchemy's asyncpg, on loopback, for as long as the context lasts."""
+    """Yield the address of an empty database for SQLAlchemy's asyncpg, on loopback, while the context lasts."""
     folder, port = programs(), free_port()
     assert folder, "PostgreSQL is not installed"
     with tempfile.TemporaryDirectory(prefix="jury-postgres-") as place:
-        # PostgreSQL refuses to run as root, and nobody else can look into a folder of pytest's.
+        # PostgreSQL refuses to run as root, and other users cannot read pytest's folders.
         user = "postgres" if os.geteuid() == 0 else None
         if user:
             shutil.chown(place, user)
@@ -218,7 +218,7 @@ def postgres() -> Iterator[str]:
 
 CALLS = 4 * SAMPLES
 
-# The wait is for Prefect to notice a death, and is only felt where these tests run alone.
+# The wait is for Prefect to notice a death; it is noticeable only if these tests run alone.
 pytestmark = pytest.mark.timeout(1000)
 
 
@@ -229,18 +229,18 @@ def seen(beside: Callable[[str], str]) -> dict[str, Any]:
     return json.loads(beside("test_workers"))
 
 
-def test_the_evaluation_completes_on_the_other_worker(seen: dict[str, Any]) -> None:
-    assert seen["code"] == 0 and seen["said"].count("its process vanished, it is run again") == 1, seen["said"]
-    assert f"{SAMPLES}/{SAMPLES}" in seen["said"]
+def test_evaluation_completes_on_the_other_worker(seen: dict[str, Any]) -> None:
+    assert seen["code"] == 0 and seen["output"].count("its process vanished, it is run again") == 1, seen["output"]
+    assert f"{SAMPLES}/{SAMPLES}" in seen["output"]
 
 
-def test_a_third_place_shows_all_of_it_as_one(seen: dict[str, Any]) -> None:
+def test_another_machine_shows_one_complete_evaluation(seen: dict[str, Any]) -> None:
     assert seen["leaderboard"] == [{"n": SAMPLES, "scored": SAMPLES}]
     assert seen["evaluations"] == [{"samples": SAMPLES, "shards": SHARDS}]
     assert seen["runs"] == [{"status": "finished", "n": SHARDS}, {"status": "unfinished", "n": 1}]
 
 
-def test_only_what_the_dead_worker_had_not_sent_is_judged_again(seen: dict[str, Any]) -> None:
+def test_only_unsent_replies_of_the_dead_worker_are_repeated(seen: dict[str, Any]) -> None:
     assert seen["calls"] == CALLS and seen["again"] <= 2 * IN_FLIGHT
 
 

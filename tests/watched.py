@@ -1,6 +1,6 @@
-"""Hostile input watched while it is used: what was opened, how long it took, how much memory, what was said.
+"""Checks of hostile input during its use: opened files, time, memory, messages.
 
-Owns what counts as harm. An answer or one sentence of `InputError` is none, whatever the input.
+This module defines harm: an answer or one sentence of `InputError` is harmless, whatever the input.
 """
 
 import os
@@ -21,10 +21,10 @@ from tasks.records.parameters import parameters_of
 
 SECRET = "TOP-SECRET-WORDS"
 LONGEST_SECONDS = 20
-"""Of the processor: what else the machine does is no fault of the input."""
+"""Processor time: other load of the machine must not count."""
 MOST_BYTES = 1_500_000_000
 OUTSIDE = "outside"
-"""Folder beside the input that is none of its business."""
+"""Folder beside the input that must not be touched."""
 
 _watching: list[tuple[str, list[str]]] = []
 
@@ -33,14 +33,14 @@ def _note_opened(event: str, arguments: tuple[object, ...]) -> None:
     if _watching and event in ("open", "os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink"):
         place, opened = _watching[-1]
         if event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_NOFOLLOW:
-            return  # a link is refused there
+            return  # the flag refuses a link
         for name in arguments[:2]:
             if isinstance(name, str | bytes | os.PathLike) and _leads_to(os.fsdecode(name), place):
                 opened.append(f"{event} {os.fsdecode(name)}")
 
 
 def _leads_to(name: str, place: str) -> bool:
-    # Asking the file system where a link leads raises events of its own kind, and none of those above.
+    # Resolving a link raises audit events of another kind, none of those above.
     return "\0" not in name and os.path.realpath(name).startswith(place)
 
 
@@ -49,7 +49,7 @@ sys.addaudithook(_note_opened)
 
 @contextmanager
 def bounded_memory(more: int) -> Iterator[None]:
-    """Let this process take so many more bytes; what does not fit raises MemoryError."""
+    """Let this process allocate this many more bytes; beyond that, MemoryError is raised."""
     status = Path("/proc/self/status").read_text().splitlines()
     held = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData:"))
     before = resource.getrlimit(resource.RLIMIT_DATA)
@@ -62,7 +62,7 @@ def bounded_memory(more: int) -> Iterator[None]:
 
 @contextmanager
 def watched(folder: Path) -> Iterator[None]:
-    """Stop what takes too long or too much; afterwards, nothing was opened or made outside of the folder."""
+    """Stop excessive use of time or memory; afterwards, check that nothing outside the folder was opened or made."""
     place = folder.with_name(OUTSIDE)
     place.mkdir(exist_ok=True)
     (place / "secret.json").write_text(f'["{SECRET}", {SECRET}')
@@ -88,37 +88,37 @@ def _too_long(_signal: int, _frame: object) -> None:
 
 
 def used(flow: str, folder: Path, **parameters: object) -> str:
-    """What is said of a dataset when it is loaded and all that it holds is read; texts and pictures go no further."""
+    """Load a dataset and read everything it contains; return its messages. Texts and pictures are dropped."""
     asked = parameters_of(flow).model_validate({"store": str(folder / "store"), **parameters})
     try:
         dataset = load_dataset(flow, asked)
     except InputError as error:
         return str(error)
-    said = [*dataset.warnings]
+    messages = [*dataset.warnings]
     for sample in dataset.samples:
-        said += _sentences(lambda one=sample: read_texts(one))
+        messages += _sentences(lambda one=sample: read_texts(one))
         for source in sample.pictures.values():
-            said += _sentences(lambda one=source: check(read_picture(one), 64))
-    return "\n".join(said)
+            messages += _sentences(lambda one=source: check(read_picture(one), 64))
+    return "\n".join(messages)
 
 
 def ended(*words: object) -> tuple[int, str]:
-    """Exit code of a command, and all that it printed."""
-    told = StringIO()
-    with redirect_stdout(told), redirect_stderr(told):
+    """Return the exit code of a command, and everything it printed."""
+    printed = StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed):
         code = main([*map(str, words)])
-    return code, told.getvalue()
+    return code, printed.getvalue()
 
 
-def harmless(said: str) -> None:
-    """What is said quotes no secret, shows no traceback and fits a page."""
-    assert SECRET not in said and "root:x:0" not in said
-    assert "Traceback" not in said and "a fault of Image Jury" not in said
-    assert len(said) < 20_000
+def harmless(message: str) -> None:
+    """Check that the message quotes no secret, shows no traceback and fits a page."""
+    assert SECRET not in message and "root:x:0" not in message
+    assert "Traceback" not in message and "a fault of Image Jury" not in message
+    assert len(message) < 20_000
 
 
 def commands_nothing(printed: str) -> None:
-    """What went to the terminal holds nothing that commands it."""
+    """Check that the terminal output contains no control characters."""
     assert [char for char in printed if not char.isprintable() and char not in "\n\t"] == []
 
 

@@ -1,4 +1,4 @@
-"""Datasets written to disk for tests: a PaperBananaBench folder, and what a generator made of it."""
+"""Datasets written to disk for tests: a PaperBananaBench folder, and a generator's results for it."""
 
 import base64
 import io
@@ -12,7 +12,7 @@ from PIL import Image
 
 
 def png(shade: int) -> bytes:
-    """A small grey picture; different shades are different bytes."""
+    """Return a small grey picture; different shades give different bytes."""
     return encoded(Image.new("L", (4, 4), shade))
 
 
@@ -23,12 +23,12 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
 
 
 def inline(shade: int) -> str:
-    """The same picture as a result file holds it."""
+    """Return the same picture in base64, as in result files."""
     return base64.b64encode(png(shade)).decode()
 
 
 def record(number: int, **changes: object) -> dict[str, object]:
-    """One sample of the benchmark, whose Human picture has the shade of its number."""
+    """Return a sample of the benchmark; its Human picture has the shade of its number."""
     return {
         "id": f"test_{number}",
         "content": f"method {number}",
@@ -40,27 +40,27 @@ def record(number: int, **changes: object) -> dict[str, object]:
 
 
 def result(number: int, **changes: object) -> dict[str, object]:
-    """The same sample as a generator leaves it, with one picture, which it names."""
+    """Return the same sample with a generator's picture, which it names."""
     key = "target_diagram_critic_desc0_base64_jpg"
     return record(number) | {"eval_image_field": key, key: inline(100 + number)} | changes
 
 
 def figure_row(number: int, **changes: object) -> dict[str, object]:
-    """One row of a manifest of figures."""
+    """Return a row of a manifest of figures."""
     texts = {"context": f"context {number}", "caption": f"caption {number}"}
     pictures = {"human_image": "human.png", "model_image": f"out/{number}.png"}
     return {"id": f"s{number}", "task": "diagram", **texts, **pictures} | changes
 
 
 def write_json(path: Path, value: object) -> Path:
-    """A JSON file; folders on the way are made."""
+    """Write a JSON file; create its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=1), encoding="utf-8")
     return path
 
 
 def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
-    """The rows of a manifest in the format of the ending."""
+    """Write the rows of a manifest in the format of the suffix."""
     if path.suffix == ".csv":
         pl.DataFrame(rows).write_csv(path)
     elif path.suffix == ".parquet":
@@ -71,7 +71,7 @@ def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
 
 
 def write_benchmark(root: Path, records: Sequence[object], flow: str = "diagram", split: str = "test") -> Path:
-    """A PaperBananaBench folder with these records, and Human pictures 0 to 9."""
+    """Write a PaperBananaBench folder with these records, and Human pictures 0 to 9."""
     write_json(root / flow / f"{split}.json", records)
     images = root / flow / "images"
     images.mkdir(exist_ok=True)
@@ -81,14 +81,14 @@ def write_benchmark(root: Path, records: Sequence[object], flow: str = "diagram"
 
 
 def write_figures(root: Path, samples: int = 4) -> list[str]:
-    """So many records and their results, as options of `jury run diagram`."""
+    """Write this number of records and their results; return the options for `jury run diagram`."""
     write_benchmark(root, [record(number) for number in range(samples)])
     results = write_json(root / "results.json", [result(number) for number in range(samples)])
     return ["--dataset", str(root), "--results", str(results)]
 
 
 def write_two_stages(root: Path) -> Path:
-    """A folder of four samples, and results of two stages in another order."""
+    """Write a folder of four samples, and results of two stages in another order."""
     write_benchmark(root, [record(n) for n in range(4)])
     records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in (3, 1, 0, 2)]
     write_json(root / "results" / "diagram.json", records)

@@ -1,4 +1,4 @@
-"""Histories written to disk for tests of what is shown of them: ledgers, thumbnails and the database."""
+"""Histories written to disk for tests of pages and views: ledgers, thumbnails and the database."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ LONG = "Faithfulness of Human: fine; Faithfulness of Model: " + "very long " * 5
 
 
 def keep_thumbnails(store: Path, samples: Iterable[Outcome], size: tuple[int, int] = (320, 200)) -> None:
-    """A JPEG for every picture, where a run keeps them; each has a colour of its own."""
+    """Write a JPEG for every picture, where a run stores thumbnails; each has its own colour."""
     (store / "pictures").mkdir(parents=True, exist_ok=True)
     for sample in samples:
         for note in sample.pictures.values():
@@ -30,13 +30,13 @@ def keep_thumbnails(store: Path, samples: Iterable[Outcome], size: tuple[int, in
 
 
 def noise(side: int) -> bytes:
-    """A JPEG that takes as many bytes as one of that size can."""
+    """Return a JPEG as large in bytes as this size allows."""
     pixels = np.random.default_rng(side).integers(0, 255, (side, side, 3), np.uint8)
     return encoded(Image.fromarray(pixels), "JPEG", quality=95)
 
 
 def pair(sample_id: str, verdicts: str, overall: str | None, **changes: Any) -> list[Judgment | Outcome]:
-    """A judged figure: a judgment a dimension, and the outcome."""
+    """Return a judged figure: a judgment for each dimension, and the outcome."""
     reasoning, rows = changes.pop("reasoning", ""), list[Judgment | Outcome]()
     for name, verdict in named(verdicts).items():
         words = reasoning or f"{name} of Human: seen; {name} of Model: seen, too; Conclusion: {verdict}."
@@ -45,7 +45,7 @@ def pair(sample_id: str, verdicts: str, overall: str | None, **changes: Any) -> 
 
 
 def keep(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> str:
-    """A finished run with its thumbnails, in ledger and history. `ended` has changes to how it ended."""
+    """Write a finished run with its thumbnails to ledger and history; `ended` changes its end record."""
     keep_ledger(store, run_id, rows, **changes)
     land(store)
     return run_id
@@ -58,7 +58,7 @@ def keep_ledger(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **
 
 
 def figures(later: bool) -> list[Judgment | Outcome]:
-    """Twelve figures of which two come out otherwise later; the strangers' texts are in the first ones."""
+    """Return twelve figures, two of which have other outcomes later; the hostile texts are in the first ones."""
     rows = [
         *pair("s1", "MHGM", "Model", caption=SCRIPT + " </script> & <b>bold</b>", category="agent", difficulty="easy"),
         *pair("s2", "MMMM", "Model" if later else "Tie", reasoning=LONG, category="vision", injected="copy"),
@@ -75,7 +75,7 @@ def figures(later: bool) -> list[Judgment | Outcome]:
 
 
 def images() -> list[Judgment | Outcome]:
-    """Two images of one prompt, of which one is not what was asked for."""
+    """Return two images of one prompt, one of which is not as requested."""
     rows: list[Judgment | Outcome] = []
     for sample_id, score, satisfied in (("00000/0000", 8.5, True), ("00000/0001", 2.0, False)):
         seen = {"objects": [{"name": "clock", "present": True, "count": 2 if satisfied else 3, "color": "red"}]}
@@ -87,7 +87,7 @@ def images() -> list[Judgment | Outcome]:
 
 
 def write_evaluations(store: Path) -> Path:
-    """Two evaluations of the same figures, EARLIER and LATER, and an older one of images."""
+    """Write two evaluations of the same figures, EARLIER and LATER, and an older one of images."""
     keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
     keep_ledger(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
     counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
@@ -108,6 +108,6 @@ def ask(store: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def whole_run(store: Path, run_id: str = RUN, **changes: Any) -> Path:
-    """A finished run of one sample, judged Model throughout, in the ledger alone."""
+    """Write a finished run of one sample, judged Model throughout, to the ledger only."""
     rows = [judgment("s1", dimension) for dimension in DIMENSIONS]
     return write_run(store, start(run_id, samples=1, **changes), [*rows, outcome("s1")], end())

@@ -13,14 +13,15 @@ Rows = Sequence[dict[str, object]]
 
 
 def prompt_row(name: str = "bench", tag: str = "single_object", **changes: object) -> dict[str, object]:
-    """One prompt as GenEval writes it."""
+    """Return one prompt as GenEval writes it."""
     return {"tag": tag, "include": [{"class": name, "count": 1}], "prompt": f"a photo of a {name}"} | changes
 
 
 def write_geneval(
     root: Path, rows: Rows, images_per_prompt: int = 2, candidates: Sequence[str] = ("a",), *, with_list: bool = True
 ) -> Path:
-    """The list of the prompts, and every candidate's folders with tiny images; no candidates: `root` is the only one.
+    """Write the list of prompts, and every candidate's folders with tiny images; without candidates, `root` is the only
+    one.
 
     The shade of an image is its number in the prompt's folder.
     """
@@ -35,7 +36,7 @@ def write_geneval(
 
 
 def write_prompt(folder: Path, row: dict[str, object], images: Sequence[str]) -> Path:
-    """One prompt's folder, with its row and images of these names."""
+    """Write one prompt's folder, with its row and images of these names."""
     samples = folder / "samples"
     samples.mkdir(parents=True, exist_ok=True)
     (folder / "metadata.jsonl").write_text(json.dumps(row), encoding="utf-8")
@@ -45,19 +46,19 @@ def write_prompt(folder: Path, row: dict[str, object], images: Sequence[str]) ->
 
 
 def write_lines(path: Path, rows: Sequence[object]) -> Path:
-    """A JSON Lines file."""
+    """Write a JSON Lines file."""
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 
 def image_row(number: int, **changes: object) -> dict[str, object]:
-    """One row of a manifest, of an image that is there for the numbers 0 to 3."""
+    """Return a row of a manifest for an image that exists for the numbers 0 to 3."""
     row: dict[str, object] = {"id": f"i{number}", "tag": "colors", "prompt": "a photo of a red car"}
     return row | {"image": f"out/{number}.png"} | changes
 
 
 def write_manifest(path: Path, rows: Rows) -> Path:
-    """The rows in the format of the ending, beside images 0 to 3."""
+    """Write the rows in the format of the suffix, beside images 0 to 3."""
     (path.parent / "out").mkdir(parents=True, exist_ok=True)
     for number in range(4):
         (path.parent / "out" / f"{number}.png").write_bytes(_png(number))

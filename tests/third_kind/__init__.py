@@ -1,4 +1,4 @@
-"""A third, tiny kind of judging, as its users would write it: is a statement about a picture true?
+"""A third, tiny kind of judging, as users would write it: the truth of a statement about a picture.
 
-Its flow is `presence`. The judge answers yes or no to each question of the rubric; a sample scores the share of yes.
+Its flow is `presence`. The judge answers each question of the rubric by yes or no; the score is the share of yes.
 """

@@ -65,8 +65,8 @@ class PresenceProtocol(Protocol[PresencePrompt, PresenceParameters]):
         parameters: PresenceParameters,
         problems: Mapping[str, str],
     ) -> Decided:
-        said = {row.dimension: row.verdict for row in last_attempts(judgments).values()}
-        verdicts = {prompt.dimension: said.get(prompt.dimension) for prompt in rubric.prompts}
+        verdict_of = {row.dimension: row.verdict for row in last_attempts(judgments).values()}
+        verdicts = {prompt.dimension: verdict_of.get(prompt.dimension) for prompt in rubric.prompts}
         dimensions = tuple(
             DimensionOutcome(dimension=name, verdict=verdict, score=WORTH.get(verdict or ""))
             for name, verdict in verdicts.items()
