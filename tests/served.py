@@ -61,7 +61,7 @@ class Up(NamedTuple):
                     raise
             time.sleep(0.25)
 
-    def said(self) -> str:
+    def output(self) -> str:
         return _log(self.store).read_text()
 
     def runs(self) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ class Up(NamedTuple):
     def deployment(self, name: str) -> dict[str, Any]:
         return self.api(f"/deployments/name/{name}")
 
-    def started(self, name: str, **form: Any) -> str:
+    def start_run(self, name: str, **form: Any) -> str:
         """Start a run of a deployment with these parameters like a person; return its id."""
         asked = {"name": "typed", "parameters": {"parameters": form}, "state": {"type": "SCHEDULED"}}
         return self.api(f"/deployments/{self.deployment(name)['id']}/create_flow_run", asked)["id"]
@@ -80,7 +80,7 @@ class Up(NamedTuple):
     def state(self, run: str) -> str:
         return self.api(f"/flow_runs/{run}")["state_type"]
 
-    def ended(self, run: str, last: Collection[str] = ENDED, seconds: float = 300) -> dict[str, Any]:
+    def wait_for_end(self, run: str, last: Collection[str] = ENDED, seconds: float = 300) -> dict[str, Any]:
         """Wait for the end of a run; return it."""
         wait_for(lambda: self.state(run) in last, seconds)
         return self.api(f"/flow_runs/{run}")
@@ -145,10 +145,10 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
             assert process.wait(120) == (-ended_by if ended_by == signal.SIGKILL else 0), log.read_text()
 
 
-def words_after_the_start(said: str) -> list[str]:
+def words_after_the_start(output: str) -> list[str]:
     """Return the lines of `jury up` after its start, except restarts; fail on a traceback."""
-    assert "Traceback" not in said
-    lines = said.partition("Ctrl-C stops all of it.\n")[2].splitlines()
+    assert "Traceback" not in output
+    lines = output.partition("Ctrl-C stops all of it.\n")[2].splitlines()
     return [line for line in lines if "starts again" not in line]
 
 

@@ -123,7 +123,7 @@ class Replies:
             await self._ending
 
 
-async def judged(there: World, limit: float, random: Randoms) -> Stopped:
+async def run_with_budget(there: World, limit: float, random: Randoms) -> Stopped:
     """Simulate a run with a budget to its end."""
     budget, started = Budget(limit, CallCosts(TARIFF, LONGEST_REPLY)), 0
     replies = Replies(budget, random)
@@ -153,7 +153,7 @@ def costs_of(judge: Judge, runs: int, random: Randoms) -> Cost:
     for _ in range(runs):
         there = world(judge, random, forfeits=0.1)
         limit = float(random.uniform(0.02, 0.98)) * there.whole
-        found = asyncio.run(judged(there, limit, random))
+        found = asyncio.run(run_with_budget(there, limit, random))
         over.append(found.spent / limit - 1)
         calls.append((found.spent - limit) / found.percentile)
         left.append(1 - found.spent / limit)

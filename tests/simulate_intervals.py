@@ -103,18 +103,18 @@ class Images(NamedTuple):
         at_top = random.random(n) < self.ceiling
         return np.where(at_top, self.top, random.uniform(*self.rest, n)), np.where(at_top, self.top_noise, self.noise)
 
-    def judged(self, random: Random, means: Floats, noise: Floats) -> Floats:
+    def mean_scores(self, random: Random, means: Floats, noise: Floats) -> Floats:
         images = means[:, None] + random.normal(0, 1, (means.size, IMAGES)) * noise[:, None]
         return np.clip(np.round(images) if self.whole else images, 0, 10).mean(axis=1)
 
     def level(self, random: Random, n: int) -> Floats:
-        return self.judged(random, *self.means(random, n))
+        return self.mean_scores(random, *self.means(random, n))
 
     def twice(self, drop: float, share: float = 1.0) -> Pairs:
         def pairs(random: Random, n: int) -> tuple[Floats, Floats]:
             means, noise = self.means(random, n)
-            first = self.judged(random, means, noise)
-            return first, self.judged(random, means - drop * (random.random(n) < share), noise)
+            first = self.mean_scores(random, means, noise)
+            return first, self.mean_scores(random, means - drop * (random.random(n) < share), noise)
 
         return pairs
 

@@ -62,7 +62,7 @@ def kindness(world: World) -> float:
     return float(np.interp(BIAS + world.truth, [scores(quality + step, world).mean() for step in steps], steps))
 
 
-def judged(random: np.random.Generator, world: World) -> tuple[Floats, Floats]:
+def draw_scores(random: np.random.Generator, world: World) -> tuple[Floats, Floats]:
     quality, own = random.standard_normal((2, N))
     seen = world.correlation * quality + (1 - world.correlation**2) ** 0.5 * own
     return scores(quality, world), scores(seen + kindness(world), world)
@@ -72,7 +72,7 @@ def simulate(world: World, labels: int, runs: int = RUNS, seed: int = 1) -> Foun
     random = np.random.default_rng(seed)
     found: list[tuple[float, ...]] = []
     for run in range(runs):
-        people, judge = judged(random, world)
+        people, judge = draw_scores(random, world)
         drawn = random.choice(N, labels, replace=False)
         estimate = corrected(judge, judge[drawn], people[drawn])
         assert estimate

@@ -237,7 +237,7 @@ def test_images_may_be_parquet_bytes_or_data_urls(tmp_path: Path):
     assert [read_picture(image_samples(path)[0].pictures["image"]) for path in (parquet, lines)] == [png(7), png(8)]
 
 
-def test_rows_of_equal_tag_and_text_share_a_prompt_named_after_the_first(tmp_path: Path):
+def test_rows_with_equal_tag_and_text_share_a_prompt(tmp_path: Path):
     rows = [image_row(0, **CLOCK), image_row(1), image_row(2, **CLOCK), image_row(3, prompt="two clocks")]
     found = load(write_manifest(tmp_path / "m.jsonl", rows), "colors")
     ids = [(entry.sample.sample_id, entry.sample.prompt_id) for entry in found.entries]

@@ -156,7 +156,7 @@ def test_two_pictures_of_one_sample_are_an_error(tmp_path: Path, names: tuple[st
     assert all(name in str(error.value) for name in names)
 
 
-def test_unknown_pictures_give_a_warning_and_a_folder_without_known_ones_an_error(tmp_path: Path):
+def test_unknown_pictures_give_a_warning_and_only_unknown_ones_an_error(tmp_path: Path):
     _, warnings = load_images(tmp_path, "a.png", "stray.png", "notes.txt", "logs/run.txt")
     assert warnings == ["figures holds pictures of no sample: stray"]
     with pytest.raises(ValueError, match=r"holds no <id>.png .* for any of b, é"):

@@ -29,7 +29,7 @@ def test_first_position_needs_both_orders() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("votes", "expected"),
     [
         ({"human_first": [M, M, M]}, 1.0),
         ({"human_first": [M, M, H]}, 1 / 3),
@@ -40,23 +40,23 @@ def test_first_position_needs_both_orders() -> None:
         ({"single": [7.0, 7.0]}, None),
     ],
 )
-def test_agreement_is_the_share_of_equal_vote_pairs(asked: Asked, expected: float | None) -> None:
-    assert agreement(asked) == expected
+def test_agreement_is_the_share_of_equal_vote_pairs(votes: Asked, expected: float | None) -> None:
+    assert agreement(votes) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "expected"),
+    ("votes", "expected"),
     [({"single": [7.0, 9.0]}, 2.0), ({"single": [6.0, 7.0, 9.0]}, 2.0), ({"single": [7.0]}, None), ({}, None)],
 )
-def test_difference_is_the_mean_distance_of_score_pairs(asked: Asked, expected: float | None) -> None:
-    assert difference(asked) == expected
+def test_difference_is_the_mean_distance_of_score_pairs(votes: Asked, expected: float | None) -> None:
+    assert difference(votes) == expected
 
 
 def by_place(rows: list[RateRow]) -> dict[tuple[str, str], tuple[int, float | None]]:
     return {(row.measure, row.dimension): (row.n, row.value) for row in rows}
 
 
-def asked(sample: str, dimension: str, order: Order, *verdicts: str | None, **changes: Any) -> list[Judgment]:
+def votes_on(sample: str, dimension: str, order: Order, *verdicts: str | None, **changes: Any) -> list[Judgment]:
     return [
         judgment(sample, dimension, verdict, order=order, vote=vote, status="ok" if verdict else "refused", **changes)
         for vote, verdict in enumerate(verdicts, 1)
@@ -65,10 +65,10 @@ def asked(sample: str, dimension: str, order: Order, *verdicts: str | None, **ch
 
 def test_overall_rate_is_the_mean_of_the_samples_means() -> None:
     judgments = [
-        *asked("s1", "faithfulness", "human_first", M, M),
-        *asked("s1", "aesthetics", "human_first", M, H),
-        *asked("s2", "faithfulness", "human_first", G, G),
-        *asked("s2", "aesthetics", "human_first", G, None),
+        *votes_on("s1", "faithfulness", "human_first", M, M),
+        *votes_on("s1", "aesthetics", "human_first", M, H),
+        *votes_on("s2", "faithfulness", "human_first", G, G),
+        *votes_on("s2", "aesthetics", "human_first", G, None),
     ]
     found = by_place(rate_rows([], judgments))
     assert found == {
@@ -79,10 +79,10 @@ def test_overall_rate_is_the_mean_of_the_samples_means() -> None:
 
 def test_rates_use_last_attempts_and_ignore_controls() -> None:
     judgments = [
-        *asked("s1", "faithfulness", "human_first", None, M),
-        *asked("s1", "faithfulness", "human_first", M, attempt=2),
-        *asked("s1", "faithfulness", "human_first", H, H, control="blank"),
-        *asked("s9", "faithfulness", "human_first", H, M, control="blank"),
+        *votes_on("s1", "faithfulness", "human_first", None, M),
+        *votes_on("s1", "faithfulness", "human_first", M, attempt=2),
+        *votes_on("s1", "faithfulness", "human_first", H, H, control="blank"),
+        *votes_on("s9", "faithfulness", "human_first", H, M, control="blank"),
     ]
     assert by_place(rate_rows([], judgments))["repeat_agreement", "faithfulness"] == (1, 1.0)
 

@@ -188,7 +188,7 @@ def test_schedule_deleted_in_the_ui_is_not_recreated(house: House) -> None:
         assert registered.schedules == ["0 4 * * 0 UTC"]
 
 
-def test_schedule_removed_from_the_list_is_kept_if_edited_in_the_ui(house: House) -> None:
+def test_edited_schedule_stays_after_removal_from_the_list(house: House) -> None:
     house.up(schedules=[NIGHTLY, WEEKLY])
     house.change_schedule("weekly", schedule={"cron": "0 8 * * 0", "timezone": "UTC"})
     registered = house.up(schedules=[])

@@ -48,9 +48,7 @@ def graded(score: Any, words: str = "because") -> dict[str, Any]:
     return {"explanation": words, "score": score}
 
 
-def test_geneval_runs_four_flows_into_one_leaderboard_and_exits_with_the_worst_code(
-    drawn: Path, tmp_path: Path, jury: Any, ask: Any
-) -> None:
+def test_geneval_fills_one_leaderboard_from_four_flows(drawn: Path, tmp_path: Path, jury: Any, ask: Any) -> None:
     one_each = shutil.copytree(drawn, tmp_path / "images", ignore=shutil.ignore_patterns("0001.png"))
     code, out, err = jury("run", "geneval", "--dataset", one_each)
     assert code == 0 and out.endswith("All tags together: jury query t2i_leaderboard\n"), err

@@ -112,14 +112,14 @@ def watch(folder: Path) -> dict[str, Any]:
                 pause_two(up)
                 edit_one(up)
             there = {name: up.deployment(f"counting/{name}") for name in (*DEPLOYMENTS, EDITED)}
-            seen["starts"].append({"there": there, "said": up.said()})
+            seen["starts"].append({"there": there, "output": up.output()})
             seen["nights"] += [run_night(up, NIGHTLY) for _ in range(nights)]
             wait_for(lambda up=up, began=began: finished_runs(up, began), PATIENCE_SECONDS)
             seen["last" if start else "first"] = finished_runs(up, began)
             if start:
                 seen |= {"ours": run_night(up, OURS), "runs": up.runs()}
             wait_for(lambda up=up: all(run["state_type"] in ENDED for run in up.runs()), PATIENCE_SECONDS)
-            seen["starts"][-1]["in_the_end"] = up.said()
+            seen["starts"][-1]["in_the_end"] = up.output()
     return seen
 
 
@@ -173,7 +173,7 @@ def test_ui_edits_survive_a_restart_and_are_reported(seen: dict[str, Any]) -> No
         {one["slug"]: (one["schedule"], one["active"], one["parameters"]) for one in found} for found in there
     )
     assert after == before and {*after} == {NIGHTLY, WEEKLY, OURS} and not after[WEEKLY][1]
-    assert "votes is 2, as changed here; in the list it is 1" in seen["starts"][RESTART]["said"]
+    assert "votes is 2, as changed here; in the list it is 1" in seen["starts"][RESTART]["output"]
 
 
 def test_nights_use_ui_edits_and_the_edited_list(seen: dict[str, Any]) -> None:

@@ -266,9 +266,7 @@ def test_refused_breakpoints_are_dropped_after_the_first_question(scene: Scenes,
     assert all(isinstance(body["messages"][0]["content"], str) for body in bodies), "no marks, so no parts"
 
 
-def test_waiting_calls_hold_no_slot_and_unknown_endpoints_get_no_cache_fields(
-    scene: Scenes, loopback: LoopbackJudge
-) -> None:
+def test_unknown_endpoint_gets_no_cache_fields_and_waits_hold_no_slot(scene: Scenes, loopback: LoopbackJudge) -> None:
     made = scene(loopback, judge={"concurrency": 1})
     made.cases = [case(number) for number in range(6)]
     assert [row.status for row in made.judge()] == ["ok"] * 24 and loopback.peak == 1

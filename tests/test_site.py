@@ -473,7 +473,7 @@ def object_metadata(url: str, name: str) -> dict[str, Any]:
     return s3().head_object(Bucket=where, Key=f"{prefix}/{name}")
 
 
-def test_pages_are_sent_as_html_and_the_index_links_to_all_of_them(machine: Machine, url: str) -> None:
+def test_pages_are_sent_as_html_with_a_complete_index(machine: Machine, url: str) -> None:
     first, second = make_and_send(machine("one"), 1), make_and_send(machine("two"), 2)
     index = read_index(url)
     assert runs_in(index) == [second, first]

@@ -73,7 +73,7 @@ class Scene:
         """
         self.asked.clear()
         before = self.stored()
-        run = up.started(f"counting/{NAME}", judge={"seed": next(self.seeds)})
+        run = up.start_run(f"counting/{NAME}", judge={"seed": next(self.seeds)})
         wait_for(lambda: self.stored() > before + CONCURRENCY)
         return run
 
@@ -136,25 +136,25 @@ def kill_during_runs(scene: Scene) -> dict[str, Any]:
             before = child(up, module)
             os.kill(before, signal.SIGKILL)
             wait_for(lambda before=before, module=module: children(up.process.pid).get(module, before) != before)
-        seen |= {"run": up.ended(run, LAST), "twice": scene.repeated_calls()}
+        seen |= {"run": up.wait_for_end(run, LAST), "repeated": scene.repeated_calls()}
         wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}))
         seen["next"] = scene.start_run(up)
         own = [child(up, module) for module in (RUNNER, SERVER)]
         [working] = children(own[0]).values()
     wait_for(lambda: not alive(*own, working), 10)
-    return {**seen, "said": up.said(), "down": command("status", "--store", scene.store).stdout}
+    return {**seen, "output": up.output(), "down": command("status", "--store", scene.store).stdout}
 
 
 def restart(scene: Scene, run: str) -> dict[str, Any]:
     """Let nights pass, start `jury up` again, and press Ctrl-C twice during a run."""
     postpone_due_times(scene.store)
     with scene.up(signal.SIGINT) as up:
-        seen = {"run": up.ended(run, LAST), "twice": scene.repeated_calls()}
+        seen = {"run": up.wait_for_end(run, LAST), "repeated": scene.repeated_calls()}
         wait_for(lambda: len(late := nights(up)) == NIGHTS and {run["state_type"] for run in late} == {"COMPLETED"})
         seen |= {"late": nights(up), "stopped": [*children(up.process.pid).values()]}
         scene.start_run(up)
         up.process.send_signal(signal.SIGINT)
-    return {**seen, "said": up.said()}
+    return {**seen, "output": up.output()}
 
 
 def nights(up: Up) -> list[dict[str, Any]]:
@@ -170,29 +170,29 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_run_survives_kills_of_runner_and_server(seen: dict[str, Any]) -> None:
-    assert (seen["run"]["state_name"], seen["twice"]) == ("Completed", 0)
+    assert (seen["run"]["state_name"], seen["repeated"]) == ("Completed", 0)
     # One ledger for each judging process: the server may count a start twice if its answer was late.
     begun = [start.read_text() for start in (seen["store"] / "ledger").glob("*/run.json")]
     assert sum(seen["run"]["id"] in start for start in begun) == 1
     for name in ("runner", "Prefect server"):
-        assert f"the {name} has ended and starts again" in seen["said"]
+        assert f"the {name} has ended and starts again" in seen["output"]
 
 
-def test_killed_jury_up_leaves_no_process_and_the_next_resumes_its_run(seen: dict[str, Any]) -> None:
+def test_next_jury_up_resumes_the_run_of_a_killed_one(seen: dict[str, Any]) -> None:
     assert "down; `jury up` starts it" in seen["down"]
     again = seen["again"]
     assert (again["run"]["state_name"], again["run"]["run_count"]) == ("Completed", 2)
-    assert again["twice"] <= CONCURRENCY + 1, "calls in flight at the kill, and the run's first question"
+    assert again["repeated"] <= CONCURRENCY + 1, "calls in flight at the kill, and the run's first question"
 
 
 def test_only_one_late_run_starts_and_the_others_are_skipped(seen: dict[str, Any]) -> None:
-    assert f"late: {NIGHTS} runs came due while it was down; 1 begin now, {NIGHTS - 1} are" in seen["again"]["said"]
+    assert f"late: {NIGHTS} runs came due while it was down; 1 begin now, {NIGHTS - 1} are" in seen["again"]["output"]
     skipped = [run for run in seen["again"]["late"] if run["state_name"] == "Skipped"]
     assert len(skipped) == NIGHTS - 1 and not any(run["run_count"] for run in skipped)
 
 
-def test_two_ctrl_c_during_a_run_end_everything_in_a_few_lines(seen: dict[str, Any]) -> None:
-    lines = words_after_the_start(seen["again"]["said"])
+def test_two_ctrl_c_during_a_run_end_everything_quietly(seen: dict[str, Any]) -> None:
+    lines = words_after_the_start(seen["again"]["output"])
     assert 1 <= len(lines) <= 5 and not alive(*seen["again"]["stopped"])
 
 
@@ -203,5 +203,5 @@ def test_commands_and_runs_sign_in_and_strangers_are_refused(seen: dict[str, Any
     kept = home(seen["store"]) / SIGN_IN_FILE
     written = [path for path in seen["store"].rglob("*") if path.is_file() and path != kept]
     assert len(written) > 10 and [path for path in written if seen["auth"].encode() in path.read_bytes()] == []
-    shown = (seen["done"].stdout, seen["done"].stderr, seen["status"], seen["said"], seen["again"]["said"])
+    shown = (seen["done"].stdout, seen["done"].stderr, seen["status"], seen["output"], seen["again"]["output"])
     assert seen["auth"] not in "".join(shown)

@@ -156,7 +156,7 @@ Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all
 
 
 def test_first_start_prints_addresses_and_deployments_without_warnings(up: Up) -> None:
-    assert re.match(FIRST_WORDS, up.said()), up.said()
+    assert re.match(FIRST_WORDS, up.output()), up.output()
 
 
 def test_second_jury_up_finds_the_first(up: Up) -> None:
@@ -214,17 +214,19 @@ def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
     plain = allowed_reply()
     with LoopbackJudge(lambda seen: plain(seen) if seen.schema_name == PROBE else delayed(plain(seen), 60)) as judge:
         slow = {"base_url": judge.base_url, "concurrency": 4}
-        made = {name: up.started("plot/plot-nightly", judge={"model": name, **slow}) for name in ("cancelled", "ended")}
-        made["failed"] = up.started("object/object-nightly", dataset=str(folder / "nowhere"))
+        made = {
+            name: up.start_run("plot/plot-nightly", judge={"model": name, **slow}) for name in ("cancelled", "ended")
+        }
+        made["failed"] = up.start_run("object/object-nightly", dataset=str(folder / "nowhere"))
         wait_for(lambda: judge.in_flight == 4 * 2)
         os.kill(process_of(up, made["ended"]), signal.SIGTERM)
         wait_for(lambda: up.state(made["ended"]) == "CRASHED")
-        assert up.ended(made["failed"])["state_type"] == "FAILED"
+        assert up.wait_for_end(made["failed"])["state_type"] == "FAILED"
         with paused(up):
             made["status"] = command("status", "--store", up.store).stdout
         up.api(f"/flow_runs/{made['ended']}/set_state", {"state": {"type": "CANCELLED"}, "force": True})
         with block_opening(manifest) as wanted:
-            made["loading"] = up.started("diagram/diagram-nightly", dataset=str(manifest))
+            made["loading"] = up.start_run("diagram/diagram-nightly", dataset=str(manifest))
             wait_for(wanted.is_set)
             for name in ("loading", "cancelled"):
                 up.api(f"/flow_runs/{made[name]}/set_state", {"state": {"type": "CANCELLING"}})
@@ -251,12 +253,12 @@ def paused(up: Up) -> Iterator[None]:
 def test_cancelled_runs_are_cancelled_without_crashes(up: Up, runs: dict[str, str]) -> None:
     for name, last in (("loading", {"CANCELLED"}), ("cancelled", {"COMPLETED", "CANCELLED"})):
         run = runs[name]
-        assert up.ended(run)["state_name"] == "Cancelled"
+        assert up.wait_for_end(run)["state_name"] == "Cancelled"
         wait_for(lambda run=run, last=last: {*task_states(up, run).values()} == last)  # they arrive later
         logs = up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}, "level": {"ge_": 40}}})
         errors = [log["message"] for log in logs]
         assert len(errors) <= 5 and "Traceback" not in str(errors), errors
-    assert "Crash" not in up.said() and "Traceback" not in up.said()
+    assert "Crash" not in up.output() and "Traceback" not in up.output()
 
 
 def test_run_ended_by_sigterm_is_settled_and_others_continue(runs: dict[str, str]) -> None:
@@ -344,7 +346,7 @@ def test_automation_after_a_generator_starts_a_night(up: Up) -> None:
     subprocess.run([sys.executable, "-c", GENERATOR], env=client, check=True, capture_output=True)
     wait_for(lambda: triggered(up))
     [run] = triggered(up)
-    assert up.ended(run["id"])["state_type"] == "COMPLETED"
+    assert up.wait_for_end(run["id"])["state_type"] == "COMPLETED"
     assert read_start(max(up.store.glob("ledger/*-counting-*"))).scheduled
 
 
