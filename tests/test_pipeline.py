@@ -137,11 +137,42 @@ def test_error_of_every_call_stops_the_run_with_one_sentence(
     assert not list((tmp_path / "store").glob("ledger/*"))
 
 
-def test_second_run_reuses_all_replies(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def check_flow_run(prefect_run_id: str) -> None:
+    """Check name, state, artifacts and logs of a first run in Prefect."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, LogFilter
+    from prefect.logging.handlers import APILogWorker
+
+    APILogWorker.drain_all(timeout=30)
+
+    async def look() -> tuple[Any, list[Any], list[Any]]:
+        async with get_client() as client:
+            found = await client.read_flow_run(prefect_run_id)
+            by_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[found.id]))
+            artifacts = await client.read_artifacts(artifact_filter=by_run)
+            logs = await client.read_logs(LogFilter.model_validate({"flow_run_id": {"any_": [found.id]}}))
+        return found, artifacts, logs
+
+    found, artifacts, logs = asyncio.run(look())
+    assert found.name == "diagram · results · m · 4 samples"
+    assert found.state and found.state.is_completed()
+    assert (found.state.message or "").startswith("results scores "), "the message begins with the verdict"
+    assert {"diagram-command", "diagram-command-progress"} <= {artifact.key for artifact in artifacts}
+    logged = "\n".join(log.message for log in logs)
+    assert "judges 4 samples of data (results) with m at 127.0.0.1:" in logged
+    assert "17 calls made, 0 replies taken from earlier runs; " in logged
+    [page] = re.findall(r"price: unknown\. The report is the artifact diagram-command\. Its page: (.*)$", logged, re.M)
+    assert page.endswith(".html")
+
+
+def test_run_is_shown_in_prefect_and_a_second_one_reuses_its_replies(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
     given = [*write_figures(tmp_path / "data"), *judged_by(loopback)]
     jury("run", "diagram", *given)
     calls = loopback.count
     assert calls == 1 + 16
+    check_flow_run(ask("SELECT prefect_run_id FROM runs")[0]["prefect_run_id"])
     code, _, _ = jury("run", "diagram", *given)
     assert code == 0 and loopback.count == calls
     first, second = ask("SELECT * FROM runs ORDER BY run_id")
@@ -356,35 +387,6 @@ def test_earlier_stage_picture_is_carried(tmp_path: Path, loopback: LoopbackJudg
     first, second = (row["protocol"] for row in ask("SELECT protocol FROM runs ORDER BY started_at"))
     assert second == first | {"carried stages": "the last picture before a content critic"}
     assert len(ask("SELECT DISTINCT protocol_key FROM runs")) == 2
-
-
-def test_flow_run_shows_name_and_artifacts(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
-    [run] = ask("SELECT prefect_run_id, parameters FROM runs")
-    from prefect import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, LogFilter
-    from prefect.logging.handlers import APILogWorker
-
-    APILogWorker.drain_all(timeout=30)
-
-    async def look() -> tuple[Any, list[Any], list[Any]]:
-        async with get_client() as client:
-            found = await client.read_flow_run(run["prefect_run_id"])
-            by_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[found.id]))
-            artifacts = await client.read_artifacts(artifact_filter=by_run)
-            logs = await client.read_logs(LogFilter.model_validate({"flow_run_id": {"any_": [found.id]}}))
-        return found, artifacts, logs
-
-    found, artifacts, logs = asyncio.run(look())
-    assert found.name == "diagram · results · m · 4 samples"
-    assert found.state and found.state.is_completed()
-    assert (found.state.message or "").startswith("results scores "), "the message begins with the verdict"
-    assert {"diagram-command", "diagram-command-progress"} <= {artifact.key for artifact in artifacts}
-    logged = "\n".join(log.message for log in logs)
-    assert "judges 4 samples of data (results) with m at 127.0.0.1:" in logged
-    assert "17 calls made, 0 replies taken from earlier runs; " in logged
-    [page] = re.findall(r"price: unknown\. The report is the artifact diagram-command\. Its page: (.*)$", logged, re.M)
-    assert page.endswith(".html")
 
 
 def test_unwritable_store_is_reported_in_one_sentence(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
