@@ -74,16 +74,14 @@ def simulate(world: World, labels: int, runs: int = RUNS, seed: int = 1) -> Foun
     for run in range(runs):
         people, judge = draw_scores(random, world)
         drawn = random.choice(N, labels, replace=False)
-        estimate = corrected(judge, judge[drawn], people[drawn])
-        assert estimate
+        score = corrected(judge, judge[drawn], people[drawn])
+        assert score
         half = stdtrit(labels - 1, 0.975) * people[drawn].std(ddof=1) / labels**0.5
         alone = abs(people[drawn].mean() - world.truth) <= half
         raw = interval(judge) if run < 100 else None  # its resampling takes most of the time
         covers = float("nan") if raw is None else float((raw.ci_low or 0) <= world.truth <= (raw.ci_high or 0))
-        inside = estimate.ci_low <= world.truth <= estimate.ci_high
-        found.append(
-            (inside, estimate.ci_high - estimate.ci_low, alone, 2 * half, covers, estimate.value - world.truth)
-        )
+        inside = score.ci_low <= world.truth <= score.ci_high
+        found.append((inside, score.ci_high - score.ci_low, alone, 2 * half, covers, score.value - world.truth))
     return Found(*np.nanmean(found, axis=0))
 
 
@@ -118,12 +116,12 @@ def bounded(world: World, judge: str, skipping: str, labels: int, runs: int = RU
         f, y = judged_so[drawn], people[drawn]
         likely = {SKIPPED[0]: 0.5 * (f != y), SKIPPED[1]: 1.0 * (f != y)}.get(skipping, np.full(labels, 0.1))
         skipped = random.random(labels) < likely
-        estimate = corrected(judged_so, f[~skipped], y[~skipped])
-        if estimate is None or not skipped.any():
+        score = corrected(judged_so, f[~skipped], y[~skipped])
+        if score is None or not skipped.any():
             continue
         lowest, best = (corrected(judged_so, f, np.where(skipped, end, y)) for end in (0.0, 100.0))
-        low, high = bounded_by_skipped(estimate, lowest or estimate, best or estimate)
-        wider = (high - low - (estimate.ci_high - estimate.ci_low)) / (100 * skipped.mean())
+        low, high = bounded_by_skipped(score, lowest or score, best or score)
+        wider = (high - low - (score.ci_high - score.ci_low)) / (100 * skipped.mean())
         found.append((low <= world.truth <= high, wider))
     return Bounded(*(np.mean(found, axis=0) if found else (np.nan, np.nan)))
 

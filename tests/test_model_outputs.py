@@ -17,7 +17,7 @@ EPS = base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode()
 KEY = "target_diagram_critic_desc0_base64_jpg"
 
 
-def load_results(folder: Path, records: object, *stages: str) -> dict[str, Any]:
+def load(folder: Path, records: object, *stages: str) -> dict[str, Any]:
     problems, ids = Problems(), ("test_0", "test_1")
     found = read_results(write_json(folder / "run.json", records), "diagram", stages, ids, problems)
     problems.stop("run.json")
@@ -37,14 +37,14 @@ def load_images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -
 
 def test_record_names_the_picture_to_judge(tmp_path: Path):
     other = result(1, eval_image_field="polished_diagram_base64_jpg", polished_diagram_base64_jpg=inline(7))
-    found = load_results(tmp_path, [other, result(0)])[""]
+    found = load(tmp_path, [other, result(0)])[""]
     assert read_picture(found["test_0"]) == png(100)
     assert read_picture(found["test_1"]) == png(7)
 
 
 def test_each_stage_is_a_candidate(tmp_path: Path):
     records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in range(2)]
-    found = load_results(tmp_path, records, "vanilla", "critic0")
+    found = load(tmp_path, records, "vanilla", "critic0")
     shown = [(stage, read_picture(pictures["test_1"])) for stage, pictures in found.items()]
     assert shown == [("vanilla", png(1)), ("critic0", png(101))]
 
@@ -54,16 +54,14 @@ ADVICE = "target_diagram_critic_suggestions1"
 
 def test_stage_missing_after_a_critical_round_is_a_forfeit(tmp_path: Path):
     failed = result(1, **{ADVICE: "The legend is cut off.", "target_diagram_critic_desc1": "A legend."})
-    found = load_results(tmp_path, [result(0, **{ADVICE: "No changes needed."}), failed], "critic1")["critic1"][
-        "test_1"
-    ]
+    found = load(tmp_path, [result(0, **{ADVICE: "No changes needed."}), failed], "critic1")["critic1"]["test_1"]
     assert found.problem == f"{NO_PICTURE}key 'target_diagram_critic_desc1_base64_jpg' is missing in run.json, record 2"
     assert found.carried_from == ""
 
 
 def test_round_beyond_the_usual_ones_that_no_record_holds_is_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="no record holds stage 'critic7'"):
-        load_results(tmp_path, [result(0, **{ADVICE: "No changes needed."}), result(1)], "critic7")
+        load(tmp_path, [result(0, **{ADVICE: "No changes needed."}), result(1)], "critic7")
 
 
 @pytest.mark.parametrize(
@@ -78,16 +76,13 @@ def test_round_beyond_the_usual_ones_that_no_record_holds_is_refused(tmp_path: P
     ],
 )
 def test_record_without_picture_gives_the_reason(tmp_path: Path, changed: dict[str, object], problem: str):
-    pictures = load_results(tmp_path, [result(0), changed])[""]
+    pictures = load(tmp_path, [result(0), changed])[""]
     assert pictures["test_0"].problem == ""
     assert pictures["test_1"].problem.startswith(problem)
 
 
 def test_sample_without_record_gives_the_reason(tmp_path: Path):
-    assert (
-        load_results(tmp_path, [result(0)])[""]["test_1"].problem
-        == f"{NO_PICTURE}run.json has no record of this sample"
-    )
+    assert load(tmp_path, [result(0)])[""]["test_1"].problem == f"{NO_PICTURE}run.json has no record of this sample"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +123,7 @@ def test_sample_without_record_gives_the_reason(tmp_path: Path):
 )
 def test_invalid_result_file_is_reported(tmp_path: Path, records: object, stages: tuple[str, ...], words: str):
     with pytest.raises(ValueError) as error:
-        load_results(tmp_path, records, *stages)
+        load(tmp_path, records, *stages)
     assert words in str(error.value)
 
 

@@ -46,7 +46,7 @@ class Remains(NamedTuple):
     shown: str
     sent: list[str]
     """Authorization header of each request to the judge."""
-    api_objects: dict[str, str]
+    objects: dict[str, str]
     """All objects of a kind from the server's API, as JSON."""
     of_server: bytes
     """Environment of the server, which was started by a process with a key in its environment."""
@@ -100,12 +100,10 @@ def remains(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remains]:
                 name: subprocess.run([*command, name], env=worker, capture_output=True, text=True)
                 for name in ("KEY_IN_A_BLOCK", "WRONG_KEY")
             }
-            api_objects = {kind: json.dumps(fetch_all(Up(None, root, server.port), kind)) for kind in KINDS}
+            objects = {kind: json.dumps(fetch_all(Up(None, root, server.port), kind)) for kind in KINDS}
     shown = "".join(run.stdout + run.stderr for run in runs.values())
     codes = {name: run.returncode for name, run in runs.items()}
-    yield Remains(
-        root, codes, shown, [seen.headers["authorization"] for seen in judge.requests], api_objects, of_server
-    )
+    yield Remains(root, codes, shown, [seen.headers["authorization"] for seen in judge.requests], objects, of_server)
 
 
 def fetch_all(server: Up, kind: str) -> list[Any]:
@@ -166,9 +164,9 @@ def test_server_database_has_names_of_keys_but_no_key(remains: Remains) -> None:
 
 
 def test_server_api_returns_messages_about_keys_but_no_key(remains: Remains) -> None:
-    assert [kind for kind, text in remains.api_objects.items() if len(text) <= len("[]") or keys_in(text)] == []
-    assert "Incorrect API key provided: Bearer [key]" in remains.api_objects["logs"] + remains.api_objects["flow_runs"]
-    assert "Traceback" in remains.api_objects["logs"] and "KEY_IN_A_BLOCK" in remains.api_objects["flow_runs"]
+    assert [kind for kind, text in remains.objects.items() if len(text) <= len("[]") or keys_in(text)] == []
+    assert "Incorrect API key provided: Bearer [key]" in remains.objects["logs"] + remains.objects["flow_runs"]
+    assert "Traceback" in remains.objects["logs"] and "KEY_IN_A_BLOCK" in remains.objects["flow_runs"]
 
 
 @pytest.mark.parametrize(
