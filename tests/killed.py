@@ -16,7 +16,7 @@ from batch_twin import BatchTwin
 
 SENDING = {"make file": 2, "make batch": 1, "ask batch": 2, "content file": 2}
 """Requests of a run with two files until its replies are ready, and how often each resuming process has made them when
-it is killed: during upload, creation, waiting or download, which the second file has no record of."""
+it is killed. The second file's last step (upload, creation, check or download) is then not on record."""
 SECONDS = 120
 INTERRUPTED = 130
 """Exit code of a command after Ctrl-C."""

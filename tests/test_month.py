@@ -132,7 +132,7 @@ def test_run_that_ends_or_waits_releases_its_unspent_limit(tmp_path: Path) -> No
     assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0
     one.finish()
     one.limit.keep(1.0)
-    assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0, "it is final"
+    assert left(tmp_path) == 8.0 and read_start(one.ledger.folder).spending_limit == 2.0, "the limit is final"
 
 
 STEPS: tuple[Callable[[dict[str, BudgetedRun], Path, str], object], ...] = (

@@ -94,7 +94,7 @@ def test_foreign_hosts_and_origins_are_forbidden(address: str) -> None:
     assert send_request(address, "/", Origin="http://evil.example")[0] == 403
     assert send_request(address, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="iframe")[0] == 403
     assert send_request(address, "/", Origin="http://127.0.0.1:4200")[0] == 403, "not even Prefect's pages"
-    assert send_request(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "a link"
+    assert send_request(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "artifact link"
 
 
 @pytest.mark.usefixtures("laid_out")

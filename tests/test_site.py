@@ -436,7 +436,7 @@ def test_stopped_run_has_a_page_that_says_so_first(browser: Any, prefect_server:
     opened.page.wait_for_url(f"**/{page.name}")
     opened.close()
     page.unlink()
-    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "as for a killed run"
+    assert main(["store", "sync", "--store", str(store)]) == 0 and page.exists(), "remade, as for a killed run"
 
 
 # In a bucket
