@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from tasks.protocols.protocol import Answered
-from tasks.records import Order, Outcome, Sample
+from tasks.records import FALSE_PREFERENCE, NEGLECT, Order, Outcome, Sample
 
 
 class Original(NamedTuple):
@@ -63,3 +63,20 @@ class ControlRules(ABC):
             texts: text field of the prompt -> its text, or data.
             pictures: role -> path of the file, relative to the manifest's folder.
         """
+
+
+def failed(measure: str, score: float, real: float, noticed: float, highest: float) -> float | None:
+    """Return 1 if the judge failed, 0 if not, by the scores of a control and of the picture that it was made of.
+
+    Args:
+        noticed: difference of two scores of one picture that chance seldom makes.
+        highest: upper end of the scores.
+
+    Returns:
+        None also if the real score is too low to fall, or too high to rise, by as much.
+    """
+    if measure == FALSE_PREFERENCE:
+        return float(abs(score - real) >= noticed)
+    if measure == NEGLECT:
+        return float(score >= real) if real > noticed else None
+    return float(score - real >= noticed) if real <= highest - noticed else None

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from tasks.protocols.checklist.datasets import written_check
-from tasks.protocols.controls import ControlRules, Heard, Original
-from tasks.records import BLANK, CONTROL_MEASURES, FALSE_PREFERENCE, NEGLECT, REENCODED, SAME, Outcome, Sample
+from tasks.protocols.controls import ControlRules, Heard, Original, failed
+from tasks.records import BLANK, CONTROL_MEASURES, REENCODED, SAME, Outcome, Sample
 from tasks.statistics.scores import HIGHEST
 
 NOTICED = 20.0
@@ -36,7 +36,8 @@ class ChecklistControls(ControlRules):
             return [None]
         if control.control == BLANK:
             return [float(control.score > MOST_BLANK)]
-        return [_fails(CONTROL_MEASURES[control.control], control.score, real.score if real and real.score else 0.0)]
+        own = real.score if real and real.score else 0.0
+        return [failed(CONTROL_MEASURES[control.control], control.score, own, NOTICED, HIGHEST)]
 
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
@@ -51,15 +52,6 @@ class ChecklistControls(ControlRules):
             **pictures,
             "checks": [written_check(check) for check in sample.checks],
         }
-
-
-def _fails(measure: str, share: float, real: float) -> float | None:
-    """Return whether the judge failed, from the shares of a control and of the picture that it was made of."""
-    if measure == FALSE_PREFERENCE:
-        return float(abs(share - real) >= NOTICED)
-    if measure == NEGLECT:
-        return float(share >= real) if real > NOTICED else None
-    return float(share - real >= NOTICED) if real <= HIGHEST - NOTICED else None
 
 
 CONTROLS = ChecklistControls()

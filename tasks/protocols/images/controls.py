@@ -4,15 +4,13 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import ClassVar
 
-from tasks.protocols.controls import ControlRules, Heard, Original
+from tasks.protocols.controls import ControlRules, Heard, Original, failed
 from tasks.protocols.images.requirements import entries
-from tasks.records import CONTROL_MEASURES, FALSE_PREFERENCE, NEGLECT, REENCODED, SAME, Outcome, Sample
+from tasks.records import CONTROL_MEASURES, REENCODED, SAME, Outcome, Sample
 from tasks.statistics.scores import HIGHEST_GRADE
 
 NOTICED = 2.0
 """Difference of two scores (0-10) of one image that chance seldom makes at temperature 1."""
-MARKED_DOWN = 2.0
-"""Highest score (0-10) of a real image that leaves no room to mark a foreign one down."""
 
 
 class ImageControls(ControlRules):
@@ -35,7 +33,7 @@ class ImageControls(ControlRules):
         None also if the real image scores too low to be marked down, or too high to gain two points.
         """
         measure = CONTROL_MEASURES[control.control]
-        told = [_fails(measure, *pair) for pair in _pairs(control, real, heard)]
+        told = [failed(measure, *pair, NOTICED, HIGHEST_GRADE) for pair in _pairs(control, real, heard)]
         known = [each for each in told if each is not None]
         return [fmean(known) if known else None]
 
@@ -55,15 +53,6 @@ def _pairs(control: Outcome, real: Original | None, heard: Heard) -> list[tuple[
     voted = (votes.get(control.tag, {}).get("single", ()) for votes in heard)
     pairs = [(float(score), float(own)) for score, own in zip(*voted, strict=False)]
     return pairs or [(control.score, real.score)]
-
-
-def _fails(measure: str, score: float, real: float) -> bool | None:
-    """Return whether the judge failed, from the scores of a control and of the image that it was made of."""
-    if measure == FALSE_PREFERENCE:
-        return abs(score - real) >= NOTICED
-    if measure == NEGLECT:
-        return score >= real if real > MARKED_DOWN else None
-    return score - real >= NOTICED if real <= HIGHEST_GRADE - NOTICED else None
 
 
 CONTROLS = ImageControls()
