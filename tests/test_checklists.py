@@ -13,6 +13,7 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, one_word, refusal, text
 from written_datasets import png
 
+from tasks.demo.samples import draw_diagram_checks, draw_samples
 from tasks.judging.case import Call, Case
 from tasks.ledger.labels import LabelItem
 from tasks.pages.cards import Aspect, Card
@@ -254,6 +255,16 @@ def seeing(seen: Request) -> Reply:
         return text(replied("yes", 2))
     count = any("How many" in words for words in seen.texts)
     return text(json.dumps({"reason": "seen", "answer": "3" if count else "yes"}))
+
+
+@pytest.mark.usefixtures("prefect_server", "laid_out")
+def test_checks_of_drawn_diagrams_show_their_defects(tmp_path: Path, jury: Any, ask: Any) -> None:
+    draw_samples(tmp_path, "diagram", 3, seed=301)  # a copy, black paper and another diagram
+    code, out, err = jury("run", "facts", "--dataset", draw_diagram_checks(tmp_path, 301))
+    assert code == 0 and "caught 2 of 2 injected defects" in out, err
+    assert "false alarms on clean images: 0 of 4" in out
+    [row] = ask("SELECT DISTINCT explanation FROM aspect_scores WHERE sample_id = 'test_0' AND aspect = 'boxes 1'")
+    assert row["explanation"] == "8: pixels show 8 boxes and 7 arrows; nothing was recognized."
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")

@@ -13,9 +13,10 @@ from own_data import RESULTS
 from PIL import Image, ImageDraw
 
 from tasks.datasets.benchmark import read_labels
+from tasks.demo.canvas import encode
 from tasks.demo.defects import DEFECTS, FORFEIT
-from tasks.demo.pixel_judge import QUESTIONS, compare_figures, measure_figure
-from tasks.demo.samples import draw_samples, random_diagram, spoil
+from tasks.demo.pixel_judge import QUESTIONS, compare_figures, look_at_diagram, measure_figure
+from tasks.demo.samples import BOXES, draw_samples, random_diagram, spoil
 from tasks.pictures.preparation import as_shown
 from tasks.protocols.figures.protocol import caught
 
@@ -91,6 +92,18 @@ def test_only_the_model_loses_faithfulness_with_another_figure() -> None:
     pairs = ((BASE, other), (other, BASE), (BASE, BASE))
     found = [compare_figures("diagram_faithfulness", human, model).verdict for human, model in pairs]
     assert found == ["Human", "Human", "Both are good"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_checks_of_a_diagram_show_another_figure_or_paper_and_no_other_defect(seed: int) -> None:
+    figure = random_diagram(Random(f"{seed} checked"))
+    kinds = ("restyled", "low_contrast", "pixelated", "margin", "black", "other")
+    *same, black, other = (
+        look_at_diagram(as_shown(encode(spoil(kind, figure, Random(seed)), "JPEG"))) for kind in kinds
+    )
+    right = figure.answers()
+    assert same == [right] * 4 and black == right | {"Is the paper black?": "yes"}
+    assert other[BOXES] != right[BOXES] or other["How many boxes are in the top row?"] != str(figure.columns)
 
 
 # Measures

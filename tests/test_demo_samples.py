@@ -30,7 +30,7 @@ from tasks.protocols.loading import load_dataset
 from tasks.records.parameters import PairwiseParameters, RubricParameters
 
 FLOWS = ("diagram", "plot")
-DRAWN_SHA256 = "4c11bbb8df5d1ce2f4a0b744f52d45e4d13036d3f4e5b141bd812bf0c3767658"
+DRAWN_SHA256 = "c7a4e3cc0800192e7c70224d98a3135a9c7493a2f7e9d269c961a0acd112e7fa"
 """Hash over name and SHA-256 of every drawn file; it depends on Pillow's encoders."""
 
 each_flow = pytest.mark.parametrize("flow", FLOWS)
@@ -147,7 +147,7 @@ def test_drawn_bytes_never_change_and_need_an_empty_folder(tmp_path: Path) -> No
     before = files(tmp_path)
     drawn = {name: hashlib.sha256(data).hexdigest() for name, data in before.items()}
     names = "".join(f"{name} {digest}\n" for name, digest in sorted(drawn.items()))
-    assert len(drawn) == 90
+    assert len(drawn) == 96
     assert hashlib.sha256(names.encode()).hexdigest() == DRAWN_SHA256
     with pytest.raises(ValueError, match=f"^{tmp_path} is not empty; samples are drawn into a new or empty folder$"):
         draw_all(tmp_path, 1, 1, 8)

@@ -83,6 +83,8 @@ def _draw(root: Path, count: int, prompts: int, seed: int) -> None:
     draw_all(root, count, prompts, seed)
     for flow in PAIRWISE:
         print(f"{count} {flow} samples drawn; judge them with: {command_line(f'run {flow} --dataset {root}')}")
+    checking = command_line(f"run facts --dataset {root / 'diagram' / CHECKS}")
+    print(f"checks of the diagrams written; judge them with: {checking}")
     judging = command_line(f"run geneval --dataset {root / GENERATED}")
     print(f"images of {prompts} prompts a tag drawn; judge them with: {judging}")
     print(f"their checks written; judge them with: {command_line(f'run facts --dataset {root / GENERATED / CHECKS}')}")

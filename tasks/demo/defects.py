@@ -44,7 +44,7 @@ SCENE_DEFECTS: dict[str, tuple[str, ...]] = {
     "color_attr": ("swapped_colors", "wrong_color", "absent"),
 }
 """Tag -> kinds of defects in its images. Each violates some aspect of the tag's rubric."""
-UNCHECKED = ("overlapping",)
-"""Kinds of defects that no check of an image is about."""
 SCENE_KINDS = frozenset((CLEAN_SCENE, *(kind for kinds in SCENE_DEFECTS.values() for kind in kinds)))
+CHECKED = SCENE_KINDS - {"overlapping"} | {"other", "black"}
+"""Kinds that some check of a drawn image or diagram is about."""
 KINDS = SCENE_KINDS | {*DEFECTS, *CLEAN, *FORFEIT}

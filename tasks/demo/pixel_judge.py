@@ -19,7 +19,7 @@ from scipy import ndimage as untyped_ndimage  # pyright: ignore[reportMissingTyp
 
 from tasks.demo.canvas import PAINTS, SHAPES, silhouette
 from tasks.demo.chat import ONE_WORD, PROBE, BadRequest, Question, completion, read_request
-from tasks.demo.samples import plural, read_prompt
+from tasks.demo.samples import ARROWS, BOXES, DIAGRAM_QUESTIONS, diagram_answers, plural, read_prompt
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.preparation import as_shown
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Requirement, Seen, SeenObject, Verdict
@@ -144,10 +144,7 @@ def measure_figure(picture: Image.Image) -> Measures:
     picture = picture.copy()
     picture.thumbnail((FIGURE_SIDE, FIGURE_SIDE), Image.Resampling.BOX)
     pixels, gray = np.asarray(picture), np.asarray(picture.convert("L"))
-    depth = max(2, min(gray.shape) // 50)
-    sides = pixels[:depth], pixels[-depth:], pixels[:, :depth], pixels[:, -depth:]
-    paper = np.median(np.concatenate([side.reshape(-1, 3) for side in sides]), axis=0)
-    light = float(_luminance(paper) @ (0.2126, 0.7152, 0.0722))
+    paper, light = _paper(pixels)
     ink = _ink(pixels, paper)
     window = _content(ink)
     inner = gray[window]
@@ -181,6 +178,14 @@ def _luminance(values: NDArray[Any]) -> Numbers:
     """Linearize levels of 0 to 255 by the sRGB curve, as in the WCAG definition of relative luminance."""
     value = values / 255
     return np.where(value <= 0.04045, value / 12.92, ((value + 0.055) / 1.055) ** 2.4)
+
+
+def _paper(pixels: Pixels) -> tuple[NDArray[Any], float]:
+    """Return the usual color along the border, and its relative luminance."""
+    depth = max(2, min(pixels.shape[:2]) // 50)
+    sides = pixels[:depth], pixels[-depth:], pixels[:, :depth], pixels[:, -depth:]
+    paper = np.median(np.concatenate([side.reshape(-1, 3) for side in sides]), axis=0)
+    return paper, float(_luminance(paper) @ (0.2126, 0.7152, 0.0722))
 
 
 def _ink(pixels: Pixels, paper: NDArray[Any]) -> NDArray[np.bool_]:
@@ -469,6 +474,8 @@ def _score(question: Question) -> dict[str, Any]:
 
 # Checks
 
+LEAST_BOX, EDGE = 15, 3
+"""Least side of a box, and width of the soft edge around it, in pixels."""
 ONE_CHECK, CHECK_LIST = "Question", "Questions"
 """Labels of the text with one check, and with several."""
 _ASKED = re.compile(
@@ -479,29 +486,66 @@ _ASKED = re.compile(
     r"\? \((?P<allowed>.+)\)"
 )
 """Question about a drawn image, with the answers that are allowed."""
+_NUMBERED = re.compile(r"(?:\d+\. )?(.+\?) \(.+\)")
+"""Question with the answers that are allowed, perhaps in a list."""
 _OPTION = re.compile(r"\b([A-Z]): ([^;)]+)")
 
 
 def _check_facts(question: Question) -> dict[str, Any]:
     if len(question.pictures) != 1:
         raise BadRequest(f"A picture is checked alone; found {len(question.pictures)} pictures")
-    found = find_blobs(as_shown(question.pictures[0][1]))
-    if "answers" not in question.properties:  # one check, perhaps to be answered in one word
-        return _answered(question.text(ONE_CHECK), found)
-    lines = question.text(CHECK_LIST).splitlines()
-    return {"answers": [{"number": number, **_answered(line, found)} for number, line in enumerate(lines, 1)]}
+    is_list = "answers" in question.properties  # else one check, perhaps to be answered in one word
+    lines = question.text(CHECK_LIST).splitlines() if is_list else [question.text(ONE_CHECK)]
+    is_diagram = any(_NUMBERED.sub(r"\1", line) in DIAGRAM_QUESTIONS for line in lines)
+    found = (look_at_diagram if is_diagram else find_blobs)(as_shown(question.pictures[0][1]))
+    answers = [_answered(line, found) for line in lines]
+    return {"answers": [{"number": n, **each} for n, each in enumerate(answers, 1)]} if is_list else answers[0]
 
 
-def _answered(line: str, blobs: Blobs) -> dict[str, str]:
-    """Return reason and answer of a check about drawn shapes; `no`, 0 or the first option if pixels cannot tell."""
-    asked = _ASKED.fullmatch(line)
-    answer = answer_check(asked, blobs) if asked else None
-    words = f"pixels show {name_blobs(blobs)}; nothing was recognized"
+def _answered(line: str, found: dict[str, str] | Blobs) -> dict[str, str]:
+    """Return reason and answer of a check about a drawing; `no`, 0 or the first option if pixels cannot tell."""
+    if isinstance(found, dict):
+        counts = [(found[BOXES], "box"), (found[ARROWS], "arrow")]
+        shown = " and ".join(f"{count} {name if count == '1' else plural(name)}" for count, name in counts)
+        answer = found.get(_NUMBERED.sub(r"\1", line))
+    else:
+        asked, shown = _ASKED.fullmatch(line), name_blobs(found)
+        answer = answer_check(asked, found) if asked else None
+    words = f"pixels show {shown}; nothing was recognized"
     if answer is None:
         allowed = line.rpartition(" (")[2]
         answer = "0" if allowed.startswith(("a whole", "0")) else "A" if allowed.startswith("a letter") else "no"
         words += ": pixels cannot tell"
     return {"reason": f"{words}.", "answer": answer}
+
+
+def look_at_diagram(picture: Image.Image) -> dict[str, str]:
+    """Return each question about a diagram with its answer. Boxes are closed and solid, arrows join two of them."""
+    picture = picture.copy()
+    picture.thumbnail((FIGURE_SIDE, FIGURE_SIDE), Image.Resampling.BOX)
+    pixels = np.asarray(picture)
+    paper, light = _paper(pixels)
+    ink = ndimage.binary_fill_holes(_ink(pixels, paper))
+    boxes, count = ndimage.label(ndimage.maximum_filter(ndimage.minimum_filter(ink, LEAST_BOX), LEAST_BOX))
+    places = [rows for rows, _ in ndimage.find_objects(boxes)]
+    first, last = min((rows.stop for rows in places), default=0), max((rows.start for rows in places), default=0)
+    arrows = _find_arrows(ink, boxes)
+    bottom_right = any(rightward and row > last for row, rightward in arrows)
+    top_row = sum(rows.start < first for rows in places)
+    return diagram_answers(count, top_row, len(arrows), bottom_right, light < LIMITS["paper"][1])
+
+
+def _find_arrows(ink: NDArray[np.bool_], boxes: NDArray[np.int32]) -> list[tuple[int, bool]]:
+    """Return, for each area that joins two boxes, its first row of pixels and whether it points to the right."""
+    lines, _ = ndimage.label(ink & (ndimage.maximum_filter(boxes, 2 * EDGE + 1) == 0), np.ones((3, 3)))
+    around = ndimage.maximum_filter(boxes, 4 * EDGE + 1)
+    touching = np.unique(np.stack([lines, around])[:, (lines > 0) & (around > 0)], axis=1)
+    places, found = ndimage.find_objects(lines), list[tuple[int, bool]]()
+    for number in np.flatnonzero(np.bincount(touching[0]) == 2):
+        rows, columns = places[number - 1]
+        thickness = (lines[rows, columns] == number).sum(axis=0)  # the head is the thickest part
+        found.append((rows.start, bool(rows.stop - rows.start < len(thickness) < 2 * thickness.argmax())))
+    return found
 
 
 def answer_check(asked: re.Match[str], blobs: Blobs) -> str | None:

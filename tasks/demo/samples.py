@@ -28,7 +28,7 @@ from tasks.demo.canvas import (
     encode,
     paste_shape,
 )
-from tasks.demo.defects import CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS, UNCHECKED
+from tasks.demo.defects import CHECKED, CLEAN, CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS
 from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.records import Requirement
@@ -46,6 +46,22 @@ SQUARE = 6
 
 TOPICS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("topics.toml").read_text(encoding="utf-8"))
 """Words of all figures."""
+
+BOXES, ARROWS = "How many boxes does the diagram have?", "How many arrows does the diagram have?"
+DIAGRAM_QUESTIONS = {
+    BOXES: "boxes",
+    "How many boxes are in the top row?": "boxes",
+    ARROWS: "arrows",
+    "Does an arrow in the bottom row point to the right?": "arrows",
+    "Is the paper black?": "paper",
+}
+"""Question about a diagram -> group of its check. Images have shapes named box and arrow; no question is about both."""
+
+
+def diagram_answers(boxes: int, top_row: int, arrows: int, *holds: bool) -> dict[str, str]:
+    """Return each question in `DIAGRAM_QUESTIONS` with its answer; `holds` answers those for yes or no."""
+    answers = (boxes, top_row, arrows, *("yes" if each else "no" for each in holds))
+    return dict(zip(DIAGRAM_QUESTIONS, map(str, answers), strict=True))
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,11 @@ class Diagram:
     def misstate(self) -> "Diagram":
         """Return the diagram of the method that runs backwards."""
         return replace(self, labels=self.labels[::-1])
+
+    def answers(self) -> dict[str, str]:
+        """Return each question about a diagram with its answer."""
+        boxes = len(self.labels)
+        return diagram_answers(boxes, self.columns, boxes - 1, boxes // self.columns % 2 == 1, False)
 
     def draw(self) -> Image.Image:
         """Return the picture."""
@@ -505,7 +526,7 @@ def _requirement(phrase: str) -> Requirement:
 
 GENERATED = "generated"
 CHECKS = "checks.jsonl"
-"""Manifest of the drawn images with their checks."""
+"""Manifest of drawn images or diagrams with their checks."""
 DRAWN_FIGURES = 24
 DRAWN_PROMPTS = 8
 """Prompts of each tag: the fewest for which means have intervals."""
@@ -537,7 +558,7 @@ def draw_samples(root: Path, flow: str, count: int = DRAWN_FIGURES, seed: int = 
     records: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []
     for number in range(count):
-        random = Random(f"{flow} {seed} {number}")
+        random = _random_of(flow, seed, number)
         figure, kind = NEW_FIGURE[flow](random), mix[number % len(mix)]
         good = figure.draw()
         bad = good if kind in FORFEIT else spoil(kind.removeprefix(IN_HUMAN), figure, random)
@@ -552,6 +573,41 @@ def draw_samples(root: Path, flow: str, count: int = DRAWN_FIGURES, seed: int = 
     _write_json(root / flow / "test.json", records)
 
 
+def _random_of(flow: str, seed: int, number: int) -> Random:
+    return Random(f"{flow} {seed} {number}")
+
+
+def draw_diagram_checks(root: Path, seed: int) -> Path:
+    """Write `diagram/checks.jsonl`, with the checks of each figure of the drawn diagrams; return this manifest.
+
+    Its candidates are `human` and `drawn`, whose pictures become files. `diagram/facts/labels.json` has the kind of a
+    figure without a defect, or with one that some check is about. Samples without a Model figure are left out.
+    """
+    folder, rows, labels = root / "diagram", list[dict[str, Any]](), dict[str, str]()
+    (folder / "drawn").mkdir(exist_ok=True)
+    kinds = json.loads((folder / LABELS).read_text())
+    for number, result in enumerate(json.loads((root / RESULTS / "diagram.json").read_text(encoding="utf-8"))):
+        name, kind = result["id"], kinds[result["id"]]
+        if kind in FORFEIT:
+            continue
+        asked = {"prompt": result["visual_intent"], "checks": _diagram_checks(_random_of("diagram", seed, number))}
+        images = {"human": result["path_to_gt_image"], "drawn": f"drawn/{name}.jpg"}
+        write_whole(folder / images["drawn"], base64.b64decode(result[result["eval_image_field"]]))
+        spoilt = "" if kind in CLEAN else "human" if kind.startswith(IN_HUMAN) else "drawn"
+        for candidate, image in images.items():
+            rows.append({"id": name, "candidate": candidate, "category": result["category"], "image": image, **asked})
+            labels[f"{candidate}/{name}"] = kind.removeprefix(IN_HUMAN) if candidate == spoilt else CLEAN_SCENE
+    return _write_checks(folder, rows, labels)
+
+
+def _diagram_checks(random: Random) -> list[dict[str, Any]]:
+    return [
+        {"id": f"{group} {number}", "question": question, "form": form, "expected": answer, "group": group}
+        for number, (question, answer) in enumerate(random_diagram(random).answers().items(), 1)
+        for group, form in [(DIAGRAM_QUESTIONS[question], "number" if answer.isdigit() else "yes_no")]
+    ]
+
+
 def draw_checks(root: Path, prompts_per_tag: int, seed: int = 7) -> Path:
     """Draw images, and write `checks.jsonl`: a row an image with the checks of its prompt; return this manifest.
 
@@ -560,21 +616,24 @@ def draw_checks(root: Path, prompts_per_tag: int, seed: int = 7) -> Path:
     draw_images(root, prompts_per_tag, seed)
     lines = (root / "evaluation_metadata.jsonl").read_text().splitlines()
     kinds = json.loads((root / LABELS).read_text())
-    rows, labels = list[str](), dict[str, str]()
+    rows, labels = list[dict[str, Any]](), dict[str, str]()
     for candidate in CANDIDATES:
         for number, line in enumerate(lines):
             asked = json.loads(line)
             for picture in sorted((root / candidate / f"{number:05d}" / "samples").glob("*.png")):
                 name = f"{number:05d}_{picture.stem}"
-                kind = kinds[f"{candidate}/{number:05d}/{picture.stem}"]
-                if kind not in UNCHECKED:
-                    labels[f"{candidate}/{name}"] = kind
+                labels[f"{candidate}/{name}"] = kinds[f"{candidate}/{number:05d}/{picture.stem}"]
                 row = {"id": name, "prompt_id": f"{number:05d}", "candidate": candidate}
                 place = {"category": asked["tag"], "image": picture.relative_to(root).as_posix()}
-                rows.append(json.dumps({**row, **place, "prompt": asked["prompt"], "checks": [*_checks(asked)]}))
+                rows.append({**row, **place, "prompt": asked["prompt"], "checks": [*_checks(asked)]})
+    return _write_checks(root, rows, labels)
+
+
+def _write_checks(root: Path, rows: list[dict[str, Any]], labels: dict[str, str]) -> Path:
     (root / "facts").mkdir(exist_ok=True)
-    write_whole(root / "facts" / LABELS, json.dumps(labels, indent=1).encode())
-    write_whole(root / CHECKS, "".join(f"{row}\n" for row in rows).encode())
+    checked = {name: kind for name, kind in labels.items() if kind in CHECKED}
+    write_whole(root / "facts" / LABELS, json.dumps(checked, indent=1).encode())
+    write_whole(root / CHECKS, "".join(f"{json.dumps(row)}\n" for row in rows).encode())
     return root / CHECKS
 
 
@@ -616,7 +675,7 @@ def _options(color: str) -> list[str]:
 
 
 def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
-    """Draw `count` figures of either kind and, in `generated`, images of so many prompts for each tag.
+    """Draw `count` figures of either kind and, in `generated`, images of so many prompts a tag, with their checks.
 
     Raises InputError where the folder is not empty, or cannot be written to.
     """
@@ -625,6 +684,7 @@ def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
             raise InputError(f"{root} is not empty; samples are drawn into a new or empty folder")
         for flow in NEW_FIGURE:
             draw_samples(root, flow, count, seed)
+        draw_diagram_checks(root, seed)
         draw_checks(root / GENERATED, prompts_per_tag, seed)
     except OSError as error:
         raise InputError(f"samples cannot be drawn into {root}: {error.strerror or error}") from error

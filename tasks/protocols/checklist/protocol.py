@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 
 from tasks.datasets.dataset import Dataset
-from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
+from tasks.demo.defects import CHECKED, CLEAN_SCENE
 from tasks.protocols.checklist import reply, soft
 from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.prompts import asked_keys
@@ -214,11 +214,11 @@ def _words(aspects: Sequence[AspectScore], judgments: Sequence[Judgment], is_sof
 
 
 def noticed(kind: str, satisfied: bool | None) -> bool | None:
-    """Return whether the answers show that the judge noticed the kind of a drawn image: all right only if it is clean.
+    """Return whether the answers show that the judge noticed a drawn picture's kind: all right only if it is clean.
 
-    None: the kind is unknown, or a check is not scored and no other is wrong.
+    None: no check is about the kind, or a check is not scored and no other is wrong.
     """
-    if satisfied is None or kind not in SCENE_KINDS:
+    if satisfied is None or kind not in CHECKED:
         return None
     return satisfied == (kind == CLEAN_SCENE)
 
