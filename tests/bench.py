@@ -1,8 +1,8 @@
-"""Benchmark: the whole flow beside a bare client loop, in one run on one machine (`make bench-speed`).
+"""Benchmark: the whole flow against a bare client loop on one machine (`make bench-speed`).
 
-A loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, a running Prefect server. Each measurement is a
-process of its own, so that CPU and peak memory are its own too. Loop and flow are measured in turns, and of each the
-run with the middle wall time counts. Names of workloads as arguments: only these.
+A loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, a running Prefect server. Each measurement runs
+in its own process, for its own CPU and peak memory. Loop and flow take turns; the run with the median wall time counts.
+Arguments are names of workloads; without any, all are measured.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ PAIRS, MANY = 292, 2920
 TURNS = 3
 SERVER_SECONDS, MEMORY_MB, GROWTH, REUSE_SECONDS, THUMBNAIL_MS = 4.0, 400.0, 1.2, 10.0, 25.0
 NONE = math.inf
-"""In the place of a target: what is measured is shown, and may be anything."""
+"""No target: the measured value is printed only."""
 
 
 class Workload(NamedTuple):
@@ -43,7 +43,7 @@ class Workload(NamedTuple):
     cpu: float = NONE
     thumbnail_ms: float = THUMBNAIL_MS
     ramp_apart: bool = False
-    """Whether the wall time has its target without the ramp of the gate."""
+    """Whether the target of the wall time excludes the ramp of the gate."""
 
     @property
     def calls(self) -> int:
@@ -62,11 +62,11 @@ class Workload(NamedTuple):
 
 
 CHECKS = {"together": (600, 1813), "single": (1080, 13_536)}
-"""Instrument -> prompts and checks, as UniGenBench and T2I-CoReBench have them."""
+"""Instrument -> numbers of prompts and checks, as in UniGenBench and T2I-CoReBench."""
 TWO_TIMES = "pairs of {}, each of two times about {} KB"
 WORKLOADS = {
     "png-pairs": Workload(TWO_TIMES.format("PNG", 275), "pairs", PAIRS, "PNG", 1.15, 1.5),
-    # As matplotlib writes them: their pixels must be decoded before they are sent.
+    # As matplotlib writes them; pixels must be decoded before sending.
     "rgba-pairs": Workload("pairs of PNG with an opaque alpha channel, 300 KB each", "pairs", PAIRS, "RGBA", NONE),
     "jpeg-pairs": Workload(TWO_TIMES.format("JPEG", 125), "pairs", PAIRS, "JPEG", 1.10, 1.35, ramp_apart=True),
     "png-images": Workload("PNG images of 1024 pixels, about 1.5 MB each", "images", 553, "PNG", 1.25, NONE, NONE),
@@ -81,7 +81,7 @@ Found = dict[str, float]
 
 
 class Row(NamedTuple):
-    """A line of a table; the target is an upper bound of what was measured."""
+    """A row of a table; the target is an upper bound of the measured value."""
 
     name: str
     loop: str
@@ -92,7 +92,7 @@ class Row(NamedTuple):
 
 
 class Bench:
-    """A Prefect server, a judge, and a place for datasets and stores."""
+    """A Prefect server, a judge, and a folder for datasets and stores."""
 
     def __init__(self, place: Path, settings: dict[str, str], server: int, judge: str) -> None:
         self._place, self._settings, self._server, self._judge = place, settings, server, judge
@@ -102,41 +102,41 @@ class Bench:
         return self._place / name
 
     def loop(self, workload: Workload, root: Path) -> Found:
-        return measured(SIDES, "bare", workload.kind, root, self._judge)
+        return measure(SIDES, "bare", workload.kind, root, self._judge)
 
     def flow(self, workload: Workload, root: Path, store: str) -> Found:
         before = cpu_of(self._server)
-        found = measured(SIDES, "flow", workload.kind, root, self._judge, self._place / store, **self._settings)
+        found = measure(SIDES, "flow", workload.kind, root, self._judge, self._place / store, **self._settings)
         server = cpu_of(self._server) - before
         return found | {"server": server, "ramp": ramp_seconds(self._place / store)}
 
     def rows(self, name: str, workload: Workload) -> Iterator[Row]:
-        """Loop and flow in turns, then the flow again, which reuses everything."""
+        """Measure loop and flow in turns, then the flow again, which reuses every reply."""
         root = self.drawn(name, workload)
         loops, flows = list[Found](), list[Found]()
         for turn in range(TURNS):
             loops.append(self.loop(workload, root))
             flows.append(self.flow(workload, root, f"{name}-{turn}"))
-        loop, flow = _middle(loops), _middle(flows)
+        loop, flow = _median_run(loops), _median_run(flows)
         reuse = self.flow(workload, root, f"{name}-0")["wall"]
-        yield _beside("wall time", loop, flow, "wall", NONE if workload.ramp_apart else workload.wall)
+        yield _ratio_row("wall time", loop, flow, "wall", NONE if workload.ramp_apart else workload.wall)
         if workload.ramp_apart:
             name_apart = f"wall time but {flow['ramp']:.2f} s, the ramp of the gate"
-            yield _beside(name_apart, loop, flow | {"wall": flow["wall"] - flow["ramp"]}, "wall", workload.wall)
-        yield _beside("client CPU", loop, flow, "cpu", workload.cpu)
+            yield _ratio_row(name_apart, loop, flow | {"wall": flow["wall"] - flow["ramp"]}, "wall", workload.wall)
+        yield _ratio_row("client CPU", loop, flow, "cpu", workload.cpu)
         each = 1000 * flow["thumbnails"] / workload.pictures
         seconds = f"{flow['thumbnails']:.1f} s, done {flow['behind']:.1f} s after the table"
         yield Row("CPU of thumbnails behind it, a picture", "-", seconds, each, workload.thumbnail_ms, "ms")
         yield Row("Prefect server CPU", "-", f"{flow['server']:.1f} s", flow["server"], SERVER_SECONDS, "s")
-        yield Row("peak memory", *_both(loop, flow, "memory", "MB"), flow["memory"], MEMORY_MB, "MB")
+        yield Row("peak memory", *_cells(loop, flow, "memory", "MB"), flow["memory"], MEMORY_MB, "MB")
         yield Row("wall time, everything reused", "-", f"{reuse:.1f} s", reuse, REUSE_SECONDS, "s")
         if name == "jpeg-pairs":
             yield self._growth(flow["memory"])
         if name == "checklists":
             found = self.flow(SINGLE, self.drawn("single", SINGLE), "single-store")
-            told = f"{found['late']:.0f} MB, of {found['early']:.0f} MB then; peak {found['memory']:.0f} MB"
+            memory = f"{found['late']:.0f} MB, of {found['early']:.0f} MB then; peak {found['memory']:.0f} MB"
             calls = f"memory after 13,536 single calls, over that after {EARLY:,}"
-            yield Row(calls, "-", told, found["late"] / found["early"], GROWTH, "x")
+            yield Row(calls, "-", memory, found["late"] / found["early"], GROWTH, "x")
 
     def _growth(self, few: float) -> Row:
         flow = self.flow(GROWN, self.drawn("grown", GROWN), "grown-store")
@@ -145,9 +145,7 @@ class Bench:
 
 
 def ramp_seconds(store: Path) -> float:
-    """Of the run in a store: the time that its calls lacked until as many were in flight as may be, in seconds of
-    all of these together; 0 where never so many were.
-    """
+    """Return the seconds of full concurrency that a run lost until `IN_FLIGHT` calls were in flight, 0 if never."""
     changes = list[tuple[float, int]]()
     for file in (store / "ledger").glob("*/judgments.jsonl"):
         for row in map(json.loads, file.read_text().splitlines()):
@@ -162,21 +160,21 @@ def ramp_seconds(store: Path) -> float:
     return 0.0
 
 
-def _both(loop: Found, flow: Found, what: str, unit: str) -> tuple[str, str]:
+def _cells(loop: Found, flow: Found, what: str, unit: str) -> tuple[str, str]:
     digits = 0 if unit == "MB" else 1
     return f"{loop[what]:.{digits}f} {unit}", f"{flow[what]:.{digits}f} {unit}"
 
 
-def _beside(name: str, loop: Found, flow: Found, what: str, target: float) -> Row:
-    return Row(name, *_both(loop, flow, what, "s"), flow[what] / loop[what], target, "x")
+def _ratio_row(name: str, loop: Found, flow: Found, what: str, target: float) -> Row:
+    return Row(name, *_cells(loop, flow, what, "s"), flow[what] / loop[what], target, "x")
 
 
-def _middle(runs: list[Found]) -> Found:
+def _median_run(runs: list[Found]) -> Found:
     return sorted(runs, key=lambda run: run["wall"])[len(runs) // 2]
 
 
-def measured(program: str | Path, *arguments: object, **environment: str) -> Found:
-    """What a process measured of itself."""
+def measure(program: str | Path, *arguments: object, **environment: str) -> Found:
+    """Run a program; return the measurements that it prints."""
     command = [sys.executable, str(program), *map(str, arguments)]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
     if done.returncode:
@@ -186,8 +184,7 @@ def measured(program: str | Path, *arguments: object, **environment: str) -> Fou
 
 @contextlib.contextmanager
 def prefect_server(place: Path) -> Iterator[tuple[dict[str, str], int]]:
-    """A Prefect server of this benchmark's own; yields the environment of flows on it, which log nothing, and its
-    process id."""
+    """Start a Prefect server; yield the environment of silent flows on it, and its process id."""
     (place / "home").mkdir()
     own = {"PREFECT_HOME": str(place / "client"), "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
     with own_server(place / "home", free_port()) as server:
@@ -195,19 +192,19 @@ def prefect_server(place: Path) -> Iterator[tuple[dict[str, str], int]]:
 
 
 def jury_run(options: dict[str, object], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """`jury run diagram` with these options in this environment."""
+    """Run `jury run diagram` with these options in this environment."""
     words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
     command = [JURY, "run", "diagram", *words]
     return subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
 
 
 def line(*cells: object) -> str:
-    """A row of a Markdown table."""
+    """Return a row of a Markdown table."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def cpu_of(pid: int) -> float:
-    """CPU seconds that a process and its children have used, from /proc."""
+    """Return CPU seconds of a process and its children so far, from /proc."""
     total = 0.0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -218,7 +215,7 @@ def cpu_of(pid: int) -> float:
 
 
 def main(names: list[str]) -> int:
-    """Measure, print the tables, and say which targets were missed."""
+    """Measure; print the tables and the missed targets."""
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}; a judge at 200 ms, {IN_FLIGHT} calls in flight")
     missed = list[str]()
     with tempfile.TemporaryDirectory() as folder:
@@ -226,7 +223,7 @@ def main(names: list[str]) -> int:
         latency = ("--latency", "0.2", "--sigma", "0.3", "--seed", "1")
         with prefect_server(place) as (settings, pid), judge_process(*latency) as judge:
             bench = Bench(place, settings, pid, judge.base_url)
-            # A server that has just started compiles its queries at the first run; one that is running has done so.
+            # A new server compiles its queries during the first run; measure a warm one.
             bench.flow(FEW, bench.drawn("few", FEW), "few-store")
             for name in names or WORKLOADS:
                 missed += _report(WORKLOADS[name], bench.rows(name, WORKLOADS[name]))
@@ -235,7 +232,7 @@ def main(names: list[str]) -> int:
 
 
 def _report(workload: Workload, rows: Iterator[Row]) -> list[str]:
-    """Print the measurements of one workload as Markdown; returns the targets that were missed."""
+    """Print the measurements of one workload as Markdown; return the missed targets."""
     title = f"{workload.samples} {workload.title}: {workload.calls} calls"
     print(f"\n| {title} | bare client loop | whole flow | measured | target |\n|---|---|---|---|---|", flush=True)
     missed = list[str]()

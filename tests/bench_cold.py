@@ -1,8 +1,8 @@
-"""Benchmark: how long `jury run` takes to its first call when nothing is running yet (`make bench-cold`).
+"""Benchmark: seconds from the start of `jury run` to its first call when nothing is running yet (`make bench-cold`).
 
-32 pairs of about 250 KB on four dimensions; a loopback judge that answers at once. Each run is a process of its own,
-looked at from outside: the first request that any server of it answers, the first question about a sample, its end.
-CPU seconds are those of the command and all that it started and waited for.
+32 pairs of about 250 KB on four dimensions; a loopback judge that answers at once. Each run is its own process and is
+watched from outside: the first answer of a server it started, its first call, its end. CPU seconds include those of
+processes that the command started and waited for.
 """
 
 import os
@@ -28,34 +28,34 @@ from tasks.demo.chat import PROBE
 PAIRS = 32
 TURNS = 3
 TARGETS = {"after server": 2.0, "new store": 1.0, "jury up": 4.0, "mistake": 3.0, "demo": 25.0}
-"""In seconds: the first call after the server's first answer; how much later on a new store than on an old one; the
-first call where `jury up` runs; a mistake in the dataset told; the whole demo."""
+"""Seconds to the first call after the server's first answer; by how many a new store is slower than an old one; to the
+first call while `jury up` runs; to the report of a mistake in the dataset; for the whole demo."""
 HEAD = "| command | server answers | judge asked | first call | after server | mistake told | wall | CPU |"
 LISTENING = "0A"
 
 
 class Found(NamedTuple):
-    """What was seen of one command, in seconds since its start; NaN: that never came."""
+    """Events of one command, in seconds since its start; NaN if an event never came."""
 
     server: float = float("nan")
     probe: float = float("nan")
     call: float = float("nan")
-    told: float = float("nan")
-    """The first line on standard error that tells of a mistake."""
+    message: float = float("nan")
+    """The first message on standard error."""
     wall: float = float("nan")
     cpu: float = float("nan")
 
     @property
     def after_server(self) -> float:
-        """From the server's first answer to the first question about a sample."""
+        """Seconds from the server's first answer to the first question about a sample."""
         return self.call - self.server
 
     def line(self, name: str) -> str:
-        seconds = (self.server, self.probe, self.call, self.after_server, self.told, self.wall, self.cpu)
+        seconds = (self.server, self.probe, self.call, self.after_server, self.message, self.wall, self.cpu)
         return f"| {name} | " + " | ".join("-" if value != value else f"{value:.1f} s" for value in seconds) + " |"
 
 
-def command(words: list[str], judge: LoopbackJudge | None = None) -> Found:
+def watch_command(words: list[str], judge: LoopbackJudge | None = None) -> Found:
     started, seen = time.monotonic(), dict[str, float]()
     first = len(judge.requests) if judge else 0
     given = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
@@ -64,7 +64,7 @@ def command(words: list[str], judge: LoopbackJudge | None = None) -> Found:
     watching.start()
     for line in process.stderr or ():
         if line.startswith("jury: "):
-            seen.setdefault("told", time.monotonic())
+            seen.setdefault("message", time.monotonic())
     _, _, used = os.wait4(process.pid, 0)
     process.returncode = 0
     asked = judge.requests[first:] if judge else []
@@ -76,7 +76,7 @@ def command(words: list[str], judge: LoopbackJudge | None = None) -> Found:
 
 
 def _watch_server(parent: int, seen: dict[str, float]) -> None:
-    """Note when a server that this process started answers for the first time."""
+    """Record when a server that this process started answers for the first time."""
     while Path(f"/proc/{parent}").exists():
         for port in _ports(parent):
             with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=120):
@@ -86,7 +86,7 @@ def _watch_server(parent: int, seen: dict[str, float]) -> None:
 
 
 def _ports(parent: int) -> list[int]:
-    """Ports on which the children of a process listen."""
+    """Return the ports on which the children of a process listen."""
     with suppress(OSError):
         children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
         links = [str(link.readlink()) for child in children for link in Path(f"/proc/{child}/fd").iterdir()]
@@ -102,47 +102,47 @@ def run_words(data: Path, store: Path, judge: LoopbackJudge) -> list[str]:
     return ["run", "diagram", *map(str, [*given, *asked])]
 
 
-def measured(place: Path, judge: LoopbackJudge) -> dict[str, Found]:
-    """One run of each kind; new stores have names of their own, so that this can be repeated."""
+def measure(place: Path, judge: LoopbackJudge) -> dict[str, Found]:
+    """Measure one run of each kind; each call uses new folders for the new stores."""
     data, old, new = place / "pairs", place / "old", Path(tempfile.mkdtemp(dir=place))
     found = {
-        "new store": command(run_words(data, new / "store", judge), judge),
-        "old store": command(run_words(data, old, judge), judge),
-        "mistake": command([*run_words(data, new / "other", judge), "--dataset", str(place / "nowhere")]),
-        "demo": command(["demo", "--store", str(new / "demo")]),
+        "new store": watch_command(run_words(data, new / "store", judge), judge),
+        "old store": watch_command(run_words(data, old, judge), judge),
+        "mistake": watch_command([*run_words(data, new / "other", judge), "--dataset", str(place / "nowhere")]),
+        "demo": watch_command(["demo", "--store", str(new / "demo")]),
     }
     with jury_up(old, free_port()):
-        found["jury up"] = command(run_words(data, old, judge), judge)
+        found["jury up"] = watch_command(run_words(data, old, judge), judge)
     return found
 
 
-def middle(turns: list[dict[str, Found]], name: str, field: str) -> float:
+def median_of(turns: list[dict[str, Found]], name: str, field: str) -> float:
     return statistics.median(getattr(turn[name], field) for turn in turns)
 
 
-def judged(turns: list[dict[str, Found]]) -> dict[str, float]:
-    """What the targets are about."""
+def target_values(turns: list[dict[str, Found]]) -> dict[str, float]:
+    """Return the values that have targets."""
     return {
-        "after server": max(middle(turns, name, "after_server") for name in ("new store", "old store")),
-        "new store": middle(turns, "new store", "call") - middle(turns, "old store", "call"),
-        "jury up": middle(turns, "jury up", "call"),
-        "mistake": middle(turns, "mistake", "told"),
-        "demo": middle(turns, "demo", "wall"),
+        "after server": max(median_of(turns, name, "after_server") for name in ("new store", "old store")),
+        "new store": median_of(turns, "new store", "call") - median_of(turns, "old store", "call"),
+        "jury up": median_of(turns, "jury up", "call"),
+        "mistake": median_of(turns, "mistake", "message"),
+        "demo": median_of(turns, "demo", "wall"),
     }
 
 
 def main() -> list[str]:
-    """Measure, print two tables, and return the targets that were missed."""
+    """Measure, print two tables, and return the missed targets."""
     server_process.prepared_file()
     with tempfile.TemporaryDirectory() as folder, LoopbackJudge() as judge:
         place = Path(folder)
         draw_pairs(place / "pairs", PAIRS, "JPEG")
-        command(run_words(place / "pairs", place / "old", judge), judge)
-        turns = [measured(place, judge) for _ in range(TURNS)]
+        watch_command(run_words(place / "pairs", place / "old", judge), judge)
+        turns = [measure(place, judge) for _ in range(TURNS)]
     print(f"\n{HEAD}\n|{'---|' * HEAD.count(' | ')}---|")
     for name in turns[0]:
-        print(Found(*(middle(turns, name, field) for field in Found._fields)).line(name))
-    found = judged(turns)
+        print(Found(*(median_of(turns, name, field) for field in Found._fields)).line(name))
+    found = target_values(turns)
     print("\n| cold start | measured | target |\n|---|---|---|")
     for name, target in TARGETS.items():
         print(f"| {name} | {found[name]:.1f} s | {target:g} s |")

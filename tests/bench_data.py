@@ -1,4 +1,4 @@
-"""What the benchmarks judge: files as plotting libraries and image generators write them, drawn from a seed."""
+"""Datasets of the benchmarks: files like those of plotting libraries and image generators, drawn from a seed."""
 
 import json
 import random
@@ -14,12 +14,12 @@ from PIL import Image, ImageDraw
 
 PROMPTS = 553
 DRAWN = 32
-"""Pictures that differ in more than a comment: drawing takes longer than judging."""
+"""Pictures that differ in more than a comment; few, as drawing takes longer than judging."""
 WORDS = 3000
 
 
 def figure(rng: np.random.Generator, file_format: str) -> bytes:
-    """A figure-like picture: boxes on a textured ground; about 125 KB as JPEG, about 275 KB as PNG.
+    """Draw a figure: boxes on a textured background; about 125 KB as JPEG, about 275 KB as PNG.
 
     Args:
         file_format: JPEG, PNG, or RGBA for a PNG with an opaque alpha channel.
@@ -36,19 +36,19 @@ def figure(rng: np.random.Generator, file_format: str) -> bytes:
         color = tuple(int(value) for value in rng.integers(90, 230, 3))
         pen.rectangle((x, y, x + 150, y + 60), fill=color, outline="black", width=2)
         pen.text((x + 10, y + 20), "Encoder block", fill="black")
-    return _saved(image, file_format)
+    return _encode(image, file_format)
 
 
 def photograph(rng: np.random.Generator) -> bytes:
-    """A PNG of 1024 pixels a side, of about 1.5 MB: soft shapes and fine grain."""
+    """Draw a PNG of 1024 x 1024 pixels and about 1.5 MB: soft shapes and fine grain."""
     side, pixels = 1024, np.full((1024, 1024, 3), 128.0)
     for cells, spread in ((16, 60), (64, 30), (256, 8)):
         grid = np.clip(rng.normal(128, spread, (cells, cells, 3)), 0, 255).astype(np.uint8)
         pixels += np.asarray(Image.fromarray(grid).resize((side, side), Image.Resampling.BICUBIC), float) - 128
-    return _saved(Image.fromarray(np.clip(pixels + rng.normal(0, 0.62, pixels.shape), 0, 255).astype(np.uint8)), "PNG")
+    return _encode(Image.fromarray(np.clip(pixels + rng.normal(0, 0.62, pixels.shape), 0, 255).astype(np.uint8)), "PNG")
 
 
-def _saved(image: Image.Image, file_format: str) -> bytes:
+def _encode(image: Image.Image, file_format: str) -> bytes:
     buffer = BytesIO()
     if file_format == "RGBA":
         image.convert("RGBA").save(buffer, "PNG")
@@ -57,15 +57,15 @@ def _saved(image: Image.Image, file_format: str) -> bytes:
     return buffer.getvalue()
 
 
-def _distinct(pictures: list[bytes]) -> Iterator[bytes]:
-    """These pictures again and again, each with another comment in its file."""
+def _vary(pictures: list[bytes]) -> Iterator[bytes]:
+    """Yield these pictures in turn for ever, each with another comment in its file."""
     number = 0
     while True:
-        yield _commented(pictures[number % len(pictures)], f"{number:06d}".encode())
+        yield _add_comment(pictures[number % len(pictures)], f"{number:06d}".encode())
         number += 1
 
 
-def _commented(data: bytes, words: bytes) -> bytes:
+def _add_comment(data: bytes, words: bytes) -> bytes:
     if data.startswith(b"\xff\xd8"):
         return data[:2] + b"\xff\xfe" + (len(words) + 2).to_bytes(2, "big") + words + data[2:]
     body = b"tEXt" + b"Comment\0" + words
@@ -79,12 +79,12 @@ def draw_pairs(
     words: int = WORDS,
     draw: Callable[[np.random.Generator, str], bytes] = figure,
 ) -> None:
-    """A PaperBananaBench folder of figures, and a folder of Model figures beside it, of which no two are equal."""
+    """Write a PaperBananaBench folder of figures and a folder of Model figures; no two files are equal."""
     human, model = root / "diagram" / "images", root / "model"
     human.mkdir(parents=True)
     model.mkdir()
     rng = np.random.default_rng(1)
-    pictures = _distinct([draw(rng, file_format) for _ in range(min(DRAWN, 2 * pairs))])
+    pictures = _vary([draw(rng, file_format) for _ in range(min(DRAWN, 2 * pairs))])
     suffix = ".jpg" if file_format == "JPEG" else ".png"
     for n in range(pairs):
         for folder in (human, model):
@@ -93,10 +93,10 @@ def draw_pairs(
 
 
 def draw_images(root: Path, images: int, file_format: str) -> None:
-    """A GenEval folder of one candidate, with as many images for each of 553 prompts."""
+    """Write a GenEval folder of one candidate, with equally many images for each of 553 prompts."""
     rng = np.random.default_rng(2)
     png = file_format == "PNG"
-    pictures = _distinct([photograph(rng) if png else figure(rng, file_format) for _ in range(DRAWN)])
+    pictures = _vary([photograph(rng) if png else figure(rng, file_format) for _ in range(DRAWN)])
     suffix = ".png" if png else ".jpg"
     row = {"tag": "counting", "include": [{"class": "clock", "count": 2}]}
     lines = [json.dumps(row | {"prompt": f"a photo of two clocks, number {n}"}) + "\n" for n in range(PROMPTS)]
@@ -111,9 +111,9 @@ def draw_images(root: Path, images: int, file_format: str) -> None:
 
 
 def draw_checklists(root: Path, prompts: int, images: int, checks: int) -> None:
-    """A manifest of so many prompts, JPEG images of each, and `checks` questions in all, each of which expects yes."""
+    """Write a manifest: `prompts` with `images` JPEG files each, and `checks` questions in all, each expecting yes."""
     rng = np.random.default_rng(3)
-    pictures = _distinct([figure(rng, "JPEG") for _ in range(DRAWN)])
+    pictures = _vary([figure(rng, "JPEG") for _ in range(DRAWN)])
     root.mkdir(parents=True)
     lines: list[str] = []
     for prompt in range(prompts):

@@ -1,8 +1,9 @@
-"""Benchmark: whole runs beside a judge that always fails some figures (`make bench-faults`, about 45 minutes).
+"""Benchmark: whole runs with a judge that always fails on some figures (`make bench-faults`, about 45 minutes).
 
 100 figures, 400 calls of 50 ms; every fault of `faulty_judges`, for one call, one figure, five figures, half and all of
-them, with 6 and 16 calls in flight. Each row: the samples judged, the exit code, requests about bad figures, the most
-for one question, and the wall time beside its bound: 1.5 x a run without faults + ceil(2b / c) x L for b bad calls.
+them, with 6 and 16 calls in flight. Each row has the samples judged, the exit code, requests about bad figures (all,
+and the most for one question), and the wall time with its bound: 1.5 x a run without faults + ceil(2b / c) x L for b
+bad calls.
 `python tests/bench_faults.py 429 302 half` measures these faults and shares alone.
 """
 
@@ -28,15 +29,15 @@ from tasks.endpoint.client import MOST_FAILURES, RETRY_SECONDS
 FIGURES, CALL_SECONDS = 100, 0.05
 TIMEOUT, CALL, PATIENCE = 4.0, 20.0, 30.0
 LENGTH = max(CALL, MOST_FAILURES * (TIMEOUT + 4 * RETRY_SECONDS))
-"""Seconds that one call without a reply may take: L in the bound."""
+"""Seconds that one call without a reply may take, L in the bound."""
 SHARES = {"one call": 1, "one figure": 1, "five figures": 5, "half": FIGURES // 2, "all": FIGURES}
 CONCURRENCIES = (6, 16)
 AT_ONCE = 2
-"""Rows measured side by side: nearly all of their time is waiting."""
+"""Rows measured at the same time, as nearly all of their time is waiting."""
 
 
 class Found(NamedTuple):
-    """What came of one run."""
+    """Result of one run."""
 
     code: int
     statuses: Counter[str]
@@ -69,7 +70,7 @@ def bad_figures(share: str) -> frozenset[str]:
 
 
 def main(names: list[str]) -> int:
-    """Measure, print the table, and return 1 where a row misses its bar."""
+    """Measure, print the table, and return 1 if a row misses its target."""
     missed = 0
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -84,7 +85,7 @@ def main(names: list[str]) -> int:
         with bench.prefect_server(place) as (settings, _):
             plain = plain_walls(place, settings)
 
-            def measured(case: tuple[str, str, int]) -> tuple[Found, Faulty]:
+            def measure(case: tuple[str, str, int]) -> tuple[Found, Faulty]:
                 name, share, concurrency = case
                 dimension = "readability" if share == "one call" else ""
                 judge = Faulty(FAULTS[name], bad_figures(share), CALL_SECONDS, dimension)
@@ -95,15 +96,15 @@ def main(names: list[str]) -> int:
             shares = [each for each in SHARES if each in names] or SHARES
             cases = [*itertools.product(faults, shares, CONCURRENCIES)]
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                for case, (found, judge) in zip(cases, pool.map(measured, cases), strict=True):
+                for case, (found, judge) in zip(cases, pool.map(measure, cases), strict=True):
                     missed += row(*case, found, judge, plain[case[2]])
     return bool(missed)
 
 
 def plain_walls(place: Path, settings: dict[str, str]) -> dict[int, float]:
-    """Seconds of a run without faults for each concurrency, in the company that a measured row has.
+    """Return the seconds of a run without faults by concurrency, measured two at a time like the rows.
 
-    The first of them only fill the caches of machine and server.
+    The first runs only fill the caches of machine and server.
     """
 
     def wall(number: int) -> float:
@@ -116,7 +117,7 @@ def plain_walls(place: Path, settings: dict[str, str]) -> dict[int, float]:
 
 
 def row(name: str, share: str, concurrency: int, found: Found, judge: Faulty, plain: float) -> bool:
-    """Print a row of the table; return whether it misses its bar."""
+    """Print a row of the table; return whether it misses its target."""
     bad = len(judge.bad)
     calls = bad if share == "one call" else 4 * bad
     bound = 1.5 * plain + math.ceil(2 * calls / concurrency) * LENGTH

@@ -1,10 +1,8 @@
-"""Benchmark: a history of one million judgments, how long its views and the report's questions take to answer, and how
-long a landing takes.
+"""Benchmark: views, report queries and landing in a history of one million judgments (`make bench-history`).
 
-What two years of nightly evaluations leave: 700 of 292 figures on four dimensions, and 83 of 2,212 images, each with
-40 anchors; in the last month the judge and the candidates have dropped. A night of each kind is loaded, and DuckDB
-copies its rows, run after run as they would have come; every answer is fetched whole through `tasks.history`, each time
-through a connection of its own (`make bench-history`).
+The history has two years of nightly evaluations: 700 of 292 figures on four dimensions, and 83 of 2,212 images, each
+with 40 anchors; in the last month, the scores of judge and candidates drop. One night of each kind is loaded, and
+DuckDB copies its rows in the order of the runs. Each query opens its own connection and fetches all rows.
 """
 
 import contextlib
@@ -37,8 +35,8 @@ ROWS_OF_SAMPLES = {
     **dict.fromkeys(("verdicts", "judgment_attempts", "disagreements", "best_images", "failures"), "run_id"),
     "ratings": "source",
 }
-"""Views with a row a sample or call -> their column of evaluations. All their rows are most of the history: people ask
-for those of one evaluation, or for a number of each, and both are asked here."""
+"""Views with one row per sample or call -> their column of evaluations. All their rows are most of the history: people
+query one evaluation, or counts by evaluation, so both are measured."""
 
 
 # The history
@@ -75,7 +73,7 @@ def images(dropped: bool) -> Iterator[Judgment | Outcome]:
 
 
 def fill(store: Path) -> None:
-    """Make the history by loading a night of each kind, and copy their rows night after night."""
+    """Load one night of each kind into the history, then copy their rows night after night."""
     counting = {"dimensions": ("counting",), "parameters": {"threshold": 7.0}}
     for number, (flow, night, more) in enumerate((("diagram", figures, {}), ("counting", images, counting))):
         for dropped in (False, True):
@@ -123,14 +121,14 @@ _CHANGES: dict[str, dict[str, str]] = {
     "controls": {},
     **dict.fromkeys(("aspect_scores", "scores", "rates"), _OWN),
 }  # fmt: skip
-"""Table -> what is another in the copies of its rows."""
+"""Table -> columns that change in the copies of its rows."""
 
 
-# What is measured
+# Measurements
 
 
 def questions(store: Path) -> Iterator[tuple[str, str]]:
-    """(what is asked, its SQL): every view, then every question of the report about the newest evaluations."""
+    """Yield name and SQL of a query: all views, then all queries of the report on the newest evaluations."""
     newest = "SELECT max(run_id) FROM evaluations WHERE flow = '{}'"
     figures, images = (str(history.query(store, newest.format(flow)).rows[0][0]) for flow in ("diagram", "counting"))
     for entry in history.catalog(store):
@@ -147,8 +145,8 @@ def questions(store: Path) -> Iterator[tuple[str, str]]:
         yield f"report {name}, images", queries.question(name, run=images)
 
 
-def seconds(store: Path, sql: str) -> tuple[float, int]:
-    """The middle of several times, and the number of rows."""
+def measure_query(store: Path, sql: str) -> tuple[float, int]:
+    """Return the median of several times, and the number of rows."""
     times: list[float] = []
     rows = 0
     for _ in range(TURNS):
@@ -158,20 +156,20 @@ def seconds(store: Path, sql: str) -> tuple[float, int]:
     return sorted(times)[TURNS // 2], rows
 
 
-def landings(store: Path) -> Iterator[tuple[str, float, float]]:
-    """(what lands, seconds of the wall and of the processor) in the history, and the same in an empty one."""
+def measure_landings(store: Path) -> Iterator[tuple[str, float, float]]:
+    """Yield name, wall seconds and CPU seconds of landings in an empty history and in this one."""
     with tempfile.TemporaryDirectory() as place:
         land(empty := Path(place))
         for where, name in ((empty, "in an empty history"), (store, "in this one")):
             for what in ("nothing new", "one more night"):
                 if what != "nothing new":
-                    one_more_night(where)
+                    write_next_night(where)
                 wall, processor = time.perf_counter(), time.process_time()
                 land(where)
                 yield f"{what}, {name}", time.perf_counter() - wall, time.process_time() - processor
 
 
-def one_more_night(store: Path) -> None:
+def write_next_night(store: Path) -> None:
     began = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(days=len([*(store / "ledger").glob("*")]))
     last = str((FIGURE_RUNS + IMAGE_RUNS - 1) // 200)
     run_id = f"{began:%Y%m%dT%H%M%S000}-diagram-000000"
@@ -195,11 +193,11 @@ def main() -> int:
         slow = ["what a night tells"] * (took > TARGET_SECONDS)
         print(f"| what the newest night tells | {len(known.open)} alarms | {took:.2f} |")
         for name, sql in questions(store):
-            took, rows = seconds(store, sql)
+            took, rows = measure_query(store, sql)
             print(f"| {name} | {rows:,} | {took:.2f} |", flush=True)
             slow += [name] * (took > TARGET_SECONDS)
         print("\n| lands | seconds | CPU seconds |\n| --- | ---: | ---: |")
-        for what, wall, processor in landings(store):
+        for what, wall, processor in measure_landings(store):
             print(f"| {what} | {wall:.2f} | {processor:.2f} |", flush=True)
         print(f"\nslower than {TARGET_SECONDS:g} s: {', '.join(slow) or 'none'}")
         return int(bool(slow))

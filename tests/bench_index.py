@@ -1,10 +1,9 @@
-"""What an index of 1,000 evaluations costs: the report step that makes it, and whoever opens it (`make bench-index`).
+"""Benchmark: the index page of 1,000 evaluations, rendered by the report step and opened (`make bench-index`).
 
-The step's pages are made in a store that has its run alone, and in one that has 999 more of 292 figures each, with a
-page each; told are the medians of wall time and of the processor's in seconds. Then the index is opened in both
-browsers. Each start is of a new process with an empty profile, so that nothing is kept from the one before. Told are
-the medians in milliseconds: from the beginning of the navigation until the page's script has run and until the page
-stands and can be used, and from a word in the search to the table that it leaves.
+The report step renders its pages in a store with its run only, and in one with 999 more evaluations of 292 figures,
+each with a page; it prints median wall and CPU seconds. Then both browsers open the index, each time in a new process
+with an empty profile. Medians in milliseconds are printed: from the start of the navigation until the script has run
+and until the page is usable, and from a search word to the filtered table.
 """
 
 import statistics
@@ -33,25 +32,25 @@ NEWEST, LIKE = "20261120T120000-diagram-ffffff", "20261120T060000-diagram-000000
 FIGURES = 292
 TURNS = 5
 LONGER = 2.0
-"""Seconds that the report step may take longer with all of them in the store."""
+"""Seconds that the report step may take longer with all evaluations in the store."""
 STARTS = 5
 LIMIT = 1_000
 SIZE = 1_000_000
 USED = """async () => {
     const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
-    const told = performance.getEntriesByType("navigation")[0];
+    const navigation = performance.getEntriesByType("navigation")[0];
     await drawn();
-    const stands = performance.now();
+    const usable = performance.now();
     const search = document.querySelector("[name=search]");
     search.value = "2026-11-2";
     search.dispatchEvent(new Event("input", { bubbles: true }));
     await drawn();
-    return [told.domContentLoadedEventEnd, stands, performance.now() - stands];
+    return [navigation.domContentLoadedEventEnd, usable, performance.now() - usable];
 }"""
 
 
-def measured(playwright: Any, name: str, file: Path) -> list[float]:
-    """The three times of one cold start."""
+def measure_start(playwright: Any, name: str, file: Path) -> list[float]:
+    """Return the three times of one cold start, in milliseconds."""
     if name == "firefox":
         with TemporaryDirectory() as profile, started_firefox("firefox-esr", Path(profile)) as firefox:
             return Visit(firefox, file.as_uri(), width=1400).evaluate(USED)
@@ -64,16 +63,16 @@ def measured(playwright: Any, name: str, file: Path) -> list[float]:
 # The report step
 
 
-def judged(store: Path, run_id: str, began: str, figures: int) -> None:
-    """A scheduled evaluation of so many figures, in ledger and history."""
+def write_evaluation(store: Path, run_id: str, began: str, figures: int) -> None:
+    """Write a scheduled evaluation of so many figures into ledger and history."""
     rows = [row for number in range(figures) for row in pair(f"s{number}", ("MHGM", "GGMG")[number % 2], "Model")]
     write_run(store, start(run_id, samples=figures, started_at=began, scheduled=True), rows, end(run_id))
     land(store)
 
 
 def fill(store: Path) -> None:
-    """Put 998 more evaluations like one into the history, of four candidates, with a page each."""
-    judged(store, LIKE, "2026-11-20T06:00:00+00:00", FIGURES)
+    """Add 998 copies of one evaluation to the history, of four candidates, with a page each."""
+    write_evaluation(store, LIKE, "2026-11-20T06:00:00+00:00", FIGURES)
     began = "TIMESTAMP '2026-11-20 06:00:00' - turn * INTERVAL 6 HOURS"
     run = f"strftime({began}, '%Y%m%dT%H%M%S') || '-diagram-' || printf('%06x', turn)"
     name = "['alpha', 'beta', 'gamma', 'delta'][1 + turn % 4]"
@@ -92,9 +91,8 @@ def fill(store: Path) -> None:
         (folder_of(store) / f"{run_id}.html").write_text('<!doctype html>\n<html lang="en">')
 
 
-def stepped(store: Path) -> tuple[float, float, float]:
-    """Seconds of the wall and of the processor that the pages of the newest run and the index take in its report step,
-    and of the wall for the index alone."""
+def measure_step(store: Path) -> tuple[float, float, float]:
+    """Return wall and CPU seconds for all pages of the newest run's report step, and wall seconds for the index."""
     times: list[tuple[float, float, float]] = []
     for _ in range(TURNS):
         wall, processor = time.perf_counter(), time.process_time()
@@ -107,17 +105,17 @@ def stepped(store: Path) -> tuple[float, float, float]:
     return whole, used, index
 
 
-def longer(folder: Path) -> float:
-    """How many seconds longer the step takes with all of them in the store."""
+def compare_steps(folder: Path) -> float:
+    """Return by how many seconds the step is slower with all evaluations in the store."""
     found: list[float] = []
     for name, others in (("its run alone", False), (f"{RUNS:,} evaluations of {FIGURES} figures", True)):
         store = folder / f"store-{len(found)}"
-        judged(store, NEWEST, "2026-11-20T12:00:00+00:00", LARGE)
+        write_evaluation(store, NEWEST, "2026-11-20T12:00:00+00:00", LARGE)
         renew(store, [NEWEST])
         if others:
             fill(store)
             assert query(store, "SELECT count(*) FROM evaluations").rows == [(RUNS,)]
-        whole, used, index = stepped(store)
+        whole, used, index = measure_step(store)
         times = f"{whole:.2f} s (processor {used:.2f} s), of which the index {index:.2f} s"
         print(f"{name}: pages of the report step {times}")
         found.append(whole)
@@ -126,16 +124,16 @@ def longer(folder: Path) -> float:
 
 
 def main() -> None:
-    """Measure, and fail where a limit is passed."""
+    """Measure; fail if a limit is exceeded."""
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        late = longer(Path(folder)) > LONGER
+        late = compare_steps(Path(folder)) > LONGER
         file = Path(folder) / "index.html"
         file.write_text(thousand())
         size = file.stat().st_size
         print(f"{RUNS:,} evaluations: {size / 1000:.0f} KB")
         late |= size > SIZE
         for name in ("chromium", "firefox"):
-            times = [measured(playwright, name, file) for _ in range(STARTS)]
+            times = [measure_start(playwright, name, file) for _ in range(STARTS)]
             script, stands, search = (statistics.median(column) for column in zip(*times, strict=True))
             print(f"{name}: script has run {script:.0f} ms, stands {stands:.0f} ms, search {search:.0f} ms")
             late |= stands > LIMIT

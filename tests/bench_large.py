@@ -1,9 +1,9 @@
-"""Benchmark: what does not fit into a quick one: many replies to resume from, many samples in one run.
+"""Benchmark: many replies to resume from, and many samples in one run (`make bench-large`).
 
-400,000 replies of 2.6 KB in ledgers, among which a resumed run finds those that it need not pay for again; then 2,920
-and 29,200 distinct pairs of 10 KB on one dimension with a judge that answers at once, and the 29,200 again with nothing
-left to ask. Told are peak memory, and how long the event loop stood still at most (`make bench-large`).
-Takes about 2 GB of disk, given back at the end.
+A resumed run searches 400,000 replies of 2.6 KB in ledgers for those that it can reuse. Then runs judge 2,920 and
+29,200 distinct pairs of 10 KB on one dimension with a judge that answers at once, and the 29,200 again with nothing
+left to ask. It prints peak memory and the longest time that the event loop was blocked. It needs about 2 GB of disk
+until it ends.
 """
 
 import asyncio
@@ -38,17 +38,17 @@ from tasks.rubrics.rubric import Rubric
 REPLIES, RUNS, REPLY_BYTES = 400_000, 4, 2_600
 FEW, MANY, PAIR_BYTES = 2_920, 29_200, 10_000
 SIDE, WORDS = 180, 100
-"""Pixels of a picture, which is half a pair, and words of a method."""
+"""Width and height in pixels of one picture of a pair; number of words in a method text."""
 DIMENSION = "readability"
 BEAT_SECONDS = 0.01
 TARGETS = {"resume": 20.0, "resume memory": 300.0, "stood still": 100.0, "growth": 1.2}
 
 
-# What is judged, and what was
+# Data
 
 
 def write_replies(store: Path, replies: int) -> None:
-    """Finished runs of today with rows as the ledger writes them; each run holds its part of the replies."""
+    """Write finished runs of today, each with an equal part of the replies."""
     named = {"key": "KEY", "run_id": "RUN", "sample_id": "SAMPLE", "judged_at": "MOMENT"}
     row = judgment(**named).model_dump_json()
     words = ("the encoder attends to the state of each token, " * 60)[: (REPLY_BYTES - len(row)) // 2]
@@ -61,29 +61,29 @@ def write_replies(store: Path, replies: int) -> None:
         write_record(folder / ledger.RUN, begun)
         with (folder / ledger.JUDGMENTS).open("wb") as file:
             for reply in range(number, replies, RUNS):
-                filled = _filled(row, begun.run_id, reply, now - timedelta(milliseconds=reply))
+                filled = _fill_in(row, begun.run_id, reply, now - timedelta(milliseconds=reply))
                 file.write(f"{filled}\n".encode())
         write_record(folder / ledger.END, end(begun.run_id, calls=replies // RUNS))
 
 
-def _filled(row: str, run_id: str, number: int, moment: datetime) -> str:
+def _fill_in(row: str, run_id: str, number: int, moment: datetime) -> str:
     row = row.replace("KEY", sha256(f"reply {number}".encode()).hexdigest()).replace("RUN", run_id)
     return row.replace("SAMPLE", f"s{number}").replace("MOMENT", moment.isoformat())
 
 
 def grain(rng: np.random.Generator, _: str) -> bytes:
-    """A JPEG of half the bytes of a pair."""
+    """Draw a JPEG with half of the bytes of a pair."""
     pixels = np.clip(238 + rng.normal(0, 10, (SIDE, SIDE, 3)), 0, 255).astype(np.uint8)
     buffer = BytesIO()
     Image.fromarray(pixels).save(buffer, "JPEG", quality=75)
     return buffer.getvalue()
 
 
-# What is measured, each in a process of its own
+# Measurements, each in its own process
 
 
-async def watched(work: Coroutine[Any, Any, Any]) -> float:
-    """Do the work; returns for how many seconds the event loop stood still at most meanwhile."""
+async def longest_block(work: Coroutine[Any, Any, Any]) -> float:
+    """Do the work; return the longest time in seconds that it blocked the event loop."""
     longest = 0.0
 
     async def beat() -> None:
@@ -111,7 +111,7 @@ def measure_resume(store: str) -> None:
 
 
 def measure_run(root: str, store: str, base_url: str) -> None:
-    """The whole flow on one dimension: every outcome is incomplete, which changes nothing of what is measured."""
+    """Run the whole flow on one dimension; all outcomes are incomplete, which does not affect the measurement."""
     from flows.diagram import diagram
     from tasks.records.judge import Judge
     from tasks.records.parameters import PairwiseParameters
@@ -119,10 +119,10 @@ def measure_run(root: str, store: str, base_url: str) -> None:
     Rubric.prompts_for = lambda self, sample: (self.prompt(DIMENSION),)
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
-    _measure(_judged(diagram, given), dict)
+    _measure(_run_flow(diagram, given), dict)
 
 
-async def _judged(flow: Any, parameters: Any) -> None:
+async def _run_flow(flow: Any, parameters: Any) -> None:
     state = await flow(parameters, return_state=True)
     if not state.is_completed():
         raise SystemExit(f"the run failed: {state.message}")
@@ -130,9 +130,9 @@ async def _judged(flow: Any, parameters: Any) -> None:
 
 def _measure(work: Coroutine[Any, Any, Any], besides: Any) -> None:
     began, before, cpu = time.perf_counter(), _peak(), os.times()
-    stood_still = asyncio.run(watched(work))
+    blocked = asyncio.run(longest_block(work))
     wall, used = time.perf_counter() - began, sum(os.times()[:4]) - sum(cpu[:4])
-    found = {"wall": wall, "cpu": used, "stood still": 1000 * stood_still, "memory": _peak(), "grown": _peak() - before}
+    found = {"wall": wall, "cpu": used, "stood still": 1000 * blocked, "memory": _peak(), "grown": _peak() - before}
     print(json.dumps(found | besides()))
 
 
@@ -144,35 +144,35 @@ def _peak() -> float:
 
 
 def resume(place: Path) -> list[str]:
-    """Measure resuming; returns the targets that were missed."""
+    """Measure resuming; return the missed targets."""
     write_replies(place / "replies", REPLIES)
-    told = bench.measured(__file__, "resume", place / "replies")
+    found = bench.measure(__file__, "resume", place / "replies")
     shutil.rmtree(place / "replies")
-    print(f"\n| finding {told['found']:,} replies of {REPLY_BYTES / 1000:g} KB | measured | target |\n|---|---|---|")
+    print(f"\n| finding {found['found']:,} replies of {REPLY_BYTES / 1000:g} KB | measured | target |\n|---|---|---|")
     rows = [
-        ("wall time", told["wall"], "s", "resume"),
-        ("memory besides", told["grown"], "MB", "resume memory"),
-        ("event loop stood still at most", told["stood still"], "ms", "stood still"),
+        ("wall time", found["wall"], "s", "resume"),
+        ("memory besides", found["grown"], "MB", "resume memory"),
+        ("event loop stood still at most", found["stood still"], "ms", "stood still"),
     ]
-    return _table(rows, f"| CPU | {told['cpu']:.1f} s | |")
+    return _table(rows, f"| CPU | {found['cpu']:.1f} s | |")
 
 
 def runs(place: Path) -> list[str]:
-    """Measure runs of few and of many samples; returns the targets that were missed."""
+    """Measure runs of few and of many samples; return the missed targets."""
     draw_pairs(place / "few", FEW, "JPEG", WORDS, grain)
     draw_pairs(place / "many", MANY, "JPEG", WORDS, grain)
     with bench.prefect_server(place) as (settings, _), judge_process("--seconds", "7200") as judge:
 
-        def measured(dataset: str) -> dict[str, float]:
+        def measure(dataset: str) -> dict[str, float]:
             store = place / f"store-{dataset}"
-            return bench.measured(__file__, "run", place / dataset, store, judge.base_url, **settings)
+            return bench.measure(__file__, "run", place / dataset, store, judge.base_url, **settings)
 
-        few, many, again = measured("few"), measured("many"), measured("many")
+        few, many, again = measure("few"), measure("many"), measure("many")
     print(f"\n| one dimension, pairs of {PAIR_BYTES / 1000:g} KB | wall | CPU | peak | loop stood still |")
     print("|---|---|---|---|---|")
-    for name, told in ((f"{FEW:,}", few), (f"{MANY:,}", many), (f"{MANY:,}, nothing to ask", again)):
-        times = f"{told['wall']:.0f} s | {told['cpu']:.0f} s"
-        print(f"| {name} | {times} | {told['memory']:.0f} MB | {told['stood still']:.0f} ms |")
+    for name, found in ((f"{FEW:,}", few), (f"{MANY:,}", many), (f"{MANY:,}, nothing to ask", again)):
+        times = f"{found['wall']:.0f} s | {found['cpu']:.0f} s"
+        print(f"| {name} | {times} | {found['memory']:.0f} MB | {found['stood still']:.0f} ms |")
     print("\n| | measured | target |\n|---|---|---|")
     growth = [
         (f"peak of {MANY:,} over that of {FEW:,}", many["memory"] / few["memory"], "x", "growth"),
@@ -190,7 +190,7 @@ def _table(rows: list[tuple[str, float, str, str]], *others: str) -> list[str]:
 
 
 def main() -> int:
-    """Measure, print the tables, and say which targets were missed."""
+    """Measure; print the tables and the missed targets."""
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory() as folder:
         missed = [*resume(Path(folder)), *runs(Path(folder))]

@@ -1,11 +1,11 @@
-"""Benchmark: the whole flow and a bare client loop against judges that take only so many calls (`make bench-limits`).
+"""Benchmark: the whole flow and a bare client loop against judges with rate limits (`make bench-limits`).
 
-146 pairs on four dimensions, 584 calls of 200 ms; a judge that takes 20 calls a second (a bucket of 20), one that takes
-8 at once, one that does both; each says how long to wait, tells its limits in headers, or says nothing; 16 and 64 calls
-in flight at most. Then 1, 2, 4 and 8 runs at once, each against a judge that says nothing and always refuses one figure
-of the first run. Each flow is a process of its own, on a running Prefect server.
-`python tests/bench_limits.py together` measures the second table alone, in about an hour and a half; with
-numbers behind it only so many runs.
+146 pairs on four dimensions, 584 calls of 200 ms. Judges take 20 calls a second (a bucket of 20), 8 calls at once, or
+both; their replies state how long to wait, state the limits in headers, or state nothing. At most 16 or 64 calls are in
+flight. Then 1, 2, 4 and 8 runs share a judge that states nothing and always refuses one figure of the first run. Each
+flow is its own process, on a running Prefect server.
+`python tests/bench_limits.py together` measures only the second table, in about an hour and a half; numbers after it
+select the numbers of runs.
 """
 
 import asyncio
@@ -37,28 +37,28 @@ JUDGES = (
     ("8 calls at once", {"at_once": 8}, CALLS * 0.2 / 8, 1.4),
     ("both", {"a_second": 20.0, "at_once": 8}, CALLS / 20, 1.15),
 )
-"""What it takes, as options of `Limited`; the least seconds for all calls; the target, as a multiple of them."""
+"""Name, options of `Limited`, the least possible seconds for all calls, and the target as a multiple of them."""
 OPENING = 16
-"""Refused calls that are allowed at the beginning, before anything is known."""
+"""Refused calls allowed at the beginning, before the limits are known."""
 SHARES = {"nothing": 0.3, "retry-after": 0.3, "headers": 0.05}
-"""Refused calls that are allowed besides, as a share of all, by what the judge tells. Of calls at once no header
-tells."""
+"""What a judge states -> further refused calls allowed, as a share of all calls. No header states a limit of calls at
+once."""
 TOGETHER: dict[str, tuple[dict[str, Any], float]] = {
     "8 calls at once": ({"at_once": 8}, 40.0),
     "20 calls a second": ({"a_second": 20.0}, 20.0),
     "5 calls a second": ({"a_second": 5.0}, 5.0),
 }
-"""What a judge takes that several runs ask; calls a second that it takes at most."""
+"""Limits of a judge that several runs ask -> options of `Limited`, and the most calls a second."""
 RUNS_TOGETHER = (1, 2, 4, 8)
 TOGETHER_SECONDS = {1: 90, 2: 240, 4: 300, 8: 360}
-"""Number of runs -> seconds for which all calls keep the judge busy. The run that gets most ends earlier, and all runs
-are to have calls left for three minutes."""
+"""Number of runs -> seconds for which all calls keep the judge busy. The fastest run ends earlier, and all runs should
+have calls left for three minutes."""
 LEAST_SHARE = 0.5
-"""Calls of the run that gets least, over its fair share, while all have calls left."""
+"""Least allowed calls of the slowest run, over its fair share, while all have calls left."""
 
 
 class Found(NamedTuple):
-    """What came of one run."""
+    """Result of one run."""
 
     ok: int
     refused: int
@@ -88,14 +88,14 @@ class Row(NamedTuple):
         return self.flow.ok == CALLS and self.flow.refused <= self.most_refused and self.times <= self.most_times
 
     def line(self) -> str:
-        """As a row of a Markdown table."""
+        """Return a row of a Markdown table."""
         sides = (f"{each.ok} ok, {each.refused} refused, {each.wall:.1f} s" for each in (self.loop, self.flow))
         of_target = f"{self.times:.2f}x of {self.most_times:g}x, {self.flow.refused} of {self.most_refused:.0f}"
         return bench.line(self.judge, self.tells, self.in_flight, *sides, of_target, "met" if self.met else "missed")
 
 
 async def bare(root: Path, base_url: str, in_flight: int) -> int:
-    """The loop that anyone would write, with the client's own two retries; returns the calls that were answered."""
+    """Run a simple loop with the client's own two retries; return the number of answered calls."""
     from openai import AsyncOpenAI, OpenAIError
 
     slots, answered = asyncio.Semaphore(in_flight), 0
@@ -118,14 +118,14 @@ async def bare(root: Path, base_url: str, in_flight: int) -> int:
 
 
 def measure_bare(root: str, base_url: str, _: str, in_flight: str) -> None:
-    """One run of the loop, as a process of its own."""
+    """Run the loop in this process and print its measurements."""
     started = time.perf_counter()
     answered = asyncio.run(bare(Path(root), base_url, int(in_flight)))
     print(json.dumps({"wall": time.perf_counter() - started, "ok": answered}))
 
 
 def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str = "bench") -> None:
-    """One run of the whole flow, as a process of its own."""
+    """Run the whole flow in this process and print its measurements."""
     from flows.diagram import diagram
     from tasks.records.judge import Judge
     from tasks.records.parameters import PairwiseParameters
@@ -139,51 +139,51 @@ def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str 
     print(json.dumps({"wall": wall, "ok": json.loads(end.read_text())["judgments"]["ok"]}))
 
 
-def measured(kind: str, root: Path, store: Path, judge: Limited, in_flight: int, settings: dict[str, str]) -> Found:
+def measure(kind: str, root: Path, store: Path, judge: Limited, in_flight: int, settings: dict[str, str]) -> Found:
     with LoopbackJudge(judge, keep_requests=False) as served:
-        found = bench.measured(__file__, kind, root, served.base_url, store, in_flight, **settings)
+        found = bench.measure(__file__, kind, root, served.base_url, store, in_flight, **settings)
     return Found(int(found["ok"]), judge.refused, found["wall"])
 
 
 def rows(root: Path, place: Path, settings: dict[str, str]) -> Iterator[Row]:
     for (name, options, least, most), tells, in_flight in itertools.product(JUDGES, TELLINGS, IN_FLIGHT):
         store = place / f"{name}-{tells}-{in_flight}"
-        loop = measured("bare", root, store, Limited(tells=tells, **options), in_flight, settings)
-        flow = measured("flow", root, store, Limited(tells=tells, **options), in_flight, settings)
-        told = tells if tells != "headers" or "a_second" in options else "nothing"
-        yield Row(name, tells, in_flight, loop, flow, least, most, OPENING + SHARES[told] * CALLS)
+        loop = measure("bare", root, store, Limited(tells=tells, **options), in_flight, settings)
+        flow = measure("flow", root, store, Limited(tells=tells, **options), in_flight, settings)
+        stated = tells if tells != "headers" or "a_second" in options else "nothing"
+        yield Row(name, tells, in_flight, loop, flow, least, most, OPENING + SHARES[stated] * CALLS)
 
 
 class Together(NamedTuple):
-    """What came of several runs that ask one judge at the same time, one figure of the first always refused."""
+    """Result of several runs that share a judge, which always refuses one figure of the first run."""
 
     name: str
     runs: int
     good: int
-    """Calls about other figures, of all runs."""
+    """Calls of all runs about the other figures."""
     ok: int
     requests: int
-    """Refused and taken ones, without those about the bad figure."""
+    """Answered and refused requests, without those about the bad figure."""
     bad_requests: int
     share: float
-    """Calls of the run that got least while all had calls left, over its fair share."""
+    """Calls of the slowest run while all had calls left, over its fair share."""
     walls: tuple[float, ...]
 
     @property
     def met(self) -> bool:
-        """Whether no good call was lost, few were refused, and each run had its share."""
+        """Whether all good calls were answered, few were refused, and each run had its share."""
         most = {1: 1.3, 2: 1.3}.get(self.runs, 2.0)
         most = 1.6 if self.runs < 4 and self.name == "5 calls a second" else most
         return self.ok == self.good and self.requests <= most * self.good and self.share >= LEAST_SHARE
 
     def line(self) -> str:
-        """As a row of a Markdown table."""
+        """Return a row of a Markdown table."""
         answered, requests = f"{self.ok:,} of {self.good:,}", f"{self.requests / self.good:.2f}"
-        told = (self.bad_requests, f"{self.share:.2f}", f"{min(self.walls):.0f}-{max(self.walls):.0f} s")
-        return bench.line(self.name, self.runs, answered, requests, *told, "met" if self.met else "missed")
+        cells = (self.bad_requests, f"{self.share:.2f}", f"{min(self.walls):.0f}-{max(self.walls):.0f} s")
+        return bench.line(self.name, self.runs, answered, requests, *cells, "met" if self.met else "missed")
 
 
-def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Together:
+def measure_together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Together:
     options, a_second = TOGETHER[name]
     pairs = math.ceil(TOGETHER_SECONDS[runs] * a_second / len(DIMENSIONS) / runs)
     root = place / f"{name}-{runs}"
@@ -192,11 +192,11 @@ def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Tog
     with LoopbackJudge(judge, keep_requests=False) as served:
         flow = [sys.executable, __file__, "flow", root / "data", served.base_url]
         commands = [[*flow, root / f"store-{n}", "16", f"run-{n}"] for n in range(runs)]
-        # So many flows that begin at the same moment find Prefect's SQLite busy: they ask it again.
+        # Many flows that start at the same moment find Prefect's SQLite busy, so the client must retry.
         own = {"env": {**os.environ, **settings, "PREFECT_CLIENT_MAX_RETRIES": "30"}, "stdout": subprocess.PIPE}
         started = [subprocess.Popen(command, **own) for command in commands]
-        # Calls taken when the last run began with its calls. Its first question does not count: Prefect's SQLite lets
-        # some of many flows wait for their first task.
+        # Calls taken when the last run began its calls. Its first question does not count: with many flows, Prefect's
+        # SQLite delays the first tasks of some.
         before = None
         while all(run.poll() is None for run in started):
             if before is None and len(judge.asked) == runs and min(judge.asked.values()) > 1:
@@ -210,24 +210,24 @@ def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Tog
     return Together(name, runs, good, ok, requests, judge.bad_asked, share, walls)
 
 
-def runs_together(place: Path, settings: dict[str, str], numbers: Sequence[int]) -> int:
-    """Print a row for each judge and number of runs; return how many targets were missed."""
+def print_together(place: Path, settings: dict[str, str], numbers: Sequence[int]) -> int:
+    """Print a row for each judge and number of runs; return the number of missed targets."""
     print(
         "\n| the judge takes | runs | good calls answered | requests over calls | requests about the bad figure "
         "| least share of fair | wall | |"
     )
     print("|---|---|---|---|---|---|---|---|")
     missed = 0
-    # One judge after another: of many flows that begin in one moment, some wait a minute for Prefect's SQLite.
+    # One judge after another: if many flows start at once, some wait a minute for Prefect's SQLite.
     for runs, name in itertools.product(numbers, TOGETHER):
-        found = together(name, runs, place, settings)
+        found = measure_together(name, runs, place, settings)
         missed += not found.met
         print(found.line(), flush=True)
     return missed
 
 
 def main(only_together: bool = False, numbers: Sequence[int] = RUNS_TOGETHER) -> int:
-    """Measure, print the tables, and say which targets were missed."""
+    """Measure; print the tables and the number of missed targets."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         draw_pairs(place / "half", PAIRS, "JPEG")
@@ -240,7 +240,7 @@ def main(only_together: bool = False, numbers: Sequence[int] = RUNS_TOGETHER) ->
             for row in () if only_together else rows(place / "half", place, settings):
                 missed += not row.met
                 print(row.line(), flush=True)
-            missed += runs_together(place / "together", settings, numbers)
+            missed += print_together(place / "together", settings, numbers)
     print(f"\n{missed} missed" if missed else "\nall targets met")
     return 1 if missed else 0
 

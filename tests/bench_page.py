@@ -1,8 +1,7 @@
 """Benchmark: the page of a run of 5,000 figures in Chromium, from the disk (`make bench-page`).
 
-Told are the size of the page, the seconds until it stands and can be used, and the longest of 95% of the frames while
-somebody scrolls through the samples, 6,000 pixels a second by the clock. Takes about two minutes and 200 MB of disk,
-given back at the end.
+It prints the size of the page, the seconds until it is usable, and the 95th percentile of frame times while scrolling
+through the samples at 6,000 pixels a second. It takes about two minutes, and 200 MB of disk until it ends.
 """
 
 import sys
@@ -38,7 +37,7 @@ SCROLLED = """async () => {
 
 
 def make(place: Path) -> Path:
-    """The page of a run with distinct pictures."""
+    """Write the page of a run with distinct pictures."""
     verdicts = (("MHGM", "Model"), ("HHGM", "Human"), ("GGGG", "Tie"))
     texts = {"reasoning": REASON.format(WORDS, "Model"), "caption": CAPTION}
     rows = [row for number in range(SAMPLES) for row in pair(f"s{number}", *verdicts[number % 3], **texts)]
@@ -51,8 +50,8 @@ def make(place: Path) -> Path:
     return written(place / "store", place / "page.html")
 
 
-def measured(page: Path) -> dict[str, float]:
-    """The three figures."""
+def measure(page: Path) -> dict[str, float]:
+    """Return the measurement for each target."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         began = time.perf_counter()
@@ -66,9 +65,9 @@ def measured(page: Path) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure, print the table, and say which targets were missed."""
+    """Measure and print the table; return whether a target was missed."""
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(make(Path(folder)))
+        found = measure(make(Path(folder)))
     print(f"\n| {SAMPLES:,} samples | measured | target |\n|---|---|---|")
     for name, value in found.items():
         print(f"| {name} | {value:.3g} | {TARGETS[name]:g} |")

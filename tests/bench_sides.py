@@ -1,4 +1,4 @@
-"""The sides of `bench.py`: a bare client loop and our flow. As a program, one of them."""
+"""The two sides that `bench.py` compares, a bare client loop and the whole flow; as a program, it runs one of them."""
 
 import asyncio
 import base64
@@ -18,11 +18,11 @@ DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 TYPES = {".jpg": "image/jpeg", ".png": "image/png"}
 
 Call = tuple[str, list[Any], dict[str, Any]]
-"""Name of a question, the messages it is put in, and its reply schema."""
+"""Name of a question, its messages, and its reply schema."""
 
 
 async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_url: str) -> None:
-    """What anyone would write: read, encode, call with a semaphore, parse the JSON; `in_hand` samples at a time."""
+    """Run a simple loop: read, encode, call with a semaphore, parse the JSON; `in_hand` samples at a time."""
     from openai import AsyncOpenAI
 
     waiting, slots = asyncio.Semaphore(in_hand), asyncio.Semaphore(IN_FLIGHT)
@@ -40,13 +40,13 @@ async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_u
                 )
             json.loads(made.choices[0].message.content or "")
 
-        async def judged(read: Callable[[], list[Call]]) -> None:
+        async def judge_sample(read: Callable[[], list[Call]]) -> None:
             async with waiting, asyncio.TaskGroup() as group:
                 for each in read():
                     group.create_task(call(*each))
 
         for read in samples:
-            all_samples.create_task(judged(read))
+            all_samples.create_task(judge_sample(read))
 
 
 def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
@@ -114,8 +114,8 @@ def _call(prompt: Any, user: list[dict[str, Any]]) -> Call:
     return f"{prompt.flow}_{prompt.dimension}", messages, dict(form.schema)
 
 
-async def ours(flow: Any, parameters: Any) -> None:
-    """The whole flow: checks, calls, ledger, aggregation, history, report."""
+async def run_flow(flow: Any, parameters: Any) -> None:
+    """Run the whole flow: checks, calls, ledger, aggregation, history, report."""
     state = await flow(parameters, return_state=True)
     if "incomplete" in str(state.message) or not state.is_completed():
         raise SystemExit(f"not every call was ok: {state.message}")
@@ -136,20 +136,20 @@ def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Corout
 
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     if kind == "images":
-        return ours(counting, RubricParameters(dataset=str(root), store=store, judge=judge))  # pyright: ignore
+        return run_flow(counting, RubricParameters(dataset=str(root), store=store, judge=judge))  # pyright: ignore
     if kind in ("together", "single"):
         asked = ChecklistParameters(dataset=str(root / "checks.jsonl"), instrument=kind, store=store, judge=judge)  # pyright: ignore
-        return ours(facts, asked)
+        return run_flow(facts, asked)
     figures = {"dataset": str(root), "images": str(root / "model"), "store": store, "judge": judge}
-    return ours(diagram, PairwiseParameters(**figures, layout="shared" if kind == "shared" else "published"))  # pyright: ignore
+    return run_flow(diagram, PairwiseParameters(**figures, layout="shared" if kind == "shared" else "published"))  # pyright: ignore
 
 
 def measure(side: str, kind: str, root: str, base_url: str, store: str = "") -> dict[str, float]:
-    """Run one side; imports are not counted, for either.
+    """Run one side; imports are not counted.
 
     Returns:
-        Wall time, CPU and peak memory until it ends, the table included; its memory after the first replies and at the
-        end; then the CPU of the processes that make thumbnails, all of it, and how long after the end they were done.
+        Wall seconds, CPU seconds and peak MB until the run has printed its table; MB after the first replies and at the
+        end; CPU seconds of the processes that make thumbnails, and the seconds that they run on after the end.
     """
     import openai  # noqa: F401
 
@@ -157,7 +157,7 @@ def measure(side: str, kind: str, root: str, base_url: str, store: str = "") -> 
     started, before = time.perf_counter(), os.times()
     early = asyncio.run(_memory_early(work, Path(store)))
     wall, after = time.perf_counter() - started, os.times()
-    thumbnails = _ended_children()
+    thumbnails = _wait_for_children()
     return {
         "wall": wall,
         "cpu": sum(after[:4]) - sum(before[:4]),
@@ -170,7 +170,7 @@ def measure(side: str, kind: str, root: str, base_url: str, store: str = "") -> 
 
 
 async def _memory_early(work: Coroutine[Any, Any, None], store: Path) -> float:
-    """Do the work; return the memory in MB once the ledger in a store had 1,000 replies, 0 if it never had."""
+    """Do the work; return the memory in MB when the store's ledger reached 1,000 replies, 0 if it never did."""
     task, found = asyncio.ensure_future(work), 0.0
     while not task.done():
         await asyncio.wait([task], timeout=0.5)
@@ -188,8 +188,8 @@ def _memory_now() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
 
 
-def _ended_children() -> float:
-    """CPU seconds of the processes that were still at work, once all of them have ended."""
+def _wait_for_children() -> float:
+    """Wait for all child processes; return their CPU seconds."""
     seconds = 0.0
     with contextlib.suppress(ChildProcessError):
         while True:

@@ -1,4 +1,4 @@
-"""Drafts of checklists by a model, and their trial by the Human figures."""
+"""Checklists that a model drafts, and their trial on the Human figures."""
 
 import json
 import re
@@ -20,7 +20,7 @@ DRAFTED = [
 ]
 
 
-def drafted(*changed: dict[str, object]) -> str:
+def draft_reply(*changed: dict[str, object]) -> str:
     """Return a reply with twelve checks, the first ones changed."""
     checks = [{**each, **change} for each, change in zip(DRAFTED, changed, strict=False)]
     return json.dumps({"checks": [*checks, *DRAFTED[len(changed) :]]})
@@ -29,24 +29,24 @@ def drafted(*changed: dict[str, object]) -> str:
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
-        (drafted(), ""),
-        (f"<think>Hm.</think>```json\n{drafted()}\n```", ""),
-        (drafted({"form": "number", "expected": "two"}), ""),
-        (drafted({"expected": "maybe"}), "check '1': expected is 'maybe', allowed are yes, no"),
-        (drafted({"form": "number", "expected": "some"}), "check '1': expected is 'some', must be a number"),
-        (drafted({"group": "beauty"}), "group is 'beauty', allowed are components, relations, labels, must-not"),
-        (drafted({"question": None}), "check 1: question: Field required"),
+        (draft_reply(), ""),
+        (f"<think>Hm.</think>```json\n{draft_reply()}\n```", ""),
+        (draft_reply({"form": "number", "expected": "two"}), ""),
+        (draft_reply({"expected": "maybe"}), "check '1': expected is 'maybe', allowed are yes, no"),
+        (draft_reply({"form": "number", "expected": "some"}), "check '1': expected is 'some', must be a number"),
+        (draft_reply({"group": "beauty"}), "group is 'beauty', allowed are components, relations, labels, must-not"),
+        (draft_reply({"question": None}), "check 1: question: Field required"),
         (json.dumps({"checks": DRAFTED[:1] * 12}), "the reply has 1 checks, allowed are 8 to 20"),
         (json.dumps({"checks": "twelve"}), "the reply has 0 checks, allowed are 8 to 20"),
     ],
 )
-def test_draft_counts_only_with_enough_checks_in_their_form(reply: str, error: str) -> None:
-    checks, found = read_draft(reply)
-    assert found == error and (error or len(checks) == len(DRAFTED))
+def test_draft_needs_8_to_20_valid_checks(reply: str, error: str) -> None:
+    checks, problem = read_draft(reply)
+    assert problem == error and (error or len(checks) == len(DRAFTED))
 
 
-class Drafting:
-    """Judge that drafts checks, and answers yes to all; its second draft is unusable."""
+class DraftingJudge:
+    """Judge that drafts checks and answers yes to each; its second draft is unusable."""
 
     def __init__(self) -> None:
         self.drafts: list[Request] = []
@@ -54,18 +54,18 @@ class Drafting:
     def __call__(self, seen: Request) -> Reply:
         if seen.schema_name == "draft_checks":
             self.drafts.append(seen)
-            usable = len(self.drafts) != 2  # a reply to be asked for again
-            return text(drafted({"expected": "no"}, {"expected": "no"}) if usable else "I would rather not.")
+            usable = len(self.drafts) != 2  # the second one must be asked for again
+            return text(draft_reply({"expected": "no"}, {"expected": "no"}) if usable else "I would rather not.")
         if seen.schema_name != "facts_together":
             return allowed_reply()(seen)
         asked = re.findall(r"^(\d+)\. Is fact", "\n".join(seen.texts), re.MULTILINE)
         return text(json.dumps({"answers": [{"number": int(n), "reason": "", "answer": "yes"} for n in asked]}))
 
 
-def test_drafted_checks_are_tried_by_human_figures_edited_and_judge_others(
+def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
-    loopback.answer = judge = Drafting()
+    loopback.answer = judge = DraftingJudge()
     folder, named = tmp_path / "draft", ["--judge.model", "m", "--judge.base-url", loopback.base_url]
     command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
     assert "name a model with --judge" in jury(*command[:-4])[2]
@@ -94,14 +94,14 @@ def test_drafted_checks_are_tried_by_human_figures_edited_and_judge_others(
     assert keys[0] not in ask("SELECT DISTINCT dataset_key FROM evaluations WHERE list_contains(candidates, 'Human')")
 
 
-def test_stopped_draft_goes_on_without_paying_twice(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
-    loopback.answer = judge = Drafting()
+def test_stopped_draft_resumes_without_paying_twice(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+    loopback.answer = judge = DraftingJudge()
     folder, named = tmp_path / "draft", ["--judge.model", "m", "--judge.base-url", loopback.base_url]
     command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
     assert jury(*command, "--limit", 1)[0] == 0
     (folder / CHECKS).unlink()
     with (folder / DRAFT).open("ab") as file:
         file.write(b'{"id": "test_1", "pro')
-    judge.drafts.append(judge.drafts[0])  # the next one is usable
+    judge.drafts.append(judge.drafts[0])  # only the second draft is unusable
     assert jury(*command)[0] == 0 and len(judge.drafts) == 3
     assert [json.loads(line)["id"] for line in (folder / DRAFT).read_text().splitlines()] == ["test_0", "test_1"]

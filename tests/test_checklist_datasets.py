@@ -1,4 +1,4 @@
-"""Checklist datasets: manifests with their mistakes, published sets in their own forms, images, and keys."""
+"""Checklist datasets: manifests and their mistakes, published sets, images, keys, and exports."""
 
 import ast
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any
 import polars
 import pytest
 from factories import outcome
-from own_data import PUBLISHED as BESIDE
+from own_data import PUBLISHED
 from written_datasets import png, write_json
 
 from tasks.datasets.dataset import Dataset
@@ -25,9 +25,9 @@ from tasks.protocols.checklist.prompts import as_number
 from tasks.records import AspectScore, Check
 from tasks.records.parameters import ChecklistParameters
 
-YES = {"id": "c1", "question": "Is there a cup?", "expected": "yes"}
+CUP = {"id": "c1", "question": "Is there a cup?", "expected": "yes"}
 TWO = {"id": "c2", "question": "How many spoons?", "expected": "two", "form": "number", "parents": ["c1"], "group": "n"}
-PICK = {"id": "c3", "question": "Where?", "expected": "B", "form": "choice", "options": {"A": "left", "B": "right"}}
+PLACE = {"id": "c3", "question": "Where?", "expected": "B", "form": "choice", "options": {"A": "left", "B": "right"}}
 
 
 def load(source: Path, **parameters: object) -> Dataset:
@@ -36,7 +36,7 @@ def load(source: Path, **parameters: object) -> Dataset:
 
 
 def row(number: int = 1, *checks: object, **other: object) -> dict[str, Any]:
-    own = {"id": f"s{number}", "prompt": f"a cup, {number}", "image": "cup.png", "checks": [*(checks or (YES,))]}
+    own = {"id": f"s{number}", "prompt": f"a cup, {number}", "image": "cup.png", "checks": [*(checks or (CUP,))]}
     return own | other
 
 
@@ -56,12 +56,12 @@ def write_table(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
-def test_a_manifest_gives_samples_with_their_checks_and_text(tmp_path: Path):
+def test_manifest_rows_become_samples_with_checks_and_text(tmp_path: Path):
     rows = [
-        row(1, YES, TWO, PICK, candidate="a", prompt_id="p", prompt="spoons"),
-        row(2, YES, TWO, PICK, candidate="a", prompt_id="p", prompt="spoons"),
-        row(3, {**YES, "expected": ["No"], "weight": 2}, candidate="a"),
-        row(1, YES, TWO, PICK, candidate="b", prompt_id="p", prompt="spoons"),
+        row(1, CUP, TWO, PLACE, candidate="a", prompt_id="p", prompt="spoons"),
+        row(2, CUP, TWO, PLACE, candidate="a", prompt_id="p", prompt="spoons"),
+        row(3, {**CUP, "expected": ["No"], "weight": 2}, candidate="a"),
+        row(1, CUP, TWO, PLACE, candidate="b", prompt_id="p", prompt="spoons"),
     ]
     found = load(write_lines(tmp_path / "m.jsonl", rows), instrument="single")
     assert [(each.candidate, each.sample_id, each.subject, each.tag) for each in found.samples] == [
@@ -83,8 +83,8 @@ def test_a_manifest_gives_samples_with_their_checks_and_text(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("ending", "as_text"), [(".csv", True), (".parquet", True), (".parquet", False)])
-def test_a_table_is_the_same_dataset_as_its_lines(tmp_path: Path, ending: str, as_text: bool):
-    rows = [row(1, YES, TWO, category="x"), row(2, TWO | {"parents": []}, category="")]
+def test_table_and_json_lines_give_the_same_dataset(tmp_path: Path, ending: str, as_text: bool):
+    rows = [row(1, CUP, TWO, category="x"), row(2, TWO | {"parents": []}, category="")]
     lines = load(write_lines(tmp_path / "m.jsonl", rows))
     cells = [each | {"checks": json.dumps(each["checks"])} if as_text else each for each in rows]
     table = tmp_path / f"m{ending}"
@@ -96,7 +96,7 @@ def test_a_table_is_the_same_dataset_as_its_lines(tmp_path: Path, ending: str, a
 
 
 def changed(**other: object) -> dict[str, object]:
-    return row(1, YES | other)
+    return row(1, CUP | other)
 
 
 MISTAKES: dict[str, tuple[list[object], str]] = {
@@ -106,19 +106,19 @@ MISTAKES: dict[str, tuple[list[object], str]] = {
     "unknown key of a check": ([changed(wieght=2)], "check 1: wieght: Extra inputs are not permitted"),
     "unknown column": ([row(1, catgory="x")], "column 'catgory' does not exist"),
     "no question": ([changed(question=" ")], "check 'c1': question is empty"),
-    "check twice": ([row(1, YES, YES)], "check 'c1' is there 2 times"),
+    "check twice": ([row(1, CUP, CUP)], "check 'c1' is there 2 times"),
     "unknown parent": ([changed(parents=["c9"])], "check 'c1': parent 'c9' is no check of this prompt"),
     "own parent": ([changed(parents=["c1"])], "the parents of checks lead in a circle: 'c1' to 'c1'"),
-    "circle": ([row(1, YES | {"parents": ["c2"]}, TWO)], "lead in a circle: 'c"),
+    "circle": ([row(1, CUP | {"parents": ["c2"]}, TWO)], "lead in a circle: 'c"),
     "no number": ([changed(form="number", expected="many")], "expected is 'many', must be a number"),
     "no yes or no": ([changed(expected="true")], "expected is 'true', allowed are yes, no"),
     "a boolean": ([changed(expected=True)], "check 1: expected: must be text, a number or a list of these, found True"),
     "every answer": ([changed(expected=["yes", "no"])], "every answer is expected"),
     "ordinal": ([changed(form="ordinal", expected=3)], "expected is '3', allowed are 0, 1, 2"),
-    "no such option": ([row(1, PICK | {"expected": "C"})], "check 'c3': expected is 'C', allowed are A, B"),
-    "a single option": ([row(1, PICK | {"options": {"B": "right"}})], "needs at least two options"),
+    "no such option": ([row(1, PLACE | {"expected": "C"})], "check 'c3': expected is 'C', allowed are A, B"),
+    "a single option": ([row(1, PLACE | {"options": {"B": "right"}})], "needs at least two options"),
     "no letter": (
-        [row(1, PICK | {"options": {"A": "left", "B": "right", "10": "up"}})],
+        [row(1, PLACE | {"options": {"A": "left", "B": "right", "10": "up"}})],
         "option '10' must be",
     ),
     "needless options": ([changed(options={"A": "x"})], "has options, and the form yes_no"),
@@ -137,7 +137,7 @@ MISTAKES: dict[str, tuple[list[object], str]] = {
         "id 's1' is an image of another prompt in m.jsonl, line 1",
     ),
     "other checks": (
-        [row(1, prompt_id="p"), row(2, PICK, prompt_id="p", prompt="a cup, 1")],
+        [row(1, prompt_id="p"), row(2, PLACE, prompt_id="p", prompt="a cup, 1")],
         "checks of prompt 'p'",
     ),
     "other text": (
@@ -148,15 +148,15 @@ MISTAKES: dict[str, tuple[list[object], str]] = {
 
 
 @pytest.mark.parametrize(("rows", "words"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_in_a_manifest_is_a_problem_with_file_and_row(tmp_path: Path, rows: list[object], words: str):
+def test_manifest_mistake_is_reported_with_file_and_row(tmp_path: Path, rows: list[object], words: str):
     with pytest.raises(InputError) as stop:
         load(write_lines(tmp_path / "m.jsonl", rows))
     assert words in str(stop.value)
     assert "m.jsonl, line" in str(stop.value)
 
 
-def test_broken_rows_are_left_out_only_on_request_and_named(tmp_path: Path):
-    path = write_lines(tmp_path / "m.jsonl", [row(1), row(2, YES | {"weight": -1}), row(3, TWO | {"parents": []})])
+def test_broken_rows_are_skipped_and_named_only_on_request(tmp_path: Path):
+    path = write_lines(tmp_path / "m.jsonl", [row(1), row(2, CUP | {"weight": -1}), row(3, TWO | {"parents": []})])
     with pytest.raises(InputError, match=r"m.jsonl, line 2: check 'c1': weight is -1"):
         load(path)
     found = load(path, skip_broken=True)
@@ -175,12 +175,12 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_the_key_follows_every_field_of_a_check(tmp_path: Path, change: dict[str, Any]):
+def test_dataset_key_depends_on_every_field_of_a_check(tmp_path: Path, change: dict[str, Any]):
     whole = load(write_lines(tmp_path / "m.jsonl", [row(1), row(2)])).key
-    assert load(write_lines(tmp_path / "m.jsonl", [row(1), row(2, YES | change)])).key != whole
+    assert load(write_lines(tmp_path / "m.jsonl", [row(1), row(2, CUP | change)])).key != whole
 
 
-def test_the_key_follows_the_selection_but_neither_candidates_nor_images(tmp_path: Path):
+def test_dataset_key_depends_on_selection_but_not_on_candidates_or_images(tmp_path: Path):
     rows = [row(number, candidate=name, prompt_id=f"p{number}") for name in "ab" for number in (1, 2)]
     path = write_lines(tmp_path / "m.jsonl", rows)
     whole = load(path).key
@@ -193,7 +193,7 @@ def test_the_key_follows_the_selection_but_neither_candidates_nor_images(tmp_pat
     ("answer", "number"),
     [("two", 2), (" Zero ", 0), ("3", 3), ("2.5", 2.5), ("-1", -1), ("many", None), ("nan", None), ("", None)],
 )
-def test_a_number_is_read_from_digits_or_a_word(answer: str, number: float | None):
+def test_number_is_read_from_digits_or_a_word(answer: str, number: float | None):
     assert as_number(answer) == number
 
 
@@ -329,7 +329,7 @@ SETS: dict[str, tuple[Any, str, str, str, list[Check]]] = {
         ],
     ),
 }
-"""Set -> writer of a small one in its form, and what one of its prompts must be read as."""
+"""Set -> writer of a small one in its format; then id, text, category and checks of one of its prompts."""
 
 
 def write_images(folder: Path, *names: str) -> str:
@@ -340,7 +340,7 @@ def write_images(folder: Path, *names: str) -> str:
 
 
 @pytest.mark.parametrize(("name", "case"), SETS.items(), ids=SETS)
-def test_a_published_set_is_detected_and_read_in_its_own_form(
+def test_published_set_is_detected_and_read_in_its_own_format(
     tmp_path: Path, name: str, case: tuple[Any, str, str, str, list[Check]]
 ):
     write, prompt_id, text, category, checks = case
@@ -359,12 +359,12 @@ BROKEN: dict[str, tuple[Any, str]] = {
         lambda row: row | {"sub_dims_en": '{"Testpoints": ["a" "b"]}'},
         "index 0: sub_dims_en is not a JSON object (column 21: Expecting ',' delimiter)",
     ),
-    "other lengths": (
+    "lists of different lengths": (
         lambda row: row | {"sub_dims_en": json.dumps(POINTS | {"Primary Categories": "", "Testpoints": ["Style"]})},
         "zip() argument",
     ),
-    "a key less": (lambda row: row | {"sub_dims_en": "{}"}, "key 'Testpoints' is missing"),
-    "another kind": (
+    "missing key": (lambda row: row | {"sub_dims_en": "{}"}, "key 'Testpoints' is missing"),
+    "number for a list": (
         lambda row: row | {"sub_dims_en": json.dumps(POINTS | {"Primary Categories": "", "Testpoints": 3})},
         "not iterable",
     ),
@@ -373,7 +373,7 @@ BROKEN: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("change", "words"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_row_of_a_published_set_is_refused_or_left_out(tmp_path: Path, change: Any, words: str):
+def test_broken_row_of_a_published_set_is_refused_or_skipped(tmp_path: Path, change: Any, words: str):
     path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
     with path.open(newline="") as file:
         (good,) = csv.DictReader(file)
@@ -400,8 +400,8 @@ FOLDERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         ["00000_10.png", "00000_2.png", "00001-0.webp"],
         [("images", "00000/00000_2"), ("images", "00000/00000_10"), ("images", "00001/00001-0")],
     ),
-    "a folder a prompt": (["00000/1.png", "00001/0.png"], [("images", "00000/1"), ("images", "00001/0")]),
-    "a PDF beside it": (
+    "folder per prompt": (["00000/1.png", "00001/0.png"], [("images", "00000/1"), ("images", "00001/0")]),
+    "PDF beside an image": (
         ["00000.png", "00000.pdf", "00001.png"],
         [("images", "00000/00000"), ("images", "00001/00001")],
     ),
@@ -432,7 +432,7 @@ MAPS: dict[str, tuple[str, object, list[tuple[str, str]]]] = {
         {"00000": ["p.png", "x/p.png"]},
         [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")],
     ),
-    "a file that is not there": ("m.json", {"00000": "p.png", "00001": "z.png"}, [("00000/p", ""), ("00001/z", "no")]),
+    "missing file": ("m.json", {"00000": "p.png", "00001": "z.png"}, [("00000/p", ""), ("00001/z", "no")]),
     "records": (
         "m.jsonl",
         [
@@ -454,7 +454,7 @@ def test_images_are_found_by_a_map(tmp_path: Path, name: str, content: Any, samp
     assert [(each.sample_id, each.pictures["image"].problem[:2]) for each in found.samples] == samples
 
 
-def test_a_prompt_that_is_in_a_set_twice_is_a_problem(tmp_path: Path):
+def test_prompt_listed_twice_in_a_set_is_refused(tmp_path: Path):
     path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
     with path.open(newline="") as file:
         (line,) = csv.DictReader(file)
@@ -463,7 +463,7 @@ def test_a_prompt_that_is_in_a_set_twice_is_a_problem(tmp_path: Path):
         load(path, images=write_images(tmp_path / "i", "0_0.png"))
 
 
-def test_no_id_of_a_published_set_leads_out_of_a_folder(tmp_path: Path):
+def test_id_of_a_published_set_cannot_leave_the_image_folder(tmp_path: Path):
     line = {"id": "../V", "method_text": "We pour.", "checklist": [LEVEL | {"correct_option": "A"}]}
     path = write_lines(tmp_path / "AIBench.jsonl", [line])
     with pytest.raises(InputError, match=r"line 1: id '\.\.' names nothing"):
@@ -473,10 +473,10 @@ def test_no_id_of_a_published_set_leads_out_of_a_folder(tmp_path: Path):
 REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "no images": ({"images": ""}, "images is empty: name the folder"),
     "no such folder": ({"images": "gone"}, "does not exist"),
-    "no prompt's images": ({"images": "other"}, "images other has none of any prompt: found 'cat.png'"),
+    "images of no prompt": ({"images": "other"}, "images other has none of any prompt: found 'cat.png'"),
     "a map of other prompts": ({"images": "other.json"}, "found 'a cat', looked for names such as '00000.png'"),
     "a map of no files": ({"images": "bad.json"}, "'00000' must be the name of a file"),
-    "a name for two": ({"images": "two", "candidate_name": "x"}, "candidate_name can name one candidate, two holds"),
+    "name for two": ({"images": "two", "candidate_name": "x"}, "candidate_name can name one candidate, two holds"),
     "files of one image": ({"images": "same"}, "are files of one image: keep one"),
     "two lists": ({"dataset": "lists"}, "holds several lists of prompts, test_prompts_en.csv, test_prompts_zh.csv"),
     "no list": ({"dataset": "two"}, "holds no checklists; looked for geneval2_data.jsonl"),
@@ -485,7 +485,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
 
 
 @pytest.mark.parametrize(("given", "words"), REFUSED.values(), ids=REFUSED)
-def test_a_wrong_choice_of_files_is_refused(tmp_path: Path, given: dict[str, Any], words: str):
+def test_wrong_combination_of_files_is_refused(tmp_path: Path, given: dict[str, Any], words: str):
     cups(tmp_path / "set")
     write_images(tmp_path, "other/cat.png", "two/a/00000.png", "two/b/00000.png", "same/00000.png", "same/00000.jpg")
     write_json(tmp_path / "other.json", {"a cat": "other/cat.png"})
@@ -499,7 +499,7 @@ def test_a_wrong_choice_of_files_is_refused(tmp_path: Path, given: dict[str, Any
     assert words in str(stop.value)
 
 
-REAL = Path(os.environ.get("JURY_PUBLISHED_SETS") or BESIDE / "sets")
+REAL = Path(os.environ.get("JURY_PUBLISHED_SETS") or PUBLISHED / "sets")
 COUNTS = {
     "geneval2": (800, 6_012),
     "unigenbench/data/test_prompts_en.csv": (600, 1_813),
@@ -511,12 +511,10 @@ COUNTS = {
 
 
 @pytest.mark.parametrize(("path", "counts"), COUNTS.items(), ids=COUNTS)
-def test_a_set_from_its_repository_has_all_of_its_prompts_and_checks(
-    tmp_path: Path, path: str, counts: tuple[int, int]
-):
+def test_set_from_its_repository_has_all_prompts_and_checks(tmp_path: Path, path: str, counts: tuple[int, int]):
     source = REAL / path
     if not source.exists():
-        pytest.skip(f"there is no {source}: clone the set's repository, or name its parent in JURY_PUBLISHED_SETS")
+        pytest.skip(f"{source} does not exist: clone the set's repository, or name its parent in JURY_PUBLISHED_SETS")
     first = {"geneval2": "00000", "corebench": "C-MI-001", "dsg": "vrd_1"}.get(path, "0")
     found = load(source, images=write_images(tmp_path / "images", f"{first}.png"), skip_broken=True)
     assert (len(found.samples), sum(len(each.checks) for each in found.samples)) == counts
@@ -539,7 +537,7 @@ def export(dataset: Dataset, path: Path, scores: dict[str, list[float | None]], 
     return [*asyncio.run(extension.finish())]
 
 
-def test_an_export_for_geneval2_has_a_list_a_prompt_in_the_order_of_its_file(tmp_path: Path):
+def test_geneval2_export_has_one_list_per_prompt_in_file_order(tmp_path: Path):
     found = load(geneval2(tmp_path), images=write_images(tmp_path / "i", "00000_0.png", "00000_1.png", "00001.png"))
     scores = {"00000/00000_0": [50.0, 100.0], "00000/00000_1": [25.0, 0.0], "00001/00001": [0.0, None]}
     warnings = export(found, tmp_path / "scores.json", scores)
@@ -547,7 +545,7 @@ def test_an_export_for_geneval2_has_a_list_a_prompt_in_the_order_of_its_file(tmp
     assert warnings == ["1 check of the export without a score"]
 
 
-def test_an_export_for_unigenbench_is_read_by_its_columns_of_points_and_results(tmp_path: Path):
+def test_unigenbench_export_has_columns_of_points_and_results(tmp_path: Path):
     path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
     found = load(path, images=write_images(tmp_path / "i", "0_0.png", "0_1.png", "0_2.png"))
     scores = {"0/0_0": [100.0, 0.0], "0/0_1": [None, 100.0], "0/0_2": [None, None]}
@@ -562,7 +560,7 @@ def test_an_export_for_unigenbench_is_read_by_its_columns_of_points_and_results(
     assert [Path(row["img_path"]).name for row in rows] == ["0_0.png", "0_1.png", "0_2.png"]
 
 
-def test_an_export_for_corebench_adds_scores_to_the_sets_own_records(tmp_path: Path):
+def test_corebench_export_adds_scores_to_the_records_of_the_set(tmp_path: Path):
     images = write_images(tmp_path / "i", "C-MI/C-MI-001-0.png", "C-MI-002/0.png")
     found = load(corebench(tmp_path / "set"), images=images)
     scores = {"C-MI-001/C-MI-001-0": [100.0, None], "C-MI-002/0": [0.0, 100.0]}
@@ -576,7 +574,7 @@ def test_an_export_for_corebench_adds_scores_to_the_sets_own_records(tmp_path: P
     assert (read["C-MI-001-0"]["Remark"], read["C-MI-001-0"]["image_score"]) == ("x", 1.0)
 
 
-def test_an_export_for_aibench_has_a_record_a_paper_whose_levels_can_be_pooled(tmp_path: Path):
+def test_aibench_export_has_one_record_per_paper_with_levels(tmp_path: Path):
     found = load(aibench(tmp_path / "set"), images=write_images(tmp_path / "i", "V/1.png"))
     export(found, tmp_path / "out.jsonl", {"V/1/1": [100.0, None]})
     (record,) = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
@@ -594,12 +592,12 @@ NO_EXPORT: dict[str, tuple[str, dict[str, object], str]] = {
     "a set's own file": ("data/test_prompts_en.csv", {}, "found a file that is no export"),
     "a folder": ("folder.csv", {}, "found a folder"),
     "below a file": ("kept.txt/out.csv", {}, "cannot be written"),
-    "a set without a form": ("out.csv", {"format": "dsg"}, "has no form of its own; allowed are geneval2, unigen"),
+    "no export format": ("out.csv", {"format": "dsg"}, "has no form of its own; allowed are geneval2, unigen"),
 }
 
 
 @pytest.mark.parametrize(("name", "given", "words"), NO_EXPORT.values(), ids=NO_EXPORT)
-def test_an_export_that_cannot_be_is_refused_before_the_first_call(
+def test_impossible_export_is_refused_before_the_first_call(
     tmp_path: Path, name: str, given: dict[str, object], words: str
 ):
     found = load(unigenbench(tmp_path), images=write_images(tmp_path / "i", "0_0.png"))
@@ -611,7 +609,7 @@ def test_an_export_that_cannot_be_is_refused_before_the_first_call(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_an_earlier_export_is_replaced_and_two_candidates_are_not_mixed(tmp_path: Path):
+def test_export_replaces_an_earlier_one_and_refuses_two_candidates(tmp_path: Path):
     source = unigenbench(tmp_path)
     one = load(source, images=write_images(tmp_path / "i", "a/0_0.png"))
     for score in (0.0, 100.0):

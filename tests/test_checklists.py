@@ -1,4 +1,4 @@
-"""Checklists: what a judge may reply, what follows for a picture, the scores, and whole runs."""
+"""Checklists: reading replies, deciding outcomes, scores, and whole runs."""
 
 import json
 from math import log, sqrt
@@ -37,7 +37,7 @@ def sample(*checks: Check, tag: str = "together", **changes: Any) -> Sample:
     return Sample(sample_id="s", candidate="c", tag=tag, prompt_id="p", record=Place("f"), checks=checks, **changes)
 
 
-def replied(*answers: object) -> str:
+def reply_of(*answers: object) -> str:
     given = [{"number": number, "reason": "seen", "answer": each} for number, each in enumerate(answers, 1)]
     return json.dumps({"answers": given})
 
@@ -65,7 +65,7 @@ def replied(*answers: object) -> str:
         (WELL, ["2"], None, None),
     ],
 )
-def test_an_answer_counts_in_its_form_alone(check: Check, given: object, answer: str | None, score: float) -> None:
+def test_answer_must_have_the_form_of_its_check(check: Check, given: object, answer: str | None, score: float) -> None:
     found = answer_in_form(check, given)
     assert found == answer and (found is None or score_of(check, found) == score)
 
@@ -73,24 +73,24 @@ def test_an_answer_counts_in_its_form_alone(check: Check, given: object, answer:
 @pytest.mark.parametrize(
     ("reply", "known", "error"),
     [
-        (replied("yes", 2, "B", 2), [100, 100, 100, 100], ""),
-        ("```json\n" + replied("no", 3, "A", 0) + "\n```", [0, 0, 0, 0], ""),
-        (replied("yes", 2, "B", 2).replace("}]", "},]"), [100, 100, 100, 100], ""),
-        (replied("yes", 2, "B"), [100, 100, 100], "question 4 has no answer"),
-        (replied("yes", "many", "B", 2), [100, 100, 100], "question 2 is answered 'many', allowed is a whole number"),
-        (replied("yes", 2, "B", 2, "no"), [100, 100, 100, 100], "there is no question 5"),
+        (reply_of("yes", 2, "B", 2), [100, 100, 100, 100], ""),
+        ("```json\n" + reply_of("no", 3, "A", 0) + "\n```", [0, 0, 0, 0], ""),
+        (reply_of("yes", 2, "B", 2).replace("}]", "},]"), [100, 100, 100, 100], ""),
+        (reply_of("yes", 2, "B"), [100, 100, 100], "question 4 has no answer"),
+        (reply_of("yes", "many", "B", 2), [100, 100, 100], "question 2 is answered 'many', allowed is a whole number"),
+        (reply_of("yes", 2, "B", 2, "no"), [100, 100, 100, 100], "there is no question 5"),
         ("yes to all", [], "no answer found in the reply: 'yes to all'"),
-        (replied(), [], "no answer found"),
+        (reply_of(), [], "no answer found"),
     ],
 )
-def test_a_reply_to_a_list_keeps_the_answers_that_have_their_form(reply: str, known: list[float], error: str) -> None:
+def test_reply_to_several_checks_keeps_the_valid_answers(reply: str, known: list[float], error: str) -> None:
     reading = read(reply, sample(*CHECKS))
     assert [each.score for each in reading.scores] == known
     assert reading.error.startswith(error) if error else not reading.error
 
 
 @pytest.mark.parametrize("odd", [[1], {"a": 1}, None, True, "one", 1e300, 10**18, "9" * 4_000, [[[]]]])
-def test_no_number_or_answer_of_a_reply_is_too_odd_to_be_read(odd: object) -> None:
+def test_odd_values_in_a_reply_do_not_break_reading(odd: object) -> None:
     known = {"number": 2, "answer": "B"}
     for strange in ({"number": odd, "answer": "yes"}, {"number": 1, "answer": odd}):
         reading = read(json.dumps({"answers": [strange, known]}), sample(RED, KIND))
@@ -98,13 +98,13 @@ def test_no_number_or_answer_of_a_reply_is_too_odd_to_be_read(odd: object) -> No
     assert read(json.dumps({"answer": odd}), sample(KIND, tag="single")).error
 
 
-def test_a_question_that_is_answered_twice_has_no_answer() -> None:
+def test_check_answered_twice_counts_as_unanswered() -> None:
     twice = {"answers": [{"number": 1, "answer": "yes"}, {"number": "1", "answer": "no"}, {"number": 2, "answer": "B"}]}
     reading = read(json.dumps(twice), sample(RED, KIND))
     assert [each.aspect for each in reading.scores] == ["kind"] and "question 1 is answered 2 times" in reading.error
 
 
-def test_a_single_question_has_one_answer_with_its_reason() -> None:
+def test_single_check_gets_one_answer_with_its_reason() -> None:
     one = sample(KIND, tag="single")
     reading = read('{"reason": "a brown cup", "answer": "coffee"}', one)
     [score] = reading.scores
@@ -131,7 +131,7 @@ def test_a_single_question_has_one_answer_with_its_reason() -> None:
         (RED, {}, None, False),
     ],
 )
-def test_a_soft_score_is_the_probability_of_the_right_answer(
+def test_soft_score_is_the_probability_of_the_right_answer(
     check: Check, odds: dict[str, float], score: float | None, is_bound: bool
 ) -> None:
     tokens = [[token, log(share)] for token, share in odds.items()]
@@ -141,7 +141,7 @@ def test_a_soft_score_is_the_probability_of_the_right_answer(
     assert (reading.recovery == soft.LOWER_BOUND, bool(reading.error)) == (is_bound, score is None)
 
 
-def decided(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes: Any) -> Any:
+def decide(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes: Any) -> Any:
     rows = [
         judgment("s", "together", None, order="single", vote=vote, scores=[
             {"aspect": name, "score": score, "explanation": ""} for name, score in found.items()
@@ -152,13 +152,13 @@ def decided(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes:
     return PROTOCOL.decide(sample(*checks, **changes), rows, RUBRIC, asked, {})
 
 
-def test_what_is_not_scored_is_not_guessed() -> None:
-    found = decided(CHECKS, [{"red": 100, "kind": 0}])
+def test_missing_answers_are_never_guessed() -> None:
+    found = decide(CHECKS, [{"red": 100, "kind": 0}])
     assert (found.status, found.score, found.satisfied) == ("complete", 100 / 3, False)
     assert [each.score for each in found.aspects] == [100, None, 0, None]
     assert found.tier_path == "1 of 4 checks right, 2 not scored"
-    assert decided(CHECKS, [{"red": 100}]).satisfied is None
-    none = decided(CHECKS, [])
+    assert decide(CHECKS, [{"red": 100}]).satisfied is None
+    none = decide(CHECKS, [])
     assert (none.status, none.score, none.satisfied) == ("incomplete", None, None)
 
 
@@ -166,16 +166,16 @@ def test_what_is_not_scored_is_not_guessed() -> None:
     ("parent", "own", "score"),
     [(100, 100, 100), (0, 100, 0), (0, None, 0), (None, 100, None), (None, 0, 0), (100, None, None)],
 )
-def test_a_check_depends_on_its_parent(parent: float | None, own: float | None, score: float | None) -> None:
+def test_check_score_depends_on_its_parent(parent: float | None, own: float | None, score: float | None) -> None:
     given = {name: value for name, value in (("red", parent), ("two", own)) if value is not None}
-    assert decided((RED, TWO), [given]).aspects[1].score == score
+    assert decide((RED, TWO), [given]).aspects[1].score == score
 
 
 @pytest.mark.parametrize(
     ("answers", "asked", "due", "needless"),
     [
         ({}, (), ["red", "kind"], []),
-        ({}, ("red",), ["two", "kind"], []),  # asked in vain so far
+        ({}, ("red",), ["two", "kind"], []),  # asked, without an answer so far
         ({"red": 100}, (), ["two", "kind"], []),
         ({"red": 100, "two": 100}, (), ["shape", "kind"], []),
         ({"red": 0}, (), ["kind"], ["two", "shape"]),
@@ -184,7 +184,7 @@ def test_a_check_depends_on_its_parent(parent: float | None, own: float | None, 
         ({"red": None, "two": 0, "kind": 100}, ("red",), [], ["shape"]),
     ],
 )
-def test_a_check_is_asked_after_its_parents_unless_one_is_wrong(
+def test_check_is_asked_after_its_parents_unless_one_is_wrong(
     answers: dict[str, float | None], asked: tuple[str, ...], due: list[str], needless: list[str]
 ) -> None:
     shape = Check("shape", "Are they round?", ("yes",), parents=("two",))
@@ -201,13 +201,13 @@ def test_a_check_is_asked_after_its_parents_unless_one_is_wrong(
 
 
 def test_votes_are_averaged_if_half_of_them_answer() -> None:
-    assert decided((RED,), [{"red": 100}, {"red": 0}, {"red": 100}]).score == pytest.approx(200 / 3)
-    assert decided((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
+    assert decide((RED,), [{"red": 100}, {"red": 0}, {"red": 100}]).score == pytest.approx(200 / 3)
+    assert decide((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
 
 
-def test_a_blank_picture_tells_nothing_by_what_is_absent() -> None:
+def test_blank_picture_gets_no_score_for_absence_checks() -> None:
     absent = Check("no cat", "Is there a cat?", ("no",), absence=True)
-    found = decided((RED, absent), [{"red": 0, "no cat": 100}], control="blank")
+    found = decide((RED, absent), [{"red": 0, "no cat": 100}], control="blank")
     assert ([each.score for each in found.aspects], found.score) == ([0, None], 0)
 
 
@@ -216,7 +216,7 @@ def test_a_blank_picture_tells_nothing_by_what_is_absent() -> None:
     [(RED, "no", 0), (RED, "cannot tell", None), (TWO, "2", 100), (TWO, "3", 0), (TWO, "not there", 0),
      (KIND, "B", 100), (WELL, "1", 50)],
 )  # fmt: skip
-def test_an_answer_of_people_has_the_score_of_the_judges(check: Check, answer: str, score: float | None) -> None:
+def test_answers_of_people_are_scored_like_those_of_judges(check: Check, answer: str, score: float | None) -> None:
     own = LABELS.own_question(sample(*CHECKS), check.check_id)
     asked = {"question": check.check_id, "scores": own.scores}
     item = LabelItem.model_validate(
@@ -231,7 +231,7 @@ def test_an_answer_of_people_has_the_score_of_the_judges(check: Check, answer: s
 # Whole runs
 
 
-def manifest(folder: Path, pictures: int = 3) -> Path:
+def write_manifest(folder: Path, pictures: int = 3) -> Path:
     folder.mkdir()
     checks = [
         {"id": "red", "question": "Is it red?", "expected": "yes", "group": "color"},
@@ -247,12 +247,12 @@ def manifest(folder: Path, pictures: int = 3) -> Path:
     return target
 
 
-def seeing(seen: Request) -> Reply:
-    """A judge that finds all red and counts two cups, or three where the questions come one by one."""
+def red_cups_judge(seen: Request) -> Reply:
+    """A judge that sees red cups: two of them if asked together, three if each check is asked alone."""
     if seen.schema_name == "probe":
         return allowed_reply()(seen)
     if seen.schema_name == "facts_together":
-        return text(replied("yes", 2))
+        return text(reply_of("yes", 2))
     count = any("How many" in words for words in seen.texts)
     return text(json.dumps({"reason": "seen", "answer": "3" if count else "yes"}))
 
@@ -268,11 +268,9 @@ def test_checks_of_drawn_diagrams_show_their_defects(tmp_path: Path, jury: Any, 
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
-    tmp_path: Path, jury: Any, ask: Any
-) -> None:
-    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--store", tmp_path / "store"]
-    with LoopbackJudge(seeing) as judge:
+def test_both_instruments_put_their_answers_into_table_and_page(tmp_path: Path, jury: Any, ask: Any) -> None:
+    command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--store", tmp_path / "store"]
+    with LoopbackJudge(red_cups_judge) as judge:
         code, out, err = jury(*command, *judged_by(judge))
         assert code == 0, err
         assert judge.by_name == {"probe": 1, "facts_together": 3} and "100.0" in out and "color" in out
@@ -281,7 +279,7 @@ def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
         assert code == 0, err
         assert judge.by_name["facts_single"] == 6 and "50.0" in out
         code, out, err = jury(*command, *judged_by(judge))
-        assert code == 0 and judge.by_name["facts_together"] == 3, "its answers are reused"
+        assert code == 0 and judge.by_name["facts_together"] == 3, "the third run reuses the replies of the first"
     rows = ask("SELECT dimension, score, score_scale FROM leaderboard ORDER BY started_at")
     assert [tuple(row.values()) for row in rows] == [
         ("together", 100, 100),
@@ -299,19 +297,17 @@ def test_runs_ask_together_or_one_by_one_and_their_answers_reach_table_and_page(
 
 
 def first_is_red(seen: Request) -> Reply:
-    """A judge that sees red in the first picture alone."""
+    """A judge that sees red only in the first picture."""
     is_green = any("Is it red" in words for words in seen.texts) and png(0) not in seen.images
-    return text('{"reason": "green", "answer": "no"}') if is_green else seeing(seen)
+    return text('{"reason": "green", "answer": "no"}') if is_green else red_cups_judge(seen)
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_child_of_a_wrong_parent_is_not_asked_nor_counted_against_the_budget(
-    tmp_path: Path, jury: Any, ask: Any
-) -> None:
-    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "single"]
+def test_child_of_a_wrong_parent_is_skipped_and_costs_no_budget(tmp_path: Path, jury: Any, ask: Any) -> None:
+    command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--instrument", "single"]
     prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
     with LoopbackJudge(first_is_red) as judge:
-        # Room for the calls about one sample at a time: a run that keeps what it reserved waits for ever.
+        # Room for the calls of one sample at a time: a run that never releases its reservations waits for ever.
         code, _, err = jury(*command, *judged_by(judge, **prices, budget=0.019))
         assert code == 0, err
         assert judge.by_name["facts_single"] == 4
@@ -325,10 +321,10 @@ def test_a_child_of_a_wrong_parent_is_not_asked_nor_counted_against_the_budget(
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_batch_asks_all_checks_but_those_that_earlier_replies_make_needless(
+def test_batch_skips_checks_that_earlier_replies_make_needless(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "single"]
+    command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--instrument", "single"]
     with BatchTwin(first_is_red) as twin:
         moved_to(monkeypatch, "openai", twin.base_url)
         assert jury(*command, *judged_by(twin), "--limit", "2")[0] == 0
@@ -340,11 +336,11 @@ def test_a_batch_asks_all_checks_but_those_that_earlier_replies_make_needless(
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_faulty_answer_is_asked_again_and_then_left_out_alone(tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_invalid_answer_is_retried_and_leaves_only_its_check_unscored(tmp_path: Path, jury: Any, ask: Any) -> None:
     def unsure(seen: Request) -> Reply:
-        return text(replied("yes", "several")) if seen.schema_name == "facts_together" else seeing(seen)
+        return text(reply_of("yes", "several")) if seen.schema_name == "facts_together" else red_cups_judge(seen)
 
-    command = ["run", "facts", "--dataset", manifest(tmp_path / "data", 1), "--store", tmp_path / "store"]
+    command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data", 1), "--store", tmp_path / "store"]
     with LoopbackJudge(unsure) as judge:
         code, _, err = jury(*command, *judged_by(judge), "--retry-delay-seconds", "0")
         assert code == 3, err
@@ -366,11 +362,11 @@ ODD = [
     ("invalid", one_word("yes", yes=2.0, no=0.1)),
     ("invalid", one_word("The cup", The=0.9, yes=0.1)),
 ]
-"""Status and the reply to a first check that ends in it."""
+"""Status of a judgment, and the reply to a first check that leads to it."""
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_a_soft_run_scores_probabilities_and_no_odd_reply_is_guessed(tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_soft_run_scores_probabilities_and_guesses_no_odd_reply(tmp_path: Path, jury: Any, ask: Any) -> None:
     firsts = [one_word("Yes", **LIKELY), one_word("no", no=0.9, yes=0.1), *(each for _, each in ODD)]
 
     def unsure(seen: Request) -> Reply:
@@ -382,7 +378,7 @@ def test_a_soft_run_scores_probabilities_and_no_odd_reply_is_guessed(tmp_path: P
             return one_word("two", two=0.6, **{"2": 0.2, "three": 0.2})
         return next(reply for number, reply in enumerate(firsts) if png(number) in seen.images)
 
-    command = ["run", "facts", "--dataset", manifest(tmp_path / "data", len(firsts)), "--instrument", "soft"]
+    command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data", len(firsts)), "--instrument", "soft"]
     with LoopbackJudge(unsure) as judge:
         code, out, err = jury(*command, *judged_by(judge))
     assert code == 3 and "geometric" in out, err
@@ -399,10 +395,8 @@ def test_a_soft_run_scores_probabilities_and_no_odd_reply_is_guessed(tmp_path: P
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
 @pytest.mark.parametrize("reply", [error(400, "logprobs are not supported with this model"), text("yes")])
-def test_a_soft_run_ends_before_its_first_check_if_there_are_no_probabilities(
-    tmp_path: Path, jury: Any, reply: Reply
-) -> None:
-    command = ["run", "facts", "--dataset", manifest(tmp_path / "data"), "--instrument", "soft"]
+def test_soft_run_without_probabilities_ends_before_its_first_check(tmp_path: Path, jury: Any, reply: Reply) -> None:
+    command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--instrument", "soft"]
     with LoopbackJudge(lambda _: reply) as judge:
         code, _, err = jury(*command, *judged_by(judge))
         assert code and "use `--instrument together`" in err and judge.count == 1

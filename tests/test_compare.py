@@ -1,4 +1,4 @@
-"""Two evaluations of a history on disk compared: which are meant, what keeps them apart, what is paired and shown."""
+"""Comparing two evaluations: choosing them, refusing incomparable ones, pairing samples, text and page."""
 
 import html
 import json
@@ -40,7 +40,7 @@ def keep(store: Path, run_id: str, rows: Sequence[Outcome | Judgment], **changes
     finished(store, run_id, rows, **{**changes, "protocol": {**PROTOCOL, **changes.get("protocol", {})}})
 
 
-def two(store: Path, before: Sequence[Outcome], after: Sequence[Outcome], **later: Any) -> None:
+def keep_two(store: Path, before: Sequence[Outcome], after: Sequence[Outcome], **later: Any) -> None:
     keep(store, BEFORE, before)
     keep(store, AFTER, after, **later)
     land(store)
@@ -58,17 +58,17 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, two_runs: Path) -> Path:
-    """Thirty samples: before, ten of each; after, ten losses have become wins, and one more was not scored."""
+    """A store with thirty samples: ten wins, ties and losses before; later ten losses are wins, one is not scored."""
     return copytree(two_runs, tmp_path, dirs_exist_ok=True)
 
 
-def test_equal_changes_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    two(tmp_path, *([outcome(f"s{number}", *came) for number in (10, 2, 1, 30)] for came in (LOST, WON)))
+def test_equal_changes_are_sorted_by_sample_number(tmp_path: Path) -> None:
+    keep_two(tmp_path, *([outcome(f"s{number}", *result) for number in (10, 2, 1, 30)] for result in (LOST, WON)))
     ordered = ["s1", "s2", "s10", "s30"]
     assert [each.sample_id for each in compare(tmp_path, BEFORE, AFTER).changed] == ordered
 
 
-def test_the_samples_that_both_scored_are_paired_and_the_others_counted(store: Path) -> None:
+def test_samples_scored_by_both_are_paired_and_others_counted(store: Path) -> None:
     found = compare(store, BEFORE, AFTER)
     headline = found.rows[0].difference
     assert (headline.n, headline.higher, headline.lower) == (29, 9, 0)
@@ -77,15 +77,15 @@ def test_the_samples_that_both_scored_are_paired_and_the_others_counted(store: P
     assert found.not_paired == {"only in the first": 1, "only in the second": 2, "incomplete in the second": 1}
     assert [row.dimension for row in found.rows] == ["overall", *DIMENSIONS]
     assert found.rows[0].p_holm is None
-    assert found.rows[1].p_holm == pytest.approx(4 * 2 * 0.5**9)  # each of the four has the same p
+    assert found.rows[1].p_holm == pytest.approx(4 * 2 * 0.5**9)  # all four have the same p
 
 
-def test_the_samples_that_changed_most_are_named_with_their_dimensions(tmp_path: Path) -> None:
+def test_most_changed_samples_are_listed_with_their_dimensions(tmp_path: Path) -> None:
     before = [outcome("a", "HHGM", "Human"), outcome("b", *LOST), outcome("c", *TIED), outcome("d", *WON)]
     later = [outcome("a", "MHGM", "Tie"), outcome("b", *WON), outcome("c", "GGGB", "Tie"), outcome("d", "MMMH")]
-    two(tmp_path, before, later)
+    keep_two(tmp_path, before, later)
     every = dict.fromkeys(DIMENSIONS, 100.0)
-    # Of c both verdicts are neutral, so that no score moved.
+    # Both verdicts of c are neutral, so no score of it changed.
     assert list(compare(tmp_path, BEFORE, AFTER).changed) == [
         Change(sample_id="b", before=0, after=100, moved=every),
         Change(sample_id="a", before=0, after=50, moved={"faithfulness": 100}),
@@ -94,13 +94,13 @@ def test_the_samples_that_changed_most_are_named_with_their_dimensions(tmp_path:
 
 
 def test_forfeits_lose_and_are_paired(tmp_path: Path) -> None:
-    two(tmp_path, figures(*[WON] * 8), figures(*[("----", None)] * 8, status="forfeit"))  # pyright: ignore
+    keep_two(tmp_path, figures(*[WON] * 8), figures(*[("----", None)] * 8, status="forfeit"))  # pyright: ignore
     found = compare(tmp_path, BEFORE, AFTER).rows[0].difference
     assert (found.n, found.after, found.decision) == (8, 0.0, "worse")
 
 
 def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
-    """Ten prompts of two images; both images of each rise by 2, but for one that is not scored."""
+    """Scores of all images rise by 2: eight prompts with two images each, two prompts with one."""
     flow = "20261119T120000-colors-0000aa", "20261120T120000-colors-0000bb"
     for run_id, score in zip(flow, (4.0, 6.0), strict=True):
         rows = [image(f"{prompt}/{copy}", score + copy, tag="colors") for prompt in range(8) for copy in range(2)]
@@ -113,7 +113,7 @@ def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
     assert (rows["all prompts", "score"].n, rows["all prompts", "score"].change) == (10, pytest.approx(2.0))
     assert rows["colors", "score"].n == 8 and rows["colors", "score"].before == 4.5
     assert rows["color_attr", "satisfied"].change == 1.0
-    assert ("colors", "satisfied") not in rows  # nobody asked
+    assert ("colors", "satisfied") not in rows  # colors has no such measure
     assert found.changed[0].sample_id == "10" and found.changed[0].moved == {"aspect_mean": 2.0, "satisfied": 1.0}
 
 
@@ -140,34 +140,34 @@ def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None
         ({"model answered": "n", "model asked": "n"}, "e", ["dataset", "answered: gpt-x-1 → n"], "--across dataset"),
     ],
 )
-def test_what_differs_between_protocols_is_listed_and_refused(
+def test_protocol_differences_are_listed_and_refused(
     tmp_path: Path, protocol: dict[str, str], dataset: str, names: list[str], allow: str
 ) -> None:
     key = "q" if protocol else "p"
-    two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
-    with pytest.raises(ValueError, match="not measured alike") as told:
+    keep_two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
+    with pytest.raises(ValueError, match="not measured alike") as error:
         compare(tmp_path, BEFORE, AFTER)
-    assert all(name in str(told.value) for name in names) and allow in str(told.value)
-    assert "model asked" not in str(told.value)
+    assert all(name in str(error.value) for name in names) and allow in str(error.value)
+    assert "model asked" not in str(error.value)
 
 
-def test_a_difference_that_is_meant_is_allowed_by_its_name_or_its_first_word(tmp_path: Path) -> None:
+def test_across_allows_a_difference_by_its_name_or_first_word(tmp_path: Path) -> None:
     other = {"prompt aesthetics": "b" * 64, "temperature": "0"}
-    two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key="q", protocol=other, dataset_key="e" * 64)
+    keep_two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key="q", protocol=other, dataset_key="e" * 64)
     found = compare(tmp_path, BEFORE, AFTER, across=["dataset", "prompt", "temperature"])
     assert found.across == ("dataset", "prompt aesthetics", "temperature")
-    with pytest.raises(ValueError, match="not measured alike") as told:
+    with pytest.raises(ValueError, match="not measured alike") as error:
         compare(tmp_path, BEFORE, AFTER, across=["prompt"])
-    assert "prompt" not in str(told.value) and "temperature" in str(told.value)
+    assert "prompt" not in str(error.value) and "temperature" in str(error.value)
 
 
-def test_a_difference_that_no_protocol_knows_is_refused_with_those_it_may_be(store: Path) -> None:
-    with pytest.raises(ValueError, match=r"--across 'banana', 'temp': (?s:.)*: dataset, model answered") as told:
+def test_unknown_difference_is_refused_with_the_allowed_ones(store: Path) -> None:
+    with pytest.raises(ValueError, match=r"--across 'banana', 'temp': (?s:.)*: dataset, model answered") as error:
         compare(store, BEFORE, AFTER, across=["banana", "model", "temp", "dataset"])
-    assert "prompt aesthetics, " in str(told.value)
+    assert "prompt aesthetics, " in str(error.value)
 
 
-def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
+def test_runs_are_found_by_a_prefix_of_their_ids(store: Path) -> None:
     assert compare(store, "20261119", "20261120T12").after.run_id == AFTER
     with pytest.raises(ValueError, match=f"'2026' is the beginning of several runs: {BEFORE}, {AFTER}"):
         compare(store, "2026", AFTER)
@@ -181,7 +181,7 @@ def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
         compare(store, BEFORE, "20261121")
 
 
-def test_a_candidate_must_be_clear(tmp_path: Path) -> None:
+def test_ambiguous_or_unknown_candidate_is_refused(tmp_path: Path) -> None:
     both = [*figures(*[LOST] * 9, candidate="alpha"), *figures(*[WON] * 9, candidate="beta")]
     keep(tmp_path, BEFORE, both, candidates=("alpha", "beta"))
     keep(tmp_path, AFTER, both, candidates=("alpha", "beta"))
@@ -194,14 +194,14 @@ def test_a_candidate_must_be_clear(tmp_path: Path) -> None:
     assert compare(tmp_path, BEFORE, "20261121").before.candidate == "beta"
 
 
-def test_flows_do_not_compare(store: Path) -> None:
+def test_runs_of_two_flows_are_not_compared(store: Path) -> None:
     keep(store, "20261121T120000-plot-0000cc", figures(*[WON] * 9))
     land(store)
     with pytest.raises(ValueError, match=r"is of diagram and .* of plot"):
         compare(store, BEFORE, "20261121")
 
 
-def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: Path) -> None:
+def test_last_runs_exclude_those_that_reused_every_reply(store: Path) -> None:
     keep(store, "20261121T120000-diagram-0000cc", figures(*[WON] * 9), calls=0)
     keep(store, "20261122T120000-plot-0000dd", figures(*[WON] * 9))
     keep(store, "20261123T120000-diagram-0000ee", figures(*[WON] * 9, candidate="beta"), candidates=("beta",))
@@ -219,7 +219,7 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
 # The command
 
 
-def test_two_candidates_are_compared_by_their_names_in_each_flow_that_has_both(tmp_path: Path, jury: Any) -> None:
+def test_named_candidates_are_compared_in_each_flow_that_has_both(tmp_path: Path, jury: Any) -> None:
     won, lost = figures(*[WON] * 9), figures(*[LOST] * 9, candidate="beta")
     both = "20261121T120000-plot-0000cc"
     keep(tmp_path, both, [*won, *lost], candidates=("alpha", "beta"))
@@ -239,7 +239,7 @@ def test_two_candidates_are_compared_by_their_names_in_each_flow_that_has_both(t
     assert code == 2 and "no flow has complete runs of both 'beta' and 'gama'; candidates are alpha, beta" in err
 
 
-def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_that_is(store: Path, jury: Any) -> None:
+def test_command_prints_the_direction_and_interval_of_a_difference(store: Path, jury: Any) -> None:
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     assert code == 0, err
     words = "alpha scores higher than in its run of 2026-11-19 12:00 (at n = 29 of 30 samples): 82.8 against 51.7"
@@ -249,24 +249,24 @@ def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_th
     assert "alpha scores lower than in" in out and "difference −31.0 [−" in out
 
 
-def test_no_difference_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
-    two(tmp_path, figures(*[WON, LOST] * 20), figures(*[LOST, WON] * 20))
+def test_no_difference_is_printed_with_the_detectable_difference(tmp_path: Path, jury: Any) -> None:
+    keep_two(tmp_path, figures(*[WON, LOST] * 20), figures(*[LOST, WON] * 20))
     code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
     # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
     assert code == 0 and "No difference shown for alpha since its run of 2026-11-19 12:00 (at n = 40 samples)" in out
     assert "; a difference of 46.0 would have shown" in out
 
 
-def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) -> None:
+def test_unchanged_scores_are_printed_without_an_interval(tmp_path: Path, jury: Any) -> None:
     same = figures(*[WON, LOST] * 5)
-    two(tmp_path, same, same)
+    keep_two(tmp_path, same, same)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
     assert code == 0
     assert "(at n = 10 samples): 50.0 against 50.0, difference 0.0 (no interval: 0 changed)" in out
     assert "none: 0 changed" in out
 
 
-def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
+def test_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
     flow = "20261119T120000-object-0000aa", "20261120T120000-object-0000bb"
     for run_id, score in zip(flow, (0.0, 10.0), strict=True):
         names = [(tag, f"{tag}{number}/0") for tag in ("single_object", "two_object") for number in range(300)]
@@ -279,7 +279,7 @@ def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: 
     assert ", +10.00]" in table and max(map(len, table.splitlines())) <= 80
 
 
-def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury: Any) -> None:
+def test_comparison_page_links_to_the_reports_that_exist(store: Path, jury: Any) -> None:
     site.renew(store, [AFTER])
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     place = Path(err.removeprefix("page ").strip())
@@ -290,7 +290,7 @@ def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury:
     assert (
         "alpha scores higher than in its run of 2026-11-19 12:00 (at n = 29 of 30 samples): 82.8 against 51.7" in text
     )
-    assert "faithfulness +31.0 [" in text and "no other dimension" not in text, "all four passed"
+    assert "faithfulness +31.0 [" in text and "no other dimension" not in text, "all four dimensions passed"
     assert "better 9</button>" in text and "unchanged 20</span>" in text and ">worse 0" not in text
     assert f'<a href="{AFTER}.html">2026-11-20 12:00</a>' in text and f'<a href="{BEFORE}.html">' not in text
     assert f'<a href="{AFTER}.html#sample=s20">in its report</a>' in text
@@ -303,7 +303,7 @@ def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury:
     assert code == 0 and "the comparison is no page" in err and not (store / "other" / place.name).exists()
 
 
-def test_a_changed_sample_has_both_pictures_and_reasons_or_the_cause_of_a_lack(
+def test_changed_sample_shows_pictures_and_reasons_or_why_they_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(tmp_path, BEFORE, [*pair("a", "HHHH", "Human"), *pair("b", *WON), *pair("c", *WON)])
@@ -332,10 +332,10 @@ def test_a_changed_sample_has_both_pictures_and_reasons_or_the_cause_of_a_lack(
     assert "picture not in this store" in comparison_page(tmp_path, found)
     monkeypatch.setenv("JURY_KEEP_DAYS", "1")
     assert "picture removed by retention (JURY_KEEP_DAYS)" in comparison_page(tmp_path, found)
-    assert write_comparison(tmp_path, found).exists() and remove_old(tmp_path) == 1, "it is as old as the older run"
+    assert write_comparison(tmp_path, found).exists() and remove_old(tmp_path) == 1, "as old as the older run"
 
 
-def test_of_a_prompt_the_image_that_changed_most_is_shown(tmp_path: Path) -> None:
+def test_page_shows_the_most_changed_image_of_a_prompt(tmp_path: Path) -> None:
     scores = {"0/0": (4.0, 5.0), "0/1": (4.0, 9.0), "1/0": (4.0, 4.0)}
     rows = [image(name, both[at], candidate="ab"[at]) for name, both in scores.items() for at in range(2)]
     keep(tmp_path, BEFORE, rows, flow="counting", candidates=("a", "b"), parameters={"threshold": 7.0})
@@ -346,7 +346,7 @@ def test_of_a_prompt_the_image_that_changed_most_is_shown(tmp_path: Path) -> Non
     assert "the same picture as a" in text and "score 4.00 → 7.00</h3>" in text
 
 
-def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: Path, jury: Any) -> None:
+def test_comparison_page_escapes_names(tmp_path: Path, jury: Any) -> None:
     names = ("<img src=x onerror=alert(1)>", "it's $(touch harmed)")
     rows = [*figures(*[LOST] * 9, candidate=names[0]), *figures(*[WON] * 9, candidate=names[1])]
     keep(tmp_path, BEFORE, rows, candidates=names, dataset=SCRIPT)
@@ -357,7 +357,7 @@ def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: 
     assert shlex.quote(names[1]) in html.unescape(text)
 
 
-def test_json_has_all_of_it(store: Path, jury: Any) -> None:
+def test_json_output_holds_the_whole_comparison(store: Path, jury: Any) -> None:
     code, out, _ = jury("compare", BEFORE, AFTER, "--json", "--store", store)
     assert code == 0 and Comparison.model_validate_json(out) == compare(store, BEFORE, AFTER)
     assert json.loads(out)["rows"][0]["difference"]["decision"] == "better"
@@ -373,7 +373,7 @@ def test_json_has_all_of_it(store: Path, jury: Any) -> None:
         (["a", "b", *["--candidate", "x"] * 3], "--candidate is given 3 times"), (["a", "b"], "holds no history yet"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], words: str) -> None:
+def test_invalid_arguments_are_refused(jury: Any, arguments: list[object], words: str) -> None:
     code, _, err = jury("compare", *arguments)
     assert code == 2 and words in err
 
@@ -382,7 +382,7 @@ def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], wor
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_prompt_changed_by_a_comma_is_named_and_breaks_the_trend(tmp_path: Path, jury: Any, ask: Any) -> None:
     prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
     prompt.parent.mkdir(parents=True)
     prompt.write_bytes((PROMPTS / "diagram" / "aesthetics.md").read_bytes())
@@ -402,31 +402,31 @@ def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Pat
     code, out, _ = jury("compare", second, third, "--across", "prompt aesthetics")
     assert code == 0 and "Across: prompt aesthetics." in out
     trend = ask("SELECT run_id, comparable, break_reason FROM trend WHERE dimension = 'overall'")
-    told = [(first, None, None), (second, True, None), (third, False, "prompt aesthetics")]
-    assert [tuple(row.values()) for row in trend] == told
+    expected = [(first, None, None), (second, True, None), (third, False, "prompt aesthetics")]
+    assert [tuple(row.values()) for row in trend] == expected
 
 
-def test_replies_that_were_taken_over_are_told(tmp_path: Path) -> None:
+def test_reused_replies_are_reported(tmp_path: Path) -> None:
     asked = [judgment("s1", key="1"), judgment("s2", key="2")]
-    anew = judgment("s2", key="2", judged_at="2026-11-20T13:00:00+00:00")
+    later = judgment("s2", key="2", judged_at="2026-11-20T13:00:00+00:00")
     keep(tmp_path, BEFORE, [*asked, *figures(*[WON] * 2)])
-    keep(tmp_path, AFTER, [asked[0].model_copy(update={"reused_from": BEFORE}), anew, *figures(*[WON] * 2)])
+    keep(tmp_path, AFTER, [asked[0].model_copy(update={"reused_from": BEFORE}), later, *figures(*[WON] * 2)])
     land(tmp_path)
     assert shared_replies(tmp_path, BEFORE, AFTER).startswith(f"1 of 2 replies of {AFTER} are those of {BEFORE} itself")
     assert shared_replies(tmp_path, BEFORE, BEFORE) == ""
 
 
-def again(asked: Sequence[Judgment], taken: int, source: str, day: int = 20) -> list[Judgment]:
-    """The replies of another day, of which so many were taken over from the run that asked first."""
-    anew = {"judged_at": f"2026-11-{day}T13:00:00+00:00"}
-    return [row.model_copy(update={"reused_from": source} if at < taken else anew) for at, row in enumerate(asked)]
+def repeat(asked: Sequence[Judgment], reused: int, source: str, day: int = 20) -> list[Judgment]:
+    """Return the replies of another day; the first `reused` of them are reused from the run `source`."""
+    later = {"judged_at": f"2026-11-{day}T13:00:00+00:00"}
+    return [row.model_copy(update={"reused_from": source} if at < reused else later) for at, row in enumerate(asked)]
 
 
 @pytest.mark.parametrize("taken", [17, 5])
-def test_a_repeat_that_measured_nothing_is_no_comparison(tmp_path: Path, jury: Any, taken: int) -> None:
+def test_repeat_with_too_few_new_replies_is_no_comparison(tmp_path: Path, jury: Any, taken: int) -> None:
     asked, won = [judgment(f"s{number:02}", key=str(number)) for number in range(20)], figures(*[WON] * 20)
     keep(tmp_path, BEFORE, [*asked, *won], calls=20)
-    keep(tmp_path, AFTER, [*again(asked, taken, BEFORE), *won], calls=20 - taken, ended={"reused": taken})
+    keep(tmp_path, AFTER, [*repeat(asked, taken, BEFORE), *won], calls=20 - taken, ended={"reused": taken})
     land(tmp_path)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
     some = f"{taken} of 20 answers of {AFTER} reused: too few are new for a new measurement"
@@ -437,7 +437,7 @@ def test_a_repeat_that_measured_nothing_is_no_comparison(tmp_path: Path, jury: A
     assert bool(found["unmeasured"]) is (taken > 10) and found["shared"]
 
 
-def test_two_candidates_of_a_run_that_took_its_replies_over_are_compared(tmp_path: Path, jury: Any) -> None:
+def test_candidates_of_a_run_with_reused_replies_are_compared(tmp_path: Path, jury: Any) -> None:
     for run_id, calls in ((BEFORE, 40), (AFTER, 0)):
         both = [*figures(*[WON] * 20), *figures(*[LOST] * 20, candidate="beta")]
         keep(tmp_path, run_id, both, calls=calls, candidates=("alpha", "beta"), ended={"reused": 40 - calls})
@@ -446,7 +446,7 @@ def test_two_candidates_of_a_run_that_took_its_replies_over_are_compared(tmp_pat
     assert "beta scores lower than alpha (at n = 20 samples)" in jury("compare", AFTER, *given)[1]
 
 
-def test_other_numbers_of_images_a_prompt_are_told(tmp_path: Path, jury: Any) -> None:
+def test_different_image_counts_per_prompt_are_reported(tmp_path: Path, jury: Any) -> None:
     flow = "20261119T120000-counting-0000aa", "20261120T120000-counting-0000bb"
     for run_id, images in zip(flow, (1, 4), strict=True):
         rows = [image(f"{prompt}/{copy}", 6.0) for prompt in range(9) for copy in range(images)]
@@ -464,12 +464,12 @@ def night(store: Path, day: int, rows: Sequence[Outcome | Judgment], number: int
     return finished(store, run_id, rows, **{"scheduled": True, **changes}).run_id
 
 
-def earlier(store: Path, run_id: str) -> list[str]:
+def runs_before(store: Path, run_id: str) -> list[str]:
     land(store)
     return [each.before.run_id for each in since_last(store, run_id, 20)]
 
 
-def test_the_last_comparable_run_is_the_newest_that_asked_the_same_in_the_same_way(tmp_path: Path) -> None:
+def test_last_comparable_run_is_the_newest_with_equal_dataset_and_protocol(tmp_path: Path) -> None:
     same = figures(*[WON] * 9)
     wanted = night(tmp_path, 9, same, scheduled=False)
     night(tmp_path, 10, same, calls=0)
@@ -480,27 +480,27 @@ def test_the_last_comparable_run_is_the_newest_that_asked_the_same_in_the_same_w
     write_run(tmp_path, start("20261115T030000000-diagram-000015"), [], None)
     run_id = night(tmp_path, 20, same)
     night(tmp_path, 21, same)
-    assert earlier(tmp_path, run_id) == [wanted]
-    assert earlier(tmp_path, night(tmp_path, 22, same, calls=0)) == []
-    assert earlier(tmp_path, night(tmp_path, 23, same, key="z")) == []
+    assert runs_before(tmp_path, run_id) == [wanted]
+    assert runs_before(tmp_path, night(tmp_path, 22, same, calls=0)) == []
+    assert runs_before(tmp_path, night(tmp_path, 23, same, key="z")) == []
 
 
-def test_shards_are_compared_as_the_evaluation_that_they_make_up(tmp_path: Path) -> None:
+def test_shards_are_compared_as_one_evaluation(tmp_path: Path) -> None:
     rows = figures(*[WON] * 16)
     for day, verdicts in ((18, rows), (20, figures(*[LOST] * 16))):
         for number, part in ((1, verdicts[:8]), (2, verdicts[8:])):
             night(tmp_path, day, part, number=number, shard=number, shards=2, evaluation_id=f"e{day}", scheduled=False)
-    night(tmp_path, 19, rows[:8], shard=1, shards=2, evaluation_id="e19")  # its other shard never finished
-    assert earlier(tmp_path, "e20") == ["e18"]
+    night(tmp_path, 19, rows[:8], shard=1, shards=2, evaluation_id="e19")  # the second shard never finished
+    assert runs_before(tmp_path, "e20") == ["e18"]
     [found] = since_last(tmp_path, "e20", 20)
     assert (found.rows[0].difference.n, found.rows[0].difference.decision) == (16, "worse")
 
 
-def test_a_run_that_took_most_replies_over_is_not_compared(tmp_path: Path) -> None:
+def test_run_that_reused_most_replies_is_not_compared(tmp_path: Path) -> None:
     asked = [judgment(f"s{number:02}", key=str(number)) for number in range(10)]
     first = night(tmp_path, 18, [*asked, *figures(*[WON] * 10)])
     for day, taken in ((19, 4), (20, 6)):
-        run_id = night(tmp_path, day, [*again(asked, taken, first, day), *figures(*[WON] * 10)], calls=4 - taken)
+        run_id = night(tmp_path, day, [*repeat(asked, taken, first, day), *figures(*[WON] * 10)], calls=4 - taken)
     second = f"20261119{run_id[8:-2]}19"
     land(tmp_path)
     assert "4 of 10 replies of" in since_last(tmp_path, second, 20)[0].shared

@@ -1,4 +1,4 @@
-"""Checklists that somebody edits: which checks are the same, and how comparison, nights and gate go on."""
+"""Edited checklists: which checks count as unchanged; comparisons, nights and gates after an edit."""
 
 import json
 from dataclasses import replace
@@ -30,7 +30,7 @@ TEA = Check("tea", "Which drink?", ("A",), form="choice", options=(("A", "tea"),
 @pytest.mark.parametrize(
     ("check", "edit", "differ"),
     [
-        (CUP, {"question": "Is there one cup?"}, {"cup", "red"}),  # the child is judged by its parent
+        (CUP, {"question": "Is there one cup?"}, {"cup", "red"}),  # the score of a child depends on its parent
         (RED, {"question": "Is it bright red?"}, {"red"}),
         (RED, {"expected": ("no",)}, {"red"}),
         (RED, {"weight": 2.0}, {"red"}),
@@ -42,7 +42,7 @@ TEA = Check("tea", "Which drink?", ("A",), form="choice", options=(("A", "tea"),
         (TEA, {"form": "yes_no", "options": ()}, {"tea"}),
     ],
 )
-def test_a_check_is_the_same_if_its_answer_would_count_the_same(
+def test_check_is_unchanged_if_its_answer_would_count_the_same(
     check: Check, edit: dict[str, Any], differ: set[str]
 ) -> None:
     before = asked_keys([CUP, RED, TEA])
@@ -52,8 +52,8 @@ def test_a_check_is_the_same_if_its_answer_would_count_the_same(
     assert [*renamed.values()] == [before["cup"], before["red"]]
 
 
-def side(**prompts: str) -> list[Compared]:
-    """Outcomes of prompts, each with a letter a question."""
+def outcomes_of(**prompts: str) -> list[Compared]:
+    """Return one outcome per prompt; each letter is a check."""
     return [
         Compared(f"{name}/0", name, "", "complete", None, None, None, {}, [Part(key, 100.0, 1.0) for key in keys])
         for name, keys in prompts.items()
@@ -63,16 +63,16 @@ def side(**prompts: str) -> list[Compared]:
 @pytest.mark.parametrize(
     ("before", "after", "left_out", "of", "kept"),
     [
-        (side(p="abc"), side(p="abc"), 0, 3, ["abc"]),
-        (side(p="abc"), side(p="abd"), 1, 3, ["ab"]),
-        (side(p="abc"), side(p="abcde"), 2, 5, ["abc"]),
-        (side(p="ab", q="ab"), side(p="cd", q="ab"), 2, 4, ["ab"]),  # nothing of p is left
-        (side(p="ab"), side(p="ab", q="zz"), 0, 2, ["ab"]),  # q is no edit: only one side has it
-        (side(p="ab"), side(p="cd"), 2, 2, []),
-        (side(p=""), side(p=""), 0, 0, [""]),  # another kind of judging
+        (outcomes_of(p="abc"), outcomes_of(p="abc"), 0, 3, ["abc"]),
+        (outcomes_of(p="abc"), outcomes_of(p="abd"), 1, 3, ["ab"]),
+        (outcomes_of(p="abc"), outcomes_of(p="abcde"), 2, 5, ["abc"]),
+        (outcomes_of(p="ab", q="ab"), outcomes_of(p="cd", q="ab"), 2, 4, ["ab"]),  # p has no common check
+        (outcomes_of(p="ab"), outcomes_of(p="ab", q="zz"), 0, 2, ["ab"]),  # only one side has q: no edit
+        (outcomes_of(p="ab"), outcomes_of(p="cd"), 2, 2, []),
+        (outcomes_of(p=""), outcomes_of(p=""), 0, 0, [""]),  # another kind of judging
     ],
 )
-def test_two_sides_keep_the_questions_that_both_ask(
+def test_comparison_keeps_the_checks_that_both_sides_ask(
     before: list[Compared], after: list[Compared], left_out: int, of: int, kept: list[str]
 ) -> None:
     found = share_parts(before, after)
@@ -83,8 +83,8 @@ def test_two_sides_keep_the_questions_that_both_ask(
 # Nights
 
 
-def judged(edited: str, wrong: int = 0) -> list[Outcome]:
-    """Ten prompts with ten checks each; those of the letters in `edited` are new, and the first `wrong` are wrong."""
+def night_outcomes(edited: str, wrong: int = 0) -> list[Outcome]:
+    """Return outcomes of ten prompts with ten checks each; letters in `edited` are new, the first `wrong` are wrong."""
     rows: list[Outcome] = []
     for number in range(10):
         scores = [(letter, 0.0 if at < wrong else 100.0) for at, letter in enumerate("abcdefghij")]
@@ -99,22 +99,22 @@ def judged(edited: str, wrong: int = 0) -> list[Outcome]:
     return rows
 
 
-def night(store: Path, day: int, edited: str = "", wrong: int = 0) -> str:
+def write_night(store: Path, day: int, edited: str = "", wrong: int = 0) -> str:
     own = {"scheduled": True, "dataset_key": edited.ljust(64, "0"), "series_key": "s" * 64, "dimensions": ("together",)}
-    return finished(store, f"202609{day:02}T030000000-facts-{day:06}", judged(edited, wrong), **own).run_id
+    return finished(store, f"202609{day:02}T030000000-facts-{day:06}", night_outcomes(edited, wrong), **own).run_id
 
 
-def nights(store: Path, columns: str) -> list[Any]:
+def query_nights(store: Path, columns: str) -> list[Any]:
     land(store)
     return query(store, f"SELECT {columns} FROM nights ORDER BY started_at").rows
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_an_edited_check_leaves_the_nights_of_the_others_whole(tmp_path: Path) -> None:
+def test_edited_check_leaves_the_series_of_the_others_unbroken(tmp_path: Path) -> None:
     for day in range(1, BASELINE + 1):
-        night(tmp_path, day, wrong=1)  # check a, which the edit leaves out
-    last = night(tmp_path, BASELINE + 1, edited="a", wrong=6)
-    found = nights(tmp_path, "phase, night, baseline_score, change, left_out, alarm")
+        write_night(tmp_path, day, wrong=1)  # check a, left out after the edit
+    last = write_night(tmp_path, BASELINE + 1, edited="a", wrong=6)
+    found = query_nights(tmp_path, "phase, night, baseline_score, change, left_out, alarm")
     assert found[-1] == ("watched", 15, 100, pytest.approx(-500 / 9), 10, 15)
     assert {row[:2] + row[4:5] for row in found[:-1]} == {("baseline", n, 10) for n in range(1, BASELINE + 1)}
     [(_, place)] = newest_places(tmp_path)
@@ -122,27 +122,27 @@ def test_an_edited_check_leaves_the_nights_of_the_others_whole(tmp_path: Path) -
     [*_, point] = page_trend(tmp_path, last, "together")
     assert (point.break_reason, point.edited, point.dropped) == (None, True, True)
 
-    night(tmp_path, BASELINE + 2, edited="abcd")  # too much: a new series, which the old one survives
-    found = nights(tmp_path, "phase, night, left_out")
+    write_night(tmp_path, BASELINE + 2, edited="abcd")  # too many edits: a new series starts and the old one stays
+    found = query_nights(tmp_path, "phase, night, left_out")
     assert found[-2:] == [("watched", 15, 10), ("baseline", 1, 0)]
 
 
 @pytest.mark.usefixtures("laid_out")
 @pytest.mark.parametrize(
-    ("edited", "said", "why"),
+    ("edited", "note", "unsure"),
     [
         ("a", "10 of 100 checks differ and are left out.", []),
         ("abcd", "40 of 100", ["40 of 100 checks differ between"]),
     ],
 )
-def test_a_gate_goes_by_the_checks_of_both_runs(tmp_path: Path, edited: str, said: str, why: list[str]) -> None:
-    night(tmp_path, 1)
-    night(tmp_path, 2, edited)
+def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path, edited: str, note: str, unsure: list[str]) -> None:
+    write_night(tmp_path, 1)
+    write_night(tmp_path, 2, edited)
     land(tmp_path)
     gate = no_worse(tmp_path, "facts", "alpha", "alpha", 5.0)
-    assert gate.comparison and any(line.startswith(said) for line in notes(gate.comparison))
-    assert [line[: len(start)] for line, start in zip(gate.unsure, why, strict=True)] == why
-    night(tmp_path, 3, "abcdefghij")
+    assert gate.comparison and any(line.startswith(note) for line in notes(gate.comparison))
+    assert [line[: len(start)] for line, start in zip(gate.unsure, unsure, strict=True)] == unsure
+    write_night(tmp_path, 3, "abcdefghij")
     land(tmp_path)
     ends = [run_id for (run_id,) in query(tmp_path, "SELECT run_id FROM evaluations ORDER BY 1").rows]
     with pytest.raises(NotAlike, match="have no checks in common"):
@@ -150,7 +150,7 @@ def test_a_gate_goes_by_the_checks_of_both_runs(tmp_path: Path, edited: str, sai
 
 
 @pytest.mark.usefixtures("laid_out")
-def test_each_instrument_says_by_its_own_rule_whether_all_is_right(tmp_path: Path) -> None:
+def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:
     for day, (tag, score) in enumerate({"single": 100.0, "soft": 60.0}.items(), 1):
         aspects = [AspectScore(aspect="a", score=score, explanation="", asked_key="a")]
         facts = {"flow": "facts", "tag": tag, "prompt_id": "p", "aspects": aspects, "dimensions": ()}
@@ -166,8 +166,8 @@ def test_each_instrument_says_by_its_own_rule_whether_all_is_right(tmp_path: Pat
 # Whole runs
 
 
-def manifest(folder: Path, second: str) -> Path:
-    """Four pictures, each with two checks."""
+def write_manifest(folder: Path, second: str) -> Path:
+    """Write a manifest of four pictures, each with two checks."""
     folder.mkdir(exist_ok=True)
     checks = [{"id": "red", "question": "Is it red?", "expected": "yes"}]
     checks.append({"id": "two", "question": second, "expected": "yes"})
@@ -180,8 +180,8 @@ def manifest(folder: Path, second: str) -> Path:
     return target
 
 
-def seeing(seen: Request) -> Reply:
-    """A judge that finds all as asked, but says no to the second check where it comes alone."""
+def yes_judge(seen: Request) -> Reply:
+    """A judge that answers yes, but no to the second check if it is asked alone."""
     if seen.schema_name == "probe":
         return allowed_reply()(seen)
     if seen.schema_name == "facts_together":
@@ -190,19 +190,19 @@ def seeing(seen: Request) -> Reply:
 
 
 @pytest.mark.usefixtures("prefect_server", "laid_out")
-def test_runs_compare_after_an_edit_and_across_the_instruments(tmp_path: Path, jury: Any, ask: Any) -> None:
-    with LoopbackJudge(seeing) as judge:
+def test_runs_compare_after_an_edit_and_across_instruments(tmp_path: Path, jury: Any, ask: Any) -> None:
+    with LoopbackJudge(yes_judge) as judge:
 
-        def judged_checks(second: str, *more: str) -> None:
-            data = manifest(tmp_path / "data", second)
+        def run_checks(second: str, *more: str) -> None:
+            data = write_manifest(tmp_path / "data", second)
             code, _, err = jury("run", "facts", "--dataset", data, *judged_by(judge), *more)
             assert code == 0, err
 
-        judged_checks("Are there tow?")
-        judged_checks("Are there two?")
+        run_checks("Are there tow?")
+        run_checks("Are there two?")
         code, out, err = jury("gate", "--flow", "facts", "--candidate", "cups", "--against", "cups", "--margin", 5)
         assert code == 5 and "4 of 8 checks differ between the two runs: more than 20%" in out, err
-        judged_checks("Are there two?", "--instrument", "single")
+        run_checks("Are there two?", "--instrument", "single")
     first, mended, single = (row["run_id"] for row in ask("SELECT run_id FROM runs ORDER BY started_at"))
     keys = ask("SELECT count(DISTINCT dataset_key) AS datasets, count(DISTINCT series_key) AS series FROM runs")
     assert keys == [{"datasets": 2, "series": 1}]

@@ -1,4 +1,4 @@
-"""Pages for people: which samples are drawn, that they are blind, and how their answers become labels."""
+"""Label pages: drawing samples, showing them blind, and turning answers into labels."""
 
 import html
 import io
@@ -19,7 +19,7 @@ from factories import RUN
 from loopback_judge import LoopbackJudge, judged_by
 from own_data import RESULTS, write_own_benchmark
 from PIL import Image
-from test_checklists import manifest, seeing
+from test_checklists import red_cups_judge, write_manifest
 from written_history import ask
 
 from flows.cli import main
@@ -47,7 +47,7 @@ def page(store: Path) -> LabelPage:
 
 @pytest.fixture
 def own(store: Path, tmp_path: Path) -> Path:
-    """The store of the tests as this one's own, to be changed: `jury` works in it."""
+    """A copy of the shared store that the test can change; `jury` works in it."""
     return Path(shutil.copytree(store, tmp_path / "store"))
 
 
@@ -58,52 +58,52 @@ def sample(number: int, prompt: str = "") -> Drawable:
 # Drawing
 
 
-def test_every_sample_is_drawn_as_often_as_any_other() -> None:
+def test_all_samples_are_drawn_equally_often() -> None:
     found = [sample(number) for number in range(20)]
     drawn = Counter(each.sample_id for seed in range(2000) for each in drawing(found, seed)[:5])
     assert set(drawn) == {each.sample_id for each in found}
     assert min(drawn.values()) > 420 and max(drawn.values()) < 580  # 500 each; 4 standard errors are 77
 
 
-def test_the_same_seed_draws_the_same_samples_and_more_of_them_begin_with_fewer() -> None:
+def test_seed_determines_the_drawn_samples() -> None:
     found = [sample(number) for number in range(20)]
     assert drawing(found, 7) == drawing(found, 7) != drawing(found, 8)
 
 
-def test_images_are_drawn_by_rounds_over_their_prompts() -> None:
+def test_images_are_drawn_in_rounds_over_their_prompts() -> None:
     found = [sample(number, f"p{number % 5}") for number in range(20)]
     for turn in range(4):
         prompts = [each.prompt_id for each in drawing(found, 3)[5 * turn : 5 * turn + 5]]
         assert sorted(prompts) == [f"p{number}" for number in range(5)]
 
 
-def test_the_questions_of_a_prompt_are_drawn_by_their_weights() -> None:
+def test_questions_of_a_prompt_are_drawn_by_weight() -> None:
     found = [Drawable("alpha", "s", "", "p", {}, name, weight) for name, weight in (("a", 3.0), ("b", 1.0))]
     first = Counter(drawing(found, seed)[0].question for seed in range(2000))
     assert first["a"] == pytest.approx(1500, abs=80)  # 4 standard errors
 
 
-def test_several_people_share_20_items_and_no_others() -> None:
+def test_people_share_exactly_20_items() -> None:
     hands = list(dealt(drawing([sample(number) for number in range(40)], 1), Asked(24, people=3)))
     assert [len(hand) for hand in hands] == [24, 24, 24]
     ids = [{each.sample_id for each in hand} for hand in hands]
     assert [len(one & other) for one, other in combinations(ids, 2)] == [20, 20, 20]
     assert len({each.sample_id for hand in hands for each in hand}) == 20 + 3 * 4
-    assert [each for each, *_ in hands] != [hands[0][0]] * 3, "everybody has an order of their own"
+    assert [each for each, *_ in hands] != [hands[0][0]] * 3, "each person has another order"
 
 
-# What is shown
+# Contents of a page
 
 
-def data_of(page: Path) -> dict[str, Any]:
+def read_data(page: Path) -> dict[str, Any]:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert found
     return json.loads(html.unescape(found[1]))
 
 
-def test_people_get_the_texts_and_pictures_that_the_judge_got(own: Path, tmp_path: Path) -> None:
+def test_page_shows_the_texts_and_pictures_that_the_judge_got(own: Path, tmp_path: Path) -> None:
     asked = ("-n", "40", "--ask", "overall", "--ask", "readability")
-    page, data = made_page(own, tmp_path / "a page.html", *asked), data_of(tmp_path / "a page.html")
+    page, data = made_page(own, tmp_path / "a page.html", *asked), read_data(tmp_path / "a page.html")
     folder = tmp_path / "a page.files"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and len([*folder.iterdir()]) == 80
     assert data["labels"] == {"context": "Method Section", "caption": "Diagram Caption"}
@@ -119,7 +119,7 @@ def test_people_get_the_texts_and_pictures_that_the_judge_got(own: Path, tmp_pat
             assert pixel == pytest.approx((number, 100 * (role == "model"), 200), abs=3)
 
 
-def test_a_large_picture_is_shown_with_2048_pixels_upright_and_bears_no_metadata(own: Path, tmp_path: Path) -> None:
+def test_large_picture_is_scaled_to_2048_pixels_upright_without_metadata(own: Path, tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112], exif[0x010E] = 6, "model_output_s1.png"
     files = [tmp_path / "a.png", tmp_path / "b.jpg"]
@@ -133,7 +133,7 @@ def test_a_large_picture_is_shown_with_2048_pixels_upright_and_bears_no_metadata
     assert images[0].quantization == images[1].quantization  # type: ignore[attr-defined]
 
 
-def test_what_is_gone_or_another_is_drawn_and_counts_as_such(
+def test_missing_or_changed_inputs_are_drawn_and_count_as_not_shown(
     store: Path, own: Path, tmp_path: Path, jury: Jury
 ) -> None:
     moved = tmp_path / "moved"
@@ -151,12 +151,12 @@ def test_what_is_gone_or_another_is_drawn_and_counts_as_such(
         "secret-039": "the dataset has no such sample",
     }
     text = (tmp_path / "label.html").read_text()
-    assert "Left out, since they cannot be shown: 4." in text and len(data_of(tmp_path / "label.html")["items"]) == 36
+    assert "Left out, since they cannot be shown: 4." in text and len(read_data(tmp_path / "label.html")["items"]) == 36
     file = saved(page, tmp_path / "labels-reader-1.json", lambda item, q: "" if item.lost else prefer("model")(item, q))
     assert jury("labels", "import", file)[0] == 0
     sql = "SELECT labels, cannot_tell, corrected, bounds_low < corrected_low FROM corrected"
-    [(labels, untold, corrected, wider)] = ask(own, sql)
-    assert (labels, untold, wider) == (36, 4, True) and corrected > 90
+    [(labels, unanswered, corrected, wider)] = ask(own, sql)
+    assert (labels, unanswered, wider) == (36, 4, True) and corrected > 90
     assert ask(own, "SELECT count(*) FROM labels WHERE unanswered = 'cannot be shown'") == [(4,)]
     (moved / "renamed.jsonl").write_text("".join(lines[:-2]))
     code, _, err = jury(
@@ -168,7 +168,7 @@ def test_what_is_gone_or_another_is_drawn_and_counts_as_such(
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_result_file_that_has_moved_is_named(tmp_path: Path, jury: Jury) -> None:
+def test_moved_result_file_can_be_named(tmp_path: Path, jury: Jury) -> None:
     root = write_own_benchmark(tmp_path / "bench")
     assert jury("run", "diagram", "--dataset", root, "--results", root / RESULTS, "--limit", 2)[0] in (0, 3)
     moved = (root / RESULTS).rename(root / "moved.json")
@@ -179,7 +179,7 @@ def test_a_result_file_that_has_moved_is_named(tmp_path: Path, jury: Jury) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "words"),
     [
         (("none",), "no run is called 'none'"),
         ((RUN, "-n", "0"), "a page holds 1 item or more"),
@@ -189,15 +189,17 @@ def test_a_result_file_that_has_moved_is_named(tmp_path: Path, jury: Jury) -> No
         ((RUN, "-o", "/nowhere/a.html"), "is no place for a file"),
     ],
 )
-def test_why_no_page_is_made(store: Path, tmp_path: Path, jury: Jury, options: tuple[str, ...], said: str) -> None:
+def test_page_is_refused_with_a_reason(
+    store: Path, tmp_path: Path, jury: Jury, options: tuple[str, ...], words: str
+) -> None:
     code, _, err = jury("labels", "page", "-o", tmp_path / "label.html", *options, "--store", store)
-    assert code == 2 and said in err and not (tmp_path / "label.html").exists()
+    assert code == 2 and words in err and not (tmp_path / "label.html").exists()
 
 
 # Blind
 
 
-def test_nothing_in_the_file_tells_whose_picture_is_whose_and_it_loads_nothing(store: Path, tmp_path: Path) -> None:
+def test_page_is_blind_and_loads_nothing_else(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
     page = made_page(store, file)
     text = file.read_text(encoding="utf-8")
@@ -215,16 +217,16 @@ def test_nothing_in_the_file_tells_whose_picture_is_whose_and_it_loads_nothing(s
     assert [each.left for each in again.items] != [each.left for each in page.items]
 
 
-# What comes back
+# Imported answers
 
 
-def answered(own: Path, tmp_path: Path, *options: str, **more: Any) -> tuple[LabelPage, Path]:
+def answer_page(own: Path, tmp_path: Path, *options: str, **more: Any) -> tuple[LabelPage, Path]:
     page = made_page(own, tmp_path / "label.html", *options)
     return page, saved(page, tmp_path / "labels-reader-1.json", prefer("model"), **more)
 
 
-def test_answers_become_labels_of_the_samples_they_are_about(own: Path, tmp_path: Path, jury: Jury) -> None:
-    page, file = answered(own, tmp_path)
+def test_imported_answers_become_labels_of_their_samples(own: Path, tmp_path: Path, jury: Jury) -> None:
+    page, file = answer_page(own, tmp_path)
     code, out, err = jury("labels", "import", file)
     assert (code, err) == (0, "")
     assert "kept as labels-reader-1: 30 labels of 1 person" in out and f"labels agreement {RUN} labels-reader-1" in out
@@ -239,10 +241,10 @@ def test_answers_become_labels_of_the_samples_they_are_about(own: Path, tmp_path
         assert pictures == item.pictures and rest == ["uniform", RUN, "d" * 64]
 
 
-def test_dimensions_and_images_with_their_aspects_are_asked_about(own: Path, tmp_path: Path, jury: Jury) -> None:
+def test_page_can_ask_about_dimensions_and_aspects(own: Path, tmp_path: Path, jury: Jury) -> None:
     page = made_page(own, tmp_path / "label.html", "-n", "2", "--ask", "faithfulness", "--ask", "overall")
-    said = {"faithfulness": "bad", "overall": "tie"}
-    jury("labels", "import", saved(page, tmp_path / "dimensions.json", lambda _, question: said[question]))
+    answers = {"faithfulness": "bad", "overall": "tie"}
+    jury("labels", "import", saved(page, tmp_path / "dimensions.json", lambda _, question: answers[question]))
     sql = "SELECT DISTINCT dimension, verdict FROM labels ORDER BY dimension"
     assert ask(own, sql) == [("faithfulness", "Both are bad"), ("overall", "Tie")]
     images = images_store(tmp_path / "images")
@@ -250,8 +252,8 @@ def test_dimensions_and_images_with_their_aspects_are_asked_about(own: Path, tmp
     aspects = ["count_accuracy", "object_uniformity", "spatial_legibility", "overall_score"]
     assert [*page.questions["counting"]] == aspects
     assert "cannot tell" in page.questions["counting"]["overall_score"]
-    said = {"overall_score": "cannot tell"}
-    file = saved(page, tmp_path / "scores.json", lambda _, question: said.get(question, "9"))
+    answers = {"overall_score": "cannot tell"}
+    file = saved(page, tmp_path / "scores.json", lambda _, question: answers.get(question, "9"))
     assert main(["labels", "import", str(file), "--store", str(images)]) == 0
     sql = "SELECT aspect, tag, score, unanswered FROM labels WHERE aspect[:2] IN ('co', 'ov') ORDER BY ALL"
     overall = ("overall_score", "counting", None, "cannot tell")
@@ -260,24 +262,24 @@ def test_dimensions_and_images_with_their_aspects_are_asked_about(own: Path, tmp
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_people_answer_checks_blind_and_correct_their_score(tmp_path: Path, jury: Jury) -> None:
+def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: Jury) -> None:
     store, target = tmp_path / "store", tmp_path / "label.html"
-    with LoopbackJudge(seeing) as judge:
-        assert jury("run", "facts", "--dataset", manifest(tmp_path / "data", 16), *judged_by(judge))[0] == 0
+    with LoopbackJudge(red_cups_judge) as judge:
+        assert jury("run", "facts", "--dataset", write_manifest(tmp_path / "data", 16), *judged_by(judge))[0] == 0
     [[run_id]] = ask(store, "SELECT run_id FROM runs")
     page = made_page(store, target, "-n", "32", run=run_id)
-    assert not re.search(r"\b(kiln|cups [0-9]|two|right|wrong|scores|s[0-9]+)\b", json.dumps(data_of(target)))
-    asked = [each for [each] in data_of(target)["asked"].values()]
+    assert not re.search(r"\b(kiln|cups [0-9]|two|right|wrong|scores|s[0-9]+)\b", json.dumps(read_data(target)))
+    asked = [each for [each] in read_data(target)["asked"].values()]
     assert {each["words"]: [choice["value"] for choice in each["choices"]] for each in asked} == {
         "Is it red?": ["yes", "no", "cannot tell"],
         "How many cups are there?": ["a whole number", "not there", "cannot tell"],
     }
-    said = {"red": "yes", "two": "3"}
+    answers = {"red": "yes", "two": "3"}
 
-    def say(item: LabelItem, _: str) -> str:
-        return "" if item.lost else said[item.question]
+    def answer(item: LabelItem, _: str) -> str:
+        return "" if item.lost else answers[item.question]
 
-    file = saved(page, tmp_path / "people.json", say)
+    file = saved(page, tmp_path / "people.json", answer)
     odd = saved(page, tmp_path / "odd.json", lambda item, _: "a whole number" if item.question == "two" else "")
     assert jury("labels", "import", odd)[0] == 2
     assert jury("labels", "import", file)[0] == 0
@@ -290,7 +292,7 @@ def test_people_answer_checks_blind_and_correct_their_score(tmp_path: Path, jury
     assert code == 2 and "facts: a page draws a check for each item" in err
     (tmp_path / "data" / "0.png").unlink()
     page = made_page(store, tmp_path / "lost.html", "-n", "32", run=run_id)
-    assert jury("labels", "import", saved(page, tmp_path / "ben.json", say, "ben"))[0] == 0
+    assert jury("labels", "import", saved(page, tmp_path / "ben.json", answer, "ben"))[0] == 0
     assert ask(store, "SELECT count(*) FROM labels WHERE unanswered = 'cannot be shown'") == [(2,)]
     rows = tmp_path / "data" / "cups.jsonl"
     rows.write_text(rows.read_text().replace('"expected": 2', '"expected": 3'))
@@ -298,7 +300,7 @@ def test_people_answer_checks_blind_and_correct_their_score(tmp_path: Path, jury
     assert code == 2 and f"cups.jsonl has other prompts or checks than at {run_id}" in err
 
 
-def changed(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:
+def change_answers(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:
     found = json.loads(file.read_text())
     change(found["answers"])
     file.write_text(json.dumps(found))
@@ -306,7 +308,7 @@ def changed(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "words"),
     [
         (lambda rows: rows.append(rows[0]), "answer 31: answers again what labels-reader-1.json, answer 1 answers"),
         (lambda rows: rows[2].update(item="0123456789ab"), "answer 3: item '0123456789ab' is not on the page"),
@@ -318,35 +320,35 @@ def changed(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:
         (lambda rows: rows.clear(), "holds no answer"),
     ],
 )  # fmt: skip
-def test_rows_that_are_doubled_or_foreign_are_told(
-    store: Path, page: LabelPage, tmp_path: Path, jury: Jury, change: Callable[[list[dict[str, Any]]], Any], said: str
+def test_repeated_or_foreign_answers_are_refused(
+    store: Path, page: LabelPage, tmp_path: Path, jury: Jury, change: Callable[[list[dict[str, Any]]], Any], words: str
 ) -> None:
     file = saved(page, tmp_path / "labels-reader-1.json", prefer("model"))
-    code, _, err = jury("labels", "import", changed(file, change), "--store", store)
-    assert code == 2 and said in err and "has 1 problem" in err and not (store / "labels").exists()
+    code, _, err = jury("labels", "import", change_answers(file, change), "--store", store)
+    assert code == 2 and words in err and "has 1 problem" in err and not (store / "labels").exists()
 
 
-def test_a_file_of_another_store_flow_or_version_is_refused(own: Path, tmp_path: Path, jury: Jury) -> None:
-    _, file = answered(own, tmp_path)
+def test_file_of_another_store_flow_or_version_is_refused(own: Path, tmp_path: Path, jury: Jury) -> None:
+    _, file = answer_page(own, tmp_path)
     code, _, err = jury("labels", "import", file, "--flow", "plot")
     assert code == 2 and "the page that saved it is about diagram, not plot" in err
     text = file.read_text()
-    for before, after, said in (
+    for before, after, words in (
         ("labels 1", "labels 2", "known here is 'image-jury labels 1'"),
         ('"name": "reader-1"', '"name": 7', "it has not the page, the name and the list of answers"),
         ('"page": "', '"page": "../', "has made no page '../"),
     ):
         file.write_text(text.replace(before, after))
         code, _, err = jury("labels", "import", file)
-        assert code == 2 and said in err
+        assert code == 2 and words in err
     file.write_text(text)
     shutil.rmtree(own / LABEL_PAGES)
     code, _, err = jury("labels", "import", file)
     assert code == 2 and "import the file into the store whose `jury labels page` made it" in err
 
 
-def test_one_person_answers_a_page_once_until_that_is_removed(own: Path, tmp_path: Path, jury: Jury) -> None:
-    page, file = answered(own, tmp_path, number=12)
+def test_person_answers_a_page_once_unless_the_labels_are_removed(own: Path, tmp_path: Path, jury: Jury) -> None:
+    page, file = answer_page(own, tmp_path, number=12)
     assert jury("labels", "import", file)[0] == 0
     newer = saved(page, tmp_path / "newer.json", prefer("human"))
     code, _, err = jury("labels", "import", newer)
@@ -356,13 +358,13 @@ def test_one_person_answers_a_page_once_until_that_is_removed(own: Path, tmp_pat
     assert ask(own, "SELECT count(*) FROM labels") == [(0,)]
     assert not (own / "labels" / "labels-reader-1").exists()
     assert jury("labels", "import", newer, "--name", "labels-reader-1")[0] == 0
-    said = ask(own, "SELECT name, count(*), min(verdict) FROM labels GROUP BY name")
-    assert said == [("labels-reader-1", 30, "Human")]
+    rows = ask(own, "SELECT name, count(*), min(verdict) FROM labels GROUP BY name")
+    assert rows == [("labels-reader-1", 30, "Human")]
 
 
-def test_a_table_needs_its_flow_and_labels_say_what_they_can_tell(own: Path, tmp_path: Path, jury: Jury) -> None:
+def test_imported_table_needs_a_flow_and_is_listed_as_not_drawn(own: Path, tmp_path: Path, jury: Jury) -> None:
     assert "holds no labels: `jury labels page RUN`" in jury("labels", "list")[1]
-    _, file = answered(own, tmp_path)
+    _, file = answer_page(own, tmp_path)
     jury("labels", "import", file)
     table = tmp_path / "people.jsonl"
     table.write_text('{"id": "s1", "dimension": "overall", "verdict": "Model"}\n')
@@ -382,7 +384,7 @@ def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, t
     from tasks.ledger.remote import local_cache
 
     url = f"file://{tmp_path}/bucket"
-    on("one", "labels", "list")  # from here on this process is on that machine
+    on("one", "labels", "list")  # from here on, this process uses the cache of machine one
     shutil.copytree(store, local_cache(url), dirs_exist_ok=True, ignore=shutil.ignore_patterns(LABEL_PAGES))
     assert on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
     [kept] = (local_cache(url) / LABEL_PAGES).glob("*.json")

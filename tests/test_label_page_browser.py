@@ -1,4 +1,4 @@
-"""The page for people in a real browser without a network: thirty pairs by keyboard, closed and opened again."""
+"""The label page in a real browser without a network: keys, saved files, moved folders, zoom."""
 
 import json
 from pathlib import Path
@@ -30,14 +30,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def profile(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A browser's profile on disk, opened again and again: what a person has who closes the browser."""
+    """Return a function that opens a browser with the same profile each time, as after a restart."""
     given = {"executable_path": chromium(), "args": ["--no-sandbox", "--disable-gpu"], "offline": True}
     folder = tmp_path_factory.mktemp("profile")
     return lambda: playwright.chromium.launch_persistent_context(folder, **given)
 
 
 class Person(Opened):
-    """Somebody with the page open."""
+    """A person with the page open."""
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -54,7 +54,7 @@ class Person(Opened):
         return json.loads(target.read_text(encoding="utf-8"))
 
 
-def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, profile: Any, tmp_path: Path) -> None:
+def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, profile: Any, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
     page = made_page(store, file)
     person = Person(profile(), file)
@@ -62,8 +62,8 @@ def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, p
     assert person.progress() == "0 of 30 answered" and name.startswith("reader-")
     person.press(*"123c" * 3, "m")
     person.page.keyboard.type("1 small \u00e9 letters, cut <b>")
-    person.press("Escape", "1", "2", "u")  # the last answer is taken back
-    person.press("ArrowLeft", "2", "z")  # another answer to the item before, and pixels of the next
+    person.press("Escape", "1", "2", "u")  # undo the last answer
+    person.press("ArrowLeft", "2", "z")  # change the answer before; zoom into the next pair
     assert person.page.locator(".zoomed img").count() == 2
     person.close()
     person = Person(profile(), file)
@@ -71,18 +71,18 @@ def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, p
     person.press(*"2" * 17)
     assert person.progress() == "30 of 30 answered: save the file"
     found = person.saved(tmp_path / "labels.json")
-    assert person.page.get_attribute("#notice", "class") != "alarm", "what went well does not look like a fault"
+    assert person.page.get_attribute("#notice", "class") != "alarm", "success must not look like an error"
     given = {row["item"]: row["answer"] for row in found["answers"]}
     order = [item.token for item in page.items]
-    said = ["left", "right", "tie", "cannot tell"] * 3 + ["right"] * 18
-    assert [given[token] for token in order] == said and found["name"] == name
+    expected = ["left", "right", "tie", "cannot tell"] * 3 + ["right"] * 18
+    assert [given[token] for token in order] == expected and found["name"] == name
     assert found["answers"][12]["comment"] == "1 small \u00e9 letters, cut <b>"
     person.close()
     assert main(["labels", "import", str(tmp_path / "labels.json"), "--store", str(store)]) == 0
     assert ask(store, "SELECT count(*), count(verdict) FROM labels") == [(30, 27)]
 
 
-def test_a_saved_file_goes_on_elsewhere_and_another_page_s_does_not(store: Path, profile: Any, tmp_path: Path) -> None:
+def test_saved_file_resumes_its_own_page_only(store: Path, profile: Any, tmp_path: Path) -> None:
     file, other = tmp_path / "label.html", tmp_path / "other.html"
     made_page(store, file, "-n", "4"), made_page(store, other, "-n", "4")
     person = Person(profile(), file)
@@ -104,7 +104,7 @@ def test_a_saved_file_goes_on_elsewhere_and_another_page_s_does_not(store: Path,
     person.close()
 
 
-def test_an_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> None:
+def test_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> None:
     made_page(images_store(tmp_path / "store"), tmp_path / "label.html", run=COUNTING)
     person = Person(profile(), tmp_path / "label.html")
     assert person.page.inner_text("#text") == "Generation Prompt\na photo of two clocks"
@@ -118,7 +118,7 @@ def test_an_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> 
     person.close()
 
 
-def test_a_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) -> None:
+def test_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) -> None:
     picture = {"0" * 64: encoded(Image.new("RGB", (9, 9)), "JPEG")}
     one, inputs = sample(*CHECKS), Inputs(pictures=picture)
     questions = {each.check_id: (LABELS.own_question(one, each.check_id).asked,) for each in CHECKS}
@@ -140,9 +140,7 @@ def test_a_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) 
     person.close()
 
 
-def test_a_folder_that_was_moved_shows_texts_and_pictures_and_one_without_pictures_says_so(
-    store: Path, profile: Any, tmp_path: Path
-) -> None:
+def test_moved_page_shows_its_pictures_and_reports_missing_ones(store: Path, profile: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     made_page(store, tmp_path / "a" / "label.html", "-n", "3", "--ask", "readability")
     (tmp_path / "a").rename(tmp_path / "b c")
@@ -154,19 +152,17 @@ def test_a_folder_that_was_moved_shows_texts_and_pictures_and_one_without_pictur
     assert "Method Section\nMethod no." in person.page.inner_text("#text")
     person.press("1")
     person.page.wait_for_function(loaded)
-    assert "Method no." in person.page.inner_text("#text")  # it stays until the next t
+    assert "Method no." in person.page.inner_text("#text")  # shown until the next t
     person.close()
     (tmp_path / "b c" / "label.files").rename(tmp_path / "elsewhere")
     person = Person(profile(), tmp_path / "b c" / "label.html")
     person.page.wait_for_selector("#notice.alarm:visible")
     assert "The pictures of this page are missing" in person.page.inner_text("#notice")
-    person.trouble.clear()  # the browser's own words about a file that is not there
+    person.trouble.clear()  # the browser reports the missing files, too
     person.close()
 
 
-def test_small_letters_of_a_large_figure_are_read_at_100_percent_and_both_move_together(
-    store: Path, profile: Any, tmp_path: Path
-) -> None:
+def test_figures_zoom_to_100_percent_and_move_together(store: Path, profile: Any, tmp_path: Path) -> None:
     made_page(store, tmp_path / "label.html", "-n", "1")
     for file in (tmp_path / "label.files").iterdir():
         Image.effect_noise((2048, 1161), 90).convert("RGB").save(file)

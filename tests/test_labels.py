@@ -1,4 +1,4 @@
-"""Labels of people: what a file must hold, how they are kept, and how they reach the history and other machines."""
+"""Labels of people: allowed files, storage, the history, and other machines."""
 
 import csv
 import json
@@ -22,7 +22,7 @@ Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 
 
-def written(path: Path, *rows: dict[str, Any]) -> Path:
+def write(path: Path, *rows: dict[str, Any]) -> Path:
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             table = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
@@ -38,24 +38,24 @@ def verdict(sample_id: str = "s1", verdict: str = "Model", dimension: str = "ove
 
 
 def read_rows(file: Path, flow: str) -> list[LabelRow]:
-    """The labels in a file, where no run has added questions."""
+    """Return the labels in a file, with the questions of the flow only."""
     return read_label_rows(file, flow, known_questions(file.parent, flow))
 
 
-# What a file may hold
+# Allowed files
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".csv", ".json"])
-def test_verdicts_come_from_json_lines_and_csv_alike(tmp_path: Path, ending: str) -> None:
+def test_verdicts_are_read_from_json_lines_and_csv(tmp_path: Path, ending: str) -> None:
     more = {"candidate": "alpha", "annotator": "Ann", "order": "model_first"}
-    file = written(tmp_path / f"people{ending}", verdict(**more), verdict("s2", "Both are bad", "aesthetics", **more))
+    file = write(tmp_path / f"people{ending}", verdict(**more), verdict("s2", "Both are bad", "aesthetics", **more))
     first, second = read_rows(file, "diagram")
     assert first == LabelRow(sample_id="s1", dimension="overall", verdict="Model", **more)
     assert (second.dimension, second.verdict, second.score) == ("aesthetics", "Both are bad", None)
 
 
-def test_people_may_prefer_the_model_where_the_judge_of_plots_may_not(tmp_path: Path) -> None:
-    file = written(tmp_path / "people.jsonl", verdict("s1", "Model", "faithfulness"))
+def test_people_may_prefer_the_model_where_the_plot_judge_may_not(tmp_path: Path) -> None:
+    file = write(tmp_path / "people.jsonl", verdict("s1", "Model", "faithfulness"))
     assert read_rows(file, "plot")[0].verdict == "Model"
 
 
@@ -68,24 +68,24 @@ def test_people_may_prefer_the_model_where_the_judge_of_plots_may_not(tmp_path: 
         ({"image": r"C:\out\00012\samples\0003.png"}, "00012/0003"),
     ],
 )
-def test_images_are_named_by_id_or_genevals_folders(tmp_path: Path, row: dict[str, str], sample_id: str) -> None:
-    found = read_rows(written(tmp_path / "a.jsonl", {**row, "score": 7.5}), "counting")
-    told = {"candidate": "", "tag": "counting", "aspect": "overall_score", "score": 7.5, "annotator": ""}
-    assert found == [LabelRow(sample_id=sample_id, **told)]
+def test_images_are_named_by_id_or_geneval_path(tmp_path: Path, row: dict[str, str], sample_id: str) -> None:
+    found = read_rows(write(tmp_path / "a.jsonl", {**row, "score": 7.5}), "counting")
+    fields = {"candidate": "", "tag": "counting", "aspect": "overall_score", "score": 7.5, "annotator": ""}
+    assert found == [LabelRow(sample_id=sample_id, **fields)]
 
 
-def test_aspects_and_tags_come_from_csv(tmp_path: Path) -> None:
+def test_aspects_and_tags_are_read_from_csv(tmp_path: Path) -> None:
     row = {"id": "x", "score": "10", "aspect": "material_consistency", "tag": "color_attr"}
-    found = read_rows(written(tmp_path / "a.csv", row, {"id": "x", "score": "0"}), "colors")
-    told = [(each.tag, each.aspect, each.score) for each in found]
-    assert told == [("color_attr", "material_consistency", 10), ("", "overall_score", 0)]
+    found = read_rows(write(tmp_path / "a.csv", row, {"id": "x", "score": "0"}), "colors")
+    labels = [(each.tag, each.aspect, each.score) for each in found]
+    assert labels == [("color_attr", "material_consistency", 10), ("", "overall_score", 0)]
 
 
-# What it may not hold
+# Refused files
 
 
 @pytest.mark.parametrize(
-    ("flow", "row", "said"),
+    ("flow", "row", "words"),
     [
         ("diagram", verdict(verdict="Tie", dimension="readability"),
          "verdict is 'Tie', allowed are Model, Human, Both are good, Both are bad"),
@@ -110,47 +110,49 @@ def test_aspects_and_tags_come_from_csv(tmp_path: Path) -> None:
         ("counting", {"image": "cat.png", "score": 1}, "give the `id` of the sample"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_row_and_allowed(tmp_path: Path, flow: str, row: dict[str, Any], said: str) -> None:
+def test_mistake_is_reported_with_row_and_allowed_values(
+    tmp_path: Path, flow: str, row: dict[str, Any], words: str
+) -> None:
     good = verdict("s0") if flow == "diagram" else {"id": "s0", "score": 5}
-    file = written(tmp_path / "people.jsonl", good, row)
+    file = write(tmp_path / "people.jsonl", good, row)
     with pytest.raises(ValueError, match=r"people\.jsonl has 1 problem:\n  people\.jsonl, line 2: ") as error:
         read_rows(file, flow)
-    assert said in str(error.value)
+    assert words in str(error.value)
 
 
-def test_all_mistakes_of_a_file_are_one_error(tmp_path: Path) -> None:
-    file = written(tmp_path / "people.csv", verdict(verdict="model"), verdict("s2"), verdict("s3", "Human", "style"))
+def test_all_mistakes_of_a_file_are_reported_in_one_error(tmp_path: Path) -> None:
+    file = write(tmp_path / "people.csv", verdict(verdict="model"), verdict("s2"), verdict("s3", "Human", "style"))
     with pytest.raises(ValueError, match=r"2 problems:(?s:.)*row 1: verdict is 'model'(?s:.)*row 3: dimension is 'sty"):
         read_rows(file, "diagram")
 
 
-def test_one_person_answers_a_question_once_but_in_both_orders(tmp_path: Path) -> None:
+def test_person_answers_a_question_once_in_each_order(tmp_path: Path) -> None:
     both = [verdict(annotator="Ann", order=order) for order in ("human_first", "model_first")]
-    assert len(read_rows(written(tmp_path / "a.jsonl", *both, verdict(annotator="Bob")), "diagram")) == 3
+    assert len(read_rows(write(tmp_path / "a.jsonl", *both, verdict(annotator="Bob")), "diagram")) == 3
     with pytest.raises(ValueError, match=r"line 2: answers again what the same person answers in a\.jsonl, line 1"):
-        read_rows(written(tmp_path / "a.jsonl", verdict(), verdict(verdict="Human")), "diagram")
+        read_rows(write(tmp_path / "a.jsonl", verdict(), verdict(verdict="Human")), "diagram")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("", "holds no row"),
         ("id,verdict\ns1,Model\n", "no row has dimension"),
         ("id,id\n1,2\n", "names a column twice"),
     ],
 )
-def test_a_file_without_the_columns_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_file_without_the_columns_is_refused(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "people.csv"
     file.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=words):
         read_rows(file, "diagram")
 
 
-# How they are kept
+# Storage
 
 
-def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jury, ask: Ask) -> None:
-    file = written(tmp_path / "people.jsonl", *[verdict(f"s{n}", annotator="Ann") for n in range(3)])
+def test_imported_labels_are_kept_and_can_be_queried(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    file = write(tmp_path / "people.jsonl", *[verdict(f"s{n}", annotator="Ann") for n in range(3)])
     code, out, err = jury("labels", "import", file, "--flow", "diagram")
     assert (code, err) == (0, "")
     assert "kept as people: 3 labels of 1 person\ncompare them: jury labels agreement RUN people" in out
@@ -162,22 +164,22 @@ def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jur
     assert len(rows) == 3
 
 
-def test_labels_about_no_sample_of_any_run_are_told_and_kept(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+def test_labels_of_unknown_samples_are_reported_and_kept(tmp_path: Path, jury: Jury, ask: Ask) -> None:
     store = tmp_path / "store"
     write_run(store, start(), [*map(outcome, ("s0", "s1"))], end(outcomes={"complete": 2}))
     land(store)
     rows = [verdict("s0"), verdict("s1", candidate="nobody"), *(verdict(f"t{n}") for n in range(6))]
-    file = written(tmp_path / "people.jsonl", *rows)
+    file = write(tmp_path / "people.jsonl", *rows)
     code, out, _ = jury("labels", "import", file, "--flow", "diagram")
-    told = "7 of 8 labels are about no sample of any diagram run in the history; they are kept"
-    assert code == 0 and f"{told}, and count once a run has it: s1, t0, t1, t2, t3 and 2 more" in out
+    words = "7 of 8 labels are about no sample of any diagram run in the history; they are kept"
+    assert code == 0 and f"{words}, and count once a run has it: s1, t0, t1, t2, t3 and 2 more" in out
     assert len(ask("labels")) == 8
-    known = written(tmp_path / "known.jsonl", verdict("s0"))
+    known = write(tmp_path / "known.jsonl", verdict("s0"))
     assert "no sample" not in jury("labels", "import", known, "--flow", "diagram")[1]
 
 
-def test_every_field_of_a_label_has_its_column(tmp_path: Path, ask: Ask, jury: Jury) -> None:
-    jury("labels", "import", written(tmp_path / "people.jsonl", verdict()), "--flow", "diagram")
+def test_every_field_of_a_label_has_a_column(tmp_path: Path, ask: Ask, jury: Jury) -> None:
+    jury("labels", "import", write(tmp_path / "people.jsonl", verdict()), "--flow", "diagram")
     fields = {info.alias or name for name, info in LabelRow.model_fields.items()}
     origin = {"name", "flow", "source", "source_sha256", "imported_at"}
     origin |= {"page", "of_run", "dataset_key", "prompts_key", "drawn"}
@@ -185,37 +187,37 @@ def test_every_field_of_a_label_has_its_column(tmp_path: Path, ask: Ask, jury: J
     assert origin < LabelSet.model_fields.keys()
 
 
-def test_a_name_stands_for_the_same_labels_for_ever(tmp_path: Path, jury: Jury, ask: Ask) -> None:
-    file = written(tmp_path / "people.jsonl", verdict())
+def test_name_of_labels_is_not_reused_for_other_labels(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    file = write(tmp_path / "people.jsonl", verdict())
     given = ("labels", "import", file, "--flow", "diagram")
     assert jury(*given)[0] == 0
     kept = (label_folder(tmp_path / "store", "people") / ABOUT).read_bytes()
     assert jury(*given)[1].startswith("these labels are here already, as people: 1 label of people, imported 20")
-    written(file, verdict(verdict="Human"))
+    write(file, verdict(verdict="Human"))
     code, _, err = jury(*given)
     assert code == 2 and "other labels are called 'people' already" in err and "choose another name with --name" in err
     assert (label_folder(tmp_path / "store", "people") / ABOUT).read_bytes() == kept
     assert jury(*given, "--name", "people-2")[0] == 0
-    counted = ask("SELECT name, count(*) AS n, min(verdict) AS said FROM labels GROUP BY name ORDER BY name")
-    told = [(row["name"], row["n"], row["said"]) for row in counted]
-    assert told == [("people", 1, "Model"), ("people-2", 1, "Human")]
+    counted = ask("SELECT name, count(*) AS n, min(verdict) AS verdict FROM labels GROUP BY name ORDER BY name")
+    rows = [(row["name"], row["n"], row["verdict"]) for row in counted]
+    assert rows == [("people", 1, "Model"), ("people-2", 1, "Human")]
 
 
 @pytest.mark.parametrize("name", ["../people", "a/b", ".hidden", "a b"])
-def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str) -> None:
+def test_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="labels cannot be called"):
-        import_labels(tmp_path, written(tmp_path / "people.jsonl", verdict()), "diagram", name)
+        import_labels(tmp_path, write(tmp_path / "people.jsonl", verdict()), "diagram", name)
 
 
-def test_a_name_that_would_be_taken_for_a_run_is_refused(tmp_path: Path) -> None:
-    file = written(tmp_path / "20261121T015833-diagram.jsonl", verdict())
+def test_name_that_begins_like_a_run_id_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path / "20261121T015833-diagram.jsonl", verdict())
     with pytest.raises(ValueError, match=r"'20261121T015833-diagram': it begins like the id of a run"):
         import_labels(tmp_path, file, "diagram")
     assert import_labels(tmp_path, file, "diagram", "people-20261121T015833").labels == 1
 
 
-def test_a_rebuilt_history_has_the_labels_again(tmp_path: Path, jury: Jury, ask: Ask) -> None:
-    file = written(tmp_path / "people.jsonl", verdict())
+def test_rebuilt_history_contains_the_labels(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    file = write(tmp_path / "people.jsonl", verdict())
     jury("labels", "import", file, "--flow", "diagram")
     (tmp_path / "store" / "history.duckdb").unlink()
     shutil.rmtree(tmp_path / "store" / ".history")
@@ -224,9 +226,9 @@ def test_a_rebuilt_history_has_the_labels_again(tmp_path: Path, jury: Jury, ask:
     assert land(tmp_path / "store").labels == ()
 
 
-def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> None:
+def test_damaged_labels_are_reported_and_others_are_loaded(tmp_path: Path) -> None:
     for name in ("one", "two"):
-        import_labels(tmp_path, written(tmp_path / f"{name}.jsonl", verdict()), "diagram")
+        import_labels(tmp_path, write(tmp_path / f"{name}.jsonl", verdict()), "diagram")
     (label_folder(tmp_path, "one") / LABELS).write_bytes(b"")
     done = land(tmp_path)
     assert done.labels == ("two",) and "damaged: found 0 rows, label.json counts 1" in done.left_out[0]
@@ -235,17 +237,17 @@ def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> No
         read_label_set(label_folder(tmp_path, "two"))
 
 
-def test_labels_travel_through_a_remote_store(tmp_path: Path, on: Jury) -> None:
-    file = written(tmp_path / "people.jsonl", verdict())
+def test_labels_reach_other_machines_through_a_remote_store(tmp_path: Path, on: Jury) -> None:
+    file = write(tmp_path / "people.jsonl", verdict())
     assert on("one", "labels", "import", str(file), "--flow", "diagram")[0] == 0
     code, out, _ = on("two", "store", "sync")
     assert code == 0 and "labels: 0 sent, 1 fetched" in out
     assert json.loads(on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
-    written(file, verdict(verdict="Human"))
+    write(file, verdict(verdict="Human"))
     _, _, err = on("three", "labels", "import", str(file), "--flow", "diagram")
     assert "people: other labels of that name are in file://" in err
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path, jury: Jury) -> None:
+def test_missing_label_file_is_reported(tmp_path: Path, jury: Jury) -> None:
     code, _, err = jury("labels", "import", tmp_path / "none.csv", "--flow", "diagram")
     assert code == 2 and "there is no such file" in err

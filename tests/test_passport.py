@@ -1,4 +1,4 @@
-"""The passport's lines, items and card: what guessing comes to, what is right, what a reply says, what passes."""
+"""Judge exams: lines and pass marks, drawn items, reading replies, and the card."""
 
 import asyncio
 import json
@@ -25,11 +25,11 @@ TESTED = [line for line in LINES if line.items]
 
 
 def row(item: Item, answer: Answer | None, **changes: object) -> PassportReply:
-    about = {"key": "k", "line": item.line, "item": item.number, "expected": item.answer, "raw": "{}"}
-    told = {"error": "", "pictures": (), "rung": "json_schema", "judge_answered": "m"}
+    fields = {"key": "k", "line": item.line, "item": item.number, "expected": item.answer, "raw": "{}"}
+    reply = {"error": "", "pictures": (), "rung": "json_schema", "judge_answered": "m"}
     more = {"not_sent": (), "asked_at": "2026-11-22T09:00:00+00:00"}
-    found = {"status": "ok", "answer": answer, "right": answer is not None and item.is_right(answer)}
-    return PassportReply.model_validate({**about, **told, **more, **found, **changes})
+    result = {"status": "ok", "answer": answer, "right": answer is not None and item.is_right(answer)}
+    return PassportReply.model_validate({**fields, **reply, **more, **result, **changes})
 
 
 def replies(items: list[Item], errs: float = 0.0, random: Random | None = None) -> list[PassportReply]:
@@ -41,20 +41,20 @@ def replies(items: list[Item], errs: float = 0.0, random: Random | None = None) 
 
 
 @pytest.mark.parametrize("line", TESTED, ids=lambda line: line.name)
-def test_a_line_has_six_items_at_least_and_guessing_passes_in_less_than_5_percent(line: lines.Line) -> None:
+def test_line_has_six_items_or_more_and_guessing_rarely_passes(line: lines.Line) -> None:
     assert line.items >= 6 and line.pass_mark < line.items
     assert at_least(line.pass_mark, line.items, line.chance) < 0.05
     assert at_least(line.pass_mark, line.items, GOOD) >= 0.995
 
 
-def test_a_good_judge_passes_all_lines_in_95_of_100_passports() -> None:
+def test_good_judge_passes_all_lines_in_95_of_100_exams() -> None:
     assert prod(at_least(line.pass_mark, line.items, GOOD) for line in TESTED) > 0.97
     made = [card_lines(items, replies(items, 1 - GOOD, Random(n))) for n in range(200) for items in [items_of(n)]]
     clean = [all(line.state != "failed" for line in card if line.items) for card in made]
     assert sum(clean) >= 0.95 * len(clean)
 
 
-def test_every_flow_needs_what_it_judges() -> None:
+def test_each_flow_needs_the_lines_that_match_its_task() -> None:
     names = {flow: {line.name for line in needed(flow)} for flow in FLOWS}
     assert {"text", "two_pictures", "which_is_first", "faint"} <= names["diagram"] & names["plot"]
     assert "counting" in names["counting"] and "colors" in names["colors"] and "positions" in names["position"]
@@ -65,7 +65,7 @@ def test_every_flow_needs_what_it_judges() -> None:
 # Items
 
 
-def test_a_seed_draws_the_same_pictures_and_another_seed_others() -> None:
+def test_seed_determines_the_drawn_pictures() -> None:
     first, again, other = items_of(3), items_of(3), items_of(4)
     text = next(item for item in first if item.line == lines.TEXT)
     assert [item.answer for item in first] == [item.answer for item in again] != [item.answer for item in other]
@@ -73,7 +73,7 @@ def test_a_seed_draws_the_same_pictures_and_another_seed_others() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_each_line_asks_as_many_items_as_it_counts_and_no_constant_answer_passes(seed: int) -> None:
+def test_line_has_its_number_of_items_and_fails_constant_answers(seed: int) -> None:
     items = items_of(seed)
     for line in TESTED:
         own = [item for item in items if item.line == line.name and item.counts]
@@ -81,13 +81,13 @@ def test_each_line_asks_as_many_items_as_it_counts_and_no_constant_answer_passes
         assert max(sum(item.is_right(other.answer) for item in own) for other in own) < line.pass_mark
 
 
-def test_the_colors_are_as_bright_as_each_other() -> None:
+def test_colors_are_equally_bright() -> None:
     grays = [sum(part * share for part, share in zip(bytes.fromhex(color[1:]), (0.299, 0.587, 0.114), strict=True))
              for color in lines.COLORS.values()]  # fmt: skip
     assert max(grays) - min(grays) < 1
 
 
-def test_of_two_pictures_the_order_of_the_answer_does_not_count_and_letters_may_be_large() -> None:
+def test_answers_ignore_case_and_the_order_of_two_pictures() -> None:
     two = next(item for item in items_of(1) if item.line == lines.TWO)
     word = next(item for item in items_of(1) if item.line == lines.TEXT)
     assert isinstance(two.answer, tuple) and isinstance(word.answer, str)
@@ -104,7 +104,7 @@ def one(line: str) -> Item:
 
 
 @pytest.mark.parametrize(
-    ("line", "said", "answer"),
+    ("line", "reply", "answer"),
     [
         (lines.COUNTING, '{"seen": "five", "answer": 5}', 5),
         (lines.COUNTING, '```json\n{"seen": "", "answer": "5"}\n```', 5),
@@ -121,12 +121,12 @@ def one(line: str) -> Item:
         (lines.TEXT, '{"answer": ["Zefofo"]}', None),
     ],
 )
-def test_an_answer_is_read_out_of_its_wrapping_and_never_guessed(line: str, said: str, answer: Answer | None) -> None:
-    read, problem = items.read_reply(said, one(line))
+def test_answer_is_read_from_its_wrapping_and_never_guessed(line: str, reply: str, answer: Answer | None) -> None:
+    read, problem = items.read_reply(reply, one(line))
     assert read == answer and bool(problem) == (answer is None)
 
 
-def test_a_question_has_the_layout_of_the_flows_questions() -> None:
+def test_exam_question_has_the_layout_of_flow_questions() -> None:
     item = one(lines.FIRST)
     pictures = items.prepared(item)
     asked = items.question_of(item, pictures)
@@ -138,7 +138,7 @@ def test_a_question_has_the_layout_of_the_flows_questions() -> None:
     assert [picture.note.changes for picture in pictures] == [(), ()]
 
 
-def test_the_key_changes_with_the_judge_and_not_with_time_outs() -> None:
+def test_question_key_depends_on_the_judge_but_not_on_timeouts() -> None:
     item = one(lines.COUNTING)
     pictures = items.prepared(item)
     asked = items.question_of(item, pictures)
@@ -152,7 +152,7 @@ def test_the_key_changes_with_the_judge_and_not_with_time_outs() -> None:
 # The card
 
 
-def test_a_missing_reply_counts_as_wrong_only_where_it_cannot_matter() -> None:
+def test_missing_replies_leave_a_line_not_measured_if_they_matter() -> None:
     counting = LINE[lines.COUNTING]
     items = [item for item in items_of(1) if item.line == lines.COUNTING]
     rows = replies(items)
@@ -163,29 +163,29 @@ def test_a_missing_reply_counts_as_wrong_only_where_it_cannot_matter() -> None:
     assert state_of(counting, [*rows[:4], *away[4:5], *wrong[5:]]) == "failed"
 
 
-async def answers_of_pixels(asked: list[Item]) -> list[str]:
-    """Answers of the embedded judge to yes/no items, asked as checks of a run."""
-    prompt, said = load_rubric("facts").prompt("single"), list[str]()
+async def ask_embedded_judge(asked: list[Item]) -> list[str]:
+    """Return the embedded judge's answers to yes/no items, asked like checks of a run."""
+    prompt, answers = load_rubric("facts").prompt("single"), list[str]()
     async with Vlm(Judge()) as vlm:
         for item in asked:
             sample = replace(any_sample(), tag="single", checks=(Check("c", item.question, ("yes",)),))
             shown = {"image": items.prepared(item)[0]}
             reply = await vlm.ask(Layout().request(prompt, sample, PROTOCOL.texts_of(sample), shown, "single"))
-            said.append(json.loads(reply.text)["answer"])
-    return said
+            answers.append(json.loads(reply.text)["answer"])
+    return answers
 
 
-def test_a_judge_that_always_says_yes_or_no_fails_and_one_that_looks_passes() -> None:
+def test_constant_yes_or_no_fails_and_the_embedded_judge_passes() -> None:
     asked = [item for item in items_of(1) if item.line == lines.YES_NO]
     assert [item.answer for item in asked].count("yes") * 2 == len(asked)
-    said = {"looks": asyncio.run(answers_of_pixels(asked)), "yes": ["yes"] * len(asked), "no": ["no"] * len(asked)}
-    made = {name: card_lines(asked, [*map(row, asked, answers)]) for name, answers in said.items()}
+    given = {"looks": asyncio.run(ask_embedded_judge(asked)), "yes": ["yes"] * len(asked), "no": ["no"] * len(asked)}
+    made = {name: card_lines(asked, [*map(row, asked, answers)]) for name, answers in given.items()}
     cards = {name: next(line for line in card if line.line == lines.YES_NO) for name, card in made.items()}
     assert {name: card.state for name, card in cards.items()} == {"looks": "passed", "yes": "failed", "no": "failed"}
     assert cards["no"].found == "answered no 20 of 20 times"
 
 
-def test_the_smallest_letters_read_are_those_below_which_half_of_the_words_are_lost() -> None:
+def test_card_reports_the_smallest_letters_read() -> None:
     items = [item for item in items_of(1) if item.line == lines.TEXT]
     rows = [row(item, item.answer if item.letters > 12 else "?") for item in items]
     assert smallest_words(items, rows) == "smallest letters read: 16 pixels"
@@ -193,13 +193,13 @@ def test_the_smallest_letters_read_are_those_below_which_half_of_the_words_are_l
     assert smallest_words(items, [row(item, "?") for item in items]) == "no letters were read"
 
 
-def test_a_judge_that_keeps_to_no_form_of_reply_fails_every_line() -> None:
+def test_judge_with_only_invalid_replies_fails_every_line() -> None:
     items = items_of(1)
     card = card_lines(items, [row(item, None, status="invalid") for item in items])
     assert {line.state for line in card} == {"failed"}
 
 
-def test_the_table_of_a_card_fits_80_columns() -> None:
+def test_card_table_fits_80_columns() -> None:
     from tasks.ledger.passports import Card
 
     items = items_of(1)

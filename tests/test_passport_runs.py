@@ -1,4 +1,4 @@
-"""`jury judge exam`, what it keeps, and what runs, reports and the history make of it."""
+"""`jury judge exam`: stored cards, the history, warnings of runs."""
 
 import asyncio
 import hashlib
@@ -41,29 +41,29 @@ def settings(loopback: LoopbackJudge) -> Settings:
     return Settings(model="m", base_url=loopback.base_url)
 
 
-def passport(loopback: LoopbackJudge, store: Path) -> Card:
+def take_exam(loopback: LoopbackJudge, store: Path) -> Card:
     return asyncio.run(Exam(store, settings(loopback), 1, no_secret).card())
 
 
 @cache
-def key() -> dict[str, tuple[Item, int]]:
-    """What pictures show, by their bytes: the item, and which of its pictures it is."""
+def picture_items() -> dict[str, tuple[Item, int]]:
+    """Return the item of each picture and the picture's position in it, by the hash of its bytes."""
     drawn = [(item, place, draw()) for item in items_of(1) for place, draw in enumerate(item.draws)]
     return {hashlib.sha256(data).hexdigest(): (item, place) for item, place, data in drawn}
 
 
 class Judge:
-    """A judge of the passport's questions: it answers by the pictures that it sees of a request."""
+    """A judge that answers exam questions by the pictures of a request that it sees."""
 
     def __init__(self, sees: int = 2) -> None:
         self.sees = sees
-        """Pictures of a request that it sees."""
+        """Number of pictures in a request that it sees; it ignores the others."""
 
     def __call__(self, request: Request) -> Reply:
         line = request.schema_name.removeprefix("passport_")
         if line == request.schema_name:
             return allowed_reply()(request)
-        seen = [key()[hashlib.sha256(data).hexdigest()] for data in request.images[: self.sees]]
+        seen = [picture_items()[hashlib.sha256(data).hexdigest()] for data in request.images[: self.sees]]
         return text(json.dumps({"seen": "what I see", "answer": self._answer(line, seen)}))
 
     def _answer(self, line: str, seen: list[tuple[Item, int]]) -> Any:
@@ -80,21 +80,21 @@ class Judge:
 # The command
 
 
-def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(jury: Jury, ask: Ask) -> None:
+def test_passed_exam_exits_0_and_puts_its_card_into_the_history(jury: Jury, ask: Ask) -> None:
     with LoopbackJudge(Judge()) as loopback:
         code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
-    told = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
-    assert (code, err) == (0, told)
+    message = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
+    assert (code, err) == (0, message)
     assert "✗" not in out and "smallest letters read" not in out
     assert "11 of 11 lines passed. It is the judge's by name and address" in out
     assert max(map(len, out.splitlines())) <= 100
     rows = ask("passports")
     assert {row["state"] for row in rows} == {"passed"}
     assert next(row["found"] for row in rows if row["line"] == "text") == "smallest letters read: 9 pixels"
-    assert loopback.count == CALLS + 1  # the first question asks whether the judge is there
+    assert loopback.count == CALLS + 1  # the first question comes before them
 
 
-def test_a_passport_is_in_the_bill_and_stops_where_it_does_not_fit_into_the_month(
+def test_exam_is_billed_and_refused_if_it_exceeds_the_month(
     jury: Jury, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LoopbackJudge(Judge()) as loopback:
@@ -110,7 +110,7 @@ def test_a_passport_is_in_the_bill_and_stops_where_it_does_not_fit_into_the_mont
         assert code == 2 and "does not fit into what is left of the month's budget (JURY_BUDGET_MONTH)" in err
 
 
-def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_over(tmp_path: Path) -> None:
+def test_exam_stops_at_its_budget_and_the_next_reuses_its_replies(tmp_path: Path) -> None:
     limit = 0.025
     with LoopbackJudge(Judge()) as loopback:
         judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
@@ -126,31 +126,29 @@ def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_
         assert card.calls <= CALLS - (asked - 1)
 
 
-def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(
-    jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_exam_exits_3_and_prints_the_consequences(jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with LoopbackJudge(Judge(sees=1)) as loopback:
         code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
-        told, as_json, _ = jury("judge", "exam", *judged_by(loopback)[:4], "--json")
-    assert (code, told) == (3, 3)
-    assert f"{CALLS}/{CALLS}" in err and "questions" in err and "questions" not in out, "a terminal is shown a bar"
+        json_code, as_json, _ = jury("judge", "exam", *judged_by(loopback)[:4], "--json")
+    assert (code, json_code) == (3, 3)
+    assert f"{CALLS}/{CALLS}" in err and "questions" in err and "questions" not in out, "a terminal gets a progress bar"
     words = " ".join(out.split())
     assert "✗ FAILED: sees two pictures" in words and "For diagram, plot: one figure of a pair is not seen." in words
     states = {line["line"]: line["state"] for line in json.loads(as_json)["lines"]}
     assert [name for name, state in states.items() if state == "failed"] == ["two_pictures", "which_is_first", "faint"]
 
 
-def test_the_embedded_judge_has_no_exam(jury: Jury, tmp_path: Path) -> None:
+def test_embedded_judge_has_no_exam(jury: Jury, tmp_path: Path) -> None:
     code, _, err = jury("judge", "exam")
     assert code == 2 and "the embedded judge measures pixels and has no exam: name a model with --judge.model" in err
     assert not (tmp_path / "store").exists()
 
 
-# What is kept
+# Stored cards
 
 
-def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: Path) -> None:
+def test_unreachable_judge_is_reported_and_gets_no_card(jury: Jury, tmp_path: Path) -> None:
     code, _, err = jury("judge", "exam", "--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1")
     assert code == 2 and "cannot be reached" in err
     assert passport_folders(tmp_path / "store") == []
@@ -160,11 +158,11 @@ def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: P
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("made")
     with LoopbackJudge(Judge()) as loopback:
-        passport(loopback, store)
+        take_exam(loopback, store)
     return store
 
 
-def test_a_card_travels_to_the_other_machines_and_only_once(made: Path, tmp_path: Path) -> None:
+def test_card_reaches_other_machines_once(made: Path, tmp_path: Path) -> None:
     bucket, other = Bucket(f"file://{tmp_path}/bucket"), tmp_path / "other"
     [own] = passport_folders(made)
     assert exchange_passports(bucket, made) == ([own.name], [])
@@ -176,7 +174,7 @@ def test_a_card_travels_to_the_other_machines_and_only_once(made: Path, tmp_path
     assert one == other
 
 
-def test_an_unfinished_passport_stays_and_a_name_that_is_none_is_left(made: Path, tmp_path: Path) -> None:
+def test_unfinished_passports_and_invalid_names_are_not_exchanged(made: Path, tmp_path: Path) -> None:
     bucket, store = Bucket(f"file://{tmp_path}/bucket"), tmp_path / "store"
     unfinished = store / "passports" / "20261122T090000000-passport-00000a"
     unfinished.mkdir(parents=True)
@@ -185,11 +183,11 @@ def test_an_unfinished_passport_stays_and_a_name_that_is_none_is_left(made: Path
     assert exchange_passports(bucket, store) == ([], [])
 
 
-# What runs say
+# Warnings of runs
 
 
-def kept(store: Path, changes: dict[str, Any], **states: str) -> Card:
-    """A card in the store: all lines passed but those whose state is given."""
+def store_card(store: Path, changes: dict[str, Any], **states: str) -> Card:
+    """Store a card; all lines passed except those with a state in `states`."""
     items = items_of(1)
     made = card_lines(items, replies(items))
     lines = [line.model_copy(update={"state": states.get(line.line, line.state)}) for line in made]
@@ -204,8 +202,8 @@ def kept(store: Path, changes: dict[str, Any], **states: str) -> Card:
     return card
 
 
-def test_a_changed_card_is_left_out_and_the_others_are_loaded(tmp_path: Path) -> None:
-    first, second = (kept(tmp_path, {"passport_id": f"20261101T000000000-passport-00000{n}"}) for n in (1, 2))
+def test_damaged_card_is_skipped_and_others_are_loaded(tmp_path: Path) -> None:
+    first, second = (store_card(tmp_path, {"passport_id": f"20261101T000000000-passport-00000{n}"}) for n in (1, 2))
     place = tmp_path / "passports" / second.passport_id / CARD
     place.write_bytes(place.read_bytes().replace(b'"passed"', b'"pasted"', 1))
     done = land(tmp_path)
@@ -219,37 +217,37 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 COMMAND = "`jury judge exam --judge.model m --judge.base-url http://127.0.0.1:9/v1 --judge.api-key-env MY_KEY`"
 
 
-def test_a_judge_without_a_passport_is_warned_of_with_the_command_that_makes_one(tmp_path: Path) -> None:
-    said = warning(tmp_path, "diagram", JUDGE, now=NOW)
-    assert said.startswith("nobody has tested what the judge m sees") and COMMAND in said
-    kept(tmp_path, {"judge": "another"})
-    assert warning(tmp_path, "diagram", JUDGE, now=NOW) == said
+def test_judge_without_passport_gets_a_warning_with_the_command(tmp_path: Path) -> None:
+    message = warning(tmp_path, "diagram", JUDGE, now=NOW)
+    assert message.startswith("nobody has tested what the judge m sees") and COMMAND in message
+    store_card(tmp_path, {"judge": "another"})
+    assert warning(tmp_path, "diagram", JUDGE, now=NOW) == message
     assert "--store s3://b/p`" in warning(tmp_path, "diagram", JUDGE, "s3://b/p", now=NOW)
 
 
-def test_a_passport_of_more_than_30_days_is_warned_of(tmp_path: Path) -> None:
-    kept(tmp_path, {})
+def test_passport_older_than_30_days_gets_a_warning(tmp_path: Path) -> None:
+    store_card(tmp_path, {})
     assert warning(tmp_path, "diagram", JUDGE, now=NOW) == ""
     assert warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=9)) == ""
-    said = warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=10))
-    assert "is 31 days old" in said and COMMAND in said
+    message = warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=10))
+    assert "is 31 days old" in message and COMMAND in message
 
 
-def test_a_failed_line_is_warned_of_by_the_flows_that_need_it(tmp_path: Path) -> None:
-    kept(tmp_path, {}, text="failed", counting="not measured", yes_no="failed")
+def test_failed_line_gives_a_warning_in_flows_that_need_it(tmp_path: Path) -> None:
+    store_card(tmp_path, {}, text="failed", counting="not measured", yes_no="failed")
     flows = ("diagram", "plot", "counting", "colors", "facts")
-    said = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in flows}
-    assert "(reads small text)" in said["diagram"] and said["diagram"] == said["plot"]
-    assert "(counts objects)" in said["counting"] and COMMAND in said["counting"]
-    assert said["colors"] == "" and "(counts objects, tells yes from no)" in said["facts"]
-    kept(tmp_path / "older", {"lines": []})
-    assert "tells yes from no" in warning(tmp_path / "older", "facts", JUDGE, now=NOW), "a line that was never asked"
+    messages = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in flows}
+    assert "(reads small text)" in messages["diagram"] and messages["diagram"] == messages["plot"]
+    assert "(counts objects)" in messages["counting"] and COMMAND in messages["counting"]
+    assert messages["colors"] == "" and "(counts objects, tells yes from no)" in messages["facts"]
+    store_card(tmp_path / "older", {"lines": []})
+    assert "tells yes from no" in warning(tmp_path / "older", "facts", JUDGE, now=NOW), "the card has no such line"
 
 
-def test_a_run_warns_of_its_judge_and_the_card_is_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:
+def test_run_warns_of_a_failed_line_and_the_card_can_be_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:
     store = tmp_path / "store"
     with LoopbackJudge() as loopback:
-        kept(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()}, text="failed")
+        store_card(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()}, text="failed")
         _, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", 1, *judged_by(loopback))
     assert "jury: by its passport of" in err and "does not do what this flow needs (reads small text)" in err
     [run] = ask("SELECT warnings FROM runs")

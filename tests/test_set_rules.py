@@ -1,4 +1,4 @@
-"""Scores of the published sets: from replies to images and rows, beside the rules as they are written."""
+"""Scores of the published sets: documented examples, and random tables scored by a second implementation."""
 
 import json
 import re
@@ -30,19 +30,19 @@ class Image(NamedTuple):
     prompt: str
     checks: tuple[Check, ...]
     answers: tuple[str, ...]
-    """`–`: there is none in its form."""
+    """`–`: no answer in the form of its check."""
 
 
-def checked(name: str, answer: str, group: str, parents: tuple[str, ...] = ()) -> Check:
+def make_check(name: str, answer: str, group: str, parents: tuple[str, ...] = ()) -> Check:
     form: Form = "number" if answer.isdigit() else "choice" if answer.isupper() else "yes_no"
     return Check(name, "?", (answer,), form, LETTERS if form == "choice" else (), group, parents)
 
 
-def rows_of(images: Sequence[Image]) -> tuple[list[float | None], dict[str, float | None]]:
-    """Return the scores of the images, then row -> its score, all of them 0-100."""
+def score_images(images: Sequence[Image]) -> tuple[list[float | None], dict[str, float | None]]:
+    """Return the scores of the images, and the score of each row of the table, all 0-100."""
     tally, scores = PROTOCOL.score_tally(start(flow="facts")), list[float | None]()
     for number, image in enumerate(images):
-        found = decided(image)
+        found = decide(image)
         scores.append(found.score)
         facts = {"flow": "facts", "tag": "together", "prompt_id": image.prompt, "score": found.score}
         tally.add(outcome(f"s{number}", "----", None, **facts, satisfied=found.satisfied, aspects=found.aspects))
@@ -52,7 +52,7 @@ def rows_of(images: Sequence[Image]) -> tuple[list[float | None], dict[str, floa
     return scores, {**found, "all right": None if right is None else 100 * right}
 
 
-def decided(image: Image) -> Decided:
+def decide(image: Image) -> Decided:
     sample = Sample(sample_id="s", candidate="c", tag="together", record=Place("f"), checks=image.checks)
     given = [{"number": n, "reason": "seen", "answer": each} for n, each in enumerate(image.answers, 1)]
     scores = read(json.dumps({"answers": given}), sample).scores
@@ -61,22 +61,22 @@ def decided(image: Image) -> Decided:
 
 
 @pytest.mark.parametrize("line", re.findall(r"^\| (?!set).+, all right .+ \|$", DOC.read_text("utf-8"), re.MULTILINE))
-def test_the_examples_of_the_documentation_are_computed_so(line: str) -> None:
+def test_documented_examples_have_the_computed_scores(line: str) -> None:
     name, asked, answers, scores, row = (cell.strip() for cell in line.strip("|").split("|"))
     found = re.findall(r"(\S+) (\w+)(?: \(of (\w+)\))?(?:, |$)", asked)
-    checks = tuple(checked(group, answer, group, (parent,) if parent else ()) for group, answer, parent in found)
+    checks = tuple(make_check(group, answer, group, (parent,) if parent else ()) for group, answer, parent in found)
     prompts = "ppq" if name == "UniGenBench" else "pqr"
     images = [
         Image(*each) for each in zip(prompts, [checks] * 3, map(tuple, map(str.split, answers.split(","))), strict=True)
     ]
-    computed, rows = rows_of(images)
+    computed, rows = score_images(images)
     assert ", ".join(f"{score:.1f}" for score in computed) == scores
     named = ["score", "all right", *(group for group, *_ in found)]
     assert ", ".join(f"{group} {rows[group]:.1f}" for group in named) == row
 
 
 class Rule(NamedTuple):
-    """Questions of a set, and images of a prompt."""
+    """Kinds of checks in a set, and the number of images per prompt."""
 
     groups: tuple[str, ...]
     answers: tuple[str, ...]
@@ -95,22 +95,22 @@ SETS = {
 }
 
 
-def drawn(rule: Rule, random: Random) -> list[Image]:
+def draw_images(rule: Rule, random: Random) -> list[Image]:
     images: list[Image] = []
     for prompt in range(random.randint(1, 4)):
         checks: list[Check] = []
         for at in range(random.randint(1, 6)):
             parents = [f"{n}" for n in range(at) if rule.parents and random.random() < 0.4]
-            check = checked(f"{at}", random.choice(rule.answers), random.choice(rule.groups), tuple(parents))
+            check = make_check(f"{at}", random.choice(rule.answers), random.choice(rule.groups), tuple(parents))
             checks.append(replace(check, weight=random.choice((1.0, 2.0))))
         for _ in range(random.randint(1, rule.images)):
-            said = [random.choice([each.expected[0]] * 3 + ["no", "yes", "7", "B", "cannot tell"]) for each in checks]
-            images.append(Image(f"p{prompt}", tuple(checks), tuple(said)))
+            given = [random.choice([each.expected[0]] * 3 + ["no", "yes", "7", "B", "cannot tell"]) for each in checks]
+            images.append(Image(f"p{prompt}", tuple(checks), tuple(given)))
     return images
 
 
 def expected(image: Image) -> dict[str, float | None]:
-    """Check -> 1, 0 or None, as it is written: an answer in its form is right or wrong; then the rule of parents."""
+    """Return check -> 1, 0 or None by the published rule: an answer in its form is right or wrong; then parents."""
     allowed = {"yes_no": {"yes", "no"}, "choice": {*"ABCD"}, "number": {"1", "2", "7", "10"}}
     found: dict[str, float | None] = {}
     for check, answer in zip(image.checks, image.answers, strict=True):
@@ -134,18 +134,18 @@ def mean_by_prompt(values: Sequence[tuple[str, float | None]]) -> float | None:
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_scores_are_those_of_the_rule_on_random_tables(name: str) -> None:
+def test_scores_match_the_rules_on_random_tables(name: str) -> None:
     random = Random(name)
     for _ in range(170):
-        images = drawn(SETS[name], random)
-        scores, rows = rows_of(images)
-        told = [(image, expected(image)) for image in images]
-        shares = [mean((each[check.check_id], check.weight) for check in image.checks) for image, each in told]
+        images = draw_images(SETS[name], random)
+        scores, rows = score_images(images)
+        by_rule = [(image, expected(image)) for image in images]
+        shares = [mean((each[check.check_id], check.weight) for check in image.checks) for image, each in by_rule]
         assert scores == [None if share is None else pytest.approx(100 * share) for share in shares]
         prompts = [image.prompt for image in images]
-        right = [False if 0.0 in each.values() else None if None in each.values() else True for _, each in told]
+        right = [False if 0.0 in each.values() else None if None in each.values() else True for _, each in by_rule]
         pooled: defaultdict[str, list[tuple[float | None, float]]] = defaultdict(list)
-        for image, each in told:
+        for image, each in by_rule:
             for check in image.checks:
                 pooled[check.group].append((each[check.check_id], check.weight))
         wanted = {
