@@ -122,7 +122,7 @@ def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def laid_out(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def empty_histories(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Start each new history as a copy of an empty one; creating tables, views and comments takes longer than loading.
 
     `test_history_layout` checks that a history without tables gets them.

@@ -17,9 +17,6 @@ from tasks.labels.labeling import import_labels
 from tasks.records import Outcome
 from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
-
 ONE, TWO = "20261120T120000-diagram-0000aa", "20261121T120000-diagram-0000bb"
 WORDS = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "T": "Tie"}
 

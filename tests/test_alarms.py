@@ -29,8 +29,6 @@ from tasks.records import RunStart
 from tasks.report import report
 from tasks.statistics.cusum import BASELINE
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 USUAL, WORSE = [WON] * 10 + [TIED] * 10, [LOST] * 15 + [WON] * 5
 DROPPED = BASELINE + 1
 

@@ -23,7 +23,7 @@ CALL = (1200 * 1 + 80 * 10) / 1e6
 PRICES = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100, "judge.concurrency": 4}
 SAMPLES, IN_FLIGHT = 8, 4
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture

@@ -17,8 +17,6 @@ from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 PLOTS = "20261121T120000-plot-0000cc"
 PROMPTS = {"prompt aesthetics": "a" * 64, "orders": "human_first"}

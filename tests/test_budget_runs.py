@@ -22,7 +22,7 @@ PRICES = {"judge.price-in": 1, "judge.price-out": 10}
 SHORT = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
 """Keep a call's maximum price, expected before any is billed, near its actual price."""
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 

@@ -17,8 +17,6 @@ from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.records import BudgetStop, Outcome
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 BASE, NEW, LAST = (f"202611{day}T120000-diagram-0000{day}" for day in (19, 20, 21))
 
 

@@ -12,7 +12,7 @@ from written_datasets import png, write_figures
 
 from tasks.protocols.checklist.drafts import CHECKS, DRAFT, GROUPS, PICTURES, read_draft
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 DRAFTED = [
     {"group": group, "question": f"Is fact {number} of the {group} shown?", "form": "yes_no", "expected": "yes"}
     for group in GROUPS

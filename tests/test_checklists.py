@@ -257,7 +257,7 @@ def red_cups_judge(seen: Request) -> Reply:
     return text(json.dumps({"reason": "seen", "answer": "3" if count else "yes"}))
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_checks_of_drawn_diagrams_show_their_defects(tmp_path: Path, jury: Any, ask: Any) -> None:
     draw_samples(tmp_path, "diagram", 3, seed=301)  # a copy, black paper and another diagram
     code, out, err = jury("run", "facts", "--dataset", draw_diagram_checks(tmp_path, 301))
@@ -267,7 +267,7 @@ def test_checks_of_drawn_diagrams_show_their_defects(tmp_path: Path, jury: Any, 
     assert row["explanation"] == "8: pixels show 8 boxes and 7 arrows; nothing was recognized."
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_both_instruments_put_their_answers_into_table_and_page(tmp_path: Path, jury: Any, ask: Any) -> None:
     command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--store", tmp_path / "store"]
     with LoopbackJudge(red_cups_judge) as judge:
@@ -302,7 +302,7 @@ def first_is_red(seen: Request) -> Reply:
     return text('{"reason": "green", "answer": "no"}') if is_green else red_cups_judge(seen)
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_child_of_a_wrong_parent_is_skipped_and_costs_no_budget(tmp_path: Path, jury: Any, ask: Any) -> None:
     command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--instrument", "single"]
     prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
@@ -320,7 +320,7 @@ def test_child_of_a_wrong_parent_is_skipped_and_costs_no_budget(tmp_path: Path, 
         assert [each["explanation"] for each in row["aspects"]] == ["no: green", "not asked: 'Is it red?' is wrong"]
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_batch_skips_checks_that_earlier_replies_make_needless(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -335,7 +335,7 @@ def test_batch_skips_checks_that_earlier_replies_make_needless(
     assert [each["calls"] for each in asked] == [2, 1, 2]
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_invalid_answer_is_retried_and_leaves_only_its_check_unscored(tmp_path: Path, jury: Any, ask: Any) -> None:
     def unsure(seen: Request) -> Reply:
         return text(reply_of("yes", "several")) if seen.schema_name == "facts_together" else red_cups_judge(seen)
@@ -365,7 +365,7 @@ ODD = [
 """Status of a judgment, and the reply to a first check that leads to it."""
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_soft_run_scores_probabilities_and_guesses_no_odd_reply(tmp_path: Path, jury: Any, ask: Any) -> None:
     firsts = [one_word("Yes", **LIKELY), one_word("no", no=0.9, yes=0.1), *(each for _, each in ODD)]
 
@@ -393,7 +393,7 @@ def test_soft_run_scores_probabilities_and_guesses_no_odd_reply(tmp_path: Path, 
     assert found["s0"]["scores"][0]["score"] == again.scores[0].score and found["s0"]["rung"] == "plain"
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize("reply", [error(400, "logprobs are not supported with this model"), text("yes")])
 def test_soft_run_without_probabilities_ends_before_its_first_check(tmp_path: Path, jury: Any, reply: Reply) -> None:
     command = ["run", "facts", "--dataset", write_manifest(tmp_path / "data"), "--instrument", "soft"]

@@ -36,7 +36,7 @@ from tasks.spending.budget import VARIABLE
 
 SAMPLES, CALLS = 4, 16
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,6 @@ from tasks.pages.run_summary import sentence, summarize
 from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import PROMPTS
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 BEFORE, AFTER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a" * 64, "model answered": "gpt-x-1", "model asked": "gpt-x"}
 

@@ -24,7 +24,7 @@ from tasks.pictures.thumbnails import waiting
 SAMPLES = 36
 SIZE = (240, 160)
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def shade(number: int) -> int:

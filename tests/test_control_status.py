@@ -34,8 +34,6 @@ from tasks.records import (
     Outcome,
 )
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:
     return row_of(control, *real).failed

@@ -22,7 +22,7 @@ from tasks.ledger.labels import ABOUT, LABEL_PAGES, LabelItem, label_folder, rea
 from tasks.pages.queries import people_lines_of
 from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, corrected
 
-pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("without_pages")
 
 LATER = "20261121T120000-diagram-0000bb"
 CORRECTED = "SELECT dimension, corrected, corrected_low, corrected_high, labels, people, agreed, why FROM corrected"

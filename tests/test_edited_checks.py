@@ -109,7 +109,6 @@ def query_nights(store: Path, columns: str) -> list[Any]:
     return query(store, f"SELECT {columns} FROM nights ORDER BY started_at").rows
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_edited_check_leaves_the_series_of_the_others_unbroken(tmp_path: Path) -> None:
     for day in range(1, BASELINE + 1):
         write_night(tmp_path, day, wrong=1)  # check a, left out after the edit
@@ -127,7 +126,6 @@ def test_edited_check_leaves_the_series_of_the_others_unbroken(tmp_path: Path) -
     assert found[-2:] == [("watched", 15, 10), ("baseline", 1, 0)]
 
 
-@pytest.mark.usefixtures("laid_out")
 @pytest.mark.parametrize(
     ("edited", "note", "unsure"),
     [
@@ -149,7 +147,6 @@ def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path, edited: str,
         compare(tmp_path, ends[0], ends[-1])
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:
     for day, (tag, score) in enumerate({"single": 100.0, "soft": 60.0}.items(), 1):
         aspects = [AspectScore(aspect="a", score=score, explanation="", asked_key="a")]
@@ -189,7 +186,7 @@ def yes_judge(seen: Request) -> Reply:
     return text(json.dumps({"reason": "seen", "answer": "yes" if any("red" in each for each in seen.texts) else "no"}))
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_runs_compare_after_an_edit_and_across_instruments(tmp_path: Path, jury: Any, ask: Any) -> None:
     with LoopbackJudge(yes_judge) as judge:
 

@@ -71,7 +71,7 @@ WHOLE = ("openai", "anthropic")
 """Endpoints tested by whole runs; the others are tested by single questions."""
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize("name", WHOLE)
 def test_run_asks_as_documented(
     name: str, figures: list[str], images: list[str], jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
@@ -100,7 +100,7 @@ def check_requests(twin: Twin) -> None:
         assert seen.headers["authorization"] == f"Bearer {KEY if docs.key else 'none'}"
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_one_picture_limit_is_reported_in_the_servers_words(figures: list[str], images: list[str], jury: Any) -> None:
     with Twin("vllm", OLD_VLLM) as twin:
         code, _, err = jury("run", "diagram", *figures, *judged_by(twin))
@@ -109,7 +109,7 @@ def test_one_picture_limit_is_reported_in_the_servers_words(figures: list[str], 
         assert jury("run", "counting", *images, *judged_by(twin))[0] == 0
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_truncated_prompts_are_reported_at_the_end_of_the_run(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,7 +126,7 @@ def test_truncated_prompts_are_reported_at_the_end_of_the_run(
     assert [each for each in run["warnings"] if each.startswith(words)]
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_flow_run_takes_a_short_endpoint_name_and_stores_its_address(
     tmp_path: Path, images: list[str], ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,7 +192,7 @@ def test_flex_call_names_its_tier_and_waits_for_capacity(name: str, monkeypatch:
     assert (standard.status, standard.waits) == ("ok", 0)
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize(
     ("billed", "words"),
     [

@@ -21,8 +21,6 @@ from tasks.ledger.run_files import (
 )
 from tasks.records import BudgetStop, Judgment, Outcome
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 EVALUATION = "20261120T115900-diagram-00e0a1"
 
 

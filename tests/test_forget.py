@@ -32,7 +32,6 @@ from tasks.records import OTHER, Judgment, Outcome
 from tasks.records.parameters import PairwiseParameters
 from tasks.spending.budget import Month
 
-pytestmark = pytest.mark.usefixtures("laid_out")
 FIRST, SECOND = "20261118T120000-diagram-0000aa", "20261119T120000-diagram-0000bb"
 IMAGES = "20261120T120000-counting-0000cc"
 MONTH = "2026-11"

@@ -19,7 +19,7 @@ from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.run_files import folder, read_judgments, read_outcomes, run_folders
 
-pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("without_pages")
 
 
 @pytest.fixture(scope="module")

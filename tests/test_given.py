@@ -68,7 +68,6 @@ def test_schedule_added_without_parameters_overrides_nothing() -> None:
     assert found == DEPLOYMENT
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_run_with_one_override_reports_parameters_of_its_deployment(deployment: Deployment) -> None:
     run = deployment.asked({"votes": 2, "judge": {"concurrency": 3}})
     state = deployment.done(run)

@@ -18,8 +18,6 @@ from tasks.judging.results import Results
 from tasks.ledger.run_files import read_judgments, read_outcomes, write_record
 from tasks.records import Judgment, Outcome, RunStart
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 TABLES = ("runs", "judgments", "outcomes", "scores", "pictures")
 

@@ -14,8 +14,6 @@ from tasks.ledger.evaluations import ASKED, joint_key, protocol_differences, rea
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import ANCHOR, OVERALL, DimensionOutcome, Judgment
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 EARLIER = "20261119T120000-diagram-0000aa"
 
 

@@ -416,7 +416,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.usefixtures("prefect_server", "laid_out")
+@pytest.mark.usefixtures("prefect_server")
 def test_text_of_strangers_sends_no_control_codes_to_the_terminal(folder: Path, loopback: LoopbackJudge) -> None:
     path = manifest(folder, {})
     texts = {"candidate": f"evil{BELL}", "context": BELL, "caption": BELL, "category": BELL}
@@ -465,7 +465,6 @@ def _thumbnails(run: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [thumbnails_and_names, labels_and_history])
-@pytest.mark.usefixtures("laid_out")
 def test_hostile_stores_do_no_harm(folder: Path, harm: Callable[[Path], None]) -> None:
     store = folder / "store"
     run = whole_run(store)

@@ -88,7 +88,6 @@ def link(place: Path, target: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-@pytest.mark.usefixtures("laid_out")
 def test_nothing_behind_a_linked_folder_is_changed(store: Path, outside: Path, folder: str) -> None:
     link(store / folder, outside)
     before = contents(outside)
@@ -105,7 +104,6 @@ def test_history_is_not_written_through_a_link(store: Path, tmp_path: Path, name
     assert code == 2 and "is a link" in printed and not (tmp_path / "new").exists()
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_writer_removes_only_leftovers_of_writers(store: Path) -> None:
     assert ended("store", "sync", "--store", store)[0] == 0
     for name in ("notes", "scratch", "fresh.duckdb.wal"):
@@ -177,7 +175,6 @@ SENT: dict[str, tuple[str, str, Callable[[Path, Remote], None]]] = {
 
 
 @pytest.mark.parametrize(("name", "target", "send"), SENT.values(), ids=SENT)
-@pytest.mark.usefixtures("laid_out")
 def test_nothing_behind_a_link_is_sent(
     store: Path, outside: Path, tmp_path: Path, name: str, target: str, send: Callable[[Path, Remote], None]
 ) -> None:
@@ -233,7 +230,6 @@ ODD: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("meant", [("--sample", "s1"), ("--candidate", "alpha"), ("--run", RUN)])
-@pytest.mark.usefixtures("laid_out")
 def test_rows_of_any_form_do_not_stop_forgetting(store: Path, meant: tuple[str, str]) -> None:
     write_run(store, start("20261121T120000-diagram-0000aa", candidates=("alpha", "b")), [outcome("s9")], end())
     odd = "".join(f"{json.dumps(row)}\n" for row in ODD) + "[1]\nnull\n{\n"
@@ -409,7 +405,6 @@ def test_nothing_behind_a_link_is_removed_or_fetched(
     assert contents(outside) == before
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_nothing_behind_a_link_is_forgotten_or_made_a_thumbnail(empty: Path, outside: Path, jury: Any) -> None:
     (outside / "removed.json").unlink()  # with it, the run would count as forgotten
     link(empty / "ledger" / RUN, outside)
@@ -420,7 +415,6 @@ def test_nothing_behind_a_link_is_forgotten_or_made_a_thumbnail(empty: Path, out
     assert contents(outside) == before
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_path_in_place_of_a_hash_removes_nothing(empty: Path, outside: Path, jury: Any) -> None:
     note = picture("s1m").model_copy(update={"source_sha256": "../../outside/x"})
     write_run(empty, start(RUN), [outcome(pictures={"model": note, "human": note})], end())

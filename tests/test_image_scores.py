@@ -14,8 +14,6 @@ from tasks.protocols import protocol_of
 from tasks.records import OVERALL, Outcome
 from tasks.statistics.scores import GradeRow, ScoreRow, by_tag
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def row(rows: list[GradeRow], measure: str = "score", aspect: str = "") -> GradeRow:
     [found] = (each for each in rows if (each.measure, each.group_name) == (measure, aspect))

@@ -17,8 +17,6 @@ from tasks.ledger.removals import VARIABLE, keep_days, remove_old
 from tasks.pages import site
 from tasks.pictures.thumbnails import Thumbnails, place_of
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 @pytest.fixture(scope="module")
 def evaluations(tmp_path_factory: pytest.TempPathFactory) -> Path:

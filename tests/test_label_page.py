@@ -29,7 +29,7 @@ from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import LABEL_PAGES, LabelItem, LabelPage, read_page
 from tasks.pictures.preparation import Policy, prepare
 
-pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("without_pages")
 
 Jury = Callable[..., tuple[int, str, str]]
 

@@ -20,7 +20,7 @@ from tasks.ledger.labels import LabelItem, LabelPage
 from tasks.pages.label_page import write_label_page
 from tasks.protocols.checklist.labels import LABELS
 
-pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("without_pages")
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from tasks.labels.labeling import import_labels, read_label_rows
 from tasks.labels.prompts import known_questions
 from tasks.ledger.labels import ABOUT, LABELS, LabelRow, LabelSet, label_folder, read_label_set
 
-pytestmark = pytest.mark.usefixtures("laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("without_pages")
 
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]

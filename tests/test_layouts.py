@@ -8,8 +8,6 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, verdict
 from own_data import RESULTS, write_own_benchmark
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def prefer_model_in_published_layout(request: Request) -> Reply:
     """Answer Model, except for aesthetics in the shared layout: there the dimension comes last."""

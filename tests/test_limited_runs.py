@@ -17,7 +17,7 @@ from tasks.endpoint import gate
 
 SAMPLES, CALLS = 6, 24
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture

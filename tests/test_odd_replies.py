@@ -25,8 +25,6 @@ from tasks.records import Judgment
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def judge_replies(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes: str) -> list[Judgment]:
     """Run one call after the other, each with the next of the replies; return the recorded rows."""

@@ -18,7 +18,7 @@ TRUTH = {"Model": 20, "Human": 14, "Both are good": 6}
 SAMPLES = sum(TRUTH.values())
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 class Expected(NamedTuple):

@@ -16,8 +16,6 @@ PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def test_first_question_counts_in_bill_and_month(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
     code, _, err = jury("judge", "ping", *judged_by(loopback)[:4], *PRICES)

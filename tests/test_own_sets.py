@@ -15,7 +15,7 @@ from written_images import prompt_row, write_geneval
 from tasks.ledger.labels import LabelItem
 from tasks.rubrics.rubric import PROMPTS
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 FIVE = ("faithfulness", "conciseness", "visual_flow", "readability", "aesthetics")
 G = "Both are good"

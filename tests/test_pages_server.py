@@ -97,7 +97,6 @@ def test_foreign_hosts_and_origins_are_forbidden(address: str) -> None:
     assert send_request(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "artifact link"
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_index_shows_progress_of_unfinished_runs(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     run_id, later = (f"{now + timedelta(seconds=second):%Y%m%dT%H%M%S}-diagram-0000aa" for second in (0, 1))
@@ -136,7 +135,6 @@ def post_form(address: str, form: str, **headers: str) -> tuple[int, str]:
     return reply.status, reply.getheader("location") or words
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_comparison_form_is_accepted_only_from_our_own_pages(tmp_path: Path) -> None:
     later = RUN.replace("20", "21", 1)
     for run_id, moment in ((RUN, "2026-11-20T12:00:00+00:00"), (later, "2026-11-21T12:00:00+00:00")):
@@ -201,7 +199,6 @@ def test_only_pages_with_our_policy_may_run_scripts(store: Path, address: str, p
     assert (headers["content-security-policy"], body) == (policy, page.encode()) and "set-cookie" not in headers
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_generated_pages_have_an_accepted_policy(tmp_path: Path) -> None:
     write_run(tmp_path, start(RUN), [outcome()], end())
     land(tmp_path)

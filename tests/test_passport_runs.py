@@ -29,8 +29,6 @@ from tasks.records.judge import Judge as Settings
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import tariff
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 CALLS = calls_of(1)
 PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]

@@ -29,8 +29,6 @@ from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
 from tasks.pictures.thumbnails import Thumbnails
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 Opener = Callable[[Path], Ledger]
 
 

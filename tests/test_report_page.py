@@ -28,7 +28,6 @@ from tasks.pages.page import embedded, fair_share, thumbnails
 from tasks.pages.site import renew
 from tasks.records import SAME, Outcome
 
-pytestmark = pytest.mark.usefixtures("laid_out")
 Jury = Callable[..., tuple[int, str, str]]
 
 

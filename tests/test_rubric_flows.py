@@ -25,7 +25,7 @@ from tasks.rubrics.rubric import load_rubric
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture(scope="module")

@@ -160,7 +160,7 @@ def test_daemon_thread_returns_results_and_raises_errors() -> None:
 
 # Whole runs, and their use on other machines
 
-MACHINES = pytest.mark.usefixtures("prefect_server", "laid_out", "without_pages")
+MACHINES = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 
 @pytest.fixture

@@ -27,8 +27,6 @@ from tasks.records import OVERALL
 from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.statistics.scores import ScoreRow
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 EVALUATION = "20261120T115900-diagram-00e0a1"
 
 

@@ -41,7 +41,6 @@ from tasks.pages.site import HTML, send_pages
 from tasks.records import BudgetStop
 from tasks.report import renewed
 
-pytestmark = pytest.mark.usefixtures("laid_out")
 Jury = Callable[..., tuple[int, str, str]]
 Machine = Callable[[str], Remote]
 COUNTING = "20261118T120000-counting-0000cc"

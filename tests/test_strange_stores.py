@@ -98,7 +98,6 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
 """Damage -> its cause, and a part of the message."""
 
 
-@pytest.mark.usefixtures("laid_out")
 def test_damaged_ledgers_are_left_out_with_a_message(tmp_path: Path) -> None:
     whole_run(tmp_path, OTHER)
     runs = {damaged: whole_run(tmp_path, f"20261120T1200{n:02}-diagram-0000aa") for n, damaged in enumerate(DAMAGED)}

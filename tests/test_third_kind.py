@@ -24,7 +24,7 @@ from tasks.records.judge import Judge
 from tasks.records.parameters import PARAMETERS
 from tasks.rubrics import rubric
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "laid_out", "without_pages")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 HERE = Path(__file__).with_name("third_kind")
 

@@ -25,8 +25,6 @@ from tasks.records import RunStart
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # naive, as returned by the history
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def night(store: Path, day: int, protocol: Any = None, verdicts: str = "MMMM", **changes: Any) -> RunStart:
     """Write a finished run of eight samples, each with these verdicts; its protocol key depends on its protocol."""

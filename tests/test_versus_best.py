@@ -18,8 +18,6 @@ from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
 from tasks.statistics.intervals import difference
 
-pytestmark = pytest.mark.usefixtures("laid_out")
-
 
 def write_and_summarize(store: Path, rows: list[Outcome], **changes: object) -> Summary:
     names = tuple(dict.fromkeys(row.candidate for row in rows))
