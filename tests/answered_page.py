@@ -79,7 +79,7 @@ def as_read(
         yield row.model_copy(update=new)
 
 
-def made_page(store: Path, target: Path, *options: str, run: str = RUN) -> LabelPage:
+def make_page(store: Path, target: Path, *options: str, run: str = RUN) -> LabelPage:
     """Write a label page with the command and return it as the store keeps it."""
     before = {*(store / LABEL_PAGES).glob("*.json")}
     assert main(["labels", "page", run, *options, "-o", str(target), "--store", str(store)]) == 0
@@ -87,7 +87,7 @@ def made_page(store: Path, target: Path, *options: str, run: str = RUN) -> Label
     return read_page(store, new.stem)
 
 
-def saved(
+def save_answers(
     page: LabelPage,
     target: Path,
     say: Callable[[LabelItem, str], str],

@@ -41,7 +41,7 @@ JUDGES = (
 OPENING = 16
 """Refused calls allowed at the beginning, before the limits are known."""
 SHARES = {"nothing": 0.3, "retry-after": 0.3, "headers": 0.05}
-"""What a judge states -> further refused calls allowed, as a share of all calls. No header states a limit of calls at
+"""Statement of a judge -> further refused calls allowed, as a share of all calls. No header states a limit of calls at
 once."""
 TOGETHER: dict[str, tuple[dict[str, Any], float]] = {
     "8 calls at once": ({"at_once": 8}, 40.0),

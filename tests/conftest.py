@@ -47,8 +47,8 @@ gc.set_threshold(30_000, 20, 100)
 # `authority.pem` holds one that has signed nothing. Set it before Prefect is imported, which reads it at once.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
-BESIDE = ("test_schedules", "test_workers")
-"""Test modules that are programs, too, and run for minutes beside the other tests."""
+PROGRAMS = ("test_schedules", "test_workers")
+"""Test modules that are programs, too, and run for minutes while other tests run."""
 LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
@@ -74,9 +74,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the slowest modules first; collect results of the programs in `BESIDE` last."""
+    """Start the slowest modules first; collect results of the programs in `PROGRAMS` last."""
     turns = {module: turn for turn, module in enumerate(LONGEST)}
-    items.sort(key=lambda item: (item.path.stem in BESIDE, turns.get(item.path.stem, len(LONGEST))))
+    items.sort(key=lambda item: (item.path.stem in PROGRAMS, turns.get(item.path.stem, len(LONGEST))))
 
 
 @pytest.fixture(scope="session")
@@ -199,15 +199,15 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[str], str]]:
-    """Return a program's standard output once it has ended; programs start at once and run beside the other tests.
+def program_output(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[str], str]]:
+    """Return a program's standard output once it has ended; programs start at once and run along with the tests.
 
     The first worker process starts them; all workers read the results from files.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     collected = {item.path.stem for item in request.session.items}
     with ExitStack() as stack:
-        for program in BESIDE:
+        for program in PROGRAMS:
             if worker == "gw0" and program in collected:
                 stack.enter_context(_started(program, shared))
         yield lambda program: _output(shared / f"{program}.json")
@@ -295,7 +295,7 @@ def jury(
 
 
 @pytest.fixture
-def on(
+def jury_on(
     tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
     """Run the command on one of several machines with a bucket, each with a local cache of its own."""
@@ -319,11 +319,11 @@ def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[
 
 @pytest.fixture(scope="session", params=["own", "published"])
 def figure_benchmark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of PaperBananaBench: one drawn here, and the published one if it lies beside the checkout."""
+    """A folder of PaperBananaBench: one drawn here, and the published one if it is next to the checkout."""
     if request.param == "own":
         return write_own_benchmark(tmp_path_factory.mktemp("own") / "drawn-bench")
     if not MINI.is_dir():
-        pytest.skip("the sample of PaperBananaBench is not beside the checkout")
+        pytest.skip("the sample of PaperBananaBench is not next to the checkout")
     return MINI
 
 
@@ -337,7 +337,7 @@ def documents(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             "json": write_json_document(folder / "rubrics.json.txt"),
         }
     if not SEEDS.is_dir():
-        pytest.skip("the published documents are not beside the checkout")
+        pytest.skip("the published documents are not next to the checkout")
     return {name: next(SEEDS.glob(f"{form}_*.txt")) for name, form in (("markdown", "000"), ("json", "003"))}
 
 

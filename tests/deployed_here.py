@@ -35,14 +35,14 @@ class Deployment:
         """Edit the deployment on the server, as a person does."""
         self.client.update_deployment(self.id, DeploymentUpdate(**changes))
 
-    def asked(self, given: dict[str, Any], **changes: Any) -> FlowRun:
+    def create_run(self, given: dict[str, Any], **changes: Any) -> FlowRun:
         """Create a flow run with these parameters, as the UIs, a schedule and the command line do."""
         return self.client.create_flow_run_from_deployment(self.id, parameters={"parameters": given}, **changes)
 
-    def done(self, run: FlowRun) -> State:
+    def execute(self, run: FlowRun) -> State:
         return asyncio.run(run_flow(counting, flow_run=run, return_type="state"))  # pyright: ignore
 
-    def judged(self) -> list[dict[str, Any]]:
+    def run_starts(self) -> list[dict[str, Any]]:
         starts = [json.loads(file.read_bytes()) for file in self.store.glob("ledger/*/run.json")]
         return sorted(starts, key=lambda start: start["run_id"])
 

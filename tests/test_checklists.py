@@ -123,11 +123,11 @@ def test_single_check_gets_one_answer_with_its_reason() -> None:
         (RED, {"\u2581Yes": 0.6, "no": 0.3}, 60, True),
         (RED, {"The": 0.7, "Yes": 0.3}, None, False),
         (TWO, {"2": 0.5, " Two": 0.4, "three": 0.1}, 90, False),
-        (TWO, {"tw": 0.9, "2": 0.1}, None, False),  # two, twelve or twenty
+        (TWO, {"tw": 0.9, "2": 0.1}, None, False),  # can begin two, twelve or twenty
         (Check("many", "?", ("11",), form="number"), {"elev": 0.8, "11": 0.1, "one": 0.1}, 90, False),
         (KIND, {"B": 0.6, "cof": 0.3, "(A": 0.1}, 90, False),
         (WELL, {"2": 0.5, "one": 0.5}, 75, False),
-        (Check("many", "?", ("12",), form="number"), {"1": 1.0}, None, False),  # of 12
+        (Check("many", "?", ("12",), form="number"), {"1": 1.0}, None, False),  # the first digit of 12
         (RED, {}, None, False),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from answered_page import COUNTING, figures_store, images_store, made_page, prefer, saved
+from answered_page import COUNTING, figures_store, images_store, make_page, prefer, save_answers
 from factories import RUN, picture
 from simulate_labels import HARD, WORLDS, simulate
 from written_history import ask, keep, pair
@@ -41,8 +41,8 @@ def store(kept: Path, tmp_path: Path) -> Path:
 
 def label(store: Path, say: Callable[..., str], name: str = "reader-1", *options: str, **more: Any) -> None:
     """Make a label page, save one person's answers, and import them."""
-    page = made_page(store, store.parent / f"{name}.html", *options)
-    file = saved(page, store.parent / f"{name}.json", say, name, **more)
+    page = make_page(store, store.parent / f"{name}.html", *options)
+    file = save_answers(page, store.parent / f"{name}.json", say, name, **more)
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
 
 
@@ -116,7 +116,7 @@ def test_pages_of_several_people_share_items_and_are_pooled(store: Path, jury: A
     assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
     for number, file in enumerate(sorted((store / LABEL_PAGES).glob("*.json"))):
         name = f"reader-{number}"
-        answers = saved(read_page(store, file.stem), store.parent / f"{name}.json", prefer("human"), name)
+        answers = save_answers(read_page(store, file.stem), store.parent / f"{name}.json", prefer("human"), name)
         assert jury("labels", "import", answers)[0] == 0
     assert ask(store, "SELECT labels, people, shared, people_agreed FROM corrected") == [(32, 3, 20, 1.0)]
 
@@ -138,9 +138,11 @@ def test_kappa_has_an_interval_from_50_labels_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("skipped", [5, 10])
 def test_undecided_labels_are_counted_and_shown_as_bounds(store: Path, skipped: int) -> None:
     """If people could not tell more than a fifth of the 30 shown, only bounds are shown."""
-    page = made_page(store, store.parent / "a.html")
+    page = make_page(store, store.parent / "a.html")
     unsure, say = {item.token for item in page.items[:skipped]}, prefer("model")
-    file = saved(page, store.parent / "a.json", lambda item, q: "cannot tell" if item.token in unsure else say(item, q))
+    file = save_answers(
+        page, store.parent / "a.json", lambda item, q: "cannot tell" if item.token in unsure else say(item, q)
+    )
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
     sql = "SELECT labels, cannot_tell, corrected, corrected_low, corrected_high, bounds_low, bounds_high FROM corrected"
     [(labels, undecided, value, low, high, lowest, best)] = ask(store, sql)
@@ -198,8 +200,8 @@ def test_labels_not_drawn_uniformly_correct_no_score(store: Path) -> None:
 
 def test_images_are_corrected_by_prompt(tmp_path: Path) -> None:
     store = images_store(tmp_path / "store")
-    page = made_page(store, tmp_path / "a.html", run=COUNTING)
-    file = saved(page, tmp_path / "a.json", lambda _, question: "8" if question == "overall_score" else "3")
+    page = make_page(store, tmp_path / "a.html", run=COUNTING)
+    file = save_answers(page, tmp_path / "a.json", lambda _, question: "8" if question == "overall_score" else "3")
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
     [row] = ask(store, "SELECT dimension, score, labels, agreed, why FROM corrected")
     # Two images of one prompt: the judge scores 8.5 and 2.0; the first is within a point of people's score.

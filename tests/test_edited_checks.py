@@ -53,7 +53,7 @@ def test_check_is_unchanged_if_its_answer_would_count_the_same(
 
 
 def outcomes_of(**prompts: str) -> list[Compared]:
-    """Return one outcome per prompt; each letter is a check."""
+    """Return one outcome per prompt; each letter is the key of a check."""
     return [
         Compared(f"{name}/0", name, "", "complete", None, None, None, {}, [Part(key, 100.0, 1.0) for key in keys])
         for name, keys in prompts.items()
@@ -69,7 +69,7 @@ def outcomes_of(**prompts: str) -> list[Compared]:
         (outcomes_of(p="ab", q="ab"), outcomes_of(p="cd", q="ab"), 2, 4, ["ab"]),  # p has no common check
         (outcomes_of(p="ab"), outcomes_of(p="ab", q="zz"), 0, 2, ["ab"]),  # only one side has q: no edit
         (outcomes_of(p="ab"), outcomes_of(p="cd"), 2, 2, []),
-        (outcomes_of(p=""), outcomes_of(p=""), 0, 0, [""]),  # another kind of judging
+        (outcomes_of(p=""), outcomes_of(p=""), 0, 0, [""]),  # a protocol without checks
     ],
 )
 def test_comparison_keeps_the_checks_that_both_sides_ask(

@@ -51,79 +51,79 @@ class Machines:
 
 
 @pytest.fixture
-def on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> Machines:
+def jury_on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> Machines:
     return Machines(tmp_path, jury, monkeypatch)
 
 
-def test_forgotten_sample_leaves_bucket_and_caches(written: Path, on: Machines) -> None:
+def test_forgotten_sample_leaves_bucket_and_caches(written: Path, jury_on: Machines) -> None:
     given, names = ("--sample", SECRET), (SECRET, *hashes(f"{SECRET}h", f"{SECRET}m"))
-    first, second = on.cache("one", written), on.cache("two")
-    on("one", "store", "sync")
-    on("two", "store", "sync")
-    assert places(on.there, *names) and places(second, *names)
-    out, err = on("one", "store", "forget", *given, "--yes")
+    first, second = jury_on.cache("one", written), jury_on.cache("two")
+    jury_on("one", "store", "sync")
+    jury_on("two", "store", "sync")
+    assert places(jury_on.there, *names) and places(second, *names)
+    out, err = jury_on("one", "store", "forget", *given, "--yes")
     assert not err and "Other machines remove it with their next run or `jury store sync`" in out
-    assert places(on.there, *names) == [] == places(first, *names)
-    on("two", "store", "sync")
-    assert places(second, *names) == [] == places(on.there, *names)
-    on("three", "store", "sync")
-    third = on.cache("three")
+    assert places(jury_on.there, *names) == [] == places(first, *names)
+    jury_on("two", "store", "sync")
+    assert places(second, *names) == [] == places(jury_on.there, *names)
+    jury_on("three", "store", "sync")
+    third = jury_on.cache("three")
     assert places(third, *names) == []
     sql = "SELECT run_id, candidate, n, revision FROM coverage"
     found = [sorted(query(each, sql).rows) for each in (first, second, third)]
     assert found[0] == found[1] == found[2] and {row[0] for row in found[0]} >= {FIRST, IMAGES}
 
 
-def test_machine_with_a_full_cache_restores_nothing(written: Path, on: Machines) -> None:
+def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Machines) -> None:
     """Machine two made and sent the runs; one forgets a run; two's next run fetches, and then two sends all it has."""
-    first, second = on.cache("one"), on.cache("two", written)
+    first, second = jury_on.cache("one"), jury_on.cache("two", written)
     cost = spent(second)
     for machine, command in (
         ("two", ["store", "sync"]),
         ("one", ["store", "sync"]),
         ("one", ["store", "forget", "--run", FIRST, "--yes"]),
     ):
-        on(machine, *command)
+        jury_on(machine, *command)
     assert spent(first) == cost
-    remote = Remote(on.bucket, second)
+    remote = Remote(jury_on.bucket, second)
     asyncio.run(fetch_replies(remote, 1e6))
     now = start("20261122T000000-diagram-0000ff", started_at="2026-11-22T00:00:00+00:00")
     write_run(second, now, [judgment("s1"), outcome("s1")], end())
     exchange_all(remote)
-    Remote(on.bucket, first).fetch()
-    for place in (on.there, second, first):
+    Remote(jury_on.bucket, first).fetch()
+    for place in (jury_on.there, second, first):
         assert [file.name for file in (place / "ledger" / FIRST).iterdir()] == ["removed.json"]
     assert spent(second) == spent(first) == cost + 0.25 and not (second / UNFINISHED).exists()
     assert now.run_id in {run.name for run in run_folders(first)}
 
 
-def test_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, on: Machines) -> None:
-    on.cache("one", written)
-    on("one", "store", "sync")
-    shutil.copytree(on.there, tmp_path / "backup")
+def test_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, jury_on: Machines) -> None:
+    jury_on.cache("one", written)
+    jury_on("one", "store", "sync")
+    shutil.copytree(jury_on.there, tmp_path / "backup")
     for given in (("--sample", SECRET), ("--run", FIRST)):
-        on("one", "store", "forget", *given, "--yes")
-    shutil.rmtree(on.there / "ledger")
-    shutil.copytree(tmp_path / "backup" / "ledger", on.there / "ledger")
-    on("one", "store", "sync")
-    assert places(on.there / "ledger", SECRET) == []
-    assert [file.name for file in (on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
+        jury_on("one", "store", "forget", *given, "--yes")
+    shutil.rmtree(jury_on.there / "ledger")
+    shutil.copytree(tmp_path / "backup" / "ledger", jury_on.there / "ledger")
+    jury_on("one", "store", "sync")
+    assert places(jury_on.there / "ledger", SECRET) == []
+    assert [file.name for file in (jury_on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
 
-def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, on: Machines) -> None:
-    on.cache("one", written)
-    stale = on.cache("two", written)
+def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, jury_on: Machines) -> None:
+    jury_on.cache("one", written)
+    stale = jury_on.cache("two", written)
     keys = {row.sample_id: row.key for row in read_judgments(folder(stale, FIRST))}
     now = start("20991231T000000-diagram-000new", started_at="2026-11-21T12:00:00+00:00")
 
     def reusable() -> set[str]:
-        hours, _ = asyncio.run(fetch_replies(Remote(on.bucket, stale), 1e6))
+        hours, _ = asyncio.run(fetch_replies(Remote(jury_on.bucket, stale), 1e6))
         with closing(earlier_replies(stale, now, hours)) as replies:
             return {sample for sample, key in keys.items() if replies.find(key)}
 
-    on("one", "store", "sync")
+    jury_on("one", "store", "sync")
     assert reusable() == {*keys}
-    on("one", "store", "forget", "--sample", SECRET, "--yes")
+    jury_on("one", "store", "forget", "--sample", SECRET, "--yes")
     assert reusable() == {*keys} - {SECRET} and places(stale / "ledger", SECRET) == []
 
 

@@ -69,10 +69,10 @@ def test_schedule_added_without_parameters_overrides_nothing() -> None:
 
 
 def test_run_with_one_override_reports_parameters_of_its_deployment(deployment: Deployment) -> None:
-    run = deployment.asked({"votes": 2, "judge": {"concurrency": 3}})
-    state = deployment.done(run)
+    run = deployment.create_run({"votes": 2, "judge": {"concurrency": 3}})
+    state = deployment.execute(run)
     assert state.is_completed(), state.message
-    [start] = deployment.judged()
+    [start] = deployment.run_starts()
     used = start["parameters"]
     assert (used["votes"], used["limit"], start["candidates"]) == (2, 2, ["steady"])
     assert used["judge"]["concurrency"] == 3
@@ -90,6 +90,6 @@ def test_invalid_parameters_stop_a_run_with_one_sentence(deployment: Deployment)
         ({"judge": {"modle": "m"}}, "judge.modle: there is no such field, did you mean model?"),
         ({"judge": {"model": "gpt"}}, "judge.model is 'gpt' and needs an address"),
     ):
-        state = deployment.done(deployment.asked(given))
+        state = deployment.execute(deployment.create_run(given))
         assert state.is_failed() and words in str(state.message)
-    assert deployment.judged() == []
+    assert deployment.run_starts() == []

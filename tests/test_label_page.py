@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
-from answered_page import COUNTING, figures_store, images_store, made_page, prefer, saved
+from answered_page import COUNTING, figures_store, images_store, make_page, prefer, save_answers
 from factories import RUN
 from loopback_judge import LoopbackJudge, judged_by
 from own_data import RESULTS, write_own_benchmark
@@ -42,7 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(store: Path) -> LabelPage:
     """A page of 30 pairs of that store."""
-    return made_page(store, store.parent / "label.html")
+    return make_page(store, store.parent / "label.html")
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def read_data(page: Path) -> dict[str, Any]:
 
 def test_page_shows_the_texts_and_pictures_that_the_judge_got(own: Path, tmp_path: Path) -> None:
     asked = ("-n", "40", "--ask", "overall", "--ask", "readability")
-    page, data = made_page(own, tmp_path / "a page.html", *asked), read_data(tmp_path / "a page.html")
+    page, data = make_page(own, tmp_path / "a page.html", *asked), read_data(tmp_path / "a page.html")
     folder = tmp_path / "a page.files"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and len([*folder.iterdir()]) == 80
     assert data["labels"] == {"context": "Method Section", "caption": "Diagram Caption"}
@@ -143,7 +143,7 @@ def test_missing_or_changed_inputs_are_drawn_and_count_as_not_shown(
     lines = (moved / "alpha.jsonl").read_text().replace("Method no. 3.", "Method no. 33.").splitlines(keepends=True)
     (moved / "alpha.jsonl").unlink()
     (moved / "renamed.jsonl").write_text("".join(lines[:-1]))
-    page = made_page(own, tmp_path / "label.html", "-n", "40", "--dataset", str(moved / "renamed.jsonl"))
+    page = make_page(own, tmp_path / "label.html", "-n", "40", "--dataset", str(moved / "renamed.jsonl"))
     lost = {item.sample_id: item.lost for item in page.items if item.lost}
     assert "0.png" in lost.pop("secret-000") and lost == {
         "secret-001": "its picture is another than the judge got",
@@ -152,7 +152,9 @@ def test_missing_or_changed_inputs_are_drawn_and_count_as_not_shown(
     }
     text = (tmp_path / "label.html").read_text()
     assert "Left out, since they cannot be shown: 4." in text and len(read_data(tmp_path / "label.html")["items"]) == 36
-    file = saved(page, tmp_path / "labels-reader-1.json", lambda item, q: "" if item.lost else prefer("model")(item, q))
+    file = save_answers(
+        page, tmp_path / "labels-reader-1.json", lambda item, q: "" if item.lost else prefer("model")(item, q)
+    )
     assert jury("labels", "import", file)[0] == 0
     sql = "SELECT labels, cannot_tell, corrected, bounds_low < corrected_low FROM corrected"
     [(labels, unanswered, corrected, wider)] = ask(own, sql)
@@ -201,7 +203,7 @@ def test_page_is_refused_with_a_reason(
 
 def test_page_is_blind_and_loads_nothing_else(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
-    page = made_page(store, file)
+    page = make_page(store, file)
     text = file.read_text(encoding="utf-8")
     hashes = [sha256 for item in page.items for sha256 in item.pictures.values()]
     names = ("alpha", "mini", "secret-", "gpt-x", "Model", "Human", "model", "human", "verdict")
@@ -211,7 +213,7 @@ def test_page_is_blind_and_loads_nothing_else(store: Path, tmp_path: Path) -> No
     assert "default-src 'none'; img-src data: 'self'; style-src 'sha256-" in text and "://" not in text
     assert "at most 2,048 pixels a side" in " ".join(text.split())
     assert {each.left for each in page.items} == {"human", "model"} and len({each.token for each in page.items}) == 30
-    again = made_page(store, tmp_path / "again.html")
+    again = make_page(store, tmp_path / "again.html")
     assert {each.sample_id for each in again.items} == {each.sample_id for each in page.items}
     assert {each.token for each in again.items}.isdisjoint(each.token for each in page.items)
     assert [each.left for each in again.items] != [each.left for each in page.items]
@@ -221,8 +223,8 @@ def test_page_is_blind_and_loads_nothing_else(store: Path, tmp_path: Path) -> No
 
 
 def answer_page(own: Path, tmp_path: Path, *options: str, **more: Any) -> tuple[LabelPage, Path]:
-    page = made_page(own, tmp_path / "label.html", *options)
-    return page, saved(page, tmp_path / "labels-reader-1.json", prefer("model"), **more)
+    page = make_page(own, tmp_path / "label.html", *options)
+    return page, save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"), **more)
 
 
 def test_imported_answers_become_labels_of_their_samples(own: Path, tmp_path: Path, jury: Jury) -> None:
@@ -242,18 +244,18 @@ def test_imported_answers_become_labels_of_their_samples(own: Path, tmp_path: Pa
 
 
 def test_page_can_ask_about_dimensions_and_aspects(own: Path, tmp_path: Path, jury: Jury) -> None:
-    page = made_page(own, tmp_path / "label.html", "-n", "2", "--ask", "faithfulness", "--ask", "overall")
+    page = make_page(own, tmp_path / "label.html", "-n", "2", "--ask", "faithfulness", "--ask", "overall")
     answers = {"faithfulness": "bad", "overall": "tie"}
-    jury("labels", "import", saved(page, tmp_path / "dimensions.json", lambda _, question: answers[question]))
+    jury("labels", "import", save_answers(page, tmp_path / "dimensions.json", lambda _, question: answers[question]))
     sql = "SELECT DISTINCT dimension, verdict FROM labels ORDER BY dimension"
     assert ask(own, sql) == [("faithfulness", "Both are bad"), ("overall", "Tie")]
     images = images_store(tmp_path / "images")
-    page = made_page(images, tmp_path / "images.html", run=COUNTING)
+    page = make_page(images, tmp_path / "images.html", run=COUNTING)
     aspects = ["count_accuracy", "object_uniformity", "spatial_legibility", "overall_score"]
     assert [*page.questions["counting"]] == aspects
     assert "cannot tell" in page.questions["counting"]["overall_score"]
     answers = {"overall_score": "cannot tell"}
-    file = saved(page, tmp_path / "scores.json", lambda _, question: answers.get(question, "9"))
+    file = save_answers(page, tmp_path / "scores.json", lambda _, question: answers.get(question, "9"))
     assert main(["labels", "import", str(file), "--store", str(images)]) == 0
     sql = "SELECT aspect, tag, score, unanswered FROM labels WHERE aspect[:2] IN ('co', 'ov') ORDER BY ALL"
     overall = ("overall_score", "counting", None, "cannot tell")
@@ -267,7 +269,7 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     with LoopbackJudge(red_cups_judge) as judge:
         assert jury("run", "facts", "--dataset", write_manifest(tmp_path / "data", 16), *judged_by(judge))[0] == 0
     [[run_id]] = ask(store, "SELECT run_id FROM runs")
-    page = made_page(store, target, "-n", "32", run=run_id)
+    page = make_page(store, target, "-n", "32", run=run_id)
     assert not re.search(r"\b(kiln|cups [0-9]|two|right|wrong|scores|s[0-9]+)\b", json.dumps(read_data(target)))
     asked = [each for [each] in read_data(target)["asked"].values()]
     assert {each["words"]: [choice["value"] for choice in each["choices"]] for each in asked} == {
@@ -279,8 +281,8 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     def answer(item: LabelItem, _: str) -> str:
         return "" if item.lost else answers[item.question]
 
-    file = saved(page, tmp_path / "people.json", answer)
-    odd = saved(page, tmp_path / "odd.json", lambda item, _: "a whole number" if item.question == "two" else "")
+    file = save_answers(page, tmp_path / "people.json", answer)
+    odd = save_answers(page, tmp_path / "odd.json", lambda item, _: "a whole number" if item.question == "two" else "")
     assert jury("labels", "import", odd)[0] == 2
     assert jury("labels", "import", file)[0] == 0
     code, out, _ = jury("labels", "agreement", run_id, "people")
@@ -291,8 +293,8 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     code, _, err = jury(*other, "--ask", "red")
     assert code == 2 and "facts: a page draws a check for each item" in err
     (tmp_path / "data" / "0.png").unlink()
-    page = made_page(store, tmp_path / "lost.html", "-n", "32", run=run_id)
-    assert jury("labels", "import", saved(page, tmp_path / "ben.json", answer, "ben"))[0] == 0
+    page = make_page(store, tmp_path / "lost.html", "-n", "32", run=run_id)
+    assert jury("labels", "import", save_answers(page, tmp_path / "ben.json", answer, "ben"))[0] == 0
     assert ask(store, "SELECT count(*) FROM labels WHERE unanswered = 'cannot be shown'") == [(2,)]
     rows = tmp_path / "data" / "cups.jsonl"
     rows.write_text(rows.read_text().replace('"expected": 2', '"expected": 3'))
@@ -323,7 +325,7 @@ def change_answers(file: Path, change: Callable[[list[dict[str, Any]]], Any]) ->
 def test_repeated_or_foreign_answers_are_refused(
     store: Path, page: LabelPage, tmp_path: Path, jury: Jury, change: Callable[[list[dict[str, Any]]], Any], words: str
 ) -> None:
-    file = saved(page, tmp_path / "labels-reader-1.json", prefer("model"))
+    file = save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"))
     code, _, err = jury("labels", "import", change_answers(file, change), "--store", store)
     assert code == 2 and words in err and "has 1 problem" in err and not (store / "labels").exists()
 
@@ -350,7 +352,7 @@ def test_file_of_another_store_flow_or_version_is_refused(own: Path, tmp_path: P
 def test_person_answers_a_page_once_unless_the_labels_are_removed(own: Path, tmp_path: Path, jury: Jury) -> None:
     page, file = answer_page(own, tmp_path, number=12)
     assert jury("labels", "import", file)[0] == 0
-    newer = saved(page, tmp_path / "newer.json", prefer("human"))
+    newer = save_answers(page, tmp_path / "newer.json", prefer("human"))
     code, _, err = jury("labels", "import", newer)
     assert code == 2 and "are here already, as 'labels-reader-1': if these are newer, `jury labels remove" in err
     code, out, _ = jury("labels", "remove", "labels-reader-1")
@@ -380,20 +382,20 @@ def test_imported_table_needs_a_flow_and_is_listed_as_not_drawn(own: Path, tmp_p
     assert code == 2 and "no labels are called 'none'; there are labels-reader-1, people" in err
 
 
-def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, tmp_path: Path, on: Jury) -> None:
+def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, tmp_path: Path, jury_on: Jury) -> None:
     from tasks.ledger.remote import local_cache
 
     url = f"file://{tmp_path}/bucket"
-    on("one", "labels", "list")  # from here on, this process uses the cache of machine one
+    jury_on("one", "labels", "list")  # from here on, this process uses the cache of machine one
     shutil.copytree(store, local_cache(url), dirs_exist_ok=True, ignore=shutil.ignore_patterns(LABEL_PAGES))
-    assert on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
+    assert jury_on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
     [kept] = (local_cache(url) / LABEL_PAGES).glob("*.json")
     page = read_page(local_cache(url), kept.stem)
-    file = saved(page, tmp_path / "labels-reader-1.json", prefer("model"))
-    assert on("two", "labels", "import", str(file))[0] == 0
-    assert "labels: 0 sent, 1 fetched" in on("one", "store", "sync")[1]
-    assert on("two", "labels", "remove", "labels-reader-1")[0] == 0
+    file = save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"))
+    assert jury_on("two", "labels", "import", str(file))[0] == 0
+    assert "labels: 0 sent, 1 fetched" in jury_on("one", "store", "sync")[1]
+    assert jury_on("two", "labels", "remove", "labels-reader-1")[0] == 0
     assert not list((tmp_path / "bucket" / "labels").rglob("*.json*"))
-    assert on("one", "store", "sync")[0] == 0
-    assert json.loads(on("one", "query", "SELECT count(*) AS n FROM labels", "--json")[1]) == [{"n": 0}]
-    assert "holds no labels" in on("one", "labels", "list")[1]
+    assert jury_on("one", "store", "sync")[0] == 0
+    assert json.loads(jury_on("one", "query", "SELECT count(*) AS n FROM labels", "--json")[1]) == [{"n": 0}]
+    assert "holds no labels" in jury_on("one", "labels", "list")[1]

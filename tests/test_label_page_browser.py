@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answered_page import COUNTING, figures_store, images_store, made_page
+from answered_page import COUNTING, figures_store, images_store, make_page
 from opened_page import Opened, chromium
 from PIL import Image
 from served import wait_for
@@ -46,7 +46,7 @@ class Person(Opened):
     def progress(self) -> str:
         return self.page.inner_text("#progress")
 
-    def saved(self, target: Path) -> dict[str, Any]:
+    def save_answers(self, target: Path) -> dict[str, Any]:
         with self.page.expect_download() as download:
             self.press("s")
         assert download.value.suggested_filename.startswith("labels-reader-")
@@ -56,7 +56,7 @@ class Person(Opened):
 
 def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, profile: Any, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
-    page = made_page(store, file)
+    page = make_page(store, file)
     person = Person(profile(), file)
     name = person.page.input_value("#name")
     assert person.progress() == "0 of 30 answered" and name.startswith("reader-")
@@ -70,7 +70,7 @@ def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, pro
     assert person.progress() == "13 of 30 answered" and person.page.input_value("#name") == name
     person.press(*"2" * 17)
     assert person.progress() == "30 of 30 answered: save the file"
-    found = person.saved(tmp_path / "labels.json")
+    found = person.save_answers(tmp_path / "labels.json")
     assert person.page.get_attribute("#notice", "class") != "alarm", "success must not look like an error"
     given = {row["item"]: row["answer"] for row in found["answers"]}
     order = [item.token for item in page.items]
@@ -84,17 +84,17 @@ def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, pro
 
 def test_saved_file_resumes_its_own_page_only(store: Path, profile: Any, tmp_path: Path) -> None:
     file, other = tmp_path / "label.html", tmp_path / "other.html"
-    made_page(store, file, "-n", "4"), made_page(store, other, "-n", "4")
+    make_page(store, file, "-n", "4"), make_page(store, other, "-n", "4")
     person = Person(profile(), file)
     person.press("1", "2")
-    person.saved(tmp_path / "labels.json")
+    person.save_answers(tmp_path / "labels.json")
     person.page.evaluate("localStorage.clear()")
     person.page.reload()
     assert person.progress() == "0 of 4 answered"
     person.page.set_input_files("#load", tmp_path / "labels.json")
     wait_for(lambda: person.progress().startswith("2 of 4"))
     person.press("3", "3")
-    again = person.saved(tmp_path / "labels.json")
+    again = person.save_answers(tmp_path / "labels.json")
     assert [row["answer"] for row in again["answers"]] == ["left", "right", "tie", "tie"]
     person.page.goto(other.as_uri())
     person.page.set_input_files("#load", tmp_path / "labels.json")
@@ -105,7 +105,7 @@ def test_saved_file_resumes_its_own_page_only(store: Path, profile: Any, tmp_pat
 
 
 def test_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> None:
-    made_page(images_store(tmp_path / "store"), tmp_path / "label.html", run=COUNTING)
+    make_page(images_store(tmp_path / "store"), tmp_path / "label.html", run=COUNTING)
     person = Person(profile(), tmp_path / "label.html")
     assert person.page.inner_text("#text") == "Generation Prompt\na photo of two clocks"
     assert person.page.locator("#more").is_hidden()
@@ -113,7 +113,7 @@ def test_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> Non
     assert person.progress() == "0 of 2 answered"
     person.press("c", *"7777")
     assert person.progress().startswith("2 of 2 answered")
-    rows = person.saved(tmp_path / "labels.json")["answers"]
+    rows = person.save_answers(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["8", "10", "0", "cannot tell", "7", "7", "7", "7"]
     person.close()
 
@@ -133,7 +133,7 @@ def test_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) ->
     person = Person(profile(), tmp_path / "label.html")
     person.press("y", "1", "2", "Enter", "2", "0")
     assert person.progress().startswith("4 of 4 answered") and not person.page.locator("#text").is_visible()
-    rows = person.saved(tmp_path / "labels.json")["answers"]
+    rows = person.save_answers(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["yes", "12", "B", "0"]
     person.page.set_input_files("#load", tmp_path / "labels.json")
     wait_for(lambda: "Loaded 4 of 4" in person.page.inner_text("#notice"))
@@ -142,7 +142,7 @@ def test_check_is_answered_by_a_key_or_a_number(profile: Any, tmp_path: Path) ->
 
 def test_moved_page_shows_its_pictures_and_reports_missing_ones(store: Path, profile: Any, tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    made_page(store, tmp_path / "a" / "label.html", "-n", "3", "--ask", "readability")
+    make_page(store, tmp_path / "a" / "label.html", "-n", "3", "--ask", "readability")
     (tmp_path / "a").rename(tmp_path / "b c")
     person = Person(profile(), tmp_path / "b c" / "label.html")
     loaded = "[...document.querySelectorAll('.view img')].every((one) => one.naturalWidth === 48)"
@@ -163,7 +163,7 @@ def test_moved_page_shows_its_pictures_and_reports_missing_ones(store: Path, pro
 
 
 def test_figures_zoom_to_100_percent_and_move_together(store: Path, profile: Any, tmp_path: Path) -> None:
-    made_page(store, tmp_path / "label.html", "-n", "1")
+    make_page(store, tmp_path / "label.html", "-n", "1")
     for file in (tmp_path / "label.files").iterdir():
         Image.effect_noise((2048, 1161), 90).convert("RGB").save(file)
     person = Person(profile(), tmp_path / "label.html")

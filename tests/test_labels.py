@@ -237,14 +237,14 @@ def test_damaged_labels_are_reported_and_others_are_loaded(tmp_path: Path) -> No
         read_label_set(label_folder(tmp_path, "two"))
 
 
-def test_labels_reach_other_machines_through_a_remote_store(tmp_path: Path, on: Jury) -> None:
+def test_labels_reach_other_machines_through_a_remote_store(tmp_path: Path, jury_on: Jury) -> None:
     file = write(tmp_path / "people.jsonl", verdict())
-    assert on("one", "labels", "import", str(file), "--flow", "diagram")[0] == 0
-    code, out, _ = on("two", "store", "sync")
+    assert jury_on("one", "labels", "import", str(file), "--flow", "diagram")[0] == 0
+    code, out, _ = jury_on("two", "store", "sync")
     assert code == 0 and "labels: 0 sent, 1 fetched" in out
-    assert json.loads(on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
+    assert json.loads(jury_on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
     write(file, verdict(verdict="Human"))
-    _, _, err = on("three", "labels", "import", str(file), "--flow", "diagram")
+    _, _, err = jury_on("three", "labels", "import", str(file), "--flow", "diagram")
     assert "people: other labels of that name are in file://" in err
 
 

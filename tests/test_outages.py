@@ -95,7 +95,7 @@ def up_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run_in_state(deployment: Deployment, state: State) -> FlowRun:
-    run = deployment.asked({})
+    run = deployment.create_run({})
     deployment.client.set_flow_run_state(run.id, state, force=True)
     return run
 

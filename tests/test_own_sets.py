@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answered_page import made_page, saved
+from answered_page import make_page, save_answers
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, example, text
 from written_datasets import record, result, write_benchmark, write_json
@@ -70,7 +70,7 @@ def test_custom_dimension_decides_and_appears_everywhere(
 
     # People answer alike on the four default dimensions, and differently on the fifth one.
     asked = [part for name in FIVE for part in ("--ask", name)]
-    shown = made_page(tmp_path / "store", tmp_path / "label.html", *asked, "--ask", "overall", run=run["run_id"])
+    shown = make_page(tmp_path / "store", tmp_path / "label.html", *asked, "--ask", "overall", run=run["run_id"])
     questions = (tmp_path / "label.html").read_text(encoding="utf-8")
     hint = "Faithfulness to the method or data and readability count first; if these tie, conciseness, visual flow and "
     assert f"{hint}looks." in questions and "Which figure is better in visual flow?" in questions
@@ -79,7 +79,7 @@ def test_custom_dimension_decides_and_appears_everywhere(
         human = "left" if item.left == "human" else "right"
         return {"visual_flow": human, "overall": ""}.get(question, "good")
 
-    file = saved(shown, tmp_path / "people.json", answer_question)
+    file = save_answers(shown, tmp_path / "people.json", answer_question)
     assert jury("labels", "import", file)[0] == 0
     code, out, err = jury("labels", "agreement", run["run_id"], "people", "--json")
     assert code == 0, err
@@ -148,9 +148,9 @@ def test_custom_tag_is_judged_scored_exported_and_labelled(
     page = tmp_path / "page.html"
     assert jury("report", run["run_id"], "-o", page)[0] == 0
     assert "the 7 tags together: nothing to say" in page.read_text(encoding="utf-8")
-    shown = made_page(tmp_path / "store", tmp_path / "label.html", run=run["run_id"])
+    shown = make_page(tmp_path / "store", tmp_path / "label.html", run=run["run_id"])
     assert [*shown.questions["three_object"]] == [*shown.questions["two_object"]]
-    file = saved(shown, tmp_path / "people.json", lambda item, _: "9" if item.tag == "three_object" else "7")
+    file = save_answers(shown, tmp_path / "people.json", lambda item, _: "9" if item.tag == "three_object" else "7")
     assert jury("labels", "import", file)[0] == 0
     code, out, _ = jury("labels", "agreement", run["run_id"], "people", "--json")
     assert code == 0

@@ -133,8 +133,8 @@ RESTART = 1
 
 
 @pytest.fixture(scope="module")
-def seen(beside: Callable[[str], str]) -> dict[str, Any]:
-    return json.loads(beside("test_schedules"))
+def seen(program_output: Callable[[str], str]) -> dict[str, Any]:
+    return json.loads(program_output("test_schedules"))
 
 
 def at(seen: dict[str, Any], start: int, name: str) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def draw_images(rule: Rule, random: Random) -> list[Image]:
 
 
 def expected(image: Image) -> dict[str, float | None]:
-    """Return check -> 1, 0 or None by the published rule: an answer in its form is right or wrong; then parents."""
+    """Return check -> 1, 0 or None by the published rule: first its own answer, then the results of its parents."""
     allowed = {"yes_no": {"yes", "no"}, "choice": {*"ABCD"}, "number": {"1", "2", "7", "10"}}
     found: dict[str, float | None] = {}
     for check, answer in zip(image.checks, image.answers, strict=True):

@@ -112,16 +112,16 @@ async def start_from_parent(deployment: Deployment, given: dict[str, Any], tags:
 def test_shard_is_recognized_by_its_tags_after_a_restart(deployment: Deployment) -> None:
     run = asyncio.run(start_from_parent(deployment, {"shards": 2}, shard_tags(2)))
     for times in (1, 2):
-        state = deployment.done(deployment.client.read_flow_run(run.id))
+        state = deployment.execute(deployment.client.read_flow_run(run.id))
         assert state.is_completed(), state.message
-        marks = [(each["shard"], each["shards"], each["evaluation_id"]) for each in deployment.judged()]
+        marks = [(each["shard"], each["shards"], each["evaluation_id"]) for each in deployment.run_starts()]
         assert marks == times * [(2, 2, EVALUATION)]
         deployment.client.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
 
 
 def test_copied_shard_run_is_not_judged(deployment: Deployment) -> None:
-    state = deployment.done(deployment.asked({"shards": 2}, tags=shard_tags(2)))
-    assert state.is_failed() and "but no evaluation started it" in str(state.message) and deployment.judged() == []
+    state = deployment.execute(deployment.create_run({"shards": 2}, tags=shard_tags(2)))
+    assert state.is_failed() and "but no evaluation started it" in str(state.message) and deployment.run_starts() == []
 
 
 def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:

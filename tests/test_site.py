@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answered_page import figures_store, made_page, prefer, saved
+from answered_page import figures_store, make_page, prefer, save_answers
 from bench_data import draw_pairs
 from factories import RUN, end, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
@@ -196,9 +196,9 @@ def test_each_judge_has_its_own_trend(tmp_path: Path) -> None:
 
 def test_index_shows_corrected_scores_beside_raw_ones(tmp_path: Path) -> None:
     store = figures_store(tmp_path / "store")
-    page = made_page(store, tmp_path / "label.html", "-n", "40")
+    page = make_page(store, tmp_path / "label.html", "-n", "40")
     for name in ("reader-1", "reader-2"):
-        file = saved(page, tmp_path / f"{name}.json", prefer("human"), name)
+        file = save_answers(page, tmp_path / f"{name}.json", prefer("human"), name)
         assert main(["labels", "import", str(file), "--store", str(store)]) == 0
     [line] = gather_index(store).lines
     assert line.people and line.people["labels"] == 40
@@ -381,8 +381,8 @@ def test_label_changes_rebuild_the_pages_they_correct(tmp_path: Path, jury: Jury
     jury("store", "sync")
     pages = {run: store / "pages" / f"{run}.html" for run in (RUN, other)}
     pages[other].write_text("as it was")
-    label_page = made_page(store, tmp_path / "label.html", "-n", "20")
-    jury("labels", "import", saved(label_page, tmp_path / "reader-1.json", prefer("human")))
+    label_page = make_page(store, tmp_path / "label.html", "-n", "20")
+    jury("labels", "import", save_answers(label_page, tmp_path / "reader-1.json", prefer("human")))
     assert "corrected by 20 labels of 1 person" in pages[RUN].read_text()
     jury("labels", "remove", "reader-1")
     assert "corrected by 20 labels" not in pages[RUN].read_text() and "What people say" not in pages[RUN].read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answered_page import made_page, saved
+from answered_page import make_page, save_answers
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, text
 from prefect import flow
@@ -114,9 +114,9 @@ def test_custom_kind_extension_and_set_run_from_dataset_to_labels(
     html = page.read_text(encoding="utf-8")
     assert "c truth" in html and '{"name":"wording","verdict":"yes"' in html and "a dog" in html
 
-    shown = made_page(tmp_path / "store", tmp_path / "label.html", run=run["run_id"])
+    shown = make_page(tmp_path / "store", tmp_path / "label.html", run=run["run_id"])
     assert "Is the wording right?" in (tmp_path / "label.html").read_text(encoding="utf-8")
-    file = saved(shown, tmp_path / "people.json", lambda _, __: "yes")
+    file = save_answers(shown, tmp_path / "people.json", lambda _, __: "yes")
     assert jury("labels", "import", file)[0] == 0
     code, out, err = jury("labels", "agreement", run["run_id"], "people", "--json")
     assert code == 0, err

@@ -2,7 +2,7 @@
 
 The server uses PostgreSQL, ledgers are in a bucket, each worker has its own disk, a third place starts the evaluation
 and a fourth builds the history. As a program, print the observations as JSON. It mostly waits for Prefect to notice the
-silence of the killed worker, so `conftest` runs it beside the other tests.
+silence of the killed worker, so `conftest` runs it while other tests run.
 """
 
 import asyncio
@@ -223,10 +223,10 @@ pytestmark = pytest.mark.timeout(1000)
 
 
 @pytest.fixture(scope="module")
-def seen(beside: Callable[[str], str]) -> dict[str, Any]:
+def seen(program_output: Callable[[str], str]) -> dict[str, Any]:
     if not programs():
         pytest.skip("PostgreSQL is not installed")
-    return json.loads(beside("test_workers"))
+    return json.loads(program_output("test_workers"))
 
 
 def test_evaluation_completes_on_the_other_worker(seen: dict[str, Any]) -> None:
