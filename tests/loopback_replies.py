@@ -218,16 +218,16 @@ def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
     """
 
     def answer(request: Request) -> Reply:
-        schema = request.schema
+        schema, properties = request.schema, request.schema.get("properties", {})
         if not schema:
             return verdict(winner or "Model")
         content = example(schema, schema.get("$defs", {}))
-        if winner in schema.get("properties", {}).get("winner", {}).get("enum", ()):
+        if winner in properties.get("winner", {}).get("enum", ()):
             content["winner"] = winner
-        if content.get("answers") == [] and (asked := re.search(rb"each of the (\d+) questions", request.raw)):
+        if "answers" in properties and (asked := re.search(rb"each of the (\d+) questions", request.raw)):
             said = {"reason": "It is seen.", "answer": "yes"}
             content["answers"] = [{"number": number, **said} for number in range(1, int(asked[1]) + 1)]
-        elif schema.get("properties", {}).get("answer") == {"type": "string"}:
+        elif properties.get("answer") == {"type": "string"}:
             content["answer"] = "yes"
         return text(json.dumps(content))
 

@@ -155,7 +155,7 @@ CREATE TABLE nights (
 COMMENT ON TABLE nights IS
     'Scheduled evaluations against their baseline, by candidate. A row is an evaluation that measured something. The '
     'baseline is that of its series: the nights of equal flow, candidate, series_key and protocol_key. The view '
-    'alarms has the drops.';
+    'alarms lists the drops.';
 COMMENT ON COLUMN nights.run_id IS 'The evaluation (evaluations.run_id).';
 COMMENT ON COLUMN nights.flow IS 'Flow of the evaluation.';
 COMMENT ON COLUMN nights.candidate IS 'System whose figures or images were judged.';
