@@ -45,10 +45,10 @@ TEA = Check("tea", "Which drink?", ("A",), form="choice", options=(("A", "tea"),
 def test_check_is_unchanged_if_its_answer_would_count_the_same(
     check: Check, edit: dict[str, Any], differ: set[str]
 ) -> None:
-    before = asked_keys([CUP, RED, TEA])
-    after = asked_keys([replace(each, **edit) if each == check else each for each in (CUP, RED, TEA)])
+    before = asked_keys((CUP, RED, TEA))
+    after = asked_keys(tuple(replace(each, **edit) if each == check else each for each in (CUP, RED, TEA)))
     assert {name for name in before if before[name] != after[name]} == differ
-    renamed = asked_keys([replace(CUP, check_id="1"), replace(RED, check_id="2", parents=("1",))])
+    renamed = asked_keys((replace(CUP, check_id="1"), replace(RED, check_id="2", parents=("1",))))
     assert [*renamed.values()] == [before["cup"], before["red"]]
 
 

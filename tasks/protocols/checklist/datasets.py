@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -26,7 +26,7 @@ from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import InputError, Problems, first_fault
 from tasks.files import real_place
 from tasks.protocols.checklist.images import find_images
-from tasks.protocols.checklist.prompts import Broken, ChecklistPrompt, as_number, build_prompt
+from tasks.protocols.checklist.prompts import Broken, ChecklistPrompt, as_number, build_prompt, values_of
 from tasks.protocols.checklist.published import PUBLISHED, Published, files_in, set_of
 from tasks.records import Check, PictureSource, Sample
 from tasks.records.check import Form
@@ -127,7 +127,7 @@ def checklists_key(prompts: Prompts, parameters: ChecklistParameters, checked: b
         tried: the pictures chose the checks, so that nothing may be compared with them.
     """
     parts = sorted(
-        (each.prompt_id, each.text, [astuple(check) for check in each.checks] if checked else [])
+        (each.prompt_id, each.text, [values_of(check) for check in each.checks] if checked else [])
         for each in prompts.values()
     )
     chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "category"})

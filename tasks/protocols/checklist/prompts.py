@@ -3,7 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import fields, replace
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from math import isfinite
@@ -115,15 +116,22 @@ def as_number(answer: str) -> float | None:
     return number if isfinite(number) else None
 
 
-def asked_keys(checks: Sequence[Check]) -> dict[str, str]:
+def values_of(check: Check) -> list[object]:
+    """Return the values of a check in the order of its fields; `astuple` would copy each of them."""
+    return [getattr(check, field.name) for field in fields(check)]
+
+
+@lru_cache(maxsize=1_000)
+def asked_keys(checks: tuple[Check, ...]) -> Mapping[str, str]:
     """Return check -> a hash of all that its score depends on: question, right answers, weight, group and parents.
 
-    Ids are no part of it, and those of the parents stand for their hashes: where a parent is edited, so is its child.
+    All images of a prompt have the same checks, so they are hashed once. Ids are no part of it, and those of the parents
+    stand for their hashes: where a parent is edited, so is its child.
     """
     by_id, keys = {check.check_id: check for check in checks}, dict[str, str]()
     for check_id in TopologicalSorter({check.check_id: check.parents for check in checks}).static_order():
         parents = tuple(sorted(keys[parent] for parent in by_id[check_id].parents))
-        about = astuple(replace(by_id[check_id], check_id="", absence=False, parents=parents))
+        about = values_of(replace(by_id[check_id], check_id="", absence=False, parents=parents))
         keys[check_id] = sha256(json.dumps(about).encode()).hexdigest()[:16]
     return keys
 
