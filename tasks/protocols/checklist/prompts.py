@@ -125,8 +125,8 @@ def values_of(check: Check) -> list[object]:
 def asked_keys(checks: tuple[Check, ...]) -> Mapping[str, str]:
     """Return check -> a hash of all that its score depends on: question, right answers, weight, group and parents.
 
-    All images of a prompt have the same checks, so they are hashed once. Ids are no part of it, and those of the parents
-    stand for their hashes: where a parent is edited, so is its child.
+    All images of a prompt have the same checks, so they are hashed once. Ids are no part of it; those of the parents
+    stand for their hashes, so that an edited parent changes its child, too.
     """
     by_id, keys = {check.check_id: check for check in checks}, dict[str, str]()
     for check_id in TopologicalSorter({check.check_id: check.parents for check in checks}).static_order():
