@@ -72,6 +72,7 @@ def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     code, out, err = jury(*command)
     assert code == 0, err
     assert f"20 of 24 checks pass at 2 Human figures and are in {folder / CHECKS}" in out
+    assert "m is asked for the checks of 2 figures; drafts are kept as they come" in err
     assert "people confirmed 0 of them (0%)" in err and "m drafted the checks that it answers" in err
     assert "their score is high by construction" in " ".join(err.split())
     assert len(judge.drafts) == 3 and not any(seen.images for seen in judge.drafts)

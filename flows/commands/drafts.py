@@ -43,6 +43,8 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     samples = load_dataset(flow, figures).samples
     from tasks.extensions.check_drafts import draft  # the judge's client, which `--help` does not need
 
+    number = number_of(len({sample.sample_id for sample in samples}), "figure")
+    warn(f"{asked.judge.model} is asked for the checks of {number}; drafts are kept as they come")
     for words in asyncio.run(draft(flow, samples, asked.judge, local, remote_of(store), folder, secret_block)):
         warn(words)
     first = _parameters(folder / DRAFT, asked.judge, store)
