@@ -31,7 +31,7 @@ from tasks.judging.protocol import picture_policy
 from tasks.ledger.remote import Remote
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, PictureSource, Place, Sample
-from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.records.parameters import ChecklistParameters, PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 SAMPLES = 8
@@ -216,3 +216,22 @@ def test_anchors_ignore_dataset_order_and_have_distinct_references() -> None:
 def test_sample_without_a_picture_is_no_anchor() -> None:
     missing = {"human": PictureSource(), "model": PictureSource(problem="no picture: it is not there")}
     assert [each.sample_id for each in in_turn([make_sample(1), make_sample(2, pictures=missing)])] == ["s1"]
+
+
+@pytest.mark.parametrize("instrument", ["together", "single", "soft"])
+def test_each_instrument_judges_frozen_checks_and_a_candidate_without_an_image_is_no_anchor(
+    tmp_path: Path, instrument: str
+) -> None:
+    check = {"id": "red", "question": "Is it red?", "expected": "yes"}
+    rows = [
+        {"id": f"s{n}", "prompt": f"cup {n}", "image": f"{n}.png", "candidate": f"kiln {n % 2}", "checks": [check]}
+        for n in range(4)
+    ]
+    for number, row in enumerate(rows):
+        (tmp_path / row["image"]).write_bytes(png(number))
+    (tmp_path / "cups.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    asked = {"dataset": str(tmp_path / "cups.jsonl"), "instrument": instrument, "store": str(tmp_path / "store")}
+    for _ in range(2):  # the second time as they were frozen
+        found = freeze(ChecklistParameters.model_validate({**asked, "anchors": 3}), "facts")
+        assert found.warnings == () and len(found.samples) == 3
+        assert {sample.tag for sample in found.samples} == {instrument}

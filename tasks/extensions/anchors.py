@@ -162,14 +162,16 @@ def _picture(draft: Path, data: bytes, policy: Policy) -> str:
 
 def _read(place: Path, flow: str, parameters: Parameters) -> Anchors:
     manifest = place / MANIFEST
-    found = sha256(read_regular(manifest, _MOST_BYTES)).hexdigest()
+    rows = read_regular(manifest, _MOST_BYTES)
+    found = sha256(rows).hexdigest()
     if not place.name.endswith(f"-{found[:_HASH]}"):
         raise InputError(f"{manifest} is damaged: its hash is not the one in the name of its folder; {renew(flow)}")
-    # These parameters of a run decide how texts are read; the others choose samples.
-    how: dict[str, Any] = parameters.model_dump(include={"prompt_set", "keep_image_links"})
+    # These parameters of a run decide how texts are read, and what is asked; the others choose samples.
+    how: dict[str, Any] = parameters.model_dump(include={"prompt_set", "keep_image_links", "instrument"})
     dataset = protocol_of(flow).read_dataset(manifest, flow, type(parameters)(dataset=str(manifest), **how))
     whole = tuple(replace(sample, control=ANCHOR) for sample in dataset.samples if _is_whole(sample))
-    return Anchors(found, whole, tuple(_warnings(flow, len(dataset.samples), len(whole), parameters.anchors)))
+    # A row is an anchor. Datasets of prompts have further samples, for the images that a candidate has not.
+    return Anchors(found, whole, tuple(_warnings(flow, rows.count(b"\n"), len(whole), parameters.anchors)))
 
 
 def _is_whole(sample: Sample) -> bool:
