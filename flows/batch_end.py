@@ -67,10 +67,9 @@ async def _taken_in(log: Log, run: Run) -> None:
     assert told
     manner = {"rung": told.rung, "not_sent": told.not_sent, "tier": BATCH}
     replies = await asyncio.to_thread(Replies, log, run.vlm.mask)
-    for case in read_cases(log.work):
+    for case in read_cases(log.work, run.rubric):
         for row in case.judgments:  # replies of earlier runs
             run.ledger.append(row)
-        case.questions(run.rubric)  # they show which calls the replies of earlier runs made needless
         for call in [*filter(case.is_open, case.calls)]:
             found = replies.find(custom_id(case, call), run.vlm.read)
             await write_down(run, case, call, found._replace(**manner))

@@ -129,11 +129,11 @@ async def write_down(run: Run, case: Case, call: Call, answer: Reply, question: 
     """Read, price and store the reply to a call."""
     asked = case.questions(run.rubric)[call.dimension]
     charge = await run.bill.charge(question, answer, asked.prompt.dimension)
-    protocol, reading = protocol_of(run.start.flow), Reading(error=answer.error)
-    if not protocol.reply_form(asked.prompt, asked.sample).schema:
+    reading = Reading(error=answer.error)
+    if run.parameters.wants_probabilities:
         answer = answer.of_one_word()
     if answer.status == "ok":
-        reading = protocol.read_reply(answer.text, asked.prompt, asked.sample)
+        reading = protocol_of(run.start.flow).read_reply(answer.text, asked.prompt, asked.sample)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     row = Judgment(
         run_id=run.start.run_id,

@@ -16,6 +16,7 @@ from tasks.judging.run import Run
 from tasks.ledger.run_files import Ledger, read_start
 from tasks.pictures.preparation import Picture
 from tasks.records import Judgment, Outcome, PictureNote, Record, Sample
+from tasks.rubrics.rubric import Rubric
 
 CASES = "cases.jsonl"
 CLOCKS = timedelta(hours=1)
@@ -55,13 +56,15 @@ def kept(case: Case) -> bytes:
     return form.model_dump_json().encode() + b"\n"
 
 
-def read_cases(work: Path) -> Iterator[Case]:
-    """Yield the cases of a waiting run, in the order in which they were written."""
+def read_cases(work: Path, rubric: Rubric) -> Iterator[Case]:
+    """Yield the cases of a waiting run with their questions, in the order in which they were written."""
     with (work / CASES).open("rb") as lines:
         for line in lines:
             form = KeptCase.model_validate_json(line)
             pictures = {role: Picture(note, b"") for role, note in form.pictures.items()}
-            yield Case(form.sample, form.texts, pictures, form.problems, form.calls, [*form.judgments])
+            case = Case(form.sample, form.texts, pictures, form.problems, form.calls, [*form.judgments])
+            case.questions(rubric)  # they show which calls the replies of earlier runs made needless
+            yield case
 
 
 def place_of(case: Case) -> tuple[str, str, str]:

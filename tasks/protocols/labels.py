@@ -135,9 +135,9 @@ class LabelRules(ABC):
             InputError: the flow has no such question.
         """
 
-    def own_question(self, sample: Sample, name: str) -> OwnQuestion:
-        """Return the question of this name that a sample has, called `OWN`; only for kinds with `pooled` questions."""
-        raise NotImplementedError
+    def own_question(self, sample: Sample, name: str) -> OwnQuestion | None:
+        """Return the question of this name that a sample has, called `OWN`; None: samples share their questions."""
+        return None
 
     @abstractmethod
     def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:

@@ -89,32 +89,36 @@ class CheckTally:
 
 def _rows(candidate: str, tag: str, outcomes: Sequence[Outcome]) -> Iterator[CheckRow]:
     place: dict[str, Any] = {"candidate": candidate, "dimension": tag, "n": len(outcomes)}
-    whole = [_share(outcome, outcome.aspects) for outcome in outcomes]
+    whole = [_share(outcome.prompt_id, outcome.aspects) for outcome in outcomes]
     yield CheckRow(**place, measure="score", **_by_prompt(whole))
     yield CheckRow(**place, measure="satisfied", **_all_right(outcomes))
     if tag == SOFT:
         logarithms = [_logarithms(outcome.prompt_id, outcome.aspects) for outcome in outcomes]
         yield CheckRow(**place, measure=GEOMETRIC, **_by_prompt(logarithms))
     for group in dict.fromkeys(each.group for outcome in outcomes for each in outcome.aspects if each.group):
-        shares = [_share(outcome, [each for each in outcome.aspects if each.group == group]) for outcome in outcomes]
+        shares = [
+            _share(outcome.prompt_id, [each for each in outcome.aspects if each.group == group]) for outcome in outcomes
+        ]
         asked = [share for share in shares if share.weight]
         yield CheckRow(
             **{**place, "n": len(asked)}, measure="score", grouping="aspect", group_name=group, **_pooled(asked)
         )
 
 
-def _share(outcome: Outcome, checks: Iterable[AspectScore | Part]) -> _Share:
-    asked = list(checks)
-    known = [(each.score, each.weight) for each in asked if each.score is not None]
-    right = sum(score / HIGHEST * weight for score, weight in known)
-    return _Share(outcome.prompt_id, right, sum(weight for _, weight in known), sum(each.weight for each in asked))
+def _share(prompt_id: str, checks: Iterable[AspectScore]) -> _Share:
+    return _Share(prompt_id, *_weights(checks, lambda score: score))
 
 
 def _logarithms(prompt_id: str, checks: Iterable[AspectScore | Part]) -> _Logarithms:
+    return _Logarithms(prompt_id, *_weights(checks, lambda score: log(score) if score else -inf))
+
+
+def _weights(checks: Iterable[AspectScore | Part], worth: Callable[[float], float]) -> tuple[float, float, float]:
+    """Return the weighted worth of the scored checks, their weight, and that of all; a score is a share from 0 to 1."""
     asked = list(checks)
     known = [(each.score / HIGHEST, each.weight) for each in asked if each.score is not None]
-    total = sum(weight * (log(score) if score else -inf) for score, weight in known)
-    return _Logarithms(prompt_id, total, sum(weight for _, weight in known), sum(each.weight for each in asked))
+    total = sum(worth(score) * weight for score, weight in known)
+    return total, sum(weight for _, weight in known), sum(each.weight for each in asked)
 
 
 def _by_prompt(shares: Sequence[_Share]) -> dict[str, Any]:
