@@ -8,8 +8,8 @@ from pathlib import Path
 from tasks.datasets.entries import read_picture
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.requests import Request, probe_request
-from tasks.errors import InputError, first_of
+from tasks.endpoint.requests import Request
+from tasks.errors import InputError
 from tasks.extensions.budget import budget_of_calls
 from tasks.judging.case import sample_texts
 from tasks.judging.questions import GUARD, delimited
@@ -41,16 +41,10 @@ async def draft(
     draft_id = new_id("draft", datetime.now(UTC))
     budget = await budget_of_calls(judge, store, remote, draft_id)
     calls = OtherCalls(store, judge, "draft", flow, draft_id, budget)
-    async with Vlm(judge, secret=secret) as vlm:
-        try:
-            await vlm.probe(probe_request())
-            drafter = Drafter(flow, vlm, calls, Draft(folder))
-            async with asyncio.TaskGroup() as group:
-                asked = [group.create_task(drafter.draft(sample)) for sample in drafter.due(samples)]
-        except ExceptionGroup as errors:
-            raise first_of(errors) from None
-        finally:
-            await calls.end(vlm)
+    async with calls.client(secret) as vlm:
+        drafter = Drafter(flow, vlm, calls, Draft(folder))
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(drafter.draft(sample)) for sample in drafter.due(samples)]
     if remote:
         await asyncio.to_thread(remote.send_folder, OTHER_CALLS.folder)
     return [words for each in asked if (words := each.result())]

@@ -10,8 +10,7 @@ from pathlib import Path
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply
-from tasks.endpoint.requests import probe_request
-from tasks.errors import InputError, first_of
+from tasks.errors import InputError
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
 from tasks.ledger.run_files import moment_of
 from tasks.passport import lines
@@ -79,7 +78,7 @@ class Exam:
             seed=seed,
             settings=settings_of(judge),
         )
-        self._judge, self._secret, self._heard = judge, secret, heard
+        self._secret, self._heard = secret, heard
         self._items = items_of(seed)
         self._earlier = unfinished_replies(store)
         self._ledger = PassportLedger(store, self._start)
@@ -115,16 +114,9 @@ class Exam:
         return card
 
     async def _ask_all(self) -> None:
-        async with Vlm(self._judge, secret=self._secret) as vlm:
-            try:
-                await vlm.probe(probe_request())
-                async with asyncio.TaskGroup() as group:
-                    for item in self._items:
-                        group.create_task(self._ask_one(vlm, item))
-            except ExceptionGroup as errors:
-                raise first_of(errors) from None
-            finally:
-                await self._calls.end(vlm)
+        async with self._calls.client(self._secret) as vlm, asyncio.TaskGroup() as group:
+            for item in self._items:
+                group.create_task(self._ask_one(vlm, item))
 
     async def _ask_one(self, vlm: Vlm, item: Item) -> None:
         pictures = await asyncio.to_thread(prepared, item)

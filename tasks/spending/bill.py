@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import STANDARD, Reply
-from tasks.endpoint.requests import Request
-from tasks.errors import InputError
+from tasks.endpoint.requests import Request, probe_request
+from tasks.errors import InputError, first_of
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
 from tasks.records import UNBILLED, Judgment, known_cost, new_id
 from tasks.records.judge import EMBEDDED, Judge
@@ -180,13 +181,28 @@ class OtherCalls:
             budget.settle(call, self._purpose, billed(charge))
         return reply
 
-    async def end(self, vlm: Vlm) -> None:
-        """Add the first questions of a client, and store all calls."""
-        for request, reply in vlm.take_asides():
-            charge = await self.add(request, reply)
-            if self._budget:
-                self._budget.spent += charge.price or 0.0
-        await self.write_down()
+    @asynccontextmanager
+    async def client(self, secret: Secret) -> AsyncGenerator[Vlm]:
+        """Yield a client whose first question is answered; store all calls at the end of the context, however it ends.
+
+        Args:
+            secret: place of a key that is not in the environment.
+
+        Raises:
+            JudgeStopped: no call can succeed. Of several errors in the context the first is raised alone.
+        """
+        async with Vlm(self._judge, secret=secret) as vlm:
+            try:
+                await vlm.probe(probe_request())
+                yield vlm
+            except ExceptionGroup as errors:
+                raise first_of(errors) from None
+            finally:
+                for request, reply in vlm.take_asides():
+                    charge = await self.add(request, reply)
+                    if self._budget:
+                        self._budget.spent += charge.price or 0.0
+                await self.write_down()
 
     async def note(self, request: Request, reply: Reply) -> Charge:
         """Add a call that has ended, and store those added if they are enough; return its cost."""
