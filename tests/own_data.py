@@ -16,8 +16,7 @@ from tasks.demo.defects import FORFEIT
 from tasks.demo.samples import Diagram, random_diagram, spoil
 from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.records.parameters import PAIRWISE, T2I
-from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
-from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric import PairwisePrompt, RubricPrompt, load_rubric
 
 PUBLISHED = Path(__file__).parents[2] / "shared"
 """Published data beside the checkout; absent in most places."""

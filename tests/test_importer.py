@@ -15,8 +15,7 @@ from tasks.protocols.images.reply import format_words
 from tasks.protocols.loading import load_dataset
 from tasks.records.parameters import PAIRWISE, T2I, PairwiseParameters
 from tasks.rubrics.importer import import_prompts, imported_words
-from tasks.rubrics.prompts import PairwisePrompt, RubricPrompt
-from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric import PairwisePrompt, RubricPrompt, load_rubric
 
 COMPARED = """\
 Compare two diagrams by their Faithfulness.

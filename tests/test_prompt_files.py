@@ -16,8 +16,7 @@ import pytest
 from own_data import SEEDS
 
 from tasks.records.parameters import T2I
-from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import PROMPTS, load_rubric
+from tasks.rubrics.rubric import PROMPTS, Prompt, load_rubric
 
 RULES = Path(__file__).with_name("data") / "rules"
 COPIED_WORDS = 8

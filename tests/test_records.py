@@ -11,8 +11,7 @@ from tasks.protocols.images import reply as score_reply
 from tasks.records import Judgment, Outcome, Record, Requirement, RunEnd, RunStart
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters, Parameters, Probe, RubricParameters
-from tasks.rubrics.prompts import PairwisePrompt
-from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric import PairwisePrompt, load_rubric
 
 
 def sha256(schema: Any) -> str:

@@ -296,7 +296,7 @@ def test_problems_of_all_files_are_reported_together(tmp_path: Path):
 
 def test_internal_error_is_not_blamed_on_a_prompt_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_prompt(tmp_path)
-    monkeypatch.setattr("tasks.rubrics.prompts.kept", slip)
+    monkeypatch.setattr("tasks.rubrics.rubric.kept", slip)
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         load_rubric("diagram", str(tmp_path))
     assert not isinstance(caught.value, InputError)

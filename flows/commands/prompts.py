@@ -9,8 +9,7 @@ import click
 from flows.commands.console import Command
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
-from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import DEFAULT_SET, Rubric, holdings, load_rubric, prompt_sets
+from tasks.rubrics.rubric import DEFAULT_SET, Prompt, Rubric, holdings, load_rubric, prompt_sets
 from tasks.text import printable
 
 _prompt_set = click.option(

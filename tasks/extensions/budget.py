@@ -19,7 +19,7 @@ from tasks.ledger.remote import Remote
 from tasks.records import ANCHOR, BudgetStop, Judgment, PictureNote, RunStart, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import Prompt
+from tasks.rubrics.rubric import Prompt
 from tasks.spending.bill import Charge, billed
 from tasks.spending.budget import (
     VARIABLE,

@@ -25,8 +25,7 @@ from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.records import Order, RunStart, Sample
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import PairwisePrompt, Prompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import PairwisePrompt, Prompt, Rubric
 from tasks.text import listed
 
 OPENING = (

@@ -16,8 +16,7 @@ from tasks.protocols import protocol_of
 from tasks.protocols.protocol import Question
 from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Prompt, Rubric
 
 INVALID_ATTEMPTS = 3
 """Most invalid replies to one call; then it remains invalid. The chunk's retries (two by default) allow as many."""

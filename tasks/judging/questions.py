@@ -14,7 +14,7 @@ from tasks.protocols.protocol import REPLY_SCHEMA
 from tasks.records import Order, Sample
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import Prompt
+from tasks.rubrics.rubric import Prompt
 
 if TYPE_CHECKING:
     from tasks.judging.case import Call, Case

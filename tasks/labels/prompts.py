@@ -7,8 +7,7 @@ from tasks.history import queries as history
 from tasks.history.database import HISTORY
 from tasks.history.queries import Evaluation
 from tasks.ledger.evaluations import PROMPT
-from tasks.rubrics.prompts import RubricPrompt
-from tasks.rubrics.rubric import Rubric, load_rubric, prompt_sets
+from tasks.rubrics.rubric import Rubric, RubricPrompt, load_rubric, prompt_sets
 
 _SCORED = """
     SELECT DISTINCT dimension, CASE WHEN "grouping" = 'aspect' THEN group_name ELSE '' END AS aspect FROM by_group

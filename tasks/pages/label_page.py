@@ -16,8 +16,7 @@ from tasks.ledger.labels import keep_page
 from tasks.ledger.removals import beside
 from tasks.pages.page import BESIDE, pieces
 from tasks.protocols.labels import PeopleQuestion
-from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Prompt, Rubric
 
 
 def write_label_page(store: Path, made: Made, target: Path) -> int:

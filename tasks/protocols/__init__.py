@@ -8,8 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tasks.rubrics.prompts import InstrumentPrompt, PairwisePrompt, Prompt, RubricPrompt
-from tasks.rubrics.rubric import PROMPT_MODELS
+from tasks.rubrics.rubric import PROMPT_MODELS, InstrumentPrompt, PairwisePrompt, Prompt, RubricPrompt
 
 if TYPE_CHECKING:
     from tasks.protocols.controls import ControlRules

@@ -10,8 +10,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.presentation.wording import Scored
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Order, Outcome, OutcomeStatus, RunStart, Sample, Seen
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.series import Compared, Measured
 
 REPLY_SCHEMA = "1"

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple, cast
 from tasks.errors import SHOWN, InputError, Problems
 from tasks.files import read_regular_text, real_place
 from tasks.rubrics import rubric
-from tasks.rubrics.prompts import Prompt
-from tasks.rubrics.rubric import DEFAULT_SET, NOTE, PROMPT_MODELS, holdings, load_rubric
+from tasks.rubrics.rubric import DEFAULT_SET, NOTE, PROMPT_MODELS, Prompt, holdings, load_rubric
 from tasks.text import bounded, json_fault, listed, well_formed
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

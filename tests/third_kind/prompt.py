@@ -3,7 +3,7 @@
 from typing import Literal
 
 from tasks.records.parameters import Parameters
-from tasks.rubrics.prompts import Label, Prompt
+from tasks.rubrics.rubric import Label, Prompt
 
 
 class PresencePrompt(Prompt):

@@ -15,8 +15,7 @@ from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_me
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import BLANK, NOT_ASKED, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
-from tasks.rubrics.prompts import InstrumentPrompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import InstrumentPrompt, Rubric
 from tasks.statistics.series import Compared, Measure, Measured, Part
 from tasks.text import number_of, quoted
 

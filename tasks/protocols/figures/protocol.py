@@ -13,8 +13,7 @@ from tasks.protocols.figures.tier_rule import decide, undecided
 from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally
 from tasks.records import OVERALL, WINNERS, Judgment, RunStart, Sample
 from tasks.records.parameters import PairwiseParameters
-from tasks.rubrics.prompts import PairwisePrompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import PairwisePrompt, Rubric
 from tasks.statistics.scores import ScoreTally
 from tasks.statistics.series import Compared, Measure, Measured
 

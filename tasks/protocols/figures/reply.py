@@ -9,7 +9,7 @@ from tasks.endpoint.replies import objects, plain, recovery, reply_words, shown,
 from tasks.endpoint.requests import object_schema
 from tasks.protocols.protocol import Reading
 from tasks.records import VERDICTS, Verdict
-from tasks.rubrics.prompts import PairwisePrompt
+from tasks.rubrics.rubric import PairwisePrompt
 from tasks.text import listed
 
 REASONING, WINNER = "comparison_reasoning", "winner"

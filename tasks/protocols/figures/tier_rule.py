@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from tasks.protocols.protocol import Decided, last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
-from tasks.rubrics.prompts import PairwisePrompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import PairwisePrompt, Rubric
 from tasks.statistics.scores import verdict_score
 
 AGGREGATION = "1"

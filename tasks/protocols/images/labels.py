@@ -9,8 +9,7 @@ from tasks.ledger.labels import LabelItem, LabelRow
 from tasks.protocols.labels import CANNOT_TELL, NOT_APPLICABLE, Choice, LabelRules, PeopleQuestion, Scale
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL_SCORE
-from tasks.rubrics.prompts import RubricPrompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Rubric, RubricPrompt
 from tasks.statistics.scores import HIGHEST_GRADE
 from tasks.text import listed
 

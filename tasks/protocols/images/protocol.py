@@ -13,8 +13,7 @@ from tasks.protocols.images.requirements import objects_text, relation_text, sat
 from tasks.protocols.protocol import Decided, Protocol, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import OVERALL_SCORE, AspectScore, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import RubricParameters
-from tasks.rubrics.prompts import RubricPrompt
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Rubric, RubricPrompt
 from tasks.statistics.scores import HIGHEST_GRADE, GradeTally
 from tasks.statistics.series import Compared, Measure, Measured
 

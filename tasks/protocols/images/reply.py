@@ -14,7 +14,7 @@ from tasks.endpoint.replies import Objects, Repeated, objects, plain, recovery, 
 from tasks.endpoint.requests import object_schema
 from tasks.protocols.protocol import Reading
 from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
-from tasks.rubrics.prompts import RubricPrompt
+from tasks.rubrics.rubric import RubricPrompt
 from tasks.statistics.scores import HIGHEST_GRADE
 
 _COMMA = re.compile(r",(?=\s*+[}\]])")
