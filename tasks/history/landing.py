@@ -131,20 +131,27 @@ class _Once(NamedTuple):
 
     column: str
     """Column with the name of the folder."""
+    folder: str
+    """Folder of the store that contains the folders with rows."""
+    last: str
+    """Name of the file whose presence means that a folder is complete."""
     file: str
     """Name of the file with the rows."""
-    folders: Callable[[Path], list[Path]]
     rows: Callable[[Path], Iterable[Mapping[str, Any]]]
     """Reader of the rows of a folder."""
 
+    def folders(self, store: Path) -> list[Path]:
+        """Return all complete folders of this kind in the store, sorted by name."""
+        return ledger.folders_with(store, self.folder, self.last)
+
 
 def _once(kept: Kept[Any]) -> _Once:
-    return _Once(kept.column, kept.file, kept.folders, kept.history_rows)
+    return _Once(kept.column, kept.folder, kept.file, kept.file, kept.history_rows)
 
 
 _WRITTEN_ONCE = {
-    "labels": _Once("name", labels.LABELS, labels.label_folders, labels.history_rows),
-    "passports": _Once("passport_id", passports.CARD, passports.passport_folders, passports.history_rows),
+    "labels": _Once("name", "labels", labels.ABOUT, labels.LABELS, labels.history_rows),
+    "passports": _Once("passport_id", "passports", passports.CARD, passports.CARD, passports.history_rows),
     "bridges": _once(BRIDGES),
     "other_calls": _once(OTHER_CALLS),
 }
@@ -176,7 +183,7 @@ class Landed(NamedTuple):
 
 def has_ledgers(store: Path) -> bool:
     """Return whether a store holds any ledger that the history loads."""
-    return any(folders(store) for folders in (ledger.run_folders, *(kind.folders for kind in _WRITTEN_ONCE.values())))
+    return bool(ledger.run_folders(store)) or any(kind.folders(store) for kind in _WRITTEN_ONCE.values())
 
 
 def land(store: Path) -> Landed:
@@ -360,7 +367,7 @@ def _due_once(store: Path, db: Connection) -> Iterator[tuple[str, Path]]:
 def _drop_labels(db: Connection, store: Path) -> bool:
     """Delete labels from the history that were removed from the store; return whether there were any."""
     known = {tuple(row) for row in db.execute("SELECT DISTINCT name, source_sha256 FROM labels").fetchall()}
-    gone = labels.removed_labels(store) & known
+    gone = known & labels.removed_labels(store) if known else known
     for name, sha256 in sorted(gone):
         db.execute("DELETE FROM labels WHERE name = ? AND source_sha256 = ?", [name, sha256])
     return bool(gone)

@@ -222,7 +222,7 @@ def label_folder(store: Path, name: str) -> Path:
 
 def label_folders(store: Path) -> list[Path]:
     """Return the folders of all labels in the store, by name."""
-    return sorted(path.parent for path in (store / "labels").glob(f"*/{ABOUT}"))
+    return ledger.folders_with(store, "labels", ABOUT)
 
 
 def read_label_set(place: Path) -> LabelSet:

@@ -165,7 +165,7 @@ def folder(store: Path, passport_id: str) -> Path:
 
 def passport_folders(store: Path) -> list[Path]:
     """Return the folders of all finished passports, oldest first."""
-    return sorted(path.parent for path in (store / "passports").glob(f"*/{CARD}"))
+    return ledger.folders_with(store, "passports", CARD)
 
 
 def read_card(place: Path) -> Card:
@@ -195,7 +195,7 @@ def newest_card(store: Path, model: str, endpoint: str) -> Card | None:
 def unfinished_replies(store: Path) -> dict[str, tuple[str, PassportReply]]:
     """Return passport and reply by key, from passports without a card: these replies were paid for."""
     found: dict[str, tuple[str, PassportReply]] = {}
-    for place in sorted(path.parent for path in (store / "passports").glob(f"*/{PASSPORT}")):
+    for place in ledger.folders_with(store, "passports", PASSPORT):
         if not (place / CARD).exists():
             with suppress(InputError, OSError):  # the rows before a damaged one are used
                 for row in ledger.read_rows(place / REPLIES):

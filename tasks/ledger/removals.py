@@ -19,6 +19,7 @@ from tasks.ledger.run_files import (
     OUTCOMES,
     REMOVED,
     RUN,
+    folders_with,
     moment_of,
     read_record,
     record_bytes,
@@ -95,7 +96,7 @@ def _outcomes(run: Path) -> Iterator[bytes]:
 
 def returned(store: Path) -> list[RemovedRun]:
     """Return the removed runs that exist again, for example from a backup."""
-    again = [run for run in _tombstones(store) if (run / RUN).exists()]
+    again = [run for run in folders_with(store, "ledger", REMOVED) if (run / RUN).exists()]
     return [read_record(run / REMOVED, RemovedRun).model_copy(update={"run_id": run.name}) for run in again]
 
 
@@ -109,7 +110,7 @@ def removed_costs(store: Path, month: str) -> dict[str, float]:
     """Return the cost in a month of rows that were removed later, by run."""
     rewritten = (run for run in run_folders(store) if revision_of(run))
     found = {start.run_id: start.removed_cost.get(month, 0.0) for start in map(start_of, rewritten) if start}
-    for run in _tombstones(store):
+    for run in folders_with(store, "ledger", REMOVED):
         with suppress(InputError, OSError):  # a damaged one counts 0, so that it blocks no run
             found[run.name] = read_record(run / REMOVED, RemovedRun).cost.get(month, 0.0)
     return {run_id: amount for run_id, amount in found.items() if amount}
@@ -129,10 +130,6 @@ def cost_by_month(rows: Iterable[Mapping[str, Any]], before: Mapping[str, float]
 def _amount(value: object) -> float:
     """Return an amount of money; 0 for any other value, which a stranger's row may contain."""
     return float(value) if isinstance(value, int | float) and abs(value) < _MOST_COST else 0.0
-
-
-def _tombstones(store: Path) -> Iterator[Path]:
-    return (path.parent for path in (store / "ledger").glob(f"*/{REMOVED}"))
 
 
 VARIABLE = "JURY_KEEP_DAYS"

@@ -46,8 +46,12 @@ def folder(store: Path, run_id: str) -> Path:
 
 def run_folders(store: Path) -> list[Path]:
     """Return the folders of all runs in the store but removed ones, oldest first (run ids begin with their time)."""
-    runs = (path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
-    return sorted(run for run in runs if not (run / REMOVED).exists())
+    return [run for run in folders_with(store, "ledger", RUN) if not (run / REMOVED).exists()]
+
+
+def folders_with(store: Path, kind: str, file: str) -> list[Path]:
+    """Return the folders that have this file among those of a kind, such as `labels`, sorted by name."""
+    return sorted(path.parent for path in (store / kind).glob(f"*/{file}"))
 
 
 def read_start(run: Path) -> RunStart:

@@ -42,7 +42,7 @@ class Kept(Generic[R]):
 
     def folders(self, store: Path) -> list[Path]:
         """Return all folders of such rows in the store, oldest first."""
-        return sorted(path.parent for path in (store / self.folder).glob(f"*/{self.file}"))
+        return ledger.folders_with(store, self.folder, self.file)
 
     def read(self, place: Path) -> Iterator[R]:
         """Yield the rows of a folder; InputError if one is damaged, of a newer version, or of another folder."""
