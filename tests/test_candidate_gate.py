@@ -12,7 +12,7 @@ from test_compare import keep
 
 from tasks.comparing.candidate_gate import Found, least_score, no_worse
 from tasks.comparing.comparison import compare
-from tasks.comparing.wording import outcome_words
+from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.records import BudgetStop, Outcome

@@ -14,7 +14,7 @@ from written_datasets import png
 from tasks.comparing.alarms import newest_places
 from tasks.comparing.candidate_gate import no_worse
 from tasks.comparing.comparison import NotAlike, compare
-from tasks.comparing.wording import notes
+from tasks.comparing.verdict import notes
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.protocols.checklist.prompts import asked_keys

@@ -10,7 +10,7 @@ from flows.commands.console import Command, printable_json, warn
 from flows.commands.options import json_option, store_option
 from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
-from tasks.comparing.wording import difference_grid, notes, outcome_words, side_words
+from tasks.comparing.verdict import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
 from tasks.history.queries import last_runs, runs_of_candidates
 from tasks.ledger.remote import local_cache

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.comparing.comparison import Comparison, NotAlike, compare, outcomes_of, series_of
-from tasks.comparing.wording import difference_grid, left_out_words, notes
+from tasks.comparing.verdict import difference_grid, left_out_words, notes
 from tasks.errors import InputError
 from tasks.history.queries import Evaluation, find, one_opening, query
 from tasks.judging.results import control_rate, red_words

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from tasks.comparing.comparison import Change, Comparison, Side
-from tasks.comparing.wording import difference_grid, notes, verdict_words, where_words
+from tasks.comparing.verdict import difference_grid, notes, verdict_words, where_words
 from tasks.files import write_file
 from tasks.history.queries import as_json_rows, one_opening, query
 from tasks.judging.results import control_rate, judge_status, red_words

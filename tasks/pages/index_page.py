@@ -10,8 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from tasks.comparing.verdict import rank_candidates
-from tasks.comparing.wording import in_brief
+from tasks.comparing.verdict import in_brief, rank_candidates
 from tasks.errors import InputError
 from tasks.files import read_file
 from tasks.judging.results import TRUST

@@ -7,9 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 from urllib.parse import quote
 
-from tasks.comparing import wording as comparison_words
+from tasks.comparing import verdict as verdicts
 from tasks.comparing.trend import breaks, shared_scales, trend_chart
-from tasks.comparing.verdict import verdict
 from tasks.errors import InputError
 from tasks.files import drafted, remove_folder, rewrite_file, write_file, write_whole
 from tasks.judging.results import status_lines
@@ -112,7 +111,7 @@ def page(
             "one": one,
             "notices": one.notices or facts.unscored_notice(one.scores, one.answers["statuses"]),
             "groupings": one.groupings(),
-            "verdict": verdict(one.display, one.scores, one.red),
+            "verdict": verdicts.verdict(one.display, one.scores, one.red),
             "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
             "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],
@@ -136,7 +135,7 @@ _HELPERS: dict[str, object] = {
     "group_words": facts.group_words,
     "rate_facts": facts.rate_facts,
     "status_words": facts.status_words,
-    "compared": comparison_words,
+    "compared": verdicts,
     "number_words": number_words,
     "quote": partial(quote, safe=""),
     "breaks": breaks,

@@ -12,14 +12,12 @@ from tasks.records.check import (
 )
 from tasks.records.judgment import (
     AspectScore,
+    DimensionOutcome,
     Judgment,
+    Outcome,
     PictureNote,
     Seen,
     SeenObject,
-)
-from tasks.records.outcome import (
-    DimensionOutcome,
-    Outcome,
 )
 from tasks.records.run import (
     INCOMPLETE,
