@@ -35,7 +35,7 @@ def parse_errors(*words: str) -> list[str]:
         (["--judge.model", "m", "--judge.base-url", "http://127.0.0.1:8000/v1"], "judge.model", "m"),
         (["--judge", "openrouter/a/b"], "judge.model", "a/b"),
         (["--judge", "openrouter/a/b"], "judge.base_url", "https://openrouter.ai/api/v1"),
-        (["--judge", "embedded/pixel-baseline"], "judge", Judge()),
+        (["--judge", "embedded"], "judge", Judge()),
         (["--judge.model", "n", "--judge", "openai/m"], "judge.model", "n"),
         (["--judge.detail", "low"], "judge.detail", "low"),
         (["--judge.extra", '{"top_k": 1, "a": [2]}'], "judge.extra", {"top_k": 1, "a": [2]}),

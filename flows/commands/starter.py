@@ -9,7 +9,7 @@ from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed, judge_named
 from tasks.errors import InputError
 from tasks.protocols.loading import load_dataset
-from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, Judge
+from tasks.records.judge import EMBEDDED, Judge
 from tasks.records.parameters import FLOWS, PAIRWISE, Probe, parameters_of
 from tasks.text import enumerated
 
@@ -29,7 +29,7 @@ def filled(given: Mapping[str, str], judge: str) -> tuple[str, list[str]]:
     Raises:
         InputError: no flow can judge the dataset, with the reasons; or the judge is not known.
     """
-    asked = judge_named(judge or f"{EMBEDDED}/{EMBEDDED_MODEL}")
+    asked = judge_named(judge or EMBEDDED)
     addressed(Probe(judge=Judge.model_validate(asked)))
     places = {name: path if "://" in path else str(Path(path).expanduser().absolute()) for name, path in given.items()}
     flows = _flows_for(places)

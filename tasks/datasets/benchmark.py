@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from tasks.datasets.entries import Entry, Layout, Loaded, absence, id_fault, in_record, read_entry, uncut
-from tasks.datasets.paths import NO_PICTURE, Folder, is_url, plain_name
+from tasks.datasets.paths import NO_PICTURE, Folder, dataset_root, is_url, plain_name
 from tasks.datasets.rows import Row, find_rows
 from tasks.demo.defects import KINDS, LABELS
 from tasks.errors import Habitual, InputError, Problems
@@ -332,11 +332,6 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
         for entry in entries
     ]
     return Loaded(paired, warnings)
-
-
-def dataset_root(source: Path, flow: str) -> Path:
-    """Return the dataset's folder, also if the user named the task folder inside it."""
-    return source.parent if source.name == flow else source
 
 
 def read_labels(root: Path, flow: str, within: Collection[str] = ()) -> dict[str, str]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.datasets.benchmark import dataset_root, read_benchmark, read_labels
+from tasks.datasets.benchmark import read_benchmark, read_labels
 from tasks.datasets.entries import Entry, Layout, Loaded, id_fault, picture_in, picture_sha256, read_entry, uncut
 from tasks.datasets.geneval import Asked, Generated, Image, covered, gaps, read_asked, read_geneval
-from tasks.datasets.paths import NO_PICTURE, Folder
+from tasks.datasets.paths import NO_PICTURE, Folder, dataset_root
 from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import real_place

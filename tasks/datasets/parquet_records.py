@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
+
+import duckdb
+import polars
+from polars.exceptions import PolarsError
 
 from tasks.errors import InputError
 from tasks.files import open_regular
 from tasks.records import Place
 from tasks.text import quoted
-
-if TYPE_CHECKING:
-    from polars import DataFrame, LazyFrame
 
 PARQUET_ROWS, MOST_PARQUET_ROWS = 16, 1024
 """Fewest and most rows read together, since each query decodes a row group: few rows with pictures, more small ones."""
@@ -168,21 +169,17 @@ def _opened(place: Place) -> BinaryIO:
     return open_regular(Path(place.path), within=place.within)
 
 
-def _scanned(file: BinaryIO) -> "LazyFrame":
-    import polars  # the import takes a quarter of a second, and no other format needs it
-
+def _scanned(file: BinaryIO) -> polars.LazyFrame:
     file.seek(0)
     return polars.scan_parquet(file)
 
 
-def _collected(table: "LazyFrame", first: int) -> "DataFrame":
+def _collected(table: polars.LazyFrame, first: int) -> polars.DataFrame:
     """Collect rows as a Polars frame: as Python objects, each row would repeat the value that a dictionary stores once.
 
     Args:
         first: number of the first row, from 0.
     """
-    from polars.exceptions import PolarsError
-
     try:
         frame = table.collect()
     except PolarsError as error:
@@ -192,7 +189,7 @@ def _collected(table: "LazyFrame", first: int) -> "DataFrame":
     return frame
 
 
-def _check_cells(frame: "DataFrame", first: int) -> None:
+def _check_cells(frame: polars.DataFrame, first: int) -> None:
     for at in range(frame.height):
         sizes = {column.name: int(column.slice(at, 1).estimated_size()) for column in frame}
         name = max(sizes, key=lambda name: sizes[name])
@@ -203,7 +200,7 @@ def _check_cells(frame: "DataFrame", first: int) -> None:
             raise InputError(f"row {first + at + 1} has {sum(sizes.values()):,} bytes, allowed are {LARGEST_ROW:,}")
 
 
-def _dicts(frame: "DataFrame") -> list[dict[str, object]]:
+def _dicts(frame: polars.DataFrame) -> list[dict[str, object]]:
     try:
         return frame.to_dicts()
     except (ValueError, OverflowError) as error:  # a date outside of Python's range
@@ -233,8 +230,6 @@ def check_pages(file: BinaryIO) -> None:
 
 
 def _row_groups(file: BinaryIO) -> list[_RowGroup]:
-    import duckdb  # the import takes a tenth of a second, and no other format needs it
-
     try:
         with duckdb.connect(config={"memory_limit": MEMORY, "threads": 1}) as database:
             found = database.execute(_ROW_GROUPS, {"file": f"/dev/fd/{file.fileno()}", "value": BYTES_OF_A_VALUE})

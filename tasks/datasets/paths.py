@@ -418,6 +418,11 @@ def absolute(parameters: Parameters) -> Parameters:
     )
 
 
+def dataset_root(source: Path, flow: str) -> Path:
+    """Return the dataset's folder, also if the user named the task folder inside it."""
+    return source.parent if source.name == flow else source
+
+
 def check_no_url(field: str, path: str) -> None:
     """Raise InputError if a path to read is a URL."""
     if is_url(path):

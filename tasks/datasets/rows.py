@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
-from tasks.datasets.parquet_records import parquet_record, parquet_records
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import open_regular
 from tasks.records import Place
@@ -307,8 +306,16 @@ def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 
 def _find_parquet(place: Place, problems: Problems) -> Iterator[Row]:
+    from tasks.datasets.parquet_records import parquet_records  # Polars and DuckDB: 0.3 s
+
     for row, values in enumerate(parquet_records(place)):
         yield Row(f"{Path(place.path).name}, row {row + 1}", replace(place, row=row), values)
+
+
+def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
+    from tasks.datasets.parquet_records import parquet_record
+
+    return parquet_record(place, fields)
 
 
 def _skip_bom(file: BinaryIO) -> int:
@@ -338,7 +345,7 @@ _FINDERS: dict[str, Callable[[Place, Problems], Iterator[Row]]] = {
 }
 _READERS: dict[str, Callable[[Place, Sequence[str]], dict[str, object]]] = {
     ".csv": _read_csv,
-    ".parquet": parquet_record,
+    ".parquet": _read_parquet,
 }
 
 

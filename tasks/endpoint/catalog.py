@@ -114,15 +114,19 @@ def endpoint_named(name: str) -> Endpoint:
 def judge_named(name: str) -> dict[str, str]:
     """Return endpoint and model of a judge's short name, such as `openai/gpt-6.1-terra`, as fields of a `Judge`.
 
+    `embedded` alone is the embedded judge.
+
     Raises:
         InputError: the part before the first slash is no known endpoint, or there is no model behind it.
     """
     endpoint, _, model = name.partition("/")
+    if name == EMBEDDED:
+        model = EMBEDDED_MODEL
     if not model or endpoint not in (EMBEDDED, *endpoints()):
         raise InputError(
             f"judge {name!r} names no known endpoint before its model: write ENDPOINT/MODEL, such as "
-            f"{RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} (known endpoints: {listed(endpoints())}), or give "
-            "judge.base_url, the address of any other server, and judge.model"
+            f"{RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} (known endpoints: {listed(endpoints())}), or `embedded`, the "
+            "pixel judge; or give judge.base_url, the address of any other server, and judge.model"
         )
     return {"base_url": endpoint, "model": model}
 
