@@ -11,8 +11,7 @@ from tasks.errors import InputError
 from tasks.judging import questions
 from tasks.ledger.evaluations import PROMPT
 from tasks.pictures.preparation import Policy
-from tasks.protocols.figures.tier_rule import AGGREGATION
-from tasks.protocols.protocol import REPLY_SCHEMA
+from tasks.protocols.protocol import AGGREGATION, REPLY_SCHEMA
 from tasks.records import RunStart
 from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import Rubric

@@ -15,6 +15,8 @@ from tasks.statistics.series import Compared, Measured
 
 REPLY_SCHEMA = "1"
 """Version of the reply schemas and their words; part of every call's key."""
+AGGREGATION = "1"
+"""Version of the rules that decide outcomes; part of every protocol key."""
 
 Answered = str | float
 """Answer to one question about a sample: a verdict or a score."""

@@ -12,9 +12,6 @@ from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order
 from tasks.rubrics.rubric import PairwisePrompt, Rubric
 from tasks.statistics.scores import verdict_score
 
-AGGREGATION = "1"
-"""Version of the rules below; part of the protocol key."""
-
 TIERS = (1, 2)
 
 Cast = Mapping[str, Mapping[Order, Sequence[str | None]]]
