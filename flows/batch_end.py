@@ -16,7 +16,7 @@ from tasks.batches.log import Event, Log
 from tasks.batches.results import Replies
 from tasks.batches.submission import custom_id, read_cases
 from tasks.judge import write_down
-from tasks.judging.protocol import check_prompts
+from tasks.judging.protocol_items import check_prompts
 from tasks.judging.run import Run
 from tasks.ledger.run_files import read_start
 from tasks.records import RunStart

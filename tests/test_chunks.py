@@ -19,7 +19,7 @@ from tasks.endpoint.client import Vlm
 from tasks.errors import JudgeStopped
 from tasks.judge import judge_dimension
 from tasks.judging.case import Case, Chunk
-from tasks.judging.protocol import picture_policy
+from tasks.judging.protocol_items import picture_policy
 from tasks.judging.results import Results
 from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
 from tasks.ledger.reuse import Replies

@@ -18,7 +18,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import InputError
-from tasks.judging.protocol import dataset_items
+from tasks.judging.protocol_items import dataset_items
 from tasks.protocols import protocol_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import PictureSource, Place, Sample

@@ -20,7 +20,7 @@ from tasks.history import forgetting
 from tasks.history.forgetting import carry_out, check_idle, keep_plan, make_plan
 from tasks.history.landing import land
 from tasks.history.queries import query
-from tasks.judging.protocol import picture_policy
+from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.labels import LabelItem, LabelPage, LabelRow, LabelSet, keep_labels, keep_page, label_folder
 from tasks.ledger.remote import FETCHED
 from tasks.ledger.removals import UNFINISHED, removed_costs

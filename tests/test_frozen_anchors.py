@@ -27,7 +27,7 @@ from tasks.extensions.anchors import (
 )
 from tasks.judging.case import load_case
 from tasks.judging.extension import Opening
-from tasks.judging.protocol import picture_policy
+from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.remote import Remote
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, PictureSource, Place, Sample

@@ -9,7 +9,7 @@ from factories import slip
 from written_datasets import png, record, write_benchmark
 
 from tasks.datasets.entries import read_texts
-from tasks.judging.protocol import asked_protocol
+from tasks.judging.protocol_items import asked_protocol
 from tasks.protocols.figures.tier_rule import pairwise_prompts
 from tasks.protocols.images.reply import format_words
 from tasks.protocols.loading import load_dataset

@@ -24,7 +24,7 @@ from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.extensions.budget import FORMAT_TOKENS, PICTURE_TOKENS
 from tasks.judge import judge_dimension, take_over
 from tasks.judging.case import Case, Chunk, plan
-from tasks.judging.protocol import asked_protocol
+from tasks.judging.protocol_items import asked_protocol
 from tasks.judging.questions import Layout, call_key, delimited
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies, earlier_replies

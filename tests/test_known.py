@@ -23,7 +23,7 @@ from tasks.endpoint.catalog import (
     read_tables,
 )
 from tasks.errors import InputError
-from tasks.judging.protocol import asked_protocol
+from tasks.judging.protocol_items import asked_protocol
 from tasks.ledger.evaluations import judge_key
 from tasks.records.judge import EMBEDDED, EMBEDDED_MODEL, Judge
 from tasks.records.parameters import FLOWS, PairwiseParameters

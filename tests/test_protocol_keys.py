@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from factories import any_sample
 
-from tasks.judging.protocol import answered_protocol, asked_protocol
+from tasks.judging.protocol_items import answered_protocol, asked_protocol
 from tasks.judging.questions import call_key
 from tasks.ledger.evaluations import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
 from tasks.records.judge import Judge

@@ -22,7 +22,7 @@ from tasks.extensions.shared_layout import FirstCalls, Leading, SharedLayout, ch
 from tasks.judging import questions
 from tasks.judging.case import Call, Case, Chunk, plan
 from tasks.judging.extension import Limit
-from tasks.judging.protocol import asked_protocol
+from tasks.judging.protocol_items import asked_protocol
 from tasks.ledger.evaluations import protocol_key
 from tasks.records import Judgment
 from tasks.records.judge import Judge

@@ -86,7 +86,7 @@ def _user_message(prompt: Prompt) -> list[str]:
     # The request of the judge's client takes a second to import.
     from tasks.demo.samples import drawn_samples
     from tasks.judging.case import PUBLISHED, load_case
-    from tasks.judging.protocol import picture_policy
+    from tasks.judging.protocol_items import picture_policy
     from tasks.protocols import protocol_of
     from tasks.protocols.loading import load_dataset
     from tasks.records.parameters import parameters_of

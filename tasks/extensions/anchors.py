@@ -20,7 +20,7 @@ from tasks.datasets.rows import read_row
 from tasks.errors import InputError
 from tasks.files import alone, private_folder, read_regular, write_whole
 from tasks.judging.extension import Extension, Opening
-from tasks.judging.protocol import picture_policy
+from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.pictures.preparation import Policy, prepare
 from tasks.protocols import control_rules_of, protocol_of

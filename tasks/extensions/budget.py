@@ -245,7 +245,7 @@ class RunLimit(Limit):
 
     def after_call(self, case: Case, call: Call, row: Judgment) -> None:
         """See `Limit.after_call`."""
-        self.budget.settle(name_of(case, call), call.prompt, billed(row))
+        self.budget.settle(name_of(case, call), call.prompt_name, billed(row))
 
     def after_answers(self, case: Case) -> None:
         """See `Limit.after_answers`."""

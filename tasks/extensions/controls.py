@@ -18,12 +18,12 @@ from tasks.protocols.controls import ControlRules
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample
 
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
-"""Controls that the drawn samples get in turn. Each of the three rates of `status` gets a third of them."""
+"""Controls that the drawn samples get in turn. Each of the three rates that decide the judge's status gets a third."""
 FEWEST = 18
 """Least number of controls, if a run has any and at least twice as many samples. With 6 for each rate, 6 good answers
 clear a judge, 3 bad ones convict it (7 of the 24 on equal figures)."""
 SEED = "shams 1"
-"""Arbitrary constant: the same samples must give the same controls, so that replies can be reused."""
+"""Arbitrary text, always the same: equal samples must give equal controls, so that replies can be reused."""
 
 QUALITY = 90
 """JPEG quality of an altered picture; nobody sees the loss at a glance."""

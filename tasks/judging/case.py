@@ -37,8 +37,8 @@ class Call(NamedTuple):
     order: Order
     vote: int
     key: str
-    prompt: str = ""
-    """Dimension of its prompt, in whose step it is made."""
+    prompt_name: str = ""
+    """Name of its prompt (a dimension, tag or instrument), in whose task the call is made."""
 
 
 @dataclass(eq=False)
@@ -73,13 +73,13 @@ class Case:
         texts = {**self.texts, **protocol_of(question.prompt.flow).texts_of(question.sample)}
         return Case(question.sample, texts, self.pictures)
 
-    def unsettled(self, prompt: str) -> list[Call]:
+    def unsettled(self, prompt_name: str) -> list[Call]:
         """Return the calls of a prompt to make: new, invalid fewer than three times, or unavailable without a retry."""
-        return [call for call in self.calls if call.prompt == prompt and self.is_open(call)]
+        return [call for call in self.calls if call.prompt_name == prompt_name and self.is_open(call)]
 
-    def due(self, prompt: str, asked: Container[Call]) -> list[Call]:
+    def due(self, prompt_name: str, asked: Container[Call]) -> list[Call]:
         """Return the unsettled calls of a prompt to make now: those not asked yet that wait for none of the others."""
-        coming = [call for call in self.unsettled(prompt) if call not in asked]
+        coming = [call for call in self.unsettled(prompt_name) if call not in asked]
         names = {call.dimension for call in coming}
         return [call for call in coming if names.isdisjoint(self._questions[call.dimension].after)]
 

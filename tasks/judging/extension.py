@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Opening:
-    """Run before its first record: what it is asked for, and what extensions may change."""
+    """Run before its first record: its parameters, and from `said` on the fields that extensions may change."""
 
     flow: str
     asked: Parameters
@@ -52,16 +52,18 @@ class Opening:
 class Extension:
     """Optional part of one run. Each hook does nothing by default.
 
-    A run calls `check` (a command once more, on an object of its own), `prepare`, `begin` and `samples`, `layout` and
-    `limit` when it first needs them, then `picture` and `after_outcome` for each sample. At its end it calls `finish`,
-    `after_judging`, `before_report`, `after_report` and `close`. Hooks from `after_judging` on must not raise.
+    A run calls `check` (a command once more, on an object of its own), `prepare`, `begin` and `samples`, then `picture`
+    and `after_outcome` for each sample. It calls `layout` and `limit` when it first needs them. At its end it calls
+    `finish`, `after_judging`, `before_report`, `after_report` and `close`. From `after_judging` on, no hook may raise.
 
     A quote skips `finish`, unless a budget stopped its pilot, and both hooks around the report. A run that fails gets
     `after_judging` and `close` alone. Each shard is a run; their evaluation calls no hook. A batch is taken in by
     another process: a new object gets `check`, `begin` and all from `after_outcome` on, and finds `opening.said`, but
     nothing that `prepare` or `samples` kept.
 
-    Samples are chosen by their content in `tasks.datasets.dataset.select`, not by an extension.
+    `prepare` may leave out or reorder samples: the run's record counts those that it returns, and the dataset key stays
+    that of all. `samples` adds controls and anchors, or changes the order. A filter that changes what two runs compare
+    belongs in `tasks.datasets.dataset.select`, which comes before the key.
     """
 
     def __init__(self, opening: Opening) -> None:

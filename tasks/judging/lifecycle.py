@@ -7,7 +7,7 @@ from importlib.metadata import version
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.judging.extension import Extension, Opening
-from tasks.judging.protocol import answered_protocol, asked_protocol, dataset_items, picture_policy
+from tasks.judging.protocol_items import answered_protocol, asked_protocol, dataset_items, picture_policy
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run
 from tasks.ledger.evaluations import digest, protocol_key

@@ -19,7 +19,7 @@ from tasks.errors import InputError, first_fault
 from tasks.history import queries as history
 from tasks.history.queries import Evaluation
 from tasks.judging.case import Case, sample_texts
-from tasks.judging.protocol import picture_policy
+from tasks.judging.protocol_items import picture_policy
 from tasks.pictures.preparation import Picture, Policy, as_shown, prepare
 from tasks.pictures.thumbnails import scaled
 from tasks.protocols import label_rules_of

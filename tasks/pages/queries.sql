@@ -82,7 +82,8 @@ FROM versus_best WHERE flow <> '';
 -- index_worst: Lowest scores of an evaluation, with the reply that led to the outcome
 WITH lowest AS (
     SELECT run_id, candidate, sample_id, overall, tier_path,
-           coalesce(CASE WHEN score_scale = 10 THEN aspect_mean END, dimension_mean(dimensions)) AS mean,
+           coalesce(CASE WHEN score_scale = 10 THEN aspect_mean END,
+                    list_avg(list_transform(dimensions, lambda each: each.score)), score) AS mean,
            coalesce(pictures['model'], pictures['image']).source_sha256 AS picture
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run AND outcomes.status = 'complete'
     ORDER BY mean, length(sample_id), sample_id, candidate LIMIT 3

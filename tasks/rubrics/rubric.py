@@ -285,7 +285,7 @@ class _PromptFile(NamedTuple):
 
 
 class Rubric(Record):
-    """Prompts of one flow under one prompt set, in the order of their positions: of figures or of images."""
+    """Prompts of one flow under one prompt set, in the order of their positions."""
 
     flow: str
     prompt_set: str

@@ -1,7 +1,4 @@
-"""Protocol of a run: what makes two runs comparable, item by item.
-
-A kind of judging is the class `Protocol`, in `tasks.protocols`.
-"""
+"""Items of a run's protocol; runs whose items are equal compare. The class `Protocol` is a kind of judging."""
 
 from collections.abc import Iterable, Mapping
 
