@@ -12,8 +12,8 @@ from factories import end, outcome, start, write_run
 
 from tasks.errors import InputError
 from tasks.history.landing import land
+from tasks.labels.inputs import known_questions
 from tasks.labels.labeling import import_labels, read_label_rows
-from tasks.labels.prompts import known_questions
 from tasks.ledger.labels import ABOUT, LABELS, LabelRow, LabelSet, label_folder, read_label_set
 
 pytestmark = pytest.mark.usefixtures("without_pages")

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 from tasks.errors import InputError
 from tasks.history import queries as history
 from tasks.history.queries import Evaluation, find, one_opening
-from tasks.labels.prompts import prompts_of
+from tasks.labels.inputs import prompts_of
 from tasks.ledger.labels import labels_words
 from tasks.protocols import label_rules_of
 from tasks.protocols.labels import LabelRules

@@ -1,4 +1,4 @@
-"""The judge's inputs of drawn samples, read again from the dataset of their run, for people to see the same."""
+"""Prompts and inputs of an evaluation's judge, read again for people to answer the same questions."""
 
 from base64 import b64decode
 from collections import defaultdict
@@ -17,16 +17,18 @@ from tasks.datasets.dataset import FILTERS
 from tasks.datasets.entries import read_picture
 from tasks.errors import InputError, first_fault
 from tasks.history import queries as history
+from tasks.history.database import HISTORY
 from tasks.history.queries import Evaluation
 from tasks.judging.case import Case, sample_texts
 from tasks.judging.protocol_items import picture_policy
+from tasks.ledger.evaluations import PROMPT
 from tasks.pictures.preparation import Picture, Policy, as_shown, prepare
 from tasks.pictures.thumbnails import scaled
 from tasks.protocols import label_rules_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import Sample
 from tasks.records.parameters import parameters_of
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Rubric, RubricPrompt, load_rubric, prompt_sets
 
 LONGEST_SIDE = 2048
 """Most pixels on the longest side of a picture for people."""
@@ -155,3 +157,47 @@ def as_jpeg(picture: Picture) -> bytes:
     shown = scaled(image, LONGEST_SIDE / max(image.size), Image.Resampling.LANCZOS)
     shown.save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     return buffer.getvalue()
+
+
+_SCORED = """
+    SELECT DISTINCT dimension, CASE WHEN "grouping" = 'aspect' THEN group_name ELSE '' END AS aspect FROM by_group
+    WHERE flow = $1 AND dimension <> 'overall' ORDER BY ALL"""
+
+
+def prompts_of(evaluation: Evaluation) -> Rubric:
+    """Return the prompts of an evaluation.
+
+    A folder of the user may be gone, or changed since. Then the default prompts stand in, if they have the same names.
+
+    Raises:
+        InputError: they have not.
+    """
+    flow, prompt_set = evaluation.flow, evaluation.prompt_set
+    if prompt_set in prompt_sets():
+        return load_rubric(flow, prompt_set)
+    asked = {name: value for name, value in evaluation.protocol.items() if name.startswith(PROMPT)}
+    try:
+        own = load_rubric(flow, prompt_set)
+    except InputError:
+        own = None
+    if own and asked == {f"{PROMPT}{each.dimension}": each.digest for each in own.prompts}:
+        return own
+    default = load_rubric(flow)
+    if added := asked.keys() - {f"{PROMPT}{each.dimension}" for each in default.prompts}:
+        raise InputError(
+            f"{evaluation.run_id}: its prompt set {prompt_set!r}, which defines {', '.join(sorted(added))}, is gone or "
+            "has changed since: put back its files as they were"
+        )
+    return default
+
+
+def known_questions(store: Path, flow: str) -> dict[str, dict[str, None]]:
+    """Return dimension or tag -> its aspects (as keys, in order), of the default prompts and of all in the history."""
+    found = {
+        prompt.dimension: dict.fromkeys(prompt.aspects if isinstance(prompt, RubricPrompt) else ())
+        for prompt in load_rubric(flow).prompts
+    }
+    scored = history.query(store, _SCORED, values=[flow]).rows if (store / HISTORY).exists() else []
+    for dimension, aspect in scored:
+        found.setdefault(dimension, {}).update(dict.fromkeys(filter(None, [aspect])))
+    return found

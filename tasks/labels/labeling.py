@@ -19,8 +19,7 @@ from tasks.errors import InputError, Problems, first_fault
 from tasks.files import read_regular, real_place
 from tasks.history import queries as history
 from tasks.history.queries import Evaluation, find, query
-from tasks.labels.inputs import Drawable, Inputs, read_inputs
-from tasks.labels.prompts import known_questions, prompts_of
+from tasks.labels.inputs import Drawable, Inputs, known_questions, prompts_of, read_inputs
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import (
     ABOUT,
