@@ -18,7 +18,7 @@ from written_datasets import png, write_json
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import read_texts
 from tasks.errors import InputError
-from tasks.extensions.checklist_export import ChecklistExport
+from tasks.extensions.export import Export
 from tasks.judging.extension import Opening
 from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.prompts import as_number
@@ -525,7 +525,7 @@ def export(dataset: Dataset, path: Path, scores: dict[str, list[float | None]], 
     """Export scores of checks by sample, in another order than the dataset's; return the warnings."""
     asked = ChecklistParameters.model_validate({"export": str(path)} | parameters)
     unused: Any = None
-    extension = ChecklistExport(Opening("facts", asked, asked, unused, None, False))
+    extension = Export(Opening("facts", asked, asked, unused, None, False))
     asyncio.run(extension.prepare(dataset))
     asyncio.run(extension.begin(unused))
     for sample in reversed(dataset.samples):

@@ -57,8 +57,8 @@ def test_schedule_environment_and_store_select_extensions(tmp_path: Path, monkey
 
 def test_export_is_an_extension_of_a_run_but_not_of_a_quote() -> None:
     parameters = RubricParameters(export="results.jsonl")
-    assert names(parameters, "counting") == ["GenevalExport"]
-    assert names(ChecklistParameters(export="results.json"), "counting") == ["ChecklistExport"]
+    assert names(parameters, "counting") == ["Export"]
+    assert names(ChecklistParameters(export="results.json"), "counting") == ["Export"]
     assert names(parameters.model_copy(update={"quote": "history"}), "counting") == []
 
 

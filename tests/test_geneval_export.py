@@ -1,9 +1,10 @@
 """The GenEval export, read as GenEval's summary reads its results: grouped by tag and by the metadata text."""
 
+import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import factories
 import polars as pl
@@ -11,7 +12,10 @@ import pytest
 from geneval_rows import sample
 from own_data import each_list
 
-from tasks.extensions.geneval_export import Export, open_export
+from tasks.datasets.dataset import Dataset
+from tasks.errors import InputError
+from tasks.extensions.export import Export
+from tasks.judging.extension import Opening
 from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
 from tasks.records.parameters import RubricParameters
 from tasks.rubrics.rubric import load_rubric
@@ -39,18 +43,36 @@ def outcome(row: str, score: float | None, **changes: Any) -> Outcome:
     )
 
 
-def export(path: Path, images: list[tuple[str, float | None]], threshold: float = 7.0) -> int:
-    """Write a file of images, given as GenEval rows with scores; return how many were left out."""
-    writer = Export(path, threshold)
-    for number, (row, score) in enumerate(images):
-        writer.add(outcome(row, score), image(row, f"00000/{number:04}"))
-    return writer.close()
+def opened(path: Path, prompt_set: str = "default", **asked: Any) -> Export:
+    """Return the export of a run before its first call."""
+    parameters, unused = RubricParameters(export=str(path), **asked), cast(Any, None)
+    export = Export(Opening("counting", parameters, parameters, load_rubric("counting", prompt_set), None, False))
+    dataset = Dataset(name="", key="", samples=(image(CLOCKS),), candidates=("steady",), warnings=())
+    asyncio.run(export.prepare(dataset))
+    asyncio.run(export.begin(unused))
+    return export
+
+
+def export(path: Path, images: list[tuple[Outcome, Sample]], prompt_set: str = "default", **asked: Any) -> list[str]:
+    """Write a file of images; return the warnings."""
+    written = opened(path, prompt_set, **asked)
+    for decided, judged in images:
+        written.after_outcome(judged, decided)
+    return [*asyncio.run(written.finish())]
+
+
+def scored(images: list[tuple[str, float | None]]) -> list[tuple[Outcome, Sample]]:
+    """Return images, given as GenEval rows with scores."""
+    return [(outcome(row, score), image(row, f"00000/{number:04}")) for number, (row, score) in enumerate(images)]
+
+
+LEFT_OUT = "left out of the export: no file, no score, or unclear whether it is as asked"
 
 
 def test_export_can_be_summarized_by_tag_and_prompt(tmp_path: Path):
     file = tmp_path / "new" / "results.jsonl"
     images = [(CLOCKS, 9.0), (CLOCKS, 2.0), (CLOCKS, 6.5), (DOG, 3.0), (CLOCKS, 7.0), (DOG, 6.9)]
-    assert export(file, images) == 0
+    assert export(file, scored(images)) == []
     frame = pl.read_ndjson(file)
     assert frame.height == 6
     assert frame.columns == ["filename", "tag", "prompt", "correct", "reason", "metadata", "details"]
@@ -63,17 +85,18 @@ def test_export_can_be_summarized_by_tag_and_prompt(tmp_path: Path):
 @each_list
 def test_metadata_equal_geneval_rows_exactly(tmp_path: Path, geneval_list: Path):
     rows = geneval_list.read_text(encoding="utf-8").splitlines()
-    export(tmp_path / "results.jsonl", [(row, 5.0) for row in rows])
+    export(tmp_path / "results.jsonl", scored([(row, 5.0) for row in rows]))
     assert pl.read_ndjson(tmp_path / "results.jsonl")["metadata"].to_list() == rows
 
 
 def test_details_explain_scores_and_unscored_images_are_counted(tmp_path: Path):
-    assert export(tmp_path / "results.jsonl", [(CLOCKS, 0.0), (CLOCKS, None), (DOG, None)]) == 2
-    assert len((tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 1
-    writer = Export(tmp_path / "results.jsonl", 6.5)
-    writer.add(outcome(CLOCKS, 6.5, aspect_mean=6.0, satisfied=False), image(CLOCKS))
-    writer.close()
-    (row,) = pl.read_ndjson(tmp_path / "results.jsonl").to_dicts()
+    file, nowhere = tmp_path / "results.jsonl", {"image": PictureSource(problem="no picture: alpha has none")}
+    images = [*scored([(CLOCKS, None), (DOG, None)]), (outcome(CLOCKS, 8.0), replace(image(CLOCKS), pictures=nowhere))]
+    kept = outcome(CLOCKS, 6.5, aspect_mean=6.0, satisfied=False)
+    control = outcome(CLOCKS, 1.0, control="blank")
+    warnings = export(file, [*images, (kept, image(CLOCKS)), (control, image(CLOCKS))], threshold=6.5)
+    assert warnings == [f"3 images {LEFT_OUT}"]
+    (row,) = pl.read_ndjson(file).to_dicts()
     assert row["correct"] is True
     assert json.loads(row["details"]) == {
         "candidate": "alpha",
@@ -96,49 +119,36 @@ def test_details_explain_scores_and_unscored_images_are_counted(tmp_path: Path):
     ],
 )
 def test_reason_is_the_judges_or_the_threshold(tmp_path: Path, score: float, path: str, reason: str):
-    writer = Export(tmp_path / "results.jsonl", 7.0)
-    writer.add(outcome(CLOCKS, score).model_copy(update={"tier_path": path}), image(CLOCKS))
-    writer.close()
+    decided = outcome(CLOCKS, score).model_copy(update={"tier_path": path})
+    export(tmp_path / "results.jsonl", [(decided, image(CLOCKS))])
     assert pl.read_ndjson(tmp_path / "results.jsonl")["reason"].to_list() == [reason]
 
 
 def test_older_export_is_kept_until_the_new_one_is_complete(tmp_path: Path):
     file = tmp_path / "results.jsonl"
-    file.write_text("older\n", encoding="utf-8")
-    stopped = Export(file, 7.0)
-    stopped.add(outcome(CLOCKS, 9.0), image(CLOCKS))
-    assert file.read_text(encoding="utf-8") == "older\n"
-    stopped.discard()
-    assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "older\n")
-    assert export(file, []) == 0
-    assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "")
-    writer = Export(file, 7.0)
-    writer.close()
-    writer.discard()  # has no effect after close
-    assert list(tmp_path.iterdir()) == [file]
-
-
-def test_unwritable_path_and_several_candidates_are_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="found careless, steady: set `candidate` to one of them"):
-        open_export(RubricParameters(export=str(tmp_path / "x.jsonl")), ["careless", "steady"], load_rubric("counting"))
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(ValueError, match=r"export .*: found a folder; allowed: the name of a file"):
-        Export(tmp_path, 7.0)
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match=r"export .*results.jsonl: cannot be written: "):
-        Export(tmp_path / "file" / "results.jsonl", 7.0)
+    export(file, scored([(CLOCKS, 9.0)]))
+    older = file.read_text(encoding="utf-8")
+    stopped = opened(file)
+    stopped.after_outcome(image(DOG), outcome(DOG, 9.0))
+    asyncio.run(stopped.close())
+    assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], older)
+    assert export(file, []) == ["nothing was judged, so there is no export"]
+    assert file.read_text(encoding="utf-8") == older
+    assert export(file, scored([(DOG, 9.0)])) == []
+    assert (list(tmp_path.iterdir()), "position" in file.read_text(encoding="utf-8")) == ([file], True)
 
 
 def test_only_an_export_is_overwritten(tmp_path: Path):
-    dataset, earlier = tmp_path / "dataset.csv", tmp_path / "results.jsonl"
-    dataset.write_text("id,tag,prompt,image\n", encoding="utf-8")
-    export(earlier, [(CLOCKS, 9.0)])
-    with pytest.raises(ValueError, match=r"dataset.csv: found a file that is no export; allowed: a new name"):
-        open_export(RubricParameters(export=str(dataset)), ["steady"], load_rubric("counting"))
-    assert dataset.read_text(encoding="utf-8") == "id,tag,prompt,image\n"
-    for _ in range(2):  # the second time over an empty file
-        again = open_export(RubricParameters(export=str(earlier)), ["steady"], load_rubric("counting"))
-        assert again and again.close() == 0
+    dataset, earlier = tmp_path / "dataset.jsonl", tmp_path / "results.JSONL"
+    dataset.write_text('{"id": "0"}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"dataset.jsonl: found a file that is no export; allowed: a new name"):
+        opened(dataset)
+    assert dataset.read_text(encoding="utf-8") == '{"id": "0"}\n'
+    with pytest.raises(InputError, match=r"results.csv: found another ending; allowed: .jsonl, .ndjson, .json"):
+        opened(tmp_path / "results.csv")
+    earlier.touch()
+    for _ in range(2):  # the first time over an empty file
+        assert export(earlier, scored([(CLOCKS, 9.0)])) == []
 
 
 @pytest.mark.parametrize(
@@ -155,19 +165,14 @@ def test_correct_follows_the_requirements_if_the_prompt_set_checks_them(
     tmp_path: Path, prompt_set: str, score: float, satisfied: bool | None, expected: list[tuple[bool, str, str]]
 ):
     file = tmp_path / "results.jsonl"
-    rubric = load_rubric("counting", prompt_set)
-    writer = open_export(RubricParameters(export=str(file)), ["steady"], rubric)
-    assert writer
-    writer.add(outcome(CLOCKS, score, satisfied=satisfied), image(CLOCKS))
-    assert writer.close() == 1 - len(expected)
+    warnings = export(file, [(outcome(CLOCKS, score, satisfied=satisfied), image(CLOCKS))], prompt_set)
+    assert warnings == [f"1 image {LEFT_OUT}"] * (not expected)
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert [(row["correct"], json.loads(row["details"])["correct_by"], row["reason"]) for row in rows] == expected
 
 
 def test_correct_of_an_unparsed_prompt_follows_the_score(tmp_path: Path):
     file = tmp_path / "results.jsonl"
-    writer = open_export(RubricParameters(export=str(file)), ["steady"], load_rubric("counting", "checked"))
-    assert writer
-    writer.add(outcome(CLOCKS, 9.0), replace(image(CLOCKS), required=(), excluded=()))
-    assert writer.close() == 0
+    unparsed = replace(image(CLOCKS), required=(), excluded=())
+    assert export(file, [(outcome(CLOCKS, 9.0), unparsed)], "checked") == []
     assert json.loads(json.loads(file.read_text(encoding="utf-8"))["details"])["correct_by"] == "score"

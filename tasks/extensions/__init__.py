@@ -5,7 +5,6 @@ import os
 from tasks.judging.extension import Extension, Opening
 from tasks.ledger.remote import is_remote
 from tasks.records.judge import EMBEDDED
-from tasks.records.parameters import ChecklistParameters
 
 
 def extensions_of(opening: Opening) -> tuple[Extension, ...]:
@@ -41,10 +40,7 @@ def extensions_of(opening: Opening) -> tuple[Extension, ...]:
 
         found.append(FrozenAnchors)
     if getattr(asked, "export", "") and not asked.quote:
-        if isinstance(asked, ChecklistParameters):
-            from tasks.extensions.checklist_export import ChecklistExport as Export
-        else:
-            from tasks.extensions.geneval_export import GenevalExport as Export
+        from tasks.extensions.export import Export
 
         found.append(Export)
     if asked.judge.base_url != EMBEDDED and not asked.quote:
