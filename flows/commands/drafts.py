@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import Field
 
 from flows.commands.console import Command, Option, command_line, warn
 from flows.commands.options import model_options, parse_options, store_option
@@ -19,10 +20,19 @@ from tasks.ledger.run_files import folder as run_folder
 from tasks.protocols.checklist.drafts import CHECKS, DRAFT, keep_right
 from tasks.protocols.loading import load_dataset
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.records.parameters import PAIRWISE, ChecklistParameters, Drafting, PairwiseParameters
+from tasks.records.parameters import PAIRWISE, ChecklistParameters, PairwiseParameters, Probe
 from tasks.text import number_of, printable
 
 FACTS = "facts"
+
+
+class Drafting(Probe):
+    """Options of the command: the judge, and which figures."""
+
+    dataset: str = Field(min_length=1, description="Folder or manifest of figures, as of their own flow.")
+    results: str = Field(default="", description="The generator's results file, if the dataset needs one.")
+    images: str = Field(default="", description="Folder of the Model's pictures, if the dataset needs one.")
+    limit: int | None = Field(default=None, ge=1, description="Draft only so many figures; empty: all.")
 
 
 def _draft(flow: str, out: str, store: str, **given: Any) -> int:

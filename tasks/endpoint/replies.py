@@ -141,6 +141,11 @@ class Objects:
         """Return whether the whole text is one such object."""
         return [span[:2] for span in self.spans] == [(0, len(self.text))]
 
+    def in_lists(self, name: str) -> list[dict[str, Any]]:
+        """Return the objects in all lists with this key."""
+        lists = [cast(list[Any], value) for key, value in self.pairs if key == name and isinstance(value, list)]
+        return [cast(dict[str, Any], each) for value in lists for each in value if isinstance(each, dict)]
+
     def after(self, is_answer: Callable[[str], bool]) -> str:
         """Return the text after the object with the first key of an answer; empty if that object is broken."""
         first = next((index for index, (key, _) in enumerate(self.pairs) if is_answer(key)), -1)

@@ -1,7 +1,7 @@
 """Drafts of checklists: a model is asked for the checks of each figure, from its text."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,47 +38,30 @@ async def draft(
         InputError: the month's budget has no room for a further call.
         JudgeStopped: no call can succeed.
     """
-    draft_id = new_id("draft", datetime.now(UTC))
+    draft_id, drafts = new_id("draft", datetime.now(UTC)), Draft(folder)
     budget = await budget_of_calls(judge, store, remote, draft_id)
     calls = OtherCalls(store, judge, "draft", flow, draft_id, budget)
-    async with calls.client(secret) as vlm:
-        drafter = Drafter(flow, vlm, calls, Draft(folder))
-        async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(drafter.draft(sample)) for sample in drafter.due(samples)]
+    due = {each.sample_id: each for each in samples if each.sample_id not in drafts.rows}
+    async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
+        asked = [group.create_task(_draft_figure(flow, each, vlm, calls, drafts)) for each in due.values()]
     if remote:
         await asyncio.to_thread(remote.send_folder, OTHER_CALLS.folder)
     return [words for each in asked if (words := each.result())]
 
 
-class Drafter:
-    """Model that drafts the checks of figures."""
-
-    def __init__(self, flow: str, vlm: Vlm, calls: OtherCalls, drafts: Draft) -> None:
-        self._flow, self._vlm, self._calls, self._drafts = flow, vlm, calls, drafts
-
-    def due(self, samples: Iterable[Sample]) -> Iterable[Sample]:
-        """Return a sample of each figure that has no checks yet."""
-        return {each.sample_id: each for each in samples if each.sample_id not in self._drafts.rows}.values()
-
-    async def draft(self, sample: Sample) -> str:
-        """Draft the checks of a figure; return the sentence that it is left out, or an empty one."""
-        try:
-            picture, texts = read_picture(sample.pictures["human"]), sample_texts(sample, self._flow)
-        except InputError as error:
-            return f"{sample.sample_id} is left out: {error}"
-        question, error = drafted_question(self._flow, texts), ""
-        for attempt in range(ATTEMPTS):
-            reply = await self._calls.ask(self._vlm, question._replace(seed_offset=attempt))
-            checks, error = read_draft(reply.text) if reply.status == "ok" else ([], reply.error)
-            if not error:
-                text = "\n\n".join(filter(None, texts.values()))
-                self._drafts.add(sample.sample_id, text, picture, self._vlm.judge.model, checks)
-                return ""
+async def _draft_figure(flow: str, sample: Sample, vlm: Vlm, calls: OtherCalls, drafts: Draft) -> str:
+    """Draft the checks of a figure; return the sentence that it is left out, or an empty one."""
+    try:
+        picture, texts = read_picture(sample.pictures["human"]), sample_texts(sample, flow)
+    except InputError as error:
         return f"{sample.sample_id} is left out: {error}"
-
-
-def drafted_question(flow: str, texts: Mapping[str, str]) -> Request:
-    """Return the request for the checks of a figure, from its texts."""
-    labels = load_rubric(flow).prompts[0].inputs
+    labels, error = load_rubric(flow).prompts[0].inputs, ""
     content = [f"{label}:\n{delimited(texts[name])}" for name, label in labels.items() if name in texts]
-    return Request(INSTRUCTIONS, (*content, f"{GUARD}\n\n{FORMAT}"), "draft_checks", SCHEMA)
+    question = Request(INSTRUCTIONS, (*content, f"{GUARD}\n\n{FORMAT}"), "draft_checks", SCHEMA)
+    for attempt in range(ATTEMPTS):
+        reply = await calls.ask(vlm, question._replace(seed_offset=attempt))
+        checks, error = read_draft(reply.text) if reply.status == "ok" else ([], reply.error)
+        if not error:
+            drafts.add(sample.sample_id, "\n\n".join(filter(None, texts.values())), picture, vlm.judge.model, checks)
+            return ""
+    return f"{sample.sample_id} is left out: {error}"

@@ -35,15 +35,6 @@ class Probe(Record):
     judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
 
 
-class Drafting(Probe):
-    """Parameters of `jury prompts draft-checks`."""
-
-    dataset: str = Field(min_length=1, description="Folder or manifest of figures, as of their own flow.")
-    results: str = Field(default="", description="The generator's results file, if the dataset needs one.")
-    images: str = Field(default="", description="Folder of the Model's pictures, if the dataset needs one.")
-    limit: int | None = Field(default=None, ge=1, description="Draft only so many figures; empty: all.")
-
-
 class Collect(Record):
     """Parameters of the flow `collect`."""
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from tasks.endpoint.replies import objects, shown, unwrapped
 from tasks.endpoint.requests import object_schema
@@ -61,11 +61,7 @@ FORMAT = (
 def read_draft(text: str) -> tuple[list[dict[str, object]], str]:
     """Return the checks in a reply as a manifest has them, or the error that makes it invalid."""
     body, _ = unwrapped(text)
-    lists = [
-        cast(list[Any], value) for key, value in objects(body).pairs if key == "checks" and isinstance(value, list)
-    ]
-    found = [cast(dict[str, Any], each) for value in lists for each in value if isinstance(each, dict)]
-    once = {str(each.get("question")).casefold(): each for each in found}
+    once = {str(each.get("question")).casefold(): each for each in objects(body).in_lists("checks")}
     if not FEWEST <= len(once) <= MOST:
         return [], f"the reply has {len(once)} checks, allowed are {FEWEST} to {MOST}"
     if strange := [shown(each.get("group")) for each in once.values() if str(each.get("group")) not in GROUPS]:

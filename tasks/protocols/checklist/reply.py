@@ -6,7 +6,7 @@ An answer outside its form is no answer: the call is asked again, and nothing is
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from tasks.endpoint.replies import objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.endpoint.requests import object_schema
@@ -109,9 +109,7 @@ def _answers(body: str, sample: Sample) -> tuple[list[tuple[int | str, Mapping[s
     if not found.whole and _COMMA.search(body):
         found, how = objects(_COMMA.sub("", body)), "broken JSON mended"
     if sample.tag != SINGLE:
-        lists = [cast(list[object], value) for key, value in found.pairs if key == ANSWERS and isinstance(value, list)]
-        items = [cast(Mapping[str, Any], each) for value in lists for each in value if isinstance(each, dict)]
-        return [(_number(item.get(NUMBER)), item) for item in items], how
+        return [(_number(item.get(NUMBER)), item) for item in found.in_lists(ANSWERS)], how
     given = [value for key, value in found.pairs if key == ANSWER]
     reason = next((value for key, value in found.pairs if key == REASON), "")
     different = {str(value): value for value in map(_scalar, given)}
