@@ -79,14 +79,14 @@ def bare_images(root: Path) -> Iterator[Callable[[], list[Call]]]:
 
 def bare_checklists(root: Path) -> Iterator[Callable[[], list[Call]]]:
     from tasks.protocols import protocol_of
-    from tasks.protocols.checklist.datasets import read_checks
+    from tasks.protocols.checklist.prompts import read_checks
     from tasks.records import Place, Sample
     from tasks.rubrics.rubric import load_rubric
 
     prompt, rules = load_rubric("facts").prompt("together"), protocol_of("facts")
 
     def read(row: dict[str, Any]) -> list[Call]:
-        checks = read_checks(row["checks"])
+        checks = tuple(each.check() for each in read_checks(row["checks"]))
         sample = Sample(sample_id=row["id"], candidate="kiln", tag="together", record=Place(""), checks=checks)
         form = rules.reply_form(prompt, sample)
         texts = (row["prompt"], rules.texts_of(sample)["checks"], form.words)

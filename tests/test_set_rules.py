@@ -16,8 +16,7 @@ from factories import judgment, outcome, start
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import read
 from tasks.protocols.protocol import Decided
-from tasks.records import Check, Place, Sample
-from tasks.records.check import Form
+from tasks.records import Check, CheckForm, Place, Sample
 from tasks.records.parameters import ChecklistParameters
 from tasks.rubrics.rubric import load_rubric
 
@@ -34,7 +33,7 @@ class Image(NamedTuple):
 
 
 def make_check(name: str, answer: str, group: str, parents: tuple[str, ...] = ()) -> Check:
-    form: Form = "number" if answer.isdigit() else "choice" if answer.isupper() else "yes_no"
+    form: CheckForm = "number" if answer.isdigit() else "choice" if answer.isupper() else "yes_no"
     return Check(name, "?", (answer,), form, LETTERS if form == "choice" else (), group, parents)
 
 

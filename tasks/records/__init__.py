@@ -6,10 +6,6 @@ are in `parameters` and `judge`.
 """
 
 # pyright: reportUnusedImport=false
-from tasks.records.check import (
-    NOT_ASKED,
-    Check,
-)
 from tasks.records.judgment import (
     AspectScore,
     DimensionOutcome,
@@ -30,6 +26,9 @@ from tasks.records.run import (
     new_id,
 )
 from tasks.records.sample import (
+    NOT_ASKED,
+    Check,
+    CheckForm,
     PictureSource,
     Place,
     Requirement,

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
-from tasks.records.check import Check
 from tasks.records.terms import Record
 
 
@@ -49,6 +49,29 @@ class Requirement(Record):
     """Position: `left of`, `right of`, `above` or `below` the target; empty: anywhere."""
     target: int | None = None
     """Number of the required object, from 0, that the relation refers to."""
+
+
+NOT_ASKED = "not asked: "
+"""Beginning of the explanation of a check that was not asked, since one that it depends on is wrong."""
+CheckForm = Literal["yes_no", "number", "choice", "ordinal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Question about a picture, and the answers that are right."""
+
+    check_id: str
+    question: str
+    expected: tuple[str, ...]
+    """Spellings of the right answer: yes or no, a number, the letters of options, or 0, 1 or 2."""
+    form: CheckForm = "yes_no"
+    options: tuple[tuple[str, str], ...] = ()
+    """Letter and words of each option; only of the form `choice`."""
+    group: str = ""
+    parents: tuple[str, ...] = ()
+    weight: float = 1.0
+    absence: bool = False
+    """True if an empty picture gives the right answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tasks.protocols.checklist.datasets import written_check
+from tasks.protocols.checklist.prompts import written_check
 from tasks.protocols.controls import ControlRules, Heard, Original, failed
 from tasks.records import BLANK, CONTROL_MEASURES, REENCODED, SAME, Outcome, Sample
 from tasks.statistics.scores import HIGHEST

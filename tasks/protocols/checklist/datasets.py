@@ -1,15 +1,14 @@
 """Datasets of checklists: prompts with their checks, and the images of each candidate."""
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError, field_validator
-
-from tasks.datasets.benchmark import read_labels
+from tasks.datasets.benchmark import PICTURE_ENDINGS, preferred, read_labels
 from tasks.datasets.dataset import (
     Dataset,
     candidate_and_picture,
@@ -22,16 +21,14 @@ from tasks.datasets.dataset import (
 from tasks.datasets.entries import Entry, id_fault
 from tasks.datasets.geneval import Image, Images, absent_image, gaps
 from tasks.datasets.paths import Folder
-from tasks.datasets.rows import Columns, Row, find_rows
-from tasks.errors import InputError, Problems, first_fault
-from tasks.files import real_place
-from tasks.protocols.checklist.images import find_images
-from tasks.protocols.checklist.prompts import Broken, ChecklistPrompt, as_number, build_prompt, values_of
+from tasks.datasets.rows import LONGEST, Columns, Row, find_rows, json_object
+from tasks.errors import InputError, Problems
+from tasks.files import read_regular, real_place
+from tasks.protocols.checklist.prompts import Broken, ChecklistPrompt, build_prompt, values_of
 from tasks.protocols.checklist.published import PUBLISHED, Published, files_in, set_of
-from tasks.records import Check, PictureSource, Sample
-from tasks.records.check import Form
+from tasks.records import PictureSource, Sample
 from tasks.records.parameters import ChecklistParameters
-from tasks.text import json_fault, kind, listed, quoted, well_formed
+from tasks.text import listed, natural, number_of, quoted, well_formed
 
 MANIFEST = "manifest"
 """Form of our own files."""
@@ -39,7 +36,9 @@ COLUMNS = ("id", "prompt", "checks", "image")
 """Columns that some row of a manifest must have, the last one unless its images come from elsewhere."""
 DRAFTED_BY, HUMAN = "drafted_by", "Human"
 """Column with the model that drafted the checks of a figure from its text, and the candidate that tried them first."""
-
+DEEPEST = 4
+"""Folders within each other that are searched for images."""
+_NUMBERED = re.compile(r"(.+)[-_/][0-9]+", re.DOTALL)
 
 Prompts = dict[str, ChecklistPrompt]
 """All prompts by id, in their own order."""
@@ -54,29 +53,30 @@ def read_checklists(source: Path, flow: str, parameters: ChecklistParameters) ->
     """
     problems = Problems()
     broken = Broken() if parameters.skip_broken else problems
+    root = source if source.is_dir() else source.parent
+    within = Folder(root, parameters.follow_links).within
     name, files = _files(source, parameters.format)
     if name == MANIFEST:
-        prompts, images, warnings = read_manifest(files[0], parameters, problems, broken)
+        prompts, images, warnings = _read_manifest(files[0], parameters, problems, broken)
     else:
-        within = Folder(source, parameters.follow_links).within if source.is_dir() else (real_place(source),)
-        prompts = _read_published(PUBLISHED[name], files, within, problems, broken)
+        places = within if source.is_dir() else (real_place(source),)
+        prompts = _read_published(PUBLISHED[name], files, places, problems, broken)
         problems.stop(f"dataset {source.name}")
-        images, strange = find_images(prompts, parameters, problems)
+        images, strange = _find_images(prompts, parameters, problems)
         licence = f"{PUBLISHED[name].name} comes under the licence of its authors: {PUBLISHED[name].licence}"
         warnings = [licence, *strange]
     problems.stop(f"dataset {source.name}")
     left_out = broken.warnings() if isinstance(broken, Broken) else ()
     entries = list(_entries(prompts, images, parameters.instrument))
     require_picture(source, "image", entries)
-    root = source if source.is_dir() else source.parent
-    labels = read_labels(root, flow, Folder(root, parameters.follow_links).within)
+    labels = read_labels(root, flow, within)
     selected = [labelled(entry, labels) for entry in select(entries, parameters)]
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
     missing = gaps([sample for sample, *_ in entries if (sample.candidate, sample.prompt_id) in judged])
-    drafts = _draft_warnings(prompts, images, parameters.judge.model)
+    tried = HUMAN in images and any(prompt.drafted_by for prompt in prompts.values())
+    drafts = _draft_warnings(prompts, tried, parameters.judge.model)
     warnings = [*warnings, *drafts, *_all_alike(prompts), *left_out, *missing]
-    tried = _are_tried(prompts, images)
-    key, series_key = (checklists_key(prompts, parameters, checked, tried) for checked in (True, False))
+    key, series_key = (_checklists_key(prompts, parameters, checked, tried) for checked in (True, False))
     return make_dataset(source.name, key, selected, warnings, series_key)
 
 
@@ -111,52 +111,7 @@ def _read_published(
     return prompts
 
 
-def _all_alike(prompts: Prompts) -> Iterator[str]:
-    """Yield a warning if a judge that always gives the same answer would be right."""
-    checks = [check for prompt in prompts.values() for check in prompt.checks]
-    if len(answers := {check.expected for check in checks}) == 1 and len(checks) > 1:
-        answer = " or ".join(answers.pop())
-        yield f"each of the {len(checks):,} checks expects {answer}: a judge that always says so would seem right"
-
-
-def checklists_key(prompts: Prompts, parameters: ChecklistParameters, checked: bool, tried: bool) -> str:
-    """Return the SHA-256 (hex) over the prompts of a whole dataset, and the selection from it.
-
-    Args:
-        checked: with the checks of the prompts, or without, as in the key of a series.
-        tried: the pictures chose the checks, so that nothing may be compared with them.
-    """
-    parts = sorted(
-        (each.prompt_id, each.text, [values_of(check) for check in each.checks] if checked else [])
-        for each in prompts.values()
-    )
-    chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "category"})
-    chosen |= {"tried": True} if tried else {}
-    return sha256(json.dumps([parts, chosen], sort_keys=True).encode()).hexdigest()
-
-
-def _entries(prompts: Prompts, images: Images, instrument: str) -> Iterator[Entry]:
-    """Yield the entries by candidate, then prompt, then image; a prompt without an image has one."""
-    for candidate, its in images.items():
-        for prompt in prompts.values():
-            text_sha256 = sha256(prompt.text.encode()).hexdigest()
-            for image in its.get(prompt.prompt_id) or [absent_image(prompt.prompt_id, prompt.place, candidate)]:
-                sample = Sample(
-                    sample_id=image.sample_id,
-                    candidate=candidate,
-                    tag=instrument,
-                    prompt_id=prompt.prompt_id,
-                    category=prompt.category,
-                    record=image.record,
-                    texts={"prompt": prompt.key},
-                    pictures={"image": image.picture},
-                    checks=tuple(prompt.checks),
-                    notes=prompt.notes,
-                )
-                yield Entry(sample, text_sha256, "")
-
-
-def read_manifest(path: Path, parameters: ChecklistParameters, problems: Problems, broken: Problems) -> Found:
+def _read_manifest(path: Path, parameters: ChecklistParameters, problems: Problems, broken: Problems) -> Found:
     """Read the images of all rows, by candidate in order of appearance.
 
     A row without `prompt_id` is a prompt of its own, named by its id, which other candidates share. A row without a
@@ -166,7 +121,7 @@ def read_manifest(path: Path, parameters: ChecklistParameters, problems: Problem
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
     optional = ("candidate", "prompt_id", "category", DRAFTED_BY, *COLUMNS[-1:])
     columns = Columns(COLUMNS[:-1] if parameters.images else COLUMNS, optional)
-    prompts, first_of_id = dict[str, ChecklistPrompt](), dict[str, ChecklistPrompt]()
+    prompts, first_of_id = Prompts(), Prompts()
     met, images = dict[tuple[str, str], str](), dict[str, dict[str, list[Image]]]()
     for row in find_rows(path, problems, (real_place(path),)):
         if not columns.meet(row, problems):
@@ -184,38 +139,16 @@ def read_manifest(path: Path, parameters: ChecklistParameters, problems: Problem
         first = prompts.setdefault(prompt.prompt_id, prompt)
         for what in ("text", "checks", "category"):
             if getattr(first, what) != getattr(prompt, what):
-                problems.add(
-                    row.where, f"{what} of prompt {quoted(prompt.prompt_id)} differs from that in {first.where}"
-                )
+                words = f"{what} of prompt {quoted(prompt.prompt_id)} differs from that in {first.where}"
+                problems.add(row.where, words)
         image = Image(sample_id, found[1], row.place)
         images.setdefault(candidate, {}).setdefault(prompt.prompt_id, []).append(image)
     folder.check_named(problems)
     columns.check(path.name, problems)
-    if parameters.images:
-        problems.stop(f"dataset {path.name}")
-        return prompts, *find_images(prompts, parameters, problems)
-    return prompts, images, []
-
-
-def _are_tried(prompts: Prompts, images: Images) -> bool:
-    """Return whether the pictures are the Human figures that chose among drafted checks."""
-    return HUMAN in images and any(prompt.drafted_by for prompt in prompts.values())
-
-
-def _draft_warnings(prompts: Prompts, images: Images, judge: str) -> Iterator[str]:
-    """Yield sentences about checks that a model drafted."""
-    drafted = [prompt for prompt in prompts.values() if prompt.drafted_by]
-    if not drafted:
-        return
-    checks, confirmed = sum(len(prompt.checks) for prompt in drafted), sum(prompt.confirmed for prompt in drafted)
-    yield f"a model drafted {checks:,} checks, people confirmed {confirmed:,} of them ({confirmed / checks:.0%})"
-    if judge in {prompt.drafted_by for prompt in drafted}:
-        yield f"{judge} drafted the checks that it answers: it may look for what it expects"
-    if _are_tried(prompts, images):
-        yield (
-            "the Human figures chose these checks, since those that they failed at first were dropped: their score is "
-            "high by construction, and no other score can be compared with it"
-        )
+    if not parameters.images:
+        return prompts, images, []
+    problems.stop(f"dataset {path.name}")
+    return prompts, *_find_images(prompts, parameters, problems)
 
 
 def _draw(rows: Sequence[Row]) -> ChecklistPrompt:
@@ -223,89 +156,179 @@ def _draw(rows: Sequence[Row]) -> ChecklistPrompt:
     prompt_id, category = values.get("prompt_id") or values.get("id"), cast(str, values.get("category") or "")
     if fault := id_fault(values.get("id")) or id_fault(prompt_id):
         raise fault
-    written, drafted_by = _written_checks(values["checks"]), cast(str, values.get(DRAFTED_BY) or "")
-    return ChecklistPrompt(
-        prompt_id=str(prompt_id),
-        key="prompt",
-        checks=[each.check() for each in written],
-        category=category,
-        drafted_by=drafted_by,
-        confirmed=sum(each.confirmed for each in written),
-    )
+    drafted_by = cast(str, values.get(DRAFTED_BY) or "")
+    return ChecklistPrompt(str(prompt_id), "prompt", values["checks"], category, drafted_by=drafted_by)
 
 
-class _WrittenCheck(BaseModel, extra="forbid"):
-    """A check as a manifest has it."""
+def _entries(prompts: Prompts, images: Images, instrument: str) -> Iterator[Entry]:
+    """Yield the entries by candidate, then prompt, then image; a prompt without an image has one."""
+    for candidate, its in images.items():
+        for prompt in prompts.values():
+            text_sha256 = sha256(prompt.text.encode()).hexdigest()
+            for image in its.get(prompt.prompt_id) or [absent_image(prompt.prompt_id, prompt.place, candidate)]:
+                sample = Sample(
+                    sample_id=image.sample_id,
+                    candidate=candidate,
+                    tag=instrument,
+                    prompt_id=prompt.prompt_id,
+                    category=prompt.category,
+                    record=image.record,
+                    texts={"prompt": prompt.key},
+                    pictures={"image": image.picture},
+                    checks=prompt.checks,
+                    notes=prompt.notes,
+                )
+                yield Entry(sample, text_sha256, "")
 
-    id: StrictStr = Field(min_length=1)
-    question: StrictStr
-    expected: tuple[str, ...]
-    form: Form = "yes_no"
-    options: dict[str, StrictStr] = {}
-    group: StrictStr = ""
-    parents: tuple[StrictStr, ...] = ()
-    weight: StrictInt | StrictFloat = 1.0
-    absence: StrictBool | None = None
-    confirmed: StrictBool = False
-    """True once a person agrees with a check that a model drafted; only counted."""
 
-    @field_validator("expected", mode="before")
-    @classmethod
-    def _texts(cls, value: object) -> tuple[str, ...]:
-        answers = cast(list[object], value) if isinstance(value, list) else [value]
-        if any(isinstance(answer, bool) or not isinstance(answer, str | int | float) for answer in answers):
-            raise ValueError("must be text, a number or a list of these")
-        return tuple(f"{answer:g}" if isinstance(answer, float) else str(answer).strip() for answer in answers)
+def _all_alike(prompts: Prompts) -> Iterator[str]:
+    """Yield a warning if a judge that always gives the same answer would be right."""
+    checks = [check for prompt in prompts.values() for check in prompt.checks]
+    if len(answers := {check.expected for check in checks}) == 1 and len(checks) > 1:
+        answer = " or ".join(answers.pop())
+        yield f"each of the {len(checks):,} checks expects {answer}: a judge that always says so would seem right"
 
-    def check(self) -> Check:
-        expected = tuple(map(str.casefold, self.expected)) if self.form == "yes_no" else self.expected
-        absence = {*expected} == {"no"} or all(as_number(answer) == 0 for answer in expected)
-        return Check(
-            check_id=self.id,
-            question=self.question,
-            expected=expected,
-            form=self.form,
-            options=tuple(sorted(self.options.items())),
-            group=self.group,
-            parents=self.parents,
-            weight=float(self.weight),
-            absence=absence if self.absence is None else self.absence,
+
+def _checklists_key(prompts: Prompts, parameters: ChecklistParameters, checked: bool, tried: bool) -> str:
+    """Return the SHA-256 (hex) over the prompts of a whole dataset, and the selection from it.
+
+    Args:
+        checked: with the checks of the prompts, or without, as in the key of a series.
+        tried: the pictures chose the checks, so that nothing may be compared with them.
+    """
+    parts = sorted((each.prompt_id, each.text, [*map(values_of, each.checks)] * checked) for each in prompts.values())
+    chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "category"})
+    chosen |= {"tried": True} if tried else {}
+    return sha256(json.dumps([parts, chosen], sort_keys=True).encode()).hexdigest()
+
+
+def _draft_warnings(prompts: Prompts, tried: bool, judge: str) -> Iterator[str]:
+    """Yield sentences about checks that a model drafted.
+
+    Args:
+        tried: the pictures are the Human figures that chose among the checks.
+    """
+    drafted = [prompt for prompt in prompts.values() if prompt.drafted_by]
+    if not drafted:
+        return
+    checks, confirmed = sum(len(prompt.checks) for prompt in drafted), sum(prompt.confirmed for prompt in drafted)
+    yield f"a model drafted {checks:,} checks, people confirmed {confirmed:,} of them ({confirmed / checks:.0%})"
+    if judge in {prompt.drafted_by for prompt in drafted}:
+        yield f"{judge} drafted the checks that it answers: it may look for what it expects"
+    if tried:
+        yield (
+            "the Human figures chose these checks, since those that they failed at first were dropped: their score is "
+            "high by construction, and no other score can be compared with it"
         )
 
 
-def read_checks(value: object) -> tuple[Check, ...]:
-    """Return the checks in a manifest's column, a list of objects or its JSON text.
+def _find_images(prompts: Prompts, parameters: ChecklistParameters, problems: Problems) -> tuple[Images, list[str]]:
+    """Return candidate -> prompt id -> images, and a warning of those of no prompt.
 
-    Without `absence`, a check that expects no or 0 alone has it.
+    `parameters.images` is a folder of one candidate, a folder of such folders, or a map of one candidate.
 
     Raises:
-        ValueError: a check cannot be read; names the check and the reason.
+        InputError: there is no image of any prompt.
     """
-    return tuple(each.check() for each in _written_checks(value))
+    path = Path(parameters.images).expanduser().absolute()
+    if not parameters.images or not path.exists():
+        found = f"images {path} does not exist" if parameters.images else "images is empty"
+        raise InputError(f"{found}: name the folder of the images, or a file that maps prompts to them")
+    names = {name: prompt_id for prompt_id, prompt in prompts.items() for name in (prompt.text, *prompt.names)}
+    names |= {prompt_id: prompt_id for prompt_id in prompts}
+    folder = Folder(path if path.is_dir() else path.parent, parameters.follow_links)
+    found, strange = _in_folder(path, names) if path.is_dir() else _in_map(path, names, problems)
+    if not found:
+        sought = listed((quoted(f"{name}.png") for name in prompts), 3)
+        there = f"found {listed(map(quoted, strange), 3)}, looked for names such as {sought}"
+        raise InputError(f"images {path.name} has none of any prompt: {there}")
+    if parameters.candidate_name and len(found) > 1:
+        raise InputError(f"candidate_name can name one candidate, {path.name} holds several: {listed(found)}")
+    images: dict[str, dict[str, list[Image]]] = {}
+    for candidate, its in found.items():
+        of_prompts = images.setdefault(parameters.candidate_name or candidate, defaultdict(list))
+        for sample_id in sorted(its, key=natural):
+            prompt_id, files = its[sample_id]
+            try:
+                picture = _picture(files, prompt_id, folder)
+                of_prompts[prompt_id].append(Image(sample_id, picture, prompts[prompt_id].place))
+            except InputError as error:
+                problems.add(f"images of {candidate}, {sample_id}", error)
+    folder.check_named(problems)
+    many = f"{path.name} has {number_of(len(strange), 'image')} of no prompt of the dataset"
+    return images, [f"{many}: {listed(map(quoted, strange), 5)}"] if strange else []
 
 
-def _written_checks(value: object) -> list[_WrittenCheck]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"'checks' is no JSON: {json_fault(error)}") from error
-        except RecursionError as error:
-            raise ValueError("'checks' is nested too deeply") from error
-    if not isinstance(value, list):
-        raise ValueError(f"'checks' is {kind(value)}, must be a list of objects")
-    found: list[_WrittenCheck] = []
-    for number, written in enumerate(cast(list[object], value), 1):
-        try:
-            if isinstance(written, dict):  # Parquet cannot leave out a key: it has null there
-                written = {key: each for key, each in cast(dict[str, object], written).items() if each is not None}
-            found.append(_WrittenCheck.model_validate(written))
-        except ValidationError as error:
-            raise ValueError(f"check {number}: {first_fault(error)}") from error
+Files = dict[str, tuple[str, list[Path]]]
+"""Sample id -> prompt id and files of the image."""
+
+
+def _picture(files: list[Path], prompt_id: str, folder: Folder) -> PictureSource:
+    kept = preferred(files)
+    if len(kept) > 1:
+        raise InputError(f"{listed(path.as_posix() for path in kept)} are files of one image: keep one")
+    return folder.picture(str(kept[0]), prompt_id)
+
+
+def _in_folder(root: Path, names: Mapping[str, str]) -> tuple[dict[str, Files], list[str]]:
+    """Return the images of a folder or, if its own are no prompt's, of each folder in it; and the names of others.
+
+    The images of a prompt are `<id>`, `<id>_<n>`, `<id>-<n>` or `<id>/<n>`, with any ending of a picture.
+    """
+    pictures = list(_pictures(root))
+    found = {root.name: _matched(root, pictures, names)}
+    if not any(found.values()):
+        folders = sorted({root / path.relative_to(root).parts[0] for path in pictures})
+        each = {path.name: _matched(path, (one for one in pictures if path in one.parents), names) for path in folders}
+        found = {name: its for name, its in each.items() if its}
+    taken = {path for its in found.values() for _, files in its.values() for path in files}
+    return found, [path.relative_to(root).as_posix() for path in pictures if path not in taken]
+
+
+def _matched(root: Path, pictures: Iterable[Path], names: Mapping[str, str]) -> Files:
+    found: Files = {}
+    for path in pictures:
+        name = path.relative_to(root).with_suffix("").as_posix()
+        numbered = _NUMBERED.fullmatch(name)
+        if prompt_id := names.get(name) or (names.get(numbered[1]) if numbered else None):
+            found.setdefault(f"{prompt_id}/{path.stem}", (prompt_id, []))[1].append(path)
     return found
 
 
-def written_check(check: Check) -> dict[str, object]:
-    """Return a check as a manifest has it."""
-    fields = asdict(check)
-    return {"id": fields.pop("check_id"), **fields, "options": dict(check.options)}
+def _pictures(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in PICTURE_ENDINGS and not path.is_dir():
+            yield path
+        elif depth and path.is_dir():
+            yield from _pictures(path, depth - 1)
+
+
+def _in_map(path: Path, names: Mapping[str, str], problems: Problems) -> tuple[dict[str, Files], list[str]]:
+    """Return the images in a JSON object of files or in a generator's records, and the names of no prompt."""
+    found: Files = {}
+    read = _records if path.suffix.lower() in (".jsonl", ".ndjson") else _members
+    named = read(path, problems)
+    for name, files in named.items():
+        stems = [Path(file).stem for file in files]
+        for number, file in enumerate(files if name in names else ()):
+            fits = stems.count(stems[number]) == 1 and not id_fault(stems[number])
+            stem = stems[number] if fits else str(number)
+            found[f"{names[name]}/{stem}"] = (names[name], [Path(file)])
+    return {path.stem: found} if found else {}, [name for name in named if name not in names]
+
+
+def _members(path: Path, problems: Problems) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in json_object(read_regular(path, LONGEST, (real_place(path),))).items():
+        files = cast(list[object], value) if isinstance(value, list) else [value] if value else []
+        found[name] = [file for file in files if isinstance(file, str)]
+        if len(found[name]) < len(files):
+            problems.add(path.name, f"{quoted(name)} must be the name of a file, or a list of names")
+    return found
+
+
+def _records(path: Path, problems: Problems) -> dict[str, list[str]]:
+    """Return the files in records as AIBench's generator writes them: the last success counts."""
+    rows = find_rows(path, problems, (real_place(path),))
+    done = (row.values for row in rows if row.values.get("status") == "success" and row.values.get("image_path"))
+    return {str(values.get("prompt_id")): str(values["image_path"]).split(";") for values in done}

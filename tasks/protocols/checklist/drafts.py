@@ -12,8 +12,8 @@ from tasks.endpoint.requests import object_schema
 from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger.run_files import read_outcomes
-from tasks.protocols.checklist.datasets import DRAFTED_BY, HUMAN, read_checks
-from tasks.protocols.checklist.prompts import check_faults
+from tasks.protocols.checklist.datasets import DRAFTED_BY, HUMAN
+from tasks.protocols.checklist.prompts import check_faults, read_checks
 from tasks.protocols.checklist.reply import RIGHT
 from tasks.text import listed
 
@@ -71,7 +71,7 @@ def read_draft(text: str) -> tuple[list[dict[str, object]], str]:
         for number, each in enumerate(once.values(), 1)
     ]
     try:
-        faults = [*check_faults(read_checks(checks))]
+        faults = [*check_faults([each.check() for each in read_checks(checks)])]
     except ValueError as error:
         faults = [str(error)]
     return checks, listed(faults) if faults else ""

@@ -3,18 +3,20 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from math import isfinite
-from typing import NamedTuple
+from typing import NamedTuple, cast
+
+from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError, field_validator
 
 from tasks.datasets.entries import clean_text, id_fault
 from tasks.datasets.rows import Row
-from tasks.errors import Problems
-from tasks.records import Check, Place
-from tasks.text import kind, listed, number_of, quoted
+from tasks.errors import Problems, first_fault
+from tasks.records import Check, CheckForm, Place
+from tasks.text import json_fault, kind, listed, number_of, quoted
 
 _NUMBERS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
@@ -31,7 +33,8 @@ class ChecklistPrompt(NamedTuple):
     prompt_id: str
     key: str
     """Key of the record that holds the text."""
-    checks: Sequence[Check]
+    written: object
+    """Checks as a manifest has them."""
     category: str = ""
     names: tuple[str, ...] = ()
     """Names of its images in a folder or map, besides its id."""
@@ -39,13 +42,14 @@ class ChecklistPrompt(NamedTuple):
     """Remarks for the reader."""
     drafted_by: str = ""
     """Model that drafted the checks; empty: none did."""
-    confirmed: int = 0
-    """Number of these checks that a person confirmed."""
     where: str = ""
     """File and row, for messages."""
     place: Place = Place("")
     text: str = ""
     """Text as the judge reads it."""
+    checks: tuple[Check, ...] = ()
+    confirmed: int = 0
+    """Number of drafted checks that a person confirmed."""
 
 
 Draw = Callable[[Sequence[Row]], ChecklistPrompt]
@@ -81,7 +85,9 @@ def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> Checklist
         if not isinstance(drawn.category, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"category is {kind(drawn.category)}, must be text")
         text, links = _text(values, drawn.key)
-        faults = list(check_faults(drawn.checks))
+        written = read_checks(drawn.written)
+        checks = tuple(each.check() for each in written)
+        faults = list(check_faults(checks))
     except KeyError as error:
         faults = [f"key {error} is missing"]
     except (ValueError, TypeError, AttributeError) as error:  # also a value of another type than the set's own
@@ -89,11 +95,84 @@ def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> Checklist
     else:
         if not faults:
             dropped = (f"{number_of(links, 'image link')} dropped from the prompt",) if links else ()
-            notes, checks = (*drawn.notes, *dropped), tuple(drawn.checks)
-            return drawn._replace(checks=checks, notes=notes, where=where, place=place, text=text)
+            confirmed = sum(each.confirmed for each in written)
+            drawn = drawn._replace(notes=(*drawn.notes, *dropped), checks=checks, confirmed=confirmed)
+            return drawn._replace(where=where, place=place, text=text)
     for fault in faults:
         broken.add(where, fault)
     return None
+
+
+class WrittenCheck(BaseModel, extra="forbid"):
+    """A check as a manifest has it."""
+
+    id: StrictStr = Field(min_length=1)
+    question: StrictStr
+    expected: tuple[str, ...]
+    form: CheckForm = "yes_no"
+    options: dict[str, StrictStr] = {}
+    group: StrictStr = ""
+    parents: tuple[StrictStr, ...] = ()
+    weight: StrictInt | StrictFloat = 1.0
+    absence: StrictBool | None = None
+    confirmed: StrictBool = False
+    """True once a person agrees with a check that a model drafted; only counted."""
+
+    @field_validator("expected", mode="before")
+    @classmethod
+    def _texts(cls, value: object) -> tuple[str, ...]:
+        answers = cast(list[object], value) if isinstance(value, list) else [value]
+        if any(isinstance(answer, bool) or not isinstance(answer, str | int | float) for answer in answers):
+            raise ValueError("must be text, a number or a list of these")
+        return tuple(f"{answer:g}" if isinstance(answer, float) else str(answer).strip() for answer in answers)
+
+    def check(self) -> Check:
+        """Return the check; without `absence`, it has it if it expects no or 0 alone."""
+        expected = tuple(map(str.casefold, self.expected)) if self.form == "yes_no" else self.expected
+        absence = {*expected} == {"no"} or all(as_number(answer) == 0 for answer in expected)
+        return Check(
+            check_id=self.id,
+            question=self.question,
+            expected=expected,
+            form=self.form,
+            options=tuple(sorted(self.options.items())),
+            group=self.group,
+            parents=self.parents,
+            weight=float(self.weight),
+            absence=absence if self.absence is None else self.absence,
+        )
+
+
+def read_checks(value: object) -> list[WrittenCheck]:
+    """Return the checks in a manifest's column, a list of objects or its JSON text.
+
+    Raises:
+        ValueError: a check cannot be read; names the check and the reason.
+    """
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"'checks' is no JSON: {json_fault(error)}") from error
+        except RecursionError as error:
+            raise ValueError("'checks' is nested too deeply") from error
+    if not isinstance(value, list):
+        raise ValueError(f"'checks' is {kind(value)}, must be a list of objects")
+    found: list[WrittenCheck] = []
+    for number, written in enumerate(cast(list[object], value), 1):
+        try:
+            if isinstance(written, dict):  # Parquet cannot leave out a key: it has null there
+                written = {key: each for key, each in cast(dict[str, object], written).items() if each is not None}
+            found.append(WrittenCheck.model_validate(written))
+        except ValidationError as error:
+            raise ValueError(f"check {number}: {first_fault(error)}") from error
+    return found
+
+
+def written_check(check: Check) -> dict[str, object]:
+    """Return a check as a manifest has it."""
+    fields = asdict(check)
+    return {"id": fields.pop("check_id"), **fields, "options": dict(check.options)}
 
 
 def _text(values: Mapping[str, object], key: str) -> tuple[str, int]:

@@ -11,7 +11,7 @@ from tasks.demo.defects import CHECKED, CLEAN_SCENE
 from tasks.protocols.checklist import reply, soft
 from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.prompts import asked_keys
-from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean
+from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean, share
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import BLANK, NOT_ASKED, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.records.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
@@ -81,8 +81,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         votes = 0 if problem else parameters.votes
         answered = _by_check(sample, judgments)
         aspects = tuple(_ruled(sample, answered))
-        score, satisfied = _share(aspects, sample.tag)
-        is_soft = sample.tag == SOFT
+        score, satisfied, is_soft = share(aspects), _all_right(aspects, sample.tag), sample.tag == SOFT
         ok_votes = min((len(each) for each in answered.values()), default=0)
         tagged = DimensionOutcome(dimension=sample.tag, verdict=None, score=score, votes=votes, ok_votes=ok_votes)
         return Decided(
@@ -103,9 +102,9 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
     def measured(self, outcome: Compared) -> Measured:
         """Return the score, then whether all answers are right, to pair with pictures of the same prompt."""
-        score, satisfied = _share(outcome.parts, outcome.tag)
+        satisfied = _all_right(outcome.parts, outcome.tag)
         values = {
-            Measure(outcome.tag, "score", reply.RIGHT): score,
+            Measure(outcome.tag, "score", reply.RIGHT): share(outcome.parts),
             Measure(outcome.tag, "satisfied", 1.0): None if satisfied is None else float(satisfied),
         }
         if outcome.tag == SOFT:
@@ -113,14 +112,12 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
 
 
-def _share(checks: Sequence[AspectScore | Part], instrument: str) -> tuple[float | None, bool | None]:
-    """Return the weighted mean of the scored checks, and whether all are right."""
-    known = [(each.score, each.weight) for each in checks if each.score is not None]
-    if not known:
-        return None, None
-    score = sum(score * weight for score, weight in known) / sum(weight for _, weight in known)
-    wrong = any(each < (HALF if instrument == SOFT else reply.RIGHT) for each, _ in known)
-    return score, False if wrong else True if len(known) == len(checks) else None
+def _all_right(checks: Sequence[AspectScore | Part], instrument: str) -> bool | None:
+    """Return whether all checks are right; None: some are not scored, and no other is wrong."""
+    scores, limit = [each.score for each in checks], HALF if instrument == SOFT else reply.RIGHT
+    if any(score is not None and score < limit for score in scores):
+        return False
+    return None if None in scores or not scores else True
 
 
 def _by_check(sample: Sample, judgments: Sequence[Judgment]) -> dict[str, list[AspectScore]]:

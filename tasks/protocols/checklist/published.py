@@ -7,8 +7,7 @@ last record.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
 from tasks.files import open_regular, read_regular
 from tasks.protocols.checklist.prompts import NUMBERS, ChecklistPrompt, Draw
-from tasks.records import Check, Place
+from tasks.records import Place
 from tasks.text import quoted
 
 HEAD = 1 << 16
@@ -27,19 +26,15 @@ INSUFFICIENT = "the image does not contain sufficient information"
 """Beginning of AIBench's option that is right where the figure does not show the answer."""
 
 
-def _check(number: int, question: str, answer: str, group: str, absence: bool = False) -> Check:
-    return Check(str(number), question, (answer,), group=group, absence=absence or answer == "no")
-
-
 def _geneval2(rows: Sequence[Row]) -> ChecklistPrompt:
     values: Any = rows[0].values
-    checks: list[Check] = []
-    for (question, answer), skill in zip(values["vqa_list"], values["skills"], strict=True):
-        check = _check(len(checks) + 1, question, answer.casefold(), skill)
-        if check.expected[0] in NUMBERS:
-            number = str(NUMBERS.index(check.expected[0]))
-            check = replace(check, form="number", expected=(check.expected[0], number), absence=number == "0")
-        checks.append(check)
+    checks: list[dict[str, object]] = []
+    for number, ((question, answer), skill) in enumerate(zip(values["vqa_list"], values["skills"], strict=True), 1):
+        word = answer.casefold()
+        form = (
+            {"form": "number", "expected": [word, str(NUMBERS.index(word))]} if word in NUMBERS else {"expected": word}
+        )
+        checks.append({"id": str(number), "question": question, "group": skill, **form})
     line = int(rows[0].where.rsplit(" ", 1)[1])  # lines before it may be broken
     return ChecklistPrompt(f"{line - 1:05}", "prompt", checks, f"{values['atom_count']} atoms")
 
@@ -57,9 +52,15 @@ def _unigenbench(rows: Sequence[Row]) -> ChecklistPrompt:
     if language == "zh":
         names, described, category = ("考点", "考点对应描述", "一级垂类")
         ask, negation = "图像中这一点是否正确（{}）：{}？", "语法-否定"
-    pairs = enumerate(zip(points[names], points[described], strict=True), 1)
-    checks = [_check(number, ask.format(name, words), "yes", name, name == negation) for number, (name, words) in pairs]
+    checks = [
+        _yes(number, ask.format(name, words), name, name == negation)
+        for number, (name, words) in enumerate(zip(points[names], points[described], strict=True), 1)
+    ]
     return ChecklistPrompt(values["index"], f"prompt_{language}", checks, points[category])
+
+
+def _yes(number: int, question: object, group: str, absence: bool) -> dict[str, object]:
+    return {"id": str(number), "question": question, "expected": "yes", "group": group, "absence": absence}
 
 
 def _corebench(rows: Sequence[Row]) -> ChecklistPrompt:
@@ -67,7 +68,7 @@ def _corebench(rows: Sequence[Row]) -> ChecklistPrompt:
     prompt_id = rows[0].where.rsplit(" ", 1)[1]
     task = prompt_id.rpartition("-")[0]
     checks = [
-        _check(number, each["question"], "yes", ", ".join(each["tags"]), not _ABSENT.isdisjoint(each["tags"]))
+        _yes(number, each["question"], ", ".join(each["tags"]), not _ABSENT.isdisjoint(each["tags"]))
         for number, each in enumerate(values["Checklist"], 1)
     ]
     return ChecklistPrompt(prompt_id, "Prompt", checks, task, (f"{task}/{prompt_id}",))
@@ -79,46 +80,46 @@ _ABSENT = frozenset(("instance_neg", "attribute_neg"))
 
 def _dsg(rows: Sequence[Row]) -> ChecklistPrompt:
     """Return the checks of an item. Where the set's parents cannot be asked first, they are left out, and noted."""
-    checks, dropped = list[Check](), False
+    checks, parents_of, dropped = list[dict[str, object]](), dict[str, list[str]](), False
     found: list[Any] = [row.values for row in rows]
     known = {values["proposition_id"] for values in found}
     for values in found:
         own, named = values["proposition_id"], [each.strip() for each in values["dependency"].split(",")]
-        children = {check.check_id for check in checks if own in check.parents}
-        parents = tuple(each for each in dict.fromkeys(named) if each in known - children - {own})
-        dropped |= bool({*named} - {*parents, "0"})
-        check = _check(own, values["question_natural_language"], "yes", values["category_broad"])
-        checks.append(replace(check, parents=parents))
+        children = {child for child, parents in parents_of.items() if own in parents}
+        parents_of[own] = [each for each in dict.fromkeys(named) if each in known - children - {own}]
+        dropped |= bool({*named} - {*parents_of[own], "0"})
+        question, group = values["question_natural_language"], values["category_broad"]
+        checks.append({"id": own, "question": question, "expected": "yes", "group": group, "parents": parents_of[own]})
     item = found[0]["item_id"]
     notes = ("parents left out that are no other check of the prompt, or lead in a circle",) if dropped else ()
     return ChecklistPrompt(item, "text", checks, item.rpartition("_")[0], notes=notes)
 
 
 def _tifa(rows: Sequence[Row]) -> ChecklistPrompt:
-    checks: list[Check] = []
+    checks: list[Mapping[str, object]] = []
     found: list[Any] = [row.values for row in rows]
-    for values in found:
+    for number, values in enumerate(found, 1):
         choices, answer = values["choices"], values["answer"]
-        check = _check(len(checks) + 1, values["question"], answer, values["element_type"])
+        check = {"id": str(number), "question": values["question"], "expected": answer, "group": values["element_type"]}
         if not {*choices} <= {"yes", "no"}:
             if answer not in choices:
                 raise ValueError(f"the answer {quoted(answer)} is none of the choices")
-            options = tuple(zip(ascii_uppercase, choices, strict=False))
-            check = replace(check, form="choice", options=options, expected=(ascii_uppercase[choices.index(answer)],))
+            options = dict(zip(ascii_uppercase, choices, strict=False))
+            letter = ascii_uppercase[choices.index(answer)]
+            check |= {"form": "choice", "options": options, "expected": letter, "absence": answer == "no"}
         checks.append(check)
     return ChecklistPrompt(found[0]["id"], "caption", checks, found[0]["id"].rpartition("_")[0])
 
 
 def _aibench(rows: Sequence[Row]) -> ChecklistPrompt:
     values: Any = rows[0].values
-    checks: list[Check] = []
+    checks: list[dict[str, object]] = []
     for each in values["checklist"]:
-        letter = each["correct_option"].strip().upper()
-        words = each["options"][letter].casefold()
-        check = _check(
-            each["id"], each["question"], letter, each["level"], words == "no" or words.startswith(INSUFFICIENT)
-        )
-        checks.append(replace(check, form="choice", options=tuple(sorted(each["options"].items()))))
+        letter, options = each["correct_option"].strip().upper(), each["options"]
+        words = options[letter].casefold()
+        absence = words == "no" or words.startswith(INSUFFICIENT)
+        check = {"id": each["id"], "question": each["question"], "expected": letter, "form": "choice"}
+        checks.append({**check, "options": options, "group": each["level"], "absence": absence})
     return ChecklistPrompt(values["id"], "method_text", checks, values["id"].partition("/")[0])
 
 
