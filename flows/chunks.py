@@ -132,7 +132,8 @@ class Chunks:
     async def _dispatch(self, first: int, cases: list[Case], work: Work) -> None:
         run = self.run
         for case in cases:
-            run.counts.begin(case, planned_calls(case.sample, run.rubric, run.parameters), take_over(run, case))
+            planned = planned_calls(case.sample, run.rubric, run.parameters).total()
+            run.counts.begin(case, planned, take_over(run, case))
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
         if asked:

@@ -18,6 +18,8 @@ from tasks.spending.budget import VARIABLE, Budget, MonthLimit
 from tasks.spending.prices import Amounts
 
 JUDGE = Judge(model="gpt-x", base_url="https://judge.example/v1", price_in=1.0, price_out=10.0, max_output_tokens=1000)
+PLANNED = dict.fromkeys(DIMENSIONS, 10)
+"""Dimension -> planned calls of a run."""
 NOW = start("20261121T120000-diagram-now", judge=JUDGE.model, endpoint=JUDGE.base_url)
 
 
@@ -26,7 +28,8 @@ def budget_after(store: Path, use: Any = None, **given: Any) -> Budget:
     parameters = PairwiseParameters(judge=JUDGE, **given)
 
     async def run() -> Budget:
-        async with budget_of(parameters, tariff_of(parameters.judge, parameters.budget), store, None, NOW) as budget:
+        tariff = tariff_of(parameters.judge, parameters.budget)
+        async with budget_of(parameters, tariff, store, None, NOW, PLANNED) as budget:
             assert budget
             if use:
                 await use(budget)
@@ -42,7 +45,8 @@ def test_expected_prices_begin_with_those_of_earlier_runs(tmp_path: Path) -> Non
     parameters = PairwiseParameters(judge=JUDGE, budget=1)
 
     async def run() -> tuple[float, float]:
-        async with budget_of(parameters, tariff_of(parameters.judge, parameters.budget), tmp_path, None, now) as budget:
+        tariff = tariff_of(parameters.judge, parameters.budget)
+        async with budget_of(parameters, tariff, tmp_path, None, now, PLANNED) as budget:
             assert budget
             return budget.expected("readability", 10_000), budget.expected(DIMENSIONS[3], 10_000)
 
@@ -63,9 +67,8 @@ class Run:
     async def judges(self, most: int = 10**6, waits: bool = False, **given: Any) -> None:
         """Make at most this many calls and end; or, with `waits`, submit them as a batch and wait."""
         parameters = PairwiseParameters(judge=JUDGE, **given)
-        async with budget_of(
-            parameters, tariff_of(parameters.judge, parameters.budget), self.store, self.remote, self.start
-        ) as budget:
+        tariff = tariff_of(parameters.judge, parameters.budget)
+        async with budget_of(parameters, tariff, self.store, self.remote, self.start, PLANNED) as budget:
             assert budget
             announce_limit(budget, cast("Any", self), self.remote)
             for call in range(most):
@@ -152,8 +155,7 @@ def test_limit_of_a_run_is_estimated_from_known_prices(tmp_path: Path) -> None:
     run = Run(tmp_path, "2999-now", parameters=parameters)
     run.price = 0.001
     asyncio.run(run.judges(1, votes=2))
-    calls = 3 * 2 * len(DIMENSIONS)
-    assert run.limit == pytest.approx(1.25 * calls * (1000 + 10 * 100) / 1e6)
+    assert run.limit == pytest.approx(1.25 * sum(PLANNED.values()) * (1000 + 10 * 100) / 1e6)
     assert read_start(run.ledger.folder).spending_limit == run.spent
 
 

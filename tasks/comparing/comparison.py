@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -170,7 +171,8 @@ def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
     """Compare at most `most` candidates of an evaluation with themselves in the newest comparable one before it.
 
     Returns:
-        A comparison for each candidate; empty if no earlier evaluation compares, or this one measured nothing.
+        A comparison for each candidate; empty if no earlier evaluation compares, or this one measured nothing. After an
+        edit that leaves no common check there is none.
     """
     sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
         FROM evaluations e JOIN evaluations b USING (flow, series_key, protocol_key)
@@ -178,7 +180,12 @@ def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
             AND list_has_any(b.candidates, e.candidates)
         ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
     found = query(store, sql, values=(run_id,)).rows
-    return [compare(store, earlier, run_id, (name, name)) for earlier, names in found for name in names[:most]]
+    comparisons: list[Comparison] = []
+    for earlier, names in found:
+        for name in names[:most]:
+            with suppress(NotAlike):
+                comparisons.append(compare(store, earlier, run_id, (name, name)))
+    return comparisons
 
 
 def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, Hashable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
-from tasks.judging.case import Call, Case
+from tasks.judging.case import Call, Case, planned_calls
 from tasks.judging.extension import Extension, Limit
 from tasks.judging.run import Run
 from tasks.ledger.bucket import in_daemon_thread
@@ -72,8 +72,12 @@ async def budget_of(
     store: Path,
     remote: Remote | None,
     start: RunStart,
+    planned: Mapping[str, int],
 ) -> AsyncGenerator[Budget | None]:
     """Yield the budget of a run (its own, the month's or both), or None; then release the unspent rest of the month's.
+
+    Args:
+        planned: prompt -> its calls about the samples of the dataset.
 
     Raises:
         InputError: the month's budget is no valid amount, or the store cannot be used.
@@ -88,7 +92,7 @@ async def budget_of(
         yield Budget(own, costs)
         return
     month = month_of_store(store, remote, amount, start.run_id)
-    wanted = own or _estimate(asked, start, costs)
+    wanted = own or _estimate(asked, start, costs, planned)
     share = await in_daemon_thread(lambda: MonthLimit(month, start, wanted))
     budget = Budget(own, costs, share)
     if share.unknown:
@@ -102,13 +106,13 @@ async def budget_of(
                 await in_daemon_thread(lambda: share.keep(budget.spent))
 
 
-def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | None:
+def _estimate(asked: Parameters, start: RunStart, costs: CallCosts, planned: Mapping[str, int]) -> float | None:
     """Return the highest likely cost of all calls of a run; None if the cost of its judge's calls is unknown."""
-    known = [costs.known(dimension) for dimension in start.dimensions]
-    if None in known:
+    known = {prompt: costs.known(prompt) for prompt in planned}
+    if None in known.values():
         return None
-    samples = start.samples * (1 + asked.controls) + asked.anchors
-    return ASKED_AGAIN * samples * asked.votes * len(asked.order_list()) * sum(filter(None, known))
+    besides = asked.controls + asked.anchors / max(start.samples, 1)
+    return ASKED_AGAIN * (1 + besides) * sum(calls * (known[prompt] or 0.0) for prompt, calls in planned.items())
 
 
 async def budget_of_calls(judge: Judge, store: Path, remote: Remote | None, asked_by: str) -> Budget | None:
@@ -158,6 +162,7 @@ class BudgetLimit(Extension):
     """Extension for a run with a budget."""
 
     _tariff: Tariff | None = None
+    _planned: Mapping[str, int] = {}
     _limit: "RunLimit | None" = None
     _held: AsyncExitStack | None = None
 
@@ -168,13 +173,15 @@ class BudgetLimit(Extension):
         if not self._tariff or asked.quote:
             return dataset
         self.opening.may_stop = True
+        plans = (planned_calls(sample, self.opening.rubric, asked) for sample in dataset.samples)
+        self._planned = sum(plans, Counter[str]())
         return dataset.model_copy(update={"samples": in_random_order(dataset.samples, dataset.key)})
 
     async def begin(self, run: Run) -> None:
         """See `Extension.begin`."""
         self._held = AsyncExitStack()
         opening = self.opening
-        money = budget_of(opening.asked, self._tariff, opening.store, opening.remote, run.start)
+        money = budget_of(opening.asked, self._tariff, opening.store, opening.remote, run.start, self._planned)
         budget = await self._held.enter_async_context(money)
         if budget:
             announce_limit(budget, run, opening.remote)

@@ -80,12 +80,18 @@ def _control(drawn: Sequence[Sample], place: int, rules: ControlRules) -> Sample
     turn = TURNS[place % len(TURNS)]
     control = rules.replaced.get(turn, turn)
     if control == OTHER:
-        giver = next((one for one in (*drawn[place:], *drawn[:place]) if one.subject != base.subject), base)
+        others = (*drawn[place:], *drawn[:place])
+        giver = next((one for one in others if one.subject != base.subject and not _shares_checks(one, base)), base)
     if control == OTHER and giver is base:
         return None
     picture = base.pictures[rules.tested] if control == INSTRUCTION else giver.pictures[rules.taken]
     pictures = {**base.pictures, rules.tested: picture}
     return replace(base, control=control, pictures=pictures, injected="", notes=())
+
+
+def _shares_checks(one: Sample, other: Sample) -> bool:
+    """Return whether two samples have the same checks: then a picture of either may rightly satisfy them."""
+    return bool(one.checks) and one.checks == other.checks
 
 
 def _reencoded(data: bytes, _: str) -> bytes:

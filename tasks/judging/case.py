@@ -1,5 +1,6 @@
 """Sample in memory: its texts and pictures, the plan of its calls, and the judgments so far."""
 
+from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -193,10 +194,12 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters, layout: Layout = PU
     return tuple(calls)
 
 
-def planned_calls(sample: Sample, rubric: Rubric, parameters: Parameters) -> int:
-    """Return the number of calls that the protocol requires for a sample whose pictures can be read."""
+def planned_calls(sample: Sample, rubric: Rubric, parameters: Parameters) -> Counter[str]:
+    """Return prompt -> number of calls that the protocol requires for a sample whose pictures can be read."""
     asked = parameters_for(sample, parameters)
-    return len(protocol_of(rubric.flow).questions(sample, rubric)) * len(asked.order_list()) * asked.votes
+    times = len(asked.order_list()) * asked.votes
+    prompts = Counter(each.prompt.dimension for each in protocol_of(rubric.flow).questions(sample, rubric))
+    return Counter({prompt: number * times for prompt, number in prompts.items()})
 
 
 def parameters_for(sample: Sample, parameters: Parameters) -> Parameters:

@@ -68,7 +68,7 @@ class CallCounts:
     def plan(self, samples: Sequence[Sample], rubric: Rubric, parameters: Parameters) -> None:
         """Set the samples of the run, with the calls that these take if their pictures can be read."""
         self.samples = sum(not sample.control for sample in samples)
-        self.calls = sum(planned_calls(sample, rubric, parameters) for sample in samples)
+        self.calls = sum(planned_calls(sample, rubric, parameters).total() for sample in samples)
 
     def begin(self, case: Case, planned: int, reused: int) -> None:
         """Begin with a sample that has been read, whose calls may be fewer than planned."""

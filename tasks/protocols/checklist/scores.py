@@ -56,8 +56,13 @@ class _Value(NamedTuple):
 
 def _share(checks: Checks) -> _Value:
     right, scored, weight = _weights(checks, lambda score: score)
-    ends = HIGHEST * right / weight, HIGHEST * (right + weight - scored) / weight
-    return _Value(HIGHEST * right / scored if scored else 0.0, *ends, scored, weight)
+    ends = _part(right, weight), _part(right + weight - scored, weight)
+    return _Value(_part(right, scored) if scored else 0.0, *ends, scored, weight)
+
+
+def _part(right: float, whole: float) -> float:
+    """Return a part of a weight, 0-100; rounded sums of weights may be slightly larger than the whole."""
+    return HIGHEST * min(1.0, right / whole)
 
 
 def _geometric_mean(checks: Checks) -> _Value:
@@ -126,7 +131,9 @@ def _columns(values: Sequence[_Value], highest: float, is_group: bool) -> dict[s
     found = _pooled(known) if is_group else interval(_by_prompt(known, lambda each: each.value), high=highest)
 
     def mean(end: Callable[[_Value], float]) -> float:
-        return sum(end(each) * each.weight for each in values) / weight if is_group else fmean(_by_prompt(values, end))
+        if is_group:
+            return min(highest, sum(end(each) * each.weight for each in values) / weight)
+        return fmean(_by_prompt(values, end))
 
     ends = mean(lambda each: each.lowest), mean(lambda each: each.highest)
     return {
@@ -151,7 +158,7 @@ def _pooled(known: Sequence[_Value]) -> Interval:
     if not known:
         return interval([])
     scored = sum(each.scored for each in known)
-    pooled = sum(each.value * each.scored for each in known) / scored
+    pooled = min(HIGHEST, sum(each.value * each.scored for each in known) / scored)
     errors = _by_prompt(known, lambda each: (each.value - pooled) * each.scored, sum)
     values = [pooled + error * len(errors) / scored for error in errors]
     wide = interval(values, min(0.0, *values), max(HIGHEST, *values))
