@@ -4,7 +4,7 @@ A pilot is no result: its ledger never ends, and the run that follows reuses its
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +61,8 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         plan = await asyncio.to_thread(plan_of, run, samples)
         left = await in_daemon_thread(lambda: _left_of_month(session, run))
         rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
-        pilot = _pilot(plan, samples, rows) if session.parameters.quote == "pilot" else []
+        prompts = run.start.prompts
+        pilot = _pilot(plan, samples, rows, prompts) if session.parameters.quote == "pilot" else []
         if pilot:
             key = f"{session.shown_as}-quote"
             chunks = Chunks(run, pilot)
@@ -107,9 +108,9 @@ async def _stopped(run: Run, pilot: Sequence[Sample], judged: int) -> list[str]:
     return [f"{which} room for {judged} of the {len(pilot)} samples of the pilot", *found]
 
 
-def _pilot(plan: Plan, samples: Sequence[Sample], rows: Sequence[Judgment]) -> list[Sample]:
+def _pilot(plan: Plan, samples: Sequence[Sample], rows: Sequence[Judgment], prompts: Mapping[str, str]) -> list[Sample]:
     """Return the samples of a pilot that are left to ask about; none if the judge's history has enough replies."""
-    known = Expected(seen(rows, ()))
+    known = Expected(seen(rows, (), prompts))
     if all(known.replies(call.dimension) >= ENOUGH for call in plan.open):
         return []
     asked_about = {call.subject for call in plan.calls}

@@ -6,11 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import end, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, text
 from written_datasets import png, write_figures
 
-from tasks.protocols.checklist.drafts import CHECKS, DRAFT, GROUPS, PICTURES, read_draft
+from tasks.errors import InputError
+from tasks.protocols.checklist.drafts import CHECKS, DRAFT, GROUPS, PICTURES, Draft, keep_right, read_draft
+from tasks.records import AspectScore
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 DRAFTED = [
@@ -33,7 +36,10 @@ def draft_reply(*changed: dict[str, object]) -> str:
         (f"<think>Hm.</think>```json\n{draft_reply()}\n```", ""),
         (draft_reply({"form": "number", "expected": "two"}), ""),
         (draft_reply({"expected": "maybe"}), "check '1': expected is 'maybe', allowed are yes, no"),
-        (draft_reply({"form": "number", "expected": "some"}), "check '1': expected is 'some', must be a number"),
+        (
+            draft_reply({"form": "number", "expected": "some"}),
+            "check '1': expected is 'some', must be a whole number, 0 or above",
+        ),
         (draft_reply({"group": "beauty"}), "group is 'beauty', allowed are components, relations, labels, must-not"),
         (draft_reply({"question": None}), "check 1: question: Field required"),
         (json.dumps({"checks": DRAFTED[:1] * 12}), "the reply has 1 checks, allowed are 8 to 20"),
@@ -43,6 +49,26 @@ def draft_reply(*changed: dict[str, object]) -> str:
 def test_draft_needs_8_to_20_valid_checks(reply: str, error: str) -> None:
     checks, problem = read_draft(reply)
     assert problem == error and (error or len(checks) == len(DRAFTED))
+
+
+def test_draft_is_used_again_for_the_same_text_and_picture(tmp_path: Path) -> None:
+    Draft(tmp_path).add("a", "A text.", png(1), "m", [])
+    kept = Draft(tmp_path)
+    assert kept.has("a", "A text.", png(1))
+    assert not any((kept.has("a", "Another.", png(1)), kept.has("a", "A text.", png(2)), kept.has("b", "", png(1))))
+
+
+def test_checks_are_kept_or_dropped_once_all_figures_were_asked_about(tmp_path: Path) -> None:
+    for name in "ab":
+        Draft(tmp_path).add(name, "A text.", png(1), "m", [{"id": number} for number in "123"])
+    scores = {"1": 100.0, "2": 0.0, "3": None}
+    aspects = tuple(AspectScore(aspect=name, score=score, explanation="") for name, score in scores.items())
+    one, other = (outcome(name, aspects=aspects) for name in "ab")
+    stopped, whole = write_run(tmp_path, start("1"), [one], None), write_run(tmp_path, start("2"), [one, other], end())
+    with pytest.raises(InputError, match="before it asked about 1 of 2 Human figures: the same command goes on"):
+        keep_right(tmp_path, stopped)
+    assert not (tmp_path / CHECKS).exists()
+    assert keep_right(tmp_path, whole) == (2, 2, 6, 2)
 
 
 class DraftingJudge:
@@ -72,7 +98,7 @@ def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     code, out, err = jury(*command)
     assert code == 0, err
     assert f"20 of 24 checks pass at 2 Human figures and are in {folder / CHECKS}" in out
-    assert "m is asked for the checks of 2 figures; drafts are kept as they come" in err
+    assert "m drafts the checks of 2 figures; those in" in err
     assert "people confirmed 0 of them (0%)" in err and "m drafted the checks that it answers" in err
     assert "their score is high by construction" in " ".join(err.split())
     assert len(judge.drafts) == 3 and not any(seen.images for seen in judge.drafts)

@@ -110,11 +110,17 @@ MISTAKES: dict[str, tuple[list[object], str]] = {
     "unknown parent": ([changed(parents=["c9"])], "check 'c1': parent 'c9' is no check of this prompt"),
     "own parent": ([changed(parents=["c1"])], "the parents of checks lead in a circle: 'c1' to 'c1'"),
     "circle": ([row(1, CUP | {"parents": ["c2"]}, TWO)], "lead in a circle: 'c"),
-    "no number": ([changed(form="number", expected="many")], "expected is 'many', must be a number"),
+    "no number": ([changed(form="number", expected="many")], "expected is 'many', must be a whole number, 0 or above"),
+    "below 0": ([changed(form="number", expected=-5)], "expected is '-5', must be a whole number, 0 or above"),
+    "half": ([changed(form="number", expected=2.5)], "expected is '2.5', must be a whole number, 0 or above"),
+    "heavy": ([changed(weight=1e308)], "weight is 1e+308, must be a number above 0, at most 1,000,000"),
     "no yes or no": ([changed(expected="true")], "expected is 'true', allowed are yes, no"),
     "a boolean": ([changed(expected=True)], "check 1: expected: must be text, a number or a list of these, found True"),
     "every answer": ([changed(expected=["yes", "no"])], "every answer is expected"),
-    "ordinal": ([changed(form="ordinal", expected=3)], "expected is '3', allowed are 0, 1, 2"),
+    "ordinal": (
+        [changed(form="ordinal", expected=1)],
+        "expected is '1', must be 2 or left out: an ordinal is worth half",
+    ),
     "no such option": ([row(1, PLACE | {"expected": "C"})], "check 'c3': expected is 'C', allowed are A, B"),
     "a single option": ([row(1, PLACE | {"options": {"B": "right"}})], "needs at least two options"),
     "no letter": (
@@ -161,7 +167,7 @@ def test_broken_rows_are_skipped_and_named_only_on_request(tmp_path: Path):
         load(path)
     found = load(path, skip_broken=True)
     assert [each.sample_id for each in found.samples] == ["s1", "s3"]
-    reason = "check 'c1': weight is -1, must be a number above 0"
+    reason = "check 'c1': weight is -1, must be a number above 0, at most 1,000,000"
     assert found.warnings == (f"1 row left out, since they cannot be read: m.jsonl, line 2 ({reason})",)
 
 

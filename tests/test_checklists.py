@@ -54,6 +54,8 @@ def reply_of(*answers: object) -> str:
         (TWO, "3 cups", None, None),
         (TWO, -1, None, None),
         (TWO, 2.5, None, None),
+        (TWO, ".2", None, None),
+        (Check("letter", "Which?", ("B",), form="choice", options=(("A", "B"), ("B", "A"))), "B", "B", 100),
         (KIND, "b", "B", 100),
         (KIND, "(B)", "B", 100),
         (KIND, "Coffee", "B", 100),
@@ -144,7 +146,7 @@ def test_soft_score_is_the_probability_of_the_right_answer(
 def decide(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes: Any) -> Any:
     rows = [
         judgment("s", "together", None, order="single", vote=vote, scores=[
-            {"aspect": name, "score": score, "explanation": ""} for name, score in found.items()
+            {"aspect": name, "score": score, "explanation": f"answer {score}"} for name, score in found.items()
         ])
         for vote, found in enumerate(votes, 1)
     ]  # fmt: skip
@@ -160,6 +162,18 @@ def test_missing_answers_are_never_guessed() -> None:
     assert decide(CHECKS, [{"red": 100}]).satisfied is None
     none = decide(CHECKS, [])
     assert (none.status, none.score, none.satisfied) == ("incomplete", None, None)
+
+
+@pytest.mark.parametrize("weights", [(0.3, 0.6), (0.1, 0.7, 1.0), (0.07, 0.29, 0.57, 0.01)])
+def test_all_right_is_exactly_the_highest_score(weights: tuple[float, ...]) -> None:
+    checks = tuple(Check(f"c{number}", "?", ("yes",), weight=weight) for number, weight in enumerate(weights))
+    assert decide(checks, [{check.check_id: 100 for check in checks}]).score == 100
+
+
+def test_answer_shown_is_one_of_the_majority() -> None:
+    votes = [{"kind": 0}, {"kind": 100}, {"kind": 100}]
+    [kind] = decide((KIND,), votes).aspects
+    assert kind.score == pytest.approx(200 / 3) and kind.explanation == "answer 100"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from written_datasets import png
 from tasks.extensions.controls import FEWEST, altered, with_controls
 from tasks.pictures.decoding import BadPicture
 from tasks.protocols import control_rules_of
-from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
+from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Check, PictureSource, Place, Sample
 
 FIGURES = control_rules_of("diagram")
 
@@ -111,9 +112,13 @@ def test_samples_lacking_a_picture_become_no_controls() -> None:
     assert {control.sample_id for control in controls([*samples, pair(99), pair(98)], 0.5)} <= {"s98", "s99"}
 
 
-def test_single_prompt_has_no_control_with_another_image() -> None:
-    found = controls([image(1, number) for number in range(40)], 0.5)
-    assert OTHER not in {control.control for control in found} and len(found) < FEWEST
+def test_images_of_one_prompt_or_with_equal_checks_show_no_other_image() -> None:
+    checks = (Check("logo", "Is there a logo?", ("yes",)),)
+    alike = [replace(image(number), tag="together", checks=checks) for number in range(40)]
+    for samples in ([image(1, number) for number in range(40)], alike):
+        rules = control_rules_of("facts" if samples[0].checks else "counting")
+        found = [sample for sample in with_controls(samples, 0.5, rules) if sample.control]
+        assert OTHER not in {control.control for control in found} and len(found) < FEWEST
 
 
 @pytest.mark.parametrize(("name", "becomes"), [("PNG", "JPEG"), ("JPEG", "PNG"), ("WEBP", "JPEG")])

@@ -13,7 +13,7 @@ from written_datasets import png
 
 from tasks.comparing.alarms import newest_places
 from tasks.comparing.candidate_gate import no_worse
-from tasks.comparing.comparison import NotAlike, compare
+from tasks.comparing.comparison import NotAlike, compare, since_last
 from tasks.comparing.verdict import notes
 from tasks.history.landing import land
 from tasks.history.queries import query
@@ -140,11 +140,11 @@ def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path, edited: str,
     gate = no_worse(tmp_path, "facts", "alpha", "alpha", 5.0)
     assert gate.comparison and any(line.startswith(note) for line in notes(gate.comparison))
     assert [line[: len(start)] for line, start in zip(gate.unsure, unsure, strict=True)] == unsure
-    write_night(tmp_path, 3, "abcdefghij")
+    before, after = write_night(tmp_path, 3, "abcdefghij"), write_night(tmp_path, 4)
     land(tmp_path)
-    ends = [run_id for (run_id,) in query(tmp_path, "SELECT run_id FROM evaluations ORDER BY 1").rows]
     with pytest.raises(NotAlike, match="have no checks in common"):
-        compare(tmp_path, ends[0], ends[-1])
+        compare(tmp_path, before, after)
+    assert since_last(tmp_path, after, 1) == []
 
 
 def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:

@@ -54,12 +54,13 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     from tasks.extensions.check_drafts import draft  # the judge's client, which `--help` does not need
 
     number = number_of(len({sample.sample_id for sample in samples}), "figure")
-    warn(f"{asked.judge.model} is asked for the checks of {number}; drafts are kept as they come")
+    warn(f"{asked.judge.model} drafts the checks of {number}; those in {folder / DRAFT} are kept, also when it stops")
     for words in asyncio.run(draft(flow, samples, asked.judge, local, remote_of(store), folder, secret_block)):
         warn(words)
     first = _parameters(folder / DRAFT, asked.judge, store)
     kept = keep_right(folder, run_folder(local, judged(FACTS, first)["run_id"]))
     passed = f"{kept.checks} of {number_of(kept.drafted, 'check')} pass at {number_of(kept.figures, 'Human figure')}"
+    passed += f" ({number_of(kept.unanswered, 'check')} without an answer left out)" * bool(kept.unanswered)
     print(printable(f"{passed} and are in {folder / CHECKS}. Asked for the second time:\n"))
     code = run_flow(FACTS, _parameters(folder / CHECKS, asked.judge, store).model_copy(update={"reuse_hours": 0}))
     judging = command_line(f"run facts --dataset {folder / CHECKS} --images FOLDER")

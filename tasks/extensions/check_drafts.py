@@ -28,7 +28,9 @@ ATTEMPTS = 3
 async def draft(
     flow: str, samples: Iterable[Sample], judge: Judge, store: Path, remote: Remote | None, folder: Path, secret: Secret
 ) -> list[str]:
-    """Draft the checks of all figures that have none in the folder yet; return a sentence for each that is left out.
+    """Draft the checks of all figures that have none in the folder; return a sentence for each that is left out.
+
+    A draft of another text or Human picture is replaced.
 
     Args:
         store: store that keeps what the calls cost.
@@ -41,11 +43,13 @@ async def draft(
     draft_id, drafts = new_id("draft", datetime.now(UTC)), Draft(folder)
     budget = await budget_of_calls(judge, store, remote, draft_id)
     calls = OtherCalls(store, judge, "draft", flow, draft_id, budget)
-    due = {each.sample_id: each for each in samples if each.sample_id not in drafts.rows}
-    async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
-        asked = [group.create_task(_draft_figure(flow, each, vlm, calls, drafts)) for each in due.values()]
-    if remote:
-        await asyncio.to_thread(remote.send_folder, OTHER_CALLS.folder)
+    figures = {each.sample_id: each for each in samples}
+    try:
+        async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
+            asked = [group.create_task(_draft_figure(flow, each, vlm, calls, drafts)) for each in figures.values()]
+    finally:
+        if remote:  # what a stopped draft cost counts for other machines, too
+            await asyncio.to_thread(remote.send_folder, OTHER_CALLS.folder)
     return [words for each in asked if (words := each.result())]
 
 
@@ -55,6 +59,9 @@ async def _draft_figure(flow: str, sample: Sample, vlm: Vlm, calls: OtherCalls, 
         picture, texts = read_picture(sample.pictures["human"]), sample_texts(sample, flow)
     except InputError as error:
         return f"{sample.sample_id} is left out: {error}"
+    text = "\n\n".join(filter(None, texts.values()))
+    if drafts.has(sample.sample_id, text, picture):
+        return ""
     labels, error = load_rubric(flow).prompts[0].inputs, ""
     content = [f"{label}:\n{delimited(texts[name])}" for name, label in labels.items() if name in texts]
     question = Request(INSTRUCTIONS, (*content, f"{GUARD}\n\n{FORMAT}"), "draft_checks", SCHEMA)
@@ -62,6 +69,6 @@ async def _draft_figure(flow: str, sample: Sample, vlm: Vlm, calls: OtherCalls, 
         reply = await calls.ask(vlm, question._replace(seed_offset=attempt))
         checks, error = read_draft(reply.text) if reply.status == "ok" else ([], reply.error)
         if not error:
-            drafts.add(sample.sample_id, "\n\n".join(filter(None, texts.values())), picture, vlm.judge.model, checks)
+            drafts.add(sample.sample_id, text, picture, vlm.judge.model, checks)
             return ""
     return f"{sample.sample_id} is left out: {error}"

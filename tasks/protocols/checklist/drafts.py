@@ -15,7 +15,7 @@ from tasks.ledger.run_files import read_outcomes
 from tasks.protocols.checklist.datasets import DRAFTED_BY, HUMAN
 from tasks.protocols.checklist.prompts import check_faults, read_checks
 from tasks.protocols.checklist.reply import RIGHT
-from tasks.text import listed
+from tasks.text import listed, number_of
 
 DRAFT, CHECKS, PICTURES = "draft.jsonl", "checks.jsonl", "pictures"
 """Files of a draft's folder: all drafted checks, those that the Human figures passed, and these figures."""
@@ -85,6 +85,8 @@ class Kept(NamedTuple):
     checks: int
     drafted: int
     """Checks of all figures before."""
+    unanswered: int
+    """Number of these without an answer."""
 
 
 class Draft:
@@ -97,13 +99,17 @@ class Draft:
         """Sample id -> row of the draft."""
         write_whole(folder / DRAFT, b"".join(map(_line, self.rows.values())))  # without a torn last line
 
+    def has(self, sample_id: str, text: str, picture: bytes) -> bool:
+        """Return whether there are checks of a figure, drafted from this text for this Human picture."""
+        row = self.rows.get(sample_id, {})
+        return (row.get("prompt"), row.get("image")) == (text, _image(picture))
+
     def add(
         self, sample_id: str, text: str, picture: bytes, model: str, checks: Sequence[Mapping[str, object]]
     ) -> None:
         """Add the checks that a model drafted for a figure, and the Human picture that tries them."""
-        image = f"{PICTURES}/{sha256(picture).hexdigest()}"
-        write_whole(self._folder / image, picture)
-        row = {"id": sample_id, "prompt": text, "image": image, "candidate": HUMAN, DRAFTED_BY: model}
+        write_whole(self._folder / _image(picture), picture)
+        row = {"id": sample_id, "prompt": text, "image": _image(picture), "candidate": HUMAN, DRAFTED_BY: model}
         self.rows[sample_id] = {**row, "checks": [{**check, "confirmed": False} for check in checks]}
         with (self._folder / DRAFT).open("ab") as file:
             file.write(_line(self.rows[sample_id]))
@@ -113,21 +119,27 @@ def keep_right(folder: Path, run: Path) -> Kept:
     """Write the checks that a run on the draft answered rightly about the Human figures; return their numbers.
 
     Raises:
-        InputError: none was.
+        InputError: the run stopped before it asked about all figures, or no check was answered rightly.
     """
-    right = {
-        (outcome.sample_id, each.aspect)
-        for outcome in read_outcomes(run)
-        for each in outcome.aspects
-        if not outcome.control and each.score == RIGHT
-    }
-    rows = _read(folder / DRAFT)
+    rows, outcomes = _read(folder / DRAFT), [each for each in read_outcomes(run) if not each.control]
+    if left := rows.keys() - {each.sample_id for each in outcomes}:
+        raise InputError(
+            f"the run stopped before it asked about {len(left):,} of {number_of(len(rows), 'Human figure')}: the same "
+            "command goes on"
+        )
+    scores = {(outcome.sample_id, each.aspect): each.score for outcome in outcomes for each in outcome.aspects}
+    right = {place for place, score in scores.items() if score == RIGHT}
     kept = {name: [each for each in row["checks"] if (name, each["id"]) in right] for name, row in rows.items()}
     lines = [_line({**row, "checks": kept[name]}) for name, row in rows.items() if kept[name]]
     if not lines:
         raise InputError(f"no check of {folder / DRAFT} was answered rightly about the Human figures")
     write_whole(folder / CHECKS, b"".join(lines))
-    return Kept(len(lines), sum(map(len, kept.values())), sum(len(row["checks"]) for row in rows.values()))
+    drafted, answered = sum(len(row["checks"]) for row in rows.values()), [*scores.values()]
+    return Kept(len(lines), sum(map(len, kept.values())), drafted, drafted - len(answered) + answered.count(None))
+
+
+def _image(picture: bytes) -> str:
+    return f"{PICTURES}/{sha256(picture).hexdigest()}"
 
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:

@@ -24,7 +24,10 @@ _NUMBERS = (
 )
 NUMBERS = _NUMBERS.split()
 """Number words, each at the index of its number."""
-_ANSWERS = {"yes_no": ("yes", "no"), "ordinal": ("0", "1", "2")}
+_YES_NO = ("yes", "no")
+_FULL = ("2",)
+"""Expected answer of an ordinal, which is worth half its value."""
+MOST_WEIGHT = 1e6
 
 
 class ChecklistPrompt(NamedTuple):
@@ -108,7 +111,7 @@ class WrittenCheck(BaseModel, extra="forbid"):
 
     id: StrictStr = Field(min_length=1)
     question: StrictStr
-    expected: tuple[str, ...]
+    expected: tuple[str, ...] = ()
     form: CheckForm = "yes_no"
     options: dict[str, StrictStr] = {}
     group: StrictStr = ""
@@ -124,11 +127,15 @@ class WrittenCheck(BaseModel, extra="forbid"):
         answers = cast(list[object], value) if isinstance(value, list) else [value]
         if any(isinstance(answer, bool) or not isinstance(answer, str | int | float) for answer in answers):
             raise ValueError("must be text, a number or a list of these")
-        return tuple(f"{answer:g}" if isinstance(answer, float) else str(answer).strip() for answer in answers)
+        return tuple(
+            str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer).strip()
+            for answer in answers
+        )
 
     def check(self) -> Check:
         """Return the check; without `absence`, it has it if it expects no or 0 alone."""
-        expected = tuple(map(str.casefold, self.expected)) if self.form == "yes_no" else self.expected
+        given = self.expected or (_FULL if self.form == "ordinal" else ())
+        expected = tuple(map(str.casefold, given)) if self.form == "yes_no" else given
         absence = {*expected} == {"no"} or all(as_number(answer) == 0 for answer in expected)
         return Check(
             check_id=self.id,
@@ -204,6 +211,8 @@ def values_of(check: Check) -> list[object]:
 def asked_keys(checks: tuple[Check, ...]) -> Mapping[str, str]:
     """Return check -> a hash of all that its score depends on: question, right answers, weight, group and parents.
 
+    Parents come before their children.
+
     All images of a prompt have the same checks, so they are hashed once. Ids are no part of it; those of the parents
     stand for their hashes, so that an edited parent changes its child, too.
     """
@@ -233,8 +242,8 @@ def check_faults(checks: Sequence[Check]) -> Iterator[str]:
 def _faults(check: Check, ids: Container[str]) -> Iterator[str]:
     if not check.question.strip():
         yield "question is empty, must be text"
-    if not (check.weight > 0 and isfinite(check.weight)):
-        yield f"weight is {check.weight:g}, must be a number above 0"
+    if not 0 < check.weight <= MOST_WEIGHT:
+        yield f"weight is {check.weight:g}, must be a number above 0, at most {MOST_WEIGHT:,.0f}"
     for parent in check.parents:
         if parent not in ids:
             yield f"parent {quoted(parent)} is no check of this prompt"
@@ -249,13 +258,20 @@ def _faults(check: Check, ids: Container[str]) -> Iterator[str]:
 
 
 def _expected_faults(check: Check) -> Iterator[str]:
-    allowed = _ANSWERS.get(check.form) or tuple(letter for letter, _ in check.options)
     if not check.expected:
         yield "expected is empty"
-    for answer in check.expected:
-        if check.form == "number" and as_number(answer) is None:
-            yield f"expected is {quoted(answer)}, must be a number"
-        if check.form != "number" and answer not in allowed:
-            yield f"expected is {quoted(answer)}, allowed are {listed(allowed)}"
-    if allowed and set(allowed) <= set(check.expected):
-        yield "every answer is expected"
+    if check.form == "ordinal" and check.expected != _FULL:
+        found = listed(map(quoted, check.expected))
+        yield f"expected is {found}, must be 2 or left out: an ordinal is worth half its value"
+    if check.form == "number":
+        for answer in check.expected:
+            number = as_number(answer)
+            if number is None or number < 0 or not number.is_integer():
+                yield f"expected is {quoted(answer)}, must be a whole number, 0 or above"
+    if check.form in ("yes_no", "choice"):
+        allowed = _YES_NO if check.form == "yes_no" else tuple(letter for letter, _ in check.options)
+        for answer in check.expected:
+            if answer not in allowed:
+                yield f"expected is {quoted(answer)}, allowed are {listed(allowed)}"
+        if allowed and set(allowed) <= set(check.expected):
+            yield "every answer is expected"

@@ -139,17 +139,11 @@ def _by_check(sample: Sample, judgments: Sequence[Judgment]) -> dict[str, list[A
 
 def _scores(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> dict[str, float | None]:
     """Return check -> its score after the rule of parents, which is that of DSG (Cho et al., 2023)."""
-    checks = {check.check_id: check for check in sample.checks}
+    parents = {check.check_id: check.parents for check in sample.checks}
     scores: dict[str, float | None] = {}
-
-    def score(check: Check) -> float | None:
-        if check.check_id not in scores:
-            own = _mean(answered.get(check.check_id, ()))
-            scores[check.check_id] = _with_parents(own, [score(checks[parent]) for parent in check.parents])
-        return scores[check.check_id]
-
-    for check in sample.checks:
-        score(check)
+    for check_id in asked_keys(sample.checks):  # parents before their children
+        own = _mean(answered.get(check_id, ()))
+        scores[check_id] = _with_parents(own, [scores[parent] for parent in parents[check_id]])
     return scores
 
 
@@ -172,12 +166,18 @@ def _ruled(sample: Sample, answered: Mapping[str, Sequence[AspectScore]]) -> Ite
         yield AspectScore(
             aspect=check.check_id,
             score=None if empty else scores[check.check_id],
-            explanation=its[0].explanation if its else why,
+            explanation=_told(its) if its else why,
             question=check.question,
             group=check.group,
             weight=check.weight,
             asked_key=keys[check.check_id],
         )
+
+
+def _told(votes: Sequence[AspectScore]) -> str:
+    """Return the answer of the first vote on the side of the majority."""
+    is_wrong = _is_wrong(_mean(votes))
+    return next((vote.explanation for vote in votes if _is_wrong(vote.score) == is_wrong), votes[0].explanation)
 
 
 def _mean(votes: Sequence[AspectScore]) -> float | None:

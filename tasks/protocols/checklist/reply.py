@@ -25,7 +25,8 @@ _ALLOWED = {"yes_no": "yes or no", "number": "a whole number in digits", "ordina
 _COMMA = re.compile(r",(?=\s*+[}\]])")
 MOST_NAMED = 5
 """Most faults of a reply that its error names."""
-_MARKS = " \t\r\n.()*_`'\""
+_MARKS = " \t\r\n()*_`'\""
+"""Marks around an answer. So is a full stop behind it; before a number it is a decimal point."""
 
 
 def questions_text(sample: Sample) -> str:
@@ -123,7 +124,7 @@ def _scalar(value: object) -> str | int | float:
 
 def _number(value: object) -> int | str:
     """Return the number of a question, which some models write as text; the text of anything else."""
-    text = str(_scalar(value)).strip(_MARKS)
+    text = _bare(str(_scalar(value)))
     return int(text) if text.isdecimal() and len(text) < 6 else text
 
 
@@ -137,7 +138,7 @@ def answer_in_form(check: Check, given: object) -> str | None:
         given = "yes" if given else "no"
     if not isinstance(given, str | int | float):
         return None
-    text = str(given).strip(_MARKS).casefold()
+    text = _bare(str(given))
     if check.form == "yes_no":
         return text if text in ("yes", "no") else None
     if check.form == "choice":
@@ -148,10 +149,19 @@ def answer_in_form(check: Check, given: object) -> str | None:
     return str(int(number))
 
 
+def _bare(text: str) -> str:
+    """Return a text without marks around it, in small letters."""
+    return text.lstrip(_MARKS).rstrip(_MARKS + ".").casefold()
+
+
 def _letter(options: Sequence[tuple[str, str]], text: str) -> str | None:
+    """Return the option that is meant. A letter alone is the option's own, even if it is the words of another."""
+    by_letter = {letter.casefold(): letter for letter, _ in options}
+    if text in by_letter:
+        return by_letter[text]
     for letter, words in options:
-        wording = words.strip(_MARKS).casefold()
-        if text in (letter.casefold(), wording) or re.fullmatch(rf"{letter}[).:\s]+{re.escape(wording)}", text, re.I):
+        wording = _bare(words)
+        if text == wording or re.fullmatch(rf"{letter}[).:\s]+{re.escape(wording)}", text, re.I):
             return letter
     return None
 

@@ -62,7 +62,7 @@ def _share(checks: Checks) -> _Value:
 
 def _part(right: float, whole: float) -> float:
     """Return a part of a weight, 0-100; rounded sums of weights may be slightly larger than the whole."""
-    return HIGHEST * min(1.0, right / whole)
+    return min(HIGHEST, HIGHEST * right / whole)
 
 
 def _geometric_mean(checks: Checks) -> _Value:
