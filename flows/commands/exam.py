@@ -34,7 +34,12 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     folder = local_cache(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     remote = remote_of(store)
-    card = asyncio.run(_made(folder, remote, judge, seed))
+    try:
+        card = asyncio.run(_made(folder, remote, judge, seed))
+    finally:
+        if remote:  # what a stopped exam cost counts for other machines, too
+            with left_to_sync("`jury store sync` sends what it cost"):
+                remote.send_folder(OTHER_CALLS.folder)
     from tasks.history.landing import land  # DuckDB, not needed before the end
 
     with left_to_sync("`jury store sync` loads the card into the history"):
@@ -42,7 +47,6 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
     if remote:
         with left_to_sync("`jury store sync` sends the card to the other machines"):
             exchange_passports(remote.bucket, folder)
-            remote.send_folder(OTHER_CALLS.folder)
     if as_json:
         print(printable_json(card.model_dump(mode="json")))
     else:

@@ -43,10 +43,15 @@ async def draft(
     draft_id, drafts = new_id("draft", datetime.now(UTC)), Draft(folder)
     budget = await budget_of_calls(judge, store, remote, draft_id)
     calls = OtherCalls(store, judge, "draft", flow, draft_id, budget)
-    figures = {each.sample_id: each for each in samples}
+    figures, turns = {each.sample_id: each for each in samples}, asyncio.Semaphore(judge.concurrency)
+
+    async def draft_figure(sample: Sample, vlm: Vlm) -> str:
+        async with turns:  # so few pictures are in memory
+            return await _draft_figure(flow, sample, vlm, calls, drafts)
+
     try:
         async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
-            asked = [group.create_task(_draft_figure(flow, each, vlm, calls, drafts)) for each in figures.values()]
+            asked = [group.create_task(draft_figure(each, vlm)) for each in figures.values()]
     finally:
         if remote:  # what a stopped draft cost counts for other machines, too
             await asyncio.to_thread(remote.send_folder, OTHER_CALLS.folder)
