@@ -16,8 +16,8 @@ import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
-from flows.commands.console import Command, Group, tell_fault, warn
-from flows.process import end_without_the_rest, hush
+from flows.commands.console import Command, Group, hush, tell_fault, warn
+from flows.server.supervision import end_without_the_rest
 from tasks.errors import InputError
 
 

@@ -13,6 +13,7 @@ from uuid import UUID
 from coolname import data
 from httpx import HTTPError
 from prefect import get_client
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.context import FlowRunContext
@@ -41,6 +42,10 @@ ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all retries of Prefect's client: a run waits for its answers."""
 AUTOMATION = "AUTOMATION"
 """Prefect's kind of creator of a run that an automation or a trigger started."""
+UNFINISHED = ["PENDING", "RUNNING", "PAUSED", "CANCELLING"]
+BEGIN_WITHIN = timedelta(minutes=15)
+"""Longest time that a run may be pending, for example while a container's image is fetched. After that, its process
+must be gone. Such a run reports nothing, so it is never marked as crashed, and would block its schedule for good."""
 SCHEDULED = "scheduled"
 """Tag of the shards of an evaluation that a schedule started, since Prefect starts shards as runs on request."""
 OF_OURS = " · "
@@ -78,6 +83,38 @@ def is_scheduled() -> bool:
 def _is_automatic(run: FlowRun) -> bool:
     """Return whether no person started a run: its schedule did, or an automation, such as a trigger."""
     return bool(run.auto_scheduled or (run.created_by and run.created_by.type == AUTOMATION))
+
+
+async def unfinished_before() -> str:
+    """Return the reason to skip this run: an earlier scheduled run of its deployment is unfinished; else empty.
+
+    A concurrency limit on the deployment would also cancel runs that people start. Those are never skipped, and cause
+    no other run to be skipped.
+    """
+    own = own_run()
+    if not own or not own.auto_scheduled or not own.deployment_id:
+        return ""
+    async with get_client() as client:
+        others = await client.read_flow_runs(
+            flow_run_filter=FlowRunFilter.model_validate({"state": {"type": {"any_": UNFINISHED}}}),
+            deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [own.deployment_id]}}),
+        )
+    # If two start together, the one that was due first goes on.
+    earlier = [other for other in others if other.auto_scheduled and _due(other) < _due(own) and not _given_up(other)]
+    if not earlier:
+        return ""
+    first = min(earlier, key=_due)
+    due = f"{first.expected_start_time:%Y-%m-%d %H:%M} UTC"
+    return f"Skipped: the scheduled run before this one ({first.name}, due {due}) is unfinished."
+
+
+def _given_up(run: FlowRun) -> bool:
+    state = run.state
+    return bool(state and state.is_pending() and datetime.now(UTC) - state.timestamp > BEGIN_WITHIN)
+
+
+def _due(run: FlowRun) -> tuple[str, str]:
+    return str(run.expected_start_time), str(run.id)
 
 
 async def results_key(flow: str) -> str:
@@ -219,15 +256,23 @@ TAGS = {"shard": "shard:", "evaluation_id": "evaluation:"}
 """Parameter of a shard -> beginning of the tag that holds it. As parameters they would be in everybody's form."""
 
 
-async def judge_in_shards(flow: str, asked: Parameters) -> str:
-    """Run a deployment of the flow once for each shard, until each has ended; return the id of the evaluation.
+async def evaluate_in_shards(flow: str, asked: Parameters, store: str, said: list[str]) -> State:
+    """Run a deployment of the flow once for each shard, until each has ended, and show them as one.
 
     Args:
-        asked: parameters, with the store as it was named: each worker resolves it itself.
+        store: store as it was named: each worker resolves it itself.
+        said: sentences about the parameters, for the reader of the run.
 
     Raises:
         InputError: there is no server with such a deployment, or a shard was stopped: with its own sentence.
     """
+    began = datetime.now(UTC)
+    evaluation = await _judge_shards(flow, asked.model_copy(update={"store": store}))
+    return await _put_together(evaluation, asked.store, began, said, await results_key(flow))
+
+
+async def _judge_shards(flow: str, asked: Parameters) -> str:
+    """Run the shards; return the id of the evaluation."""
     if getattr(asked, "export", ""):
         raise InputError("export and shards do not go together: every shard would write the same file")
     deployment = await _deployment(flow)
@@ -297,7 +342,7 @@ async def _deployment(flow: str) -> DeploymentResponse:
             ) from error
 
 
-async def put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:
+async def _put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:
     """Show the shards of an evaluation as one. If this machine cannot do so, they are done all the same."""
     from tasks.history.landing import land  # DuckDB, which a run alone does not need here
 

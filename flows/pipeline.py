@@ -6,53 +6,84 @@ Every flow that judges is one call of `evaluate`. A quote and a batch leave the 
 import asyncio
 import weakref
 from contextlib import suppress
+from importlib import import_module
 from typing import TypeVar, cast
 
 from prefect.client.schemas.objects import State
 from prefect.exceptions import CancelledRun
+from prefect.logging import get_run_logger
+from prefect.states import Completed, Failed
 from prefect.tasks import exponential_backoff
 from prefect.utilities.annotations import quote
 
-from flows.flow_run import Raw
+from flows.flow_run import Raw, evaluate_in_shards, given, name_stopped, tell_in_sentences, unfinished_before
+from flows.process import noting_end, settled
 from flows.run import Session, opened
-from flows.states import final_state
 from tasks.aggregate import aggregate
+from tasks.errors import InputError, first_of
 from tasks.judge import judge
 from tasks.judging.case import Chunk
 from tasks.judging.run import Run
 from tasks.load import load
 from tasks.records.parameters import Parameters
 from tasks.report import report_or_warn
-from tasks.spending.prices import BATCH
 from tasks.store import store_or_warn
+from tasks.text import printable
+
+IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
+"""Modules that Prefect would import when a flow is called: imported early, they save a run a third of a second."""
 
 T = TypeVar("T")
 
+for _name in IMPORTED_IN_RUNS:
+    import_module(_name)
+
 
 async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
-    """Run one evaluation from its dataset to its report.
+    """Run one evaluation from its dataset to its report, here or as the shards of a deployment.
 
     Args:
-        parameters: raw if the run comes from a deployment, which then completes them; see `flow_run`.
+        parameters: raw if the run comes from a deployment, which then completes them; see `flow_run.given`.
 
     Returns:
-        Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one
-        sentence, if the input or the judge makes any further call pointless. All paid replies are in the ledger. A
-        scheduled run that finds the one before it unfinished is Completed as `Skipped`.
+        Completed, with the counts in its message and `{"run_id", "warnings"}` as its result. Completed as `Skipped`, if
+        the scheduled run before this one is unfinished. Failed with one sentence, if a mistake in the input, the judge
+        or the machine stops the run; all paid replies are in the ledger. Any other exception is a fault of the program,
+        and is raised.
     """
-    return await final_state(flow, parameters, _chain)
+    tell_in_sentences()
+    return await noting_end(_evaluate(flow, parameters))
 
 
-async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
-    async with opened(flow, parameters, said) as session:
+async def _evaluate(flow: str, parameters: Parameters | Raw) -> State:
+    try:
+        if sentence := await unfinished_before():
+            return Completed(name="Skipped", message=sentence)
+        wanted, said = await given(flow, parameters)
+        for sentence in said:
+            get_run_logger().info(sentence)
+        asked = await asyncio.to_thread(settled, wanted)
+        if asked.to_be_split:
+            return await evaluate_in_shards(flow, asked, wanted.store, said)
+        return await _chain(flow, asked, said)
+    except* (InputError, OSError) as stopped:
+        get_run_logger().debug("The run was stopped", exc_info=stopped)
+        first = first_of(stopped)
+    await name_stopped(flow)
+    data = {"run_id": first.run_id if isinstance(first, InputError) else ""}
+    return Failed(message=printable(str(first)), data=data)  # Prefect logs the message, and may do so to a terminal
+
+
+async def _chain(flow: str, asked: Parameters, said: list[str]) -> State:
+    async with opened(flow, asked, said) as session:
         dataset = await load(flow, session.parameters)
         if isinstance(dataset, State):  # the run was cancelled meanwhile, and its step with it: there is no dataset
             raise asyncio.CancelledError
-        if session.parameters.quote:
+        if asked.quote:
             from flows.quoting import quoted
 
             return await quoted(session, dataset, judge_chunk)
-        if parameters.judge.service_tier == BATCH:
+        if asked.judge.service_tier == "batch":
             from flows.submitting import handed_in
 
             return await handed_in(session, dataset)

@@ -1,18 +1,33 @@
-"""End of a run and of its process: at a signal, in time, and with a server that is gone."""
+"""A flow in the process of a command: prepared while its server starts, to its end, at a signal, and in time.
+
+Prefect, and the judge's client, are imported in functions: each takes a second, in which the server starts.
+"""
 
 import asyncio
-import atexit
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar
-from threading import Event
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from flows.server.server import TemporaryServer, answered, secret_block, temporary_server
+from flows.server.supervision import LEFT_BEHIND
+from tasks.datasets.paths import resolved
+from tasks.endpoint.catalog import addressed
+from tasks.errors import InputError
+from tasks.ledger.remote import is_remote, local_cache
+from tasks.records.judge import Judge
+from tasks.records.parameters import Collect, Parameters, at_store
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
+
+    from tasks.endpoint.client import Vlm
 
 END_SECONDS = 8.0
 """Longest wait for the rest of the work in a process to end by itself, once the work is done or was stopped."""
@@ -22,11 +37,137 @@ LOOK_SECONDS = 5.0
 """Seconds between two checks of a server, and longest wait for the answer."""
 SILENT = 2
 """Checks without an answer after which the wait for a server ends."""
+UNRECORDED = (
+    "the Prefect server did not take in how this run ended, for it is gone or does not answer: its record there is "
+    "unfinished, and the run ended as it says here"
+)
 
+_CLIENT: ContextVar["Vlm | None"] = ContextVar("client made ahead", default=None)
 _ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run came to", default=None)
 
 T = TypeVar("T")
-LEFT_BEHIND = Event()
+
+
+def run_here(
+    flow: str, parameters: Parameters | Collect, begins: AbstractAsyncContextManager[None] | None = None
+) -> dict[str, Any]:
+    """Run a flow in this process, on the Prefect server that it has, and return the result of the completed run.
+
+    Args:
+        begins: context of the run, which prepares it while a temporary server starts.
+
+    Raises:
+        InputError: the run was stopped, with the reason and its id.
+        Exception: the flow raised it, a fault of the program.
+    """
+    with answered(), ended_by_sigterm():
+        state, recorded = run_async(_run(flow, parameters, begins or nullcontext()))
+    if not recorded:
+        print(f"jury: {UNRECORDED}", file=sys.stderr)
+    result: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
+    if state.is_completed():
+        return cast(dict[str, Any], result)
+    if raised(state):
+        raise result if isinstance(result, Exception) else RuntimeError(state.message)
+    stopped = InputError(str(state.message))
+    stopped.run_id = str(cast(dict[str, str], result)["run_id"]) if isinstance(result, dict) else ""
+    raise stopped
+
+
+def settled(parameters: Parameters) -> Parameters:
+    """Return the parameters of a run with its store, its judge's address, and the places of this moment filled in.
+
+    Raises:
+        InputError: no run can have these values.
+    """
+    asked = resolved(addressed(at_store(parameters)), datetime.now().astimezone())
+    if asked.judge.service_tier == "batch":
+        from tasks.batches.log import check_batch  # an extension, for batches alone
+
+        check_batch(asked)
+    return asked
+
+
+async def _run(
+    flow: str, parameters: Parameters | Collect, begins: AbstractAsyncContextManager[None]
+) -> "tuple[State, bool]":
+    async with begins:
+        server = temporary_server()
+        if server:
+            server.tell()
+            await server.answering()
+        from prefect.settings import PREFECT_API_URL
+
+        api = PREFECT_API_URL.value() or ""
+        if api and not server:
+            await first_answer(api)
+        return await run_to_end(getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True), api)
+
+
+@asynccontextmanager
+async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters) -> AsyncGenerator[None]:
+    """Wait for the server of a run, and meanwhile import the flow, make the judge's client and ask a first question.
+
+    The client is open inside the context, where the run takes it over.
+
+    Raises:
+        JudgeStopped: no call to the judge can succeed, and this is clear before the server answers.
+        InputError: the server did not start.
+    """
+    async with judge_client(flow, asked) as vlm:
+        server.tell()
+        importing = asyncio.to_thread(import_module, f"flows.{flow}")
+        await asyncio.gather(importing, _answering(server, first_question(vlm, flow, asked)))
+        handed = _CLIENT.set(vlm)
+        try:
+            yield
+        finally:
+            _CLIENT.reset(handed)
+
+
+@asynccontextmanager
+async def judge_client(flow: str, asked: Parameters) -> "AsyncGenerator[Vlm]":
+    """Yield the client of a run's judge: the one that was made ahead, which its maker closes, or a new one."""
+    from tasks.endpoint.client import Vlm
+    from tasks.spending.bill import first_questions_noted
+
+    made = client_of(asked.judge)
+    async with (
+        nullcontext(made) if made else Vlm(asked.judge, secret_block) as vlm,
+        first_questions_noted(vlm, local_cache(asked.store), flow),
+    ):
+        yield vlm
+
+
+def client_of(judge: Judge) -> "Vlm | None":
+    """Return the client that was made ahead for this judge, if there is one."""
+    vlm = _CLIENT.get()
+    return vlm if vlm and vlm.judge == judge else None
+
+
+async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:
+    """Ask the judge a first question, unless all replies may be in the ledger: then the run asks it if any is missing.
+
+    Raises:
+        JudgeStopped: no call to it can succeed. The client stores this error, and raises it again at later questions.
+    """
+    from tasks.judging import questions
+
+    earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
+    # A run with a budget asks it when a call fits into that.
+    limited = getattr(asked, "budget", 0.0) or os.environ.get("JURY_BUDGET_MONTH")
+    if not (asked.quote or limited or (asked.reuse_hours and earlier)):
+        await vlm.probe(questions.first_question(flow, asked))
+
+
+async def _answering(server: TemporaryServer, question: Coroutine[Any, Any, None]) -> None:
+    """Wait for the server, or for a judge that refuses; the run itself waits for a judge that is slow to answer."""
+    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question)
+    await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
+    if asking.done():
+        asking.result()
+    await waiting
+    asking.cancel()  # the question itself goes on
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -70,35 +211,17 @@ def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
 
 
 def _end(runner: asyncio.Runner) -> None:
-    if not LEFT_BEHIND.is_set() and not _all_ended(runner.get_loop()):
-        leave_behind()
-    if not LEFT_BEHIND.is_set():
-        runner.close()
-
-
-def _all_ended(loop: asyncio.AbstractEventLoop) -> bool:
-    """End all tasks; return whether they do so in time. If the wait is interrupted, leave them behind."""
+    """End all tasks, and close the event loop; leave both behind if a task ends too late or the wait is interrupted."""
+    if LEFT_BEHIND.is_set():
+        return
+    loop = runner.get_loop()
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
-    try:
-        return not left or not loop.run_until_complete(asyncio.wait(left, timeout=END_SECONDS))[1]
-    except BaseException:
-        leave_behind()
-        raise
-
-
-def leave_behind() -> None:
-    """Note that some work in this process will not end within reason, so that the process ends without it."""
-    LEFT_BEHIND.set()
-
-
-def end_without_the_rest(code: int) -> None:
-    """End a process that has left work behind; return if it has not, since it then ends as any other."""
-    if LEFT_BEHIND.is_set():
-        atexit._run_exitfuncs()  # pyright: ignore
-        sys.stdout.flush()
-        os._exit(code)
+    LEFT_BEHIND.set()  # unless all of them end in time
+    if not left or not loop.run_until_complete(asyncio.wait(left, timeout=END_SECONDS))[1]:
+        LEFT_BEHIND.clear()
+        runner.close()
 
 
 @contextmanager
@@ -116,12 +239,6 @@ def ended_by_sigterm() -> Generator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def hush() -> None:
-    """Hide the output of DuckDB 2.0 at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _is_sigterm(error: BaseException | None) -> bool:
@@ -180,7 +297,7 @@ async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[Sta
     if run.done() and (not ended.done() or (not run.exception() and (ended.exception() or not raised(run.result())))):
         return run.result(), True
     # The server is gone, and Prefect would try for minutes to send it the rest of its record.
-    leave_behind()
+    LEFT_BEHIND.set()
     return ended.result(), False
 
 

@@ -13,7 +13,7 @@ from prefect.states import Completed
 
 from flows.chunks import Chunks
 from flows.flow_run import is_scheduled, keep_stopped, log_start, name_run, own_run, results_key
-from flows.prefetch import judge_client
+from flows.process import judge_client
 from flows.progress import Progress
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
@@ -35,7 +35,7 @@ STOPPED = "Stopped at the budget"
 async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerator["Session"]:
     """Yield a session with its judge's client, which is open inside the context.
 
-    A run with a temporary server has made the client while the server started: then it is taken over (`prefetch`).
+    A run with a temporary server has made the client while the server started: then it is taken over.
 
     Args:
         said: sentences about the parameters, for the reader of the run.

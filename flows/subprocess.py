@@ -19,6 +19,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from flows.server.server import running
+from flows.server.supervision import LEFT_BEHIND, end_without_the_rest
 from tasks.errors import InputError
 
 GRACE_SECONDS = 20
@@ -115,8 +116,6 @@ def worker(store: Path) -> Generator[Worker]:
 
 def _main() -> int:
     """Answer each line of standard input by a line of output with its mark; end at an empty line, or without input."""
-    from flows.process import LEFT_BEHIND
-
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell script's background programs ignore it
     output = os.dup(1)  # children do not inherit it, so it ends with this process
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -171,8 +170,6 @@ def _tables(store: str, questions: list[str], seconds: float, folder: str) -> di
 
 
 if __name__ == "__main__":
-    from flows.process import end_without_the_rest
-
     code = _main()
     end_without_the_rest(code)
     sys.exit(code)

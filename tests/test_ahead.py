@@ -10,7 +10,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import error, hang
 from written_datasets import record, result, write_benchmark, write_json
 
-from flows.prefetch import client_of, while_it_begins
+from flows.process import client_of, while_it_begins
 from tasks.demo.chat import PROBE
 from tasks.errors import JudgeStopped
 from tasks.protocols.loading import dataset_of, load_ahead

@@ -19,7 +19,7 @@ from loopback_replies import error as refusing
 from png_files import png
 from served import environment
 
-from flows import states
+from flows import pipeline
 from flows.cli import COMMANDS, PROGRAM, main
 from flows.commands import query
 from flows.commands import store as store_commands
@@ -332,7 +332,7 @@ def test_flow_that_raises_is_a_bug_and_one_that_stops_is_not(
     ):  # one stops before the flow, one in it
         code, _, err = jury("run", "diagram", *given, *judge)
         assert code == 2 and "a fault of" not in err
-    monkeypatch.setattr(states, "unfinished_before", raiser(KeyError("a slip")))
+    monkeypatch.setattr(pipeline, "unfinished_before", raiser(KeyError("a slip")))
     code, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", "1", *judge)
     assert code == 1 and err.endswith("KeyError: 'a slip'\n") and "raise error" in err
 

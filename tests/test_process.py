@@ -59,8 +59,8 @@ def test_sigterm_is_not_lost_inside_the_event_loop(
 @pytest.mark.parametrize(("call", "continues"), [("main(['--version'])", True), ("main()", False)])
 def test_only_the_main_command_exits_its_process(call: str, continues: bool) -> None:
     """A program that calls the command as a function continues, even with threads left behind."""
-    lines = "import sys", "from flows.cli import main", "from flows.process import leave_behind"
-    program = "\n".join((*lines, "sys.argv[1:] = ['--version']", "leave_behind()", call, "print('goes on')"))
+    lines = "import sys", "from flows.cli import main", "from flows.server.supervision import LEFT_BEHIND"
+    program = "\n".join((*lines, "sys.argv[1:] = ['--version']", "LEFT_BEHIND.set()", call, "print('goes on')"))
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, env=environment())
     assert done.returncode == 0 and done.stdout.startswith("jury ")
     assert done.stdout.endswith("goes on\n") == continues

@@ -21,10 +21,9 @@ from prefect.flow_engine import run_flow_async
 from prefect.states import Cancelling, Completed, Paused, Pending, Running, Scheduled
 from prefect.utilities.names import generate_slug
 
-from flows import states
+from flows import flow_run
 from flows.counting import counting
-from flows.flow_run import is_made_up, is_scheduled, key_of, name_run, results_key
-from flows.states import unfinished_before
+from flows.flow_run import is_made_up, is_scheduled, key_of, name_run, results_key, unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
@@ -106,7 +105,7 @@ def test_run_that_never_started_does_not_block_its_schedule(monkeypatch: pytest.
         async with deploy(report_unfinished) as hourly:
             first, second, third = await hourly.scheduled(3)
             await hourly.set_state(first, Pending())
-            monkeypatch.setattr(states, "BEGIN_WITHIN", timedelta(0))
+            monkeypatch.setattr(flow_run, "BEGIN_WITHIN", timedelta(0))
             assert await hourly.result_of(second) == ""
             await hourly.set_state(first, Running())
             assert first.name in await hourly.result_of(third)

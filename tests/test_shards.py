@@ -14,7 +14,7 @@ from prefect.states import Scheduled
 from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
-from flows.flow_run import judge_in_shards
+from flows.flow_run import evaluate_in_shards
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import absolute
 from tasks.history.landing import land
@@ -90,7 +90,7 @@ def test_shards_require_a_deployment(prefect_server: str, figures: PairwiseParam
     asked = figures.model_copy(update={"shards": 2})
     words = r"sketch/sketch-nightly, which .* does not have: `jury up` serves it"
     with pytest.raises(ValueError, match=words) as refused:
-        asyncio.run(judge_in_shards("sketch", asked))
+        asyncio.run(evaluate_in_shards("sketch", asked, asked.store, []))
     assert prefect_server in str(refused.value)
 
 

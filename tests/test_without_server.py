@@ -21,8 +21,7 @@ from loopback_relay import LoopbackRelay
 from served import JURY, environment, users_of
 
 from flows import process
-from flows.commands.running import UNRECORDED
-from flows.process import first_answer, noting_end, run_to_end
+from flows.process import LEFT_BEHIND, UNRECORDED, first_answer, noting_end, run_to_end
 from flows.server.server import answered
 from tasks.demo.chat import PROBE
 from tasks.demo.samples import drawn_samples
@@ -159,9 +158,9 @@ def left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return loops[-1]
 
     monkeypatch.setattr(asyncio.runners.events, "new_event_loop", new_loop)
-    monkeypatch.setattr(process, "LEFT_BEHIND", threading.Event())
     monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
-    yield process.LEFT_BEHIND
+    yield LEFT_BEHIND
+    LEFT_BEHIND.clear()
     for loop in loops:
         loop.set_exception_handler(lambda *_: None)  # an endless task is destroyed while pending
         loop.close()

@@ -6,22 +6,17 @@ A command checks the progress without Prefect, and starts a server only if a run
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from flows.commands.console import Command, say, warn
 from flows.commands.options import json_option, store_option
 from flows.commands.run import NOT_ALL_OK, OK, STOPPED, show_run
-from flows.commands.running import raise_fault
-from flows.process import ended_by_sigterm, run_async, run_to_end
-from flows.server.server import answered, find_prefect, prepare_prefect, secret_block, temporary_server
+from flows.process import run_here
+from flows.server.server import find_prefect, prepare_prefect, secret_block
 from tasks.batches.log import check_folder, locked, waiting_runs
 from tasks.errors import InputError
 from tasks.records.parameters import Collect
-
-if TYPE_CHECKING:
-    from prefect.client.schemas.objects import State
 
 
 @click.command(cls=Command)
@@ -78,7 +73,9 @@ def _waiting(folder: Path, run: str) -> list[str]:
 def _collect(folder: Path, found: list[str], as_json: bool) -> int:
     """Take in the replies of these runs; return the exit code."""
     ready, unasked = asyncio.run(_ready(folder, found, warn if as_json else say))
-    codes = _end(folder, ready, as_json) if ready else []
+    if ready:
+        prepare_prefect(folder)
+    codes = [_end(folder, run_id, as_json) for run_id in ready]
     if unasked:
         codes.append(STOPPED)
     if len(ready) + unasked < len(found):
@@ -122,35 +119,14 @@ async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> 
     return ready, unasked
 
 
-def _end(folder: Path, ready: list[str], as_json: bool) -> list[int]:
-    """End the runs, and show them; return the code of each."""
-    prepare_prefect(folder)
-    codes: list[int] = []
-    with answered(), ended_by_sigterm():
-        for run_id in ready:
-            codes.append(_show(folder, run_async(_run(str(folder), run_id)), as_json))
-    return codes
-
-
-async def _run(store: str, run_id: str) -> "State":
-    from prefect.settings import PREFECT_API_URL
-
-    from flows.collect import collect
-
-    if server := temporary_server():
-        server.tell()
-        await server.answering()
-    running: Any = collect(Collect(store=store, run=run_id), return_state=True)
-    return (await run_to_end(running, PREFECT_API_URL.value() or ""))[0]
-
-
-def _show(folder: Path, state: "State", as_json: bool) -> int:
-    if not state.is_completed():
-        raise_fault(state, folder)
-        warn(str(state.message))
+def _end(folder: Path, run_id: str, as_json: bool) -> int:
+    """End a run, and show it; return its code."""
+    try:
+        result = run_here("collect", Collect(store=str(folder), run=run_id))
+    except InputError as error:
+        warn(str(error))
         return STOPPED
-    result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
     for words in [*result["warnings"], *result["waits"]]:
         warn(words)
-    codes = [show_run(folder, run_id, as_json) for run_id in result["runs"]]
+    codes = [show_run(folder, each, as_json) for each in result["runs"]]
     return NOT_ALL_OK if result["waits"] else max(codes, default=OK)

@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from flows.server.server_process import DATABASE, TEMPORARY, is_prepared
+from flows.server.server_process import DATABASE, TEMPORARY
 from flows.server.supervision import UP, Supervised, is_locked, lifeline, start_child
 from tasks.endpoint.api_keys import key_names
 from tasks.errors import InputError, first_of
@@ -71,8 +71,6 @@ NOT_FOR_SERVERS = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_API_AUTH_STRIN
 """Variables about another server than the one that is started."""
 OTHER_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_CUSTOM_HEADERS")
 """Keys of buckets, and headers that may hold a key."""
-_NOT_MADE = "starting a temporary Prefect server (about 40 s this once, 10 s from the next time on) …"
-_MADE = "starting a temporary Prefect server (about 10 s) …"
 
 
 class Server(NamedTuple):
@@ -278,15 +276,16 @@ class TemporaryServer(PrefectServer):
 
     def __init__(self, home: Path) -> None:
         """Start the server on this home of Prefect; return at once."""
-        prepared = (home / DATABASE).exists() or is_prepared()
-        self._words = _MADE if prepared else _NOT_MADE
         super().__init__(home, temporary=True)
+        self._told = False
 
     def tell(self) -> None:
         """Print once on standard error that a server is starting: the next run of this process finds it started."""
-        if self._words:
-            print(self._words, file=sys.stderr)
-        self._words = ""
+        if not self._told:
+            print(
+                "starting a temporary Prefect server (about 10 s; the first one on a machine 40 s) …", file=sys.stderr
+            )
+        self._told = True
 
 
 _OF_THIS_PROCESS: list[TemporaryServer] = []

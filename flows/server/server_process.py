@@ -59,13 +59,6 @@ def prepared_file() -> Path:
     return found
 
 
-def is_prepared() -> bool:
-    """Return whether a server that starts now can skip the migrations."""
-    with contextlib.suppress(*FAILURES):
-        return _place().exists()
-    return False
-
-
 def _place() -> Path:
     """Return its file, in a private folder of the environment, or of this user's cache if that cannot be written."""
     caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

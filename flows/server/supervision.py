@@ -1,5 +1,6 @@
-"""Processes of `jury up`: locks that show whether they live, one process a run, and children that are restarted."""
+"""Processes: locks that show whether they live, one a run, children that are restarted, and ends without the rest."""
 
+import atexit
 import fcntl
 import os
 import signal
@@ -17,6 +18,16 @@ UP = "JURY_UP"
 RUNS = "runs"
 """Folder beside that file, with a file for each run that has a process: locked by the process, with its id."""
 LOOKS, LOCK_SECONDS = 10, 0.1
+LEFT_BEHIND = threading.Event()
+"""Set once some work in this process will not end within reason, so that the process ends without it."""
+
+
+def end_without_the_rest(code: int) -> None:
+    """End a process that has left work behind; return if it has not, since it then ends as any other."""
+    if LEFT_BEHIND.is_set():
+        atexit._run_exitfuncs()  # pyright: ignore
+        sys.stdout.flush()
+        os._exit(code)
 
 
 @contextmanager
