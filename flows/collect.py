@@ -1,4 +1,4 @@
-"""Collect the replies of runs that wait for their batches: on request, and regularly while any run waits.
+"""Submission of runs whose calls are bought as batches; collection of replies, on request and while any run waits.
 
 Every step can be interrupted and repeated: a collection that was killed begins anew, from the files of replies. Only
 one process at a time works on a run, and memory does not grow with the files.
@@ -16,21 +16,44 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_logger
 from prefect.states import Completed, Failed, Scheduled
 
-from flows.batch_end import ended
-from flows.flow_run import ANSWER_SECONDS, WAITING, tell_in_sentences
+from flows.batches import put_down, take_in
+from flows.flow_run import ANSWER_SECONDS, show_end, tell_in_sentences
+from flows.run import Session
 from flows.server.server import secret_block
 from tasks.batches.log import Log, check_folder, locked, waiting_runs
 from tasks.batches.results import asking, clear, logged_parameters, looked_after, remove
+from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
+from tasks.ledger.run_files import read_start
 from tasks.records.parameters import Collect, at_store
+from tasks.store import store_or_warn
 from tasks.text import printable
 
 NAME = "collect"
 DEFAULTS = Collect()
 DEPLOYMENT = "collect/collect"
 EVERY = timedelta(minutes=10)
+WAITING = "Waiting"
+"""State name of a run whose replies have not come yet."""
+
+
+async def hand_in(session: Session, dataset: Dataset) -> State:
+    """Submit a run, and advance it as far as possible at once: usually until it waits for its batches."""
+    run_id = await put_down(session, dataset)
+    unstored = await store_or_warn(session.store, run_id)
+    try:
+        state = await collected(session.place, run_id)
+    except BatchesUnavailable:
+        await arranged(absolute(session.place))
+        raise
+    if state.name != WAITING:
+        return state
+    looks = await arranged(absolute(session.place))
+    by_itself = f"So does the deployment {DEPLOYMENT}, every {EVERY.seconds // 60} minutes." if looks else ""
+    also = " ".join([by_itself, *unstored]).strip()
+    return Completed(name=WAITING, message=f"{state.message} {also}".strip(), data={**state.data, "also": also})  # pyright: ignore
 
 
 def waiting(run_id: str, words: str) -> State:
@@ -62,7 +85,8 @@ async def _taken_further(log: Log) -> State:
     if not log.ended:
         if words := await looked_after(log, secret_block):
             return waiting(log.run_id, words)
-        state = await ended(log, logged_parameters(log))
+        state = await take_in(log, logged_parameters(log))
+        await show_end(read_start(log.run).prefect_run_id, str(state.message))
     async with asking(log, secret_block) as batches:
         return await _cleared(log, batches, state)
 

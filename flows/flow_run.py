@@ -36,8 +36,6 @@ from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
 from tasks.report import make_page, report
 from tasks.store import store_or_warn
 
-WAITING = "Waiting"
-"""State name of a run whose replies have not come yet."""
 ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all retries of Prefect's client: a run waits for its answers."""
 AUTOMATION = "AUTOMATION"

@@ -84,9 +84,9 @@ async def _chain(flow: str, asked: Parameters, said: list[str]) -> State:
 
             return await quoted(session, dataset, judge_chunk)
         if asked.judge.service_tier == "batch":
-            from flows.submitting import handed_in
+            from flows.collect import hand_in
 
-            return await handed_in(session, dataset)
+            return await hand_in(session, dataset)
         async with session.judging(dataset) as chunks:
             await chunks.each(judge_chunk)
         del dataset, chunks  # frees the replies to reuse, too: the next steps read the ledger, and need the memory
