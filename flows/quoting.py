@@ -16,7 +16,7 @@ from prefect.states import Completed
 
 from flows.chunks import Chunks, Work
 from flows.flow_run import name_run
-from flows.run import Session
+from flows.run import Progress, Session
 from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
 from tasks.judging.case import Call, Case
@@ -66,7 +66,7 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         if pilot:
             key = f"{session.shown_as}-quote"
             chunks = Chunks(run, pilot)
-            async with session.progress(run.start.flow, key, run):
+            async with Progress(run, run.start.flow, key).shown():
                 await chunks.each(work)
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)

@@ -1,12 +1,15 @@
-"""Session of one run, from its judge's client to its last warning; failures of some steps cost only a warning."""
+"""Session of one run, from its judge's client to its last warning, and the progress that it shows meanwhile."""
 
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from uuid import UUID
 
+from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
@@ -14,7 +17,6 @@ from prefect.states import Completed
 from flows.chunks import Chunks
 from flows.flow_run import is_scheduled, keep_stopped, log_start, name_run, own_run, results_key
 from flows.process import judge_client
-from flows.progress import Progress
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.errors import InputError, first_of
@@ -26,6 +28,10 @@ from tasks.ledger.run_files import STOPPED_BY
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import INCOMPLETE, BudgetStop, RunStart, Sample
 from tasks.records.parameters import Parameters
+from tasks.text import counted, duration, number_of, printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 STOPPED = "Stopped at the budget"
 """State name of a run that judged as many samples as its budget allowed."""
@@ -91,7 +97,7 @@ class Session:
         title = f"{self.opening.flow}, put down for a batch:" if self.waits else self.opening.flow
         try:
             chunks = Chunks(run, await asyncio.to_thread(self.samples, dataset))
-            async with self.progress(title, self.shown_as, run), asyncio.TaskGroup() as group:
+            async with Progress(run, title, self.shown_as).shown(), asyncio.TaskGroup() as group:
                 group.create_task(name_run(start))
                 yield chunks
             if run.limit:
@@ -125,10 +131,6 @@ class Session:
         for each in self.extensions:
             samples = each.samples(samples)
         return samples
-
-    def progress(self, title: str, key: str, run: Run) -> Progress:
-        """Return the progress of a run, as an artifact with this key."""
-        return Progress(title, run.counts, None, self._vlm.gate.words, key, run.bill.words, run.ledger.note_progress)
 
     async def begin(self, start: RunStart) -> Run:
         """Return the run, ready for its first call; close it at its end.
@@ -201,3 +203,121 @@ class Session:
 
 def _joined(said: Iterable[Sequence[str]]) -> list[str]:
     return [sentence for sentences in said for sentence in sentences]
+
+
+SHOW_SECONDS = 0.25
+"""Time between two looks at the counts."""
+UPDATE_SECONDS = 1.0
+"""Least time between two updates of the artifact, each of which is a request to the server."""
+PATIENCE_SECONDS = 5.0
+"""Longest wait for the last update when the run is over."""
+LINE_SECONDS, LINE_SHARE = 1.0, 1 / 20
+"""Least seconds between two lines, and least share of the time so far: an hour's run prints a hundred and fifty."""
+BAR_WIDTH = 16
+HELD_UP_SECONDS = 30.0
+"""Seconds between two lines while the calls are held up."""
+
+
+class Progress:
+    """Progress of a run: a bar or lines on standard error, an artifact, and words for other processes.
+
+    A failure to show it never fails the run.
+    """
+
+    def __init__(self, run: Run, title: str, key: str, stream: IO[str] | None = None) -> None:
+        """Prepare a progress that is not shown yet; `key` is that of the run's artifacts."""
+        self._run, self._counts = run, run.counts
+        self._title, self._key = title, f"{key}-progress"
+        self._stream = stream or sys.stderr
+        self._began = time.monotonic()
+        self._line_at = -LINE_SECONDS
+        self._in_line: tuple[int, float, bool] = -1, -1, False
+        """Time and state of the last line."""
+        self._bar = _bar(self._stream, title) if self._stream.isatty() else None
+        self._over = asyncio.Event()
+        self._artifact: UUID | None = None
+        self._published = ""
+
+    @asynccontextmanager
+    async def shown(self) -> AsyncGenerator[None]:
+        """Show the progress inside the context."""
+        acts = [self._keep(self._show, SHOW_SECONDS)]
+        if own_run():
+            acts.append(self._keep(self._publish, UPDATE_SECONDS))
+        at_work = [asyncio.create_task(act) for act in acts]
+        with self._bar or nullcontext():
+            try:
+                yield
+            finally:
+                self._over.set()
+                self._run.ledger.note_progress(self._words())  # where the run is cancelled, so are the tasks
+                await asyncio.wait(at_work, timeout=PATIENCE_SECONDS)
+                for task in at_work:
+                    task.cancel()
+
+    async def _keep(self, act: Callable[[], Awaitable[None]], seconds: float) -> None:
+        """Repeat an act until the run is over, and do it once more then."""
+        while not self._over.is_set():
+            await act()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), seconds)
+        await act()
+
+    async def _show(self) -> None:
+        """Keep the words; draw the bar, or print a line if something has changed and the last line is old enough."""
+        words = self._words()
+        self._run.ledger.note_progress(words)
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], completed=100 * self._counts.share, words=words)
+            return
+        now, note = time.monotonic(), self._note()
+        state, since = (self._counts.done, self._counts.samples_done, bool(note)), now - self._line_at
+        gap = 0 if self._over.is_set() else max(LINE_SECONDS, LINE_SHARE * (now - self._began))
+        if (state != self._in_line and since >= gap) or (note and since >= HELD_UP_SECONDS):
+            self._line_at, self._in_line = now, state
+            with suppress(OSError):
+                print(f"{self._title} {words}", file=self._stream, flush=True)
+
+    def _words(self) -> str:
+        counts, note = self._counts, self._note()
+        failed = f"{counts.not_ok.total():,} not ok ({counted(counts.not_ok)})" if counts.not_ok else ""
+        reused = f"{number_of(counts.reused, 'answer')} reused" if counts.reused else ""
+        if not (counts.done or counts.samples_done):
+            asked = number_of(counts.calls, "call") if counts.calls else ""
+            parts = ["starting", asked, number_of(counts.samples, "sample"), reused, note]
+        else:
+            calls = f"{counts.done:,}/{counts.calls:,} calls" if counts.calls else ""
+            samples = f"{counts.samples_done:,}/{counts.samples:,} samples"
+            left = round(counts.seconds_left())
+            time_left = f"{duration(left)} left" if left and not note else ""
+            parts = [calls, samples, failed, reused, self._run.bill.words(counts.done, counts.calls), time_left, note]
+        return " · ".join(filter(None, parts))
+
+    def _note(self) -> str:
+        return printable(self._run.vlm.gate.words())
+
+    async def _publish(self) -> None:
+        """Update the artifact; after a failure, the next update tries again."""
+        words, percent = self._words(), round(100 * self._counts.share, 1)
+        if words == self._published:
+            return
+        try:
+            if self._artifact is None:
+                self._artifact = await acreate_progress_artifact(percent, self._key, words)
+            else:
+                await aupdate_progress_artifact(self._artifact, percent, words)
+            self._published = words
+        except Exception as error:
+            get_run_logger().debug("The progress artifact could not be updated", exc_info=error)
+
+
+def _bar(stream: IO[str], title: str) -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn(title), BarColumn(BAR_WIDTH), TextColumn("{task.fields[words]}", markup=False)
+    # The bar leaves standard output alone: it may go to a file while the bar goes to a terminal.
+    bar = Bar(*columns, console=Console(file=stream), redirect_stdout=False)
+    bar.add_task(title, total=100, words="starting")
+    return bar

@@ -1,12 +1,14 @@
 """Ledger rows with default values; a test sets only the fields that matter to it."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from tasks.comparing.trend import Point
+from tasks.judging.counts import CallCounts
 from tasks.ledger.run_files import Ledger
 from tasks.ledger.side_records import OtherCall
 from tasks.pages.queries import ask, points
@@ -243,3 +245,14 @@ def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> lis
     for judgment in judgments:
         tally.hear(judgment)
     return tally.rows()
+
+
+def counted_run(
+    counts: CallCounts,
+    cost: Callable[[int, int], str] = lambda *_: "",
+    held_up: Callable[[], str] = str,
+    keep: Callable[[str], object] = str,
+) -> Any:
+    """Return a run with these counts, as far as its progress is concerned."""
+    vlm, ledger = SimpleNamespace(gate=SimpleNamespace(words=held_up)), SimpleNamespace(note_progress=keep)
+    return SimpleNamespace(counts=counts, bill=SimpleNamespace(words=cost), vlm=vlm, ledger=ledger)

@@ -13,11 +13,11 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from factories import DIMENSIONS, RUN, end, image, judgment, outcome, rasterized, scored, start, write_run
+from factories import DIMENSIONS, RUN, counted_run, end, image, judgment, outcome, rasterized, scored, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
 
-from flows.progress import Progress
+from flows.run import Progress
 from tasks.judging.counts import CallCounts
 from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
@@ -173,9 +173,9 @@ def test_thumbnail_too_large_for_the_artifact_is_named_in_words(tmp_path: Path) 
     assert markdown(summary(tmp_path, row)).count("picture too large to be shown here") == 2
 
 
-def test_artifact_and_progress_import_no_slow_packages() -> None:
+def test_artifact_imports_no_slow_packages() -> None:
     slow = {"rich", "prefect", "duckdb", "openai"}
-    code = f"import sys, tasks.pages.artifact, flows.progress; print(sorted({slow} & set(sys.modules)))"
+    code = f"import sys, tasks.pages.artifact; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 
@@ -192,10 +192,10 @@ def test_progress_and_report_become_artifacts_of_the_flow_run(tmp_path: Path) ->
     @flow
     async def evaluation() -> str:
         counts = CallCounts(samples=2, calls=4, not_ok=Counter(refused=1))
-        async with Progress("diagram", counts):
+        async with Progress(counted_run(counts), "diagram", "diagram").shown():
             counts.done, counts.samples_done = 4, 2
         # The server refuses this key: a failure to show progress must not end the run.
-        async with Progress("No Such Key!", CallCounts(samples=1)):
+        async with Progress(counted_run(CallCounts(samples=1)), "diagram", "No Such Key!").shown():
             pass
         await publish(found, "diagram-nightly", [], [])
         context = FlowRunContext.get()

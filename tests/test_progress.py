@@ -7,11 +7,11 @@ import re
 from typing import IO, Any
 
 import pytest
-from factories import judgment
+from factories import counted_run, judgment
 from served import shown_until_closed
 
-from flows import progress
-from flows.progress import Progress
+from flows import run as flows_run
+from flows.run import Progress
 from tasks.judging.case import Call, Case
 from tasks.judging.counts import CallCounts
 from tasks.records import Place, Sample
@@ -42,7 +42,7 @@ def answer_all(counts: CallCounts, *cases: Case) -> None:
 
 def run(counts: CallCounts, stream: IO[str] | None, *cases: Case, **given: Any) -> None:
     async def work() -> None:
-        async with Progress("diagram", counts, stream, **given):
+        async with Progress(counted_run(counts, **given), "diagram", "diagram", stream).shown():
             await asyncio.sleep(0.01)
             for each in cases:
                 answer_all(counts, each)
@@ -65,10 +65,10 @@ def test_log_begins_with_start_and_ends_with_totals() -> None:
 
 
 def test_log_lines_are_spaced_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "SHOW_SECONDS", 0.001)
+    monkeypatch.setattr(flows_run, "SHOW_SECONDS", 0.001)
     cases = [case("ok", "ok") for _ in range(4)]
     assert len(log_lines(counts_of(4, *cases), *cases)) == 2
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0)
+    monkeypatch.setattr(flows_run, "LINE_SECONDS", 0)
     cases = [case("ok", "ok") for _ in range(4)]
     lines = log_lines(counts_of(4, *cases), *cases)
     assert [line.split()[4] for line in lines[1:]] == ["1/4", "2/4", "3/4", "4/4"]
