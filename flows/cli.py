@@ -48,7 +48,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
             "List the known endpoints, with the promises of their documentation.", "judge.list_endpoints"
         ),
         "judge bridge": Entry(
-            "Check whether another judge may continue a history, and with what offset.", "bridge.bridge_judges"
+            "Check whether another judge may continue a history, and with what offset.", "raters.bridge_judges"
         ),
         "prompts": Entry("List, show, check or import prompts, or draft checks of figures."),
         "prompts list": Entry(
@@ -100,7 +100,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "labels list": Entry("List the labels of the store, and what each file is about.", "labels.list_labels"),
         "labels remove": Entry("Remove labels from the store and the history, for good.", "labels.remove"),
         "labels agreement": Entry(
-            "Print how far two judges, or a judge and people, agree on samples.", "agreement.compare_raters"
+            "Print how far two judges, or a judge and people, agree on samples.", "raters.compare_raters"
         ),
     },
 }

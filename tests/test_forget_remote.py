@@ -10,7 +10,7 @@ import pytest
 from factories import end, judgment, outcome, start, write_run
 from test_forget import FIRST, IMAGES, SECRET, hashes, places, spent, write_store
 
-from flows.commands.sharing import exchange_all
+from flows.commands.pages import exchange_all
 from tasks.extensions.bucket import fetch_replies
 from tasks.history.forgetting import carry_out, keep_plan, make_plan
 from tasks.history.queries import query

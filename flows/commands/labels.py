@@ -6,7 +6,7 @@ import click
 
 from flows.commands.console import Command, command_line, left_to_sync, say, warn
 from flows.commands.options import store_option
-from flows.commands.sharing import renew_pages, share_labels
+from flows.commands.pages import renew_pages, share_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.labels.labeling import LONGEST, SHARED, Asked, Made, about_no_sample, import_labels, make_pages

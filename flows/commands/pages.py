@@ -1,22 +1,22 @@
-"""`jury store pages` and `push`, `jury report`: pages in the store, in its bucket, and in a file elsewhere."""
+"""Pages of a store, and its exchange with a bucket: `jury store pages` and `push`, `jury report`, and shared code."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
 
-from flows.commands.console import Command, say
+from flows.commands.console import Command, say, warn
 from flows.commands.options import no_pictures_option, store_option
-from flows.commands.sharing import push_pages, share_pages
 from tasks.errors import InputError
 from tasks.history.queries import choose, find
-from tasks.ledger.remote import local_cache, remote_of
+from tasks.ledger.labels import Exchanged, exchange_labels
+from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.pages.page_names import where
-from tasks.pages.report_data import gather
-from tasks.pages.report_page import write_page
-from tasks.pages.site import all_evaluations, renew
 from tasks.records.parameters import FLOWS
-from tasks.text import number_of
+from tasks.text import number_of, one_line
+
+LONGEST = 80
+"""Characters of an object's name in a message."""
 
 
 @click.command(cls=Command)
@@ -33,6 +33,8 @@ from tasks.text import number_of
 @store_option
 def make_pages(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> int:
     """Rebuild the pages of these evaluations and the index, and print their place."""
+    from tasks.pages.site import all_evaluations, renew
+
     folder = local_cache(store)
     wanted = [find(folder, run).run_id for run in runs] or all_evaluations(folder, last)
     if not wanted:
@@ -78,9 +80,79 @@ def report(run: str, flow: str | None, output: str, no_pictures: bool, store: st
         raise InputError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}: make it, or name a file in another")
+    from tasks.pages.report_data import gather  # DuckDB and Jinja, which the commands that share pages do not need
+    from tasks.pages.report_page import write_page
+
     folder = local_cache(store)
     evaluation = gather(folder, choose(folder, run, flow or ""))
     size = write_page(folder, evaluation, target, with_pictures=not no_pictures)
     samples, run_id = len(evaluation.samples), evaluation.about["run_id"]
     say(f"{target}: {samples:,} samples of {run_id}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
     return 0
+
+
+def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
+    """Rebuild the index and, of the newest evaluations, the missing pages and those that these runs have changed.
+
+    Send them if the store is remote. A failure costs a warning.
+    """
+    folder = local_cache(store)
+    from tasks.pages.site import due, renew  # DuckDB, which not every command needs
+
+    try:
+        made = renew(folder, due(folder, run_ids))
+    except (InputError, OSError) as error:
+        warn(f"{error}; the pages stay as they were until the next `jury store sync` or `jury store pages`")
+    else:
+        share_pages(store, made.pages)
+
+
+def share_pages(store: str, pages: Iterable[Path] = ()) -> None:
+    """Send these pages and an index if the store is remote; warn if it cannot be reached now."""
+    remote = remote_of(store)
+    if not remote:
+        return
+    try:
+        words = push_pages(remote, pages)
+    except (InputError, OSError) as error:
+        warn(f"{error}; the pages there stay as they were until the next `jury store sync`")
+    else:
+        say(words)
+
+
+def push_pages(remote: Remote, pages: Iterable[Path] = ()) -> str:
+    """Send these pages, those that the bucket lacks, and an index; return a line with their numbers.
+
+    Raises:
+        InputError, RemoteUnavailable: as in `send_pages`.
+    """
+    from tasks.pages.site import send_pages
+
+    sent = send_pages(remote, pages)
+    listed = number_of(sent.evaluations, "evaluation")
+    return f"{number_of(sent.pages, 'page')} and the index of {listed} sent to {remote.bucket.url}/pages"
+
+
+def share_labels(remote: Remote) -> None:
+    """Exchange labels between a remote store and its local cache; print the numbers, and warn of clashing names."""
+    _report_labels(remote, exchange_labels(remote.bucket, remote.folder))
+
+
+def _report_labels(remote: Remote, done: Exchanged) -> None:
+    if done.sent or done.fetched:
+        print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")
+    if done.clashing:
+        words = f"{', '.join(done.clashing)}: other labels of that name are in {remote.bucket.url}"
+        warn(f"{words}; those here stay on this machine, until they have another name")
+
+
+def exchange_all(remote: Remote) -> None:
+    """Exchange runs, and all files beside them, between a remote store and its local cache; print the numbers."""
+    from tasks.history.forgetting import exchange_beside  # DuckDB, which not every command needs
+
+    sent, fetched = remote.send_all(), remote.fetch()
+    print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
+    _report_labels(remote, exchange_beside(remote))
+    if foreign := remote.bucket.skipped:
+        first = one_line(min(foreign), LONGEST)
+        warn(f"{remote.bucket.url}: {len(foreign):,} objects that no file here can be were left out, such as {first}")

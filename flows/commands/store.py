@@ -10,7 +10,7 @@ import click
 
 from flows.commands.console import Command, say, warn
 from flows.commands.options import store_option
-from flows.commands.sharing import exchange_all, renew_pages, share_pages
+from flows.commands.pages import exchange_all, renew_pages, share_pages
 from tasks.errors import InputError
 from tasks.history.database import HISTORY
 from tasks.history.forgetting import (
