@@ -23,8 +23,17 @@ from served import environment, wait_for
 from written_datasets import encoded
 
 from flows import api
-from flows.api import FigureSample, ImageSample, InputError, Judge, PairwiseParameters, Result, RubricParameters
-from flows.subprocess import _IDLE, Worker
+from flows.api import (
+    _IDLE,
+    FigureSample,
+    ImageSample,
+    InputError,
+    Judge,
+    PairwiseParameters,
+    Result,
+    RubricParameters,
+    Worker,
+)
 from tasks.history.queries import query
 from tasks.ledger.run_files import read_end, run_folders
 from tasks.records import SCHEMA
