@@ -4,7 +4,8 @@ import asyncio
 import logging
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, cast
@@ -13,6 +14,7 @@ from uuid import UUID
 from coolname import data
 from httpx import HTTPError
 from prefect import get_client
+from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import DeploymentResponse
@@ -158,11 +160,18 @@ async def show_end(run_id: str, message: str) -> None:
     own = own_run()
     if not run_id or (own and str(own.id) == run_id):
         return
+    async with _optional("The run that was handed in could not be shown as ended") as client:
+        await client.set_flow_run_state(UUID(run_id), Completed(message=message), force=True)
+
+
+@asynccontextmanager
+async def _optional(failure: str) -> AsyncGenerator[PrefectClient]:
+    """Yield a client for a request that a run can do without: a failure is only logged."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
-            await client.set_flow_run_state(UUID(run_id), Completed(message=message), force=True)
-    except Exception as error:  # It may be on another server, or deleted; the run has ended all the same.
-        get_run_logger().debug("The run that was handed in could not be shown as ended", exc_info=error)
+            yield client
+    except Exception as error:
+        get_run_logger().debug(failure, exc_info=error)
 
 
 async def name_run(start: RunStart) -> None:
@@ -187,13 +196,10 @@ async def keep_stopped(store: str, start: RunStart) -> None:
 
 async def _rename(name: str) -> None:
     run = own_run()
-    if not run or not is_made_up(run.name):
-        return
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
+    if run and is_made_up(run.name):
+        async with _optional("The run could not be named") as client:
             await client.update_flow_run(run.id, name=name)
-    except Exception as error:  # A name is nice to have; no run stops for want of one.
-        get_run_logger().debug("The run could not be named", exc_info=error)
+            run.name = name
 
 
 def is_made_up(name: str) -> bool:
@@ -467,11 +473,8 @@ async def _stored(deployment: UUID) -> dict[str, Any]:
 
 async def _show(run: FlowRun, values: Raw) -> None:
     """Store the completed values in Prefect; the UI would fill in a copy of this run from the program's defaults."""
-    try:
-        async with get_client() as client:
-            await client.update_flow_run(run.id, parameters={"parameters": values})
-    except Exception as error:  # Nice to have; no run stops for want of it.
-        get_run_logger().debug("The run's parameters could not be completed in the UI", exc_info=error)
+    async with _optional("The run's parameters could not be completed in the UI") as client:
+        await client.update_flow_run(run.id, parameters={"parameters": values})
 
 
 def _words(error: ValidationError, model: type[BaseModel]) -> list[str]:

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from flows.server.server import TemporaryServer, answered, secret_block, temporary_server
+from flows.server.server import PrefectServer, answered, secret_block, temporary_server
 from flows.server.supervision import LEFT_BEHIND
 from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed
@@ -94,7 +94,6 @@ async def _run(
     async with begins:
         server = temporary_server()
         if server:
-            server.tell()
             await server.answering()
         from prefect.settings import PREFECT_API_URL
 
@@ -105,7 +104,7 @@ async def _run(
 
 
 @asynccontextmanager
-async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters) -> AsyncGenerator[None]:
+async def while_it_begins(server: PrefectServer, flow: str, asked: Parameters) -> AsyncGenerator[None]:
     """Wait for the server of a run, and meanwhile import the flow, make the judge's client and ask a first question.
 
     The client is open inside the context, where the run takes it over.
@@ -115,7 +114,6 @@ async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters)
         InputError: the server did not start.
     """
     async with judge_client(flow, asked) as vlm:
-        server.tell()
         importing = asyncio.to_thread(import_module, f"flows.{flow}")
         await asyncio.gather(importing, _answering(server, first_question(vlm, flow, asked)))
         handed = _CLIENT.set(vlm)
@@ -160,7 +158,7 @@ async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:
         await vlm.probe(questions.first_question(flow, asked))
 
 
-async def _answering(server: TemporaryServer, question: Coroutine[Any, Any, None]) -> None:
+async def _answering(server: PrefectServer, question: Coroutine[Any, Any, None]) -> None:
     """Wait for the server, or for a judge that refuses; the run itself waits for a judge that is slow to answer."""
     waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question)
     await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)

@@ -22,8 +22,6 @@ class Server:
     def __init__(self, holds: Callable[[], bool]) -> None:
         self._holds = holds
 
-    def tell(self) -> None: ...
-
     async def answering(self) -> None:
         while not self._holds():  # noqa: ASYNC110
             await asyncio.sleep(0.01)  # the condition changes in another thread

@@ -23,7 +23,7 @@ from prefect.utilities.names import generate_slug
 
 from flows import flow_run
 from flows.counting import counting
-from flows.flow_run import is_made_up, is_scheduled, key_of, name_run, results_key, unfinished_before
+from flows.flow_run import is_made_up, is_scheduled, key_of, name_run, name_stopped, results_key, unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
@@ -180,6 +180,7 @@ def test_run_started_by_an_automation_counts_as_scheduled() -> None:
 @flow
 async def name_itself() -> None:
     await name_run(start(candidates=("alpha",), samples=3))
+    await name_stopped("diagram")  # an error after the first call
 
 
 def test_only_unmodified_scheduled_runs_use_the_nightly_key() -> None:

@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from flows.commands.console import Command, command_line
-from flows.commands.options import store_option
+from flows.commands.options import path_option, store_option
 from flows.commands.run import run_flow
 from tasks.demo.samples import CHECKS, GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
@@ -23,13 +23,11 @@ OF_SAMPLES = ("count", "prompts", "seed")
 
 
 @click.command(cls=Command)
-@click.option(
+@path_option(
     "--samples",
     "folder",
-    default="",
     metavar="DIR",
-    help="Draw figures and images with known defects into this new or empty folder, and judge nothing.",
-    type=click.Path(),
+    words="Draw figures and images with known defects into this new or empty folder, and judge nothing.",
 )
 @click.option(
     "--count", type=click.IntRange(1), default=24, show_default=True, help="Diagrams and plots of --samples, each."

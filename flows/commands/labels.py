@@ -1,11 +1,12 @@
 """`jury labels`: pages on which people judge samples; import of their labels, their list, and their removal."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from flows.commands.console import Command, command_line, left_to_sync, say, warn
-from flows.commands.options import store_option
+from flows.commands.options import path_option, store_option
 from flows.commands.pages import renew_pages, share_labels
 from tasks.errors import InputError
 from tasks.history.landing import land
@@ -28,10 +29,7 @@ from tasks.text import listed, number_of, one_line
 @click.command(cls=Command)
 @click.argument("run", metavar="RUN", help="Beginning of its id.")
 @click.option("-n", "number", type=int, default=30, show_default=True, metavar="N", help="So many items a page.")
-@click.option(
-    "-o", "--output", default="label.html", show_default=True, metavar="FILE", help="File to write.",
-    type=click.Path(),
-)  # fmt: skip
+@path_option("-o", "--output", metavar="FILE", words="File to write.", default="label.html")
 @click.option(
     "--people", type=int, default=1, show_default=True, metavar="N",
     help=f"So many pages, a file each; {SHARED} items are on all of them.",
@@ -43,9 +41,9 @@ from tasks.text import listed, number_of, one_line
 )  # fmt: skip
 @click.option("--candidate", default="", metavar="NAME", help="Samples of this candidate alone.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed draws other samples.")
-@click.option("--dataset", default="", metavar="PATH", help="Place of the run's dataset now (default: as it was).")
-@click.option("--results", default="", metavar="FILE", help="Place of the generator's result file now.")
-@click.option("--images", default="", metavar="DIR", help="Place of the folder of Model figures now.")
+@path_option("--dataset", metavar="PATH", words="Place of the run's dataset now (default: as it was).")
+@path_option("--results", metavar="FILE", words="Place of the generator's result file now.")
+@path_option("--images", metavar="DIR", words="Place of the folder of Model figures now.")
 @store_option
 def write_pages(
     run: str,
@@ -131,12 +129,9 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     run = about.of_run or "RUN"
     print(f"compare them: {command_line(f'labels agreement {run} {about.name}')}")
     with left_to_sync():
-        corrected = land(folder).corrected
+        corrected = _share(folder, store)
         if words := about_no_sample(folder, about):
             say(words)
-        if remote := remote_of(store):
-            share_labels(remote)
-        renew_pages(store, corrected)
         if corrected:
             print(f"the score corrected by people, from 15 labels on: {command_line('query corrected')}")
     return 0
@@ -167,11 +162,17 @@ def remove(name: str, store: str) -> int:
     about = remove_labels(folder, name)
     say(f"removed {name}: {_words(about)}")
     with left_to_sync():
-        corrected = land(folder).corrected
-        if remote := remote_of(store):
-            share_labels(remote)
-        renew_pages(store, corrected)
+        _share(folder, store)
     return 0
+
+
+def _share(folder: Path, store: str) -> Sequence[str]:
+    """Bring history, bucket and pages in step with the labels; return the evaluations whose corrected score changed."""
+    corrected = land(folder).corrected
+    if remote := remote_of(store):
+        share_labels(remote)
+    renew_pages(store, corrected)
+    return corrected
 
 
 def _words(about: LabelSet) -> str:

@@ -7,7 +7,7 @@ all mistakes, by the names that command line, form and list of deployments share
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import click
 from click.core import ParameterSource
@@ -55,6 +55,12 @@ def json_option(words: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=words)
 
 
+def path_option(*names: str, metavar: str, words: str, default: str = "") -> Callable[[F], F]:
+    """Add an option that names a file or folder, which a shell can complete."""
+    shown = {"default": default, "show_default": bool(default), "metavar": metavar}
+    return click.option(*names, **shown, help=words, type=click.Path())
+
+
 def no_pictures_option(function: F) -> F:
     """Add `--no-pictures`, for pages that go to places where pictures are not allowed."""
     words = "Leave all pictures out of the pages, and say so on them: for a bucket or website where they may not lie."
@@ -82,22 +88,11 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
         InputError: values out of range or of the wrong kind, all in one message, by option name; or an unknown short
             name of an endpoint.
     """
-    values: dict[str, Any] = {}
-    if short := given.get("judge"):
-        try:
-            values["judge"] = judge_named(short)
-        except InputError as error:
-            raise InputError(by_options(str(error), model)) from None
-    for path, _ in _fields(model):
-        value = given.get(path.replace(".", BETWEEN))
-        if value is None or value == ():
-            continue
-        *parents, name = path.split(".")
-        place = values
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[name] = _items(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType]
+    named = {path: given.get(path.replace(".", BETWEEN)) for path, _ in _fields(model)}
+    values = nest({path: _items(value) for path, value in named.items() if value not in (None, ())})
     try:
+        if short := given.get("judge"):
+            values["judge"] = judge_named(short) | values.get("judge", {})
         return addressed(model.model_validate(values))
     except ValidationError as error:
         raise InputError("\n".join(_sentence(each, model) for each in error.errors())) from None
@@ -174,8 +169,23 @@ def _help(path: str, info: FieldInfo) -> str:
     return f"{info.description}{default}"
 
 
-def _items(values: tuple[str, ...]) -> list[str]:
-    return [item.strip() for value in values for item in value.split(",") if item.strip()]
+def _items(given: Any) -> Any:
+    """Return the items of an option that may be repeated and holds several at once; other values as they are."""
+    if not isinstance(given, tuple):
+        return given
+    return [item.strip() for value in cast(tuple[str, ...], given) for item in value.split(",") if item.strip()]
+
+
+def nest(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by path as a form: that of `judge.model` is in the map `judge`."""
+    form: dict[str, Any] = {}
+    for path, value in values.items():
+        *parents, name = path.split(".")
+        place = form
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[name] = value
+    return form
 
 
 def by_options(words: str, model: type[BaseModel]) -> str:

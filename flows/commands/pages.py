@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from flows.commands.console import Command, say, warn
-from flows.commands.options import no_pictures_option, store_option
+from flows.commands.options import no_pictures_option, path_option, store_option
 from tasks.errors import InputError
 from tasks.history.queries import choose, find
 from tasks.ledger.labels import Exchanged, exchange_labels
@@ -60,15 +60,7 @@ def push(store: str) -> int:
 @click.command(cls=Command)
 @click.argument("run", default="", metavar="[RUN]", help="Beginning of its id; empty: the newest.")
 @click.option("--flow", type=click.Choice(FLOWS), metavar="FLOW", help="The newest of this flow.")
-@click.option(
-    "-o",
-    "--output",
-    default="report.html",
-    show_default=True,
-    metavar="FILE",
-    help="File to write.",
-    type=click.Path(),
-)
+@path_option("-o", "--output", metavar="FILE", words="File to write.", default="report.html")
 @no_pictures_option
 @store_option
 def report(run: str, flow: str | None, output: str, no_pictures: bool, store: str) -> int:

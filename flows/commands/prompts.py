@@ -7,19 +7,13 @@ from tempfile import TemporaryDirectory
 import click
 
 from flows.commands.console import Command
+from flows.commands.options import path_option
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import DEFAULT_SET, Prompt, Rubric, holdings, load_rubric, prompt_sets
 from tasks.text import printable
 
-_prompt_set = click.option(
-    "--prompt-set",
-    default="default",
-    show_default=True,
-    metavar="SET",
-    help="Name or folder of a prompt set.",
-    type=click.Path(),
-)
+_prompt_set = path_option("--prompt-set", metavar="SET", words="Name or folder of a prompt set.", default="default")
 
 
 @click.command(cls=Command)

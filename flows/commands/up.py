@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.commands.console import Command, Group, command_line, say
-from flows.commands.options import judge_option, notify_option, store_option
+from flows.commands.options import judge_option, notify_option, path_option, store_option
 from flows.server.pages import serving_pages
 from flows.server.server import (
     QUIET,
@@ -52,13 +52,7 @@ RUNNER_LOG = "runner.log"
     metavar="PORT",
     help="Port of the UI on this machine.",
 )
-@click.option(
-    "--deployments",
-    default="",
-    metavar="FILE",
-    help="Another list than deployments/prefect.yaml.",
-    type=click.Path(),
-)
+@path_option("--deployments", metavar="FILE", words="Another list than deployments/prefect.yaml.")
 @click.option(
     "--auth",
     is_flag=True,
@@ -154,13 +148,7 @@ LIST = "prefect.yaml"
 
 @click.group(cls=Group, invoke_without_command=True)
 @notify_option
-@click.option(
-    "--deployments",
-    default="",
-    metavar="FILE",
-    help="First check a list for workers, as `prefect deploy` does not.",
-    type=click.Path(),
-)
+@path_option("--deployments", metavar="FILE", words="First check a list for workers, as `prefect deploy` does not.")
 @click.pass_context
 def deploy(context: click.Context, notify: str, deployments: str) -> int:
     """Make the automations of `jury up` on the server of `PREFECT_API_URL`, where runs of work pools need them."""
@@ -191,9 +179,9 @@ def deploy(context: click.Context, notify: str, deployments: str) -> int:
     help=f"Folder or file to write (default: {LIST} in this folder).",
     type=click.Path(),
 )
-@click.option("--dataset", default="", metavar="DATASET", help="Fill the list for this dataset.", type=click.Path())
-@click.option("--results", default="", metavar="FILE", help="Result file with the Model figures.", type=click.Path())
-@click.option("--images", default="", metavar="DIR", help="Folder of the Model figures.", type=click.Path())
+@path_option("--dataset", metavar="DATASET", words="Fill the list for this dataset.")
+@path_option("--results", metavar="FILE", words="Result file with the Model figures.")
+@path_option("--images", metavar="DIR", words="Folder of the Model figures.")
 def write_starter(place: str, judge: str | None, **given: str) -> int:
     """Write the list, unless there is a file of that name; print the commands that use it."""
     from flows.commands.starter import STARTER, filled  # datasets, which `jury up` does not need

@@ -27,6 +27,7 @@ from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
 
+from flows.commands.options import nest
 from flows.flow_run import misspelt, nested, read_json
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
 from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_places
@@ -340,28 +341,19 @@ def when(scheduled: DeploymentSchedule | DeploymentScheduleCreate) -> str:
     return f"{due} {values.get('timezone') or 'UTC'}"
 
 
-def merge(
-    last: Mapping[str, str],
-    listed: Fields,
-    found: Fields,
-    defaults: Fields,
-    reset: bool = False,
-    written: Fields | None = None,
-) -> Merged:
+def merge(last: Mapping[str, str], listed: Fields, found: Fields, defaults: Fields, reset: bool = False) -> Merged:
     """Merge fields of the list into those on a server.
 
     Args:
         last: digests of the list's fields at its last registration.
         defaults: values of fields that are not given; `MISSING` for all others.
         reset: apply all fields of the list.
-        written: fields as the list has them, if they are registered otherwise: digests are of these.
     """
-    written = listed if written is None else written
     values: dict[str, Any] = {}
     replaced, said = list[str](), list[str]()
     for name in dict.fromkeys((*listed, *found)):
         default = defaults.get(name, MISSING)
-        now = digest(written[name]) if name in written else None
+        now = digest(listed[name]) if name in listed else None
         applied = reset or name in ALWAYS or last.get(name) != now
         source = listed if applied else found
         if name in source:
@@ -413,13 +405,12 @@ async def _update(
     client: PrefectClient, deployed: Deployed, known: DeploymentResponse, last: Mapping[str, str], reset: bool
 ) -> list[str]:
     """Update the changed fields of a deployment; return messages for the user."""
-    written, found = _of_list(deployed, deployed.own), _of_server(deployed, known)
     defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
-    merged = merge(last, _of_list(deployed, deployed.sent), found, defaults, reset, written)
+    merged = merge(last, _of_list(deployed), _of_server(deployed, known), defaults, reset)
     change = DeploymentUpdate(
         description=deployed.described,
         tags=deployed.tags,
-        parameters={"parameters": _raw(merged.values)},
+        parameters={"parameters": nest({name: each for name, each in merged.values.items() if name not in ALWAYS})},
         entrypoint=deployed.entrypoint,
         parameter_openapi_schema=deployed.flow.parameters.model_dump(exclude_unset=True),
     )
@@ -461,9 +452,9 @@ async def _update_schedules(
     return said
 
 
-def _of_list(deployed: Deployed, form: Fields) -> dict[str, Any]:
-    """Return the fields of a deployment of the list, with these of its form, without its schedules."""
-    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, form)
+def _of_list(deployed: Deployed) -> dict[str, Any]:
+    """Return the fields of a deployment of the list as they are registered, without its schedules."""
+    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.sent)
 
 
 def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
@@ -498,20 +489,6 @@ def _leaves(raw: Fields, form: type[BaseModel], place: str = "") -> dict[str, An
     return found
 
 
-def _raw(fields: Fields) -> dict[str, Any]:
-    """Build the form from its values by name."""
-    raw: dict[str, Any] = {}
-    for path, value in fields.items():
-        if path in ALWAYS:
-            continue
-        *parents, name = path.split(".")
-        place = raw
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[name] = value
-    return raw
-
-
 async def _last(client: PrefectClient, title: str) -> dict[str, str]:
     """Return the digests of the list at its last registration; empty if they are unknown."""
     found = await client.read_variable_by_name(variable_name(title))
@@ -522,7 +499,7 @@ async def _last(client: PrefectClient, title: str) -> dict[str, str]:
 
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
-    listed = _of_list(deployed, deployed.own)
+    listed = _of_list(deployed)
     for each in deployed.schedules:
         listed |= _of_schedule(each.created)
     name, value = variable_name(deployed.title), cast(Any, digests(listed))

@@ -115,6 +115,7 @@ class PrefectServer:
         self.log = home / LOG
         self.port = port
         self._home, self._auth, self._temporary = home, auth, temporary
+        self._is_announced = not temporary
         self.child = Supervised("Prefect server", self.log, self._start)
 
     @property
@@ -125,9 +126,14 @@ class PrefectServer:
     async def answering(self) -> None:
         """Wait until the server answers; from then on it is restarted at the same address when it ends.
 
+        The first wait for a temporary one is announced on standard error.
+
         Raises:
             InputError: it ended before that, or took longer than `PATIENCE_SECONDS`.
         """
+        if not self._is_announced:
+            print("starting a temporary Prefect server (about 10 s; 40 s the first time) …", file=sys.stderr)
+        self._is_announced = True
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 reader, writer = await asyncio.open_connection(HOST, self.port)
@@ -271,38 +277,21 @@ def _environment(place: Path, port: int, auth: str, temporary: bool) -> Mapping[
     return {**for_servers(), **QUIET, **own, **signed_in}
 
 
-class TemporaryServer(PrefectServer):
-    """A server for this process alone."""
-
-    def __init__(self, home: Path) -> None:
-        """Start the server on this home of Prefect; return at once."""
-        super().__init__(home, temporary=True)
-        self._told = False
-
-    def tell(self) -> None:
-        """Print once on standard error that a server is starting: the next run of this process finds it started."""
-        if not self._told:
-            print(
-                "starting a temporary Prefect server (about 10 s; the first one on a machine 40 s) …", file=sys.stderr
-            )
-        self._told = True
-
-
-_OF_THIS_PROCESS: list[TemporaryServer] = []
+_OF_THIS_PROCESS: list[PrefectServer] = []
 
 
 def begin_temporary(home: Path) -> None:
     """Start a server for Prefect in this process, which ends with it; call this before Prefect is imported."""
     stack = contextlib.ExitStack()
     stack.enter_context(lifeline(Path(tempfile.gettempdir())))
-    server = TemporaryServer(home)
+    server = PrefectServer(home, temporary=True)
     stack.callback(server.end)
     atexit.register(stack.close)
     _OF_THIS_PROCESS.append(server)
     os.environ.update(client_settings(server.api))
 
 
-def temporary_server() -> TemporaryServer | None:
+def temporary_server() -> PrefectServer | None:
     """Return the temporary server of this process, if it has one."""
     return next(iter(_OF_THIS_PROCESS), None)
 
