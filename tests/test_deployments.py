@@ -16,7 +16,7 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.cli import main
-from flows.commands.starter import STARTER
+from flows.commands.up import STARTER
 from flows.server.deployments import LIST, missing_places, read_list, when
 from tasks.endpoint.catalog import RECOMMENDED_MODEL
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of

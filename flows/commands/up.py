@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,9 +33,11 @@ from flows.server.server import (
     settle_sign_in,
 )
 from flows.server.supervision import Supervised, lifeline, start_child
+from tasks.endpoint.catalog import addressed, judge_named
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
+from tasks.records.parameters import FLOWS, PAIRWISE, Probe, parameters_of
 from tasks.text import enumerated, printable
 
 if TYPE_CHECKING:
@@ -144,6 +148,10 @@ def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset:
 HEARTBEAT_SECONDS = 30
 """Seconds between two heartbeats of a run."""
 LIST = "prefect.yaml"
+STARTER = Path(__file__).parents[2] / "deployments" / "starter.yaml"
+"""List of two deployments with comments, for users to change; an empty line is before the comment of each."""
+EMBEDDED_JUDGE = "{model: pixel-baseline, base_url: embedded, concurrency: 16}"
+"""Judge of its entries."""
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -184,8 +192,6 @@ def deploy(context: click.Context, notify: str, deployments: str) -> int:
 @path_option("--images", metavar="DIR", words="Folder of the Model figures.")
 def write_starter(place: str, judge: str | None, **given: str) -> int:
     """Write the list, unless there is a file of that name; print the commands that use it."""
-    from flows.commands.starter import STARTER, filled  # datasets, which `jury up` does not need
-
     target = Path(place).expanduser()
     target = target / LIST if target.is_dir() else target
     if not target.parent.is_dir():
@@ -193,7 +199,9 @@ def write_starter(place: str, judge: str | None, **given: str) -> int:
     named = {name: path for name, path in given.items() if path}
     if named and not given["dataset"]:
         raise InputError("--results and --images go with --dataset, the folder that they belong to")
-    text, flows = filled(named, judge or "") if named else (STARTER.read_text(encoding="utf-8"), [])
+    text, flows = STARTER.read_text(encoding="utf-8"), list[str]()
+    if named:
+        text, flows = _filled(text, named, judge)
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -208,6 +216,64 @@ def write_starter(place: str, judge: str | None, **given: str) -> int:
 
 
 write_starter.params.append(judge_option())
+
+
+def _filled(starter: str, given: Mapping[str, str], judge: str | None) -> tuple[str, list[str]]:
+    """Return the list with a nightly deployment of each flow that a dataset is for, and these flows.
+
+    Args:
+        given: dataset, and results or images, as parameters name them.
+        judge: endpoint and model, such as `openai/gpt-6.1-terra`; None: the embedded judge.
+
+    Raises:
+        InputError: no flow can judge the dataset, with the reasons; or the judge is not known.
+    """
+    shown = EMBEDDED_JUDGE
+    if judge:
+        asked = judge_named(judge)
+        addressed(Probe.model_validate({"judge": asked}))
+        shown = json.dumps({**asked, "concurrency": 16}, ensure_ascii=False)
+    places = {name: path if "://" in path else str(Path(path).expanduser().absolute()) for name, path in given.items()}
+    flows = _flows_for(places)
+    head, figures, generated, collect = starter.split("\n\n  # ")
+    entries = [
+        _entry(figures if flow in PAIRWISE else generated, flow, at, places, shown) for at, flow in enumerate(flows)
+    ]
+    return "\n\n  # ".join([head, *entries, collect]), flows
+
+
+def _flows_for(places: Mapping[str, str]) -> list[str]:
+    from tasks.datasets.paths import resolved  # datasets, which `jury up` does not need
+    from tasks.protocols.loading import load_dataset
+
+    flows, refused = list[str](), list[str]()
+    for flow in PAIRWISE if len(places) > 1 else FLOWS:
+        try:
+            load_dataset(flow, resolved(parameters_of(flow).model_validate(places), datetime.now().astimezone()))
+            flows.append(flow)
+        except InputError as error:
+            refused.append(str(error))
+    if not flows:
+        raise InputError("\n".join(dict.fromkeys(refused)))
+    if len(flows) > 1 and "images" in places:
+        raise InputError(f"the figures of --images fit {enumerated(flows)}: name the dataset's folder of one of them")
+    return flows
+
+
+def _entry(text: str, flow: str, at: int, places: Mapping[str, str], judge: str) -> str:
+    """Return an entry of the list with other values, due 15 minutes after the one before; JSON is YAML, too."""
+    shown = "diagram" if flow in PAIRWISE else "counting"
+    named = [f"{name}: {json.dumps(path, ensure_ascii=False)}" for name, path in places.items()]
+    changes = {
+        f"my-{shown}": f"my-{flow}",
+        f"entrypoint: flows.{shown}.{shown}": f"entrypoint: flows.{flow}.{flow}",
+        "0 2 * * *": f"{15 * at % 60} {2 + at // 4} * * *",
+        "dataset: samples": "\n        ".join(named),
+        EMBEDDED_JUDGE: judge,
+    }
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    return text
 
 
 async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> list[str]:
