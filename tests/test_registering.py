@@ -135,6 +135,15 @@ def test_list_edits_take_effect_beside_ui_edits(house: House) -> None:
     assert {each.slug for each in house.there.schedules} == {"nightly", None} and house.form == {"dataset": "ours"}
 
 
+def test_moved_list_takes_its_relative_paths_along(house: House, tmp_path: Path) -> None:
+    house.up(parameters={"parameters": {**FORM, "dataset": "images"}})
+    (tmp_path / "moved").mkdir()
+    house.file = tmp_path / "moved" / "prefect.yaml"
+    [said], [] = (house.up().said for _ in range(2))
+    assert said.startswith("dataset was ") and said.endswith(" has replaced it")
+    assert house.form["dataset"] == f"{tmp_path}/moved/images"
+
+
 def test_conflicting_edit_takes_the_lists_value_and_reports_the_other(house: House) -> None:
     house.up()
     house.change_form(limit=7)

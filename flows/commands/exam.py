@@ -2,8 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -64,18 +62,10 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
     budget = await budget_of_calls(judge, folder, remote, passport_id)
     asked = number_of(questions, "small question")
     warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
-    with _progress(questions) as heard:
-        return await Exam(folder, judge, seed, secret_block, heard, passport_id, budget).card()
-
-
-@contextmanager
-def _progress(questions: int) -> Generator[Callable[[], None]]:
-    """Show a bar on standard error if that is a terminal, and yield a function that advances it by one question."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    with click.progressbar(length=questions, label="questions", show_pos=True, file=sys.stderr) as bar:
-        yield lambda: bar.update(1)
+    with click.progressbar(
+        length=questions, label="questions", show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
+    ) as bar:
+        return await Exam(folder, judge, seed, secret_block, lambda: bar.update(1), passport_id, budget).card()
 
 
 exam = Command(
