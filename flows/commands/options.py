@@ -57,8 +57,9 @@ def json_option(words: str) -> Callable[[F], F]:
 
 def path_option(*names: str, metavar: str, words: str, default: str = "") -> Callable[[F], F]:
     """Add an option that names a file or folder, which a shell can complete."""
-    shown = {"default": default, "show_default": bool(default), "metavar": metavar}
-    return click.option(*names, **shown, help=words, type=click.Path())
+    return click.option(
+        *names, default=default, show_default=bool(default), metavar=metavar, help=words, type=click.Path()
+    )
 
 
 def no_pictures_option(function: F) -> F:
