@@ -49,8 +49,9 @@ async def put_down(session: Session, dataset: Dataset) -> str:
             try:
                 with closing(handing_in):
                     await chunks.each(add)
-                waits = await asyncio.to_thread(handing_in.earlier) or log.run_id
-                if waits == log.run_id:
+                if waits := await asyncio.to_thread(handing_in.earlier):
+                    remove(log)
+                else:
                     stopped = run.limit.stopped(dataset.samples, handing_in.samples) if run.limit else None
                     if run.limit:
                         await run.limit.wait()
@@ -58,10 +59,8 @@ async def put_down(session: Session, dataset: Dataset) -> str:
             except BaseException:
                 remove(log)  # nothing of it was sent
                 raise
-            if waits != log.run_id:
-                remove(log)
     await session.finish_thumbnails()
-    return waits
+    return waits or session.run_id
 
 
 async def take_in(log: Log, asked: Parameters) -> State:

@@ -48,6 +48,20 @@ _ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run ca
 T = TypeVar("T")
 
 
+def settled(parameters: Parameters) -> Parameters:
+    """Return the parameters of a run with its store, its judge's address, and the places of this moment filled in.
+
+    Raises:
+        InputError: no run can have these values.
+    """
+    asked = resolved(addressed(at_store(parameters)), datetime.now().astimezone())
+    if asked.judge.service_tier == "batch":
+        from tasks.batches.log import check_batch  # an extension, for batches alone
+
+        check_batch(asked)
+    return asked
+
+
 def run_here(
     flow: str, parameters: Parameters | Collect, begins: AbstractAsyncContextManager[None] | None = None
 ) -> dict[str, Any]:
@@ -72,20 +86,6 @@ def run_here(
     stopped = InputError(str(state.message))
     stopped.run_id = str(cast(dict[str, str], result)["run_id"]) if isinstance(result, dict) else ""
     raise stopped
-
-
-def settled(parameters: Parameters) -> Parameters:
-    """Return the parameters of a run with its store, its judge's address, and the places of this moment filled in.
-
-    Raises:
-        InputError: no run can have these values.
-    """
-    asked = resolved(addressed(at_store(parameters)), datetime.now().astimezone())
-    if asked.judge.service_tier == "batch":
-        from tasks.batches.log import check_batch  # an extension, for batches alone
-
-        check_batch(asked)
-    return asked
 
 
 async def _run(
@@ -123,6 +123,16 @@ async def while_it_begins(server: PrefectServer, flow: str, asked: Parameters) -
             _CLIENT.reset(handed)
 
 
+async def _answering(server: PrefectServer, question: Coroutine[Any, Any, None]) -> None:
+    """Wait for the server, or for a judge that refuses; the run itself waits for a judge that is slow to answer."""
+    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question)
+    await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
+    if asking.done():
+        asking.result()
+    await waiting
+    asking.cancel()  # the question itself goes on
+
+
 @asynccontextmanager
 async def judge_client(flow: str, asked: Parameters) -> "AsyncGenerator[Vlm]":
     """Yield the client of a run's judge: the one that was made ahead, which its maker closes, or a new one."""
@@ -156,16 +166,6 @@ async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:
     limited = getattr(asked, "budget", 0.0) or os.environ.get("JURY_BUDGET_MONTH")
     if not (asked.quote or limited or (asked.reuse_hours and earlier)):
         await vlm.probe(questions.first_question(flow, asked))
-
-
-async def _answering(server: PrefectServer, question: Coroutine[Any, Any, None]) -> None:
-    """Wait for the server, or for a judge that refuses; the run itself waits for a judge that is slow to answer."""
-    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question)
-    await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
-    if asking.done():
-        asking.result()
-    await waiting
-    asking.cancel()  # the question itself goes on
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:

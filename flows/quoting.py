@@ -15,7 +15,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.chunks import Chunks, Work
-from flows.flow_run import name_run
+from flows.flow_run import ANSWER_SECONDS, name_run
 from flows.run import Progress, Session
 from tasks.datasets.dataset import Dataset
 from tasks.extensions.anchors import in_turn
@@ -33,8 +33,6 @@ from tasks.store import store_or_warn
 
 PILOT = 5
 """Number of samples in a pilot."""
-ANSWER_SECONDS = 20.0
-"""Longest wait for the server to store the artifact."""
 
 
 class Plan(NamedTuple):

@@ -35,7 +35,6 @@ def collect_runs(run: str, as_json: bool, store: str) -> int:
     if not found:
         say("nothing waits")
         return OK
-    find_prefect(folder)  # a key may be kept there, as a Secret block
     return _collect(folder, found, as_json)
 
 
@@ -52,14 +51,16 @@ def cancel_run(run: str, as_json: bool, store: str) -> int:
             f"name one run that waits, by its id or the beginning of it: {run!r} fits {len(found)}; `jury status` "
             "lists them"
         )
-    find_prefect(folder)  # a key may be kept there, as a Secret block
     asyncio.run(_cancel(folder, found[0]))
     return _collect(folder, found, as_json)
 
 
 def _folder(store: str) -> Path:
+    """Return the folder of a store in which runs may wait."""
     check_folder(store)
-    return Path(store).absolute()
+    folder = Path(store).absolute()
+    find_prefect(folder)  # a key may be kept there, as a Secret block
+    return folder
 
 
 def _waiting(folder: Path, run: str) -> list[str]:

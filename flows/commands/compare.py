@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.console import Command, printable_json, warn
+from flows.commands.console import Command, printable_json, say, warn
 from flows.commands.options import json_option, store_option
 from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
@@ -161,5 +161,5 @@ def gate(
     if as_json:
         print(printable_json(found.model_dump(mode="json")))
     else:
-        print("\n".join(map(printable, markdown(found).splitlines())))
+        say(markdown(found))
     return CODES[found.decision]

@@ -1,7 +1,6 @@
 """`jury judge ping` and `endpoints`: one cheap question to a judge, and the known endpoints with documented facts."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 import click
 
-from flows.commands.console import Command, aligned, left_to_sync, say
+from flows.commands.console import Command, aligned, left_to_sync, printable_json, say
 from flows.commands.options import json_option, model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
 from tasks.endpoint.catalog import RESOURCE, Endpoint, endpoint_named, endpoints
@@ -72,7 +71,7 @@ def list_endpoints(name: str, as_json: bool) -> int:
     """Print all endpoints, or the documented facts about one."""
     shown = [endpoint_named(name)] if name else [*endpoints().values()]
     if as_json:
-        print(json.dumps([each.model_dump(mode="json") for each in shown], indent=1, ensure_ascii=False))
+        print(printable_json([each.model_dump(mode="json") for each in shown]))
     elif name:
         print("\n".join(_details(shown[0])))
     else:

@@ -6,12 +6,11 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from flows.commands.console import Command
+from flows.commands.console import Command, say
 from flows.commands.options import path_option
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import DEFAULT_SET, Prompt, Rubric, holdings, load_rubric, prompt_sets
-from tasks.text import printable
 
 _prompt_set = path_option("--prompt-set", metavar="SET", words="Name or folder of a prompt set.", default="default")
 
@@ -22,7 +21,7 @@ def list_prompts() -> int:
     width = max(map(len, prompt_sets()))
     for name in prompt_sets():
         for flow, dimensions in holdings(name).items():
-            print(printable(f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}"))
+            say(f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}")
     return 0
 
 
@@ -33,9 +32,9 @@ def show_prompt(prompt: str, prompt_set: str) -> int:
     """Print one prompt, named `<flow>/<dimension or tag>`, and the user message that goes with it."""
     flow, _, dimension = prompt.partition("/")
     found = load_rubric(flow, prompt_set).prompt(dimension)
-    print(printable(f"{found.file}\n{found.about}, SHA-256 of the body {found.sha256}\n"))
+    say(f"{found.file}\n{found.about}, SHA-256 of the body {found.sha256}\n")
     message = "\n".join(_user_message(found))
-    print(printable(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{message}"))
+    say(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{message}")
     return 0
 
 
@@ -54,7 +53,7 @@ def check_prompts(prompt_set: str) -> int:
         problems.append(f"prompt set {prompt_set!r} holds no file <flow>/<dimension>.md")
     if problems:
         raise InputError("\n".join(problems))
-    print(printable("\n".join([*lines, f"{len(lines)} prompts can be used"])))
+    say("\n".join([*lines, f"{len(lines)} prompts can be used"]))
     return 0
 
 
@@ -63,7 +62,7 @@ def check_prompts(prompt_set: str) -> int:
 @click.option("--set", "name", required=True, metavar="NAME", help="Name or folder of the set that is made.")
 def import_prompt_set(file: str, name: str) -> int:
     """Make the set, and print a summary."""
-    print(printable(imported_words(import_prompts(Path(file), name))))
+    say(imported_words(import_prompts(Path(file), name)))
     return 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from flows.commands.console import Command, Group, Option, command_line, printable_json, warn
+from flows.commands.console import Command, Group, Option, command_line, printable_json, say, warn
 from flows.commands.options import by_options, model_options, parse_options
 from flows.commands.running import judged
 from tasks.comparing.verdict import layout_lines
@@ -178,9 +178,8 @@ for _name, _words in OF_FLOWS.items():
 def _print_quote(found: Quote, as_json: bool) -> None:
     if as_json:
         print(printable_json(found.model_dump(mode="json")))
-        return
-    for line in found.lines():
-        print(printable(line))
+    else:
+        say("\n".join(found.lines()))
 
 
 def _print_waiting(run_id: str, words: str, as_json: bool) -> None:

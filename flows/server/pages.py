@@ -14,8 +14,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from flows.server import server
-from flows.server.server import HOST, listening
+from flows.server.server import HOST, listening, sign_in_header
 from flows.server.server_process import LOOPBACK, App, Receive, Scope, Send, further_hosts, guarded
 from tasks.errors import InputError
 from tasks.files import open_regular, private_folder, real_place, remove_file, write_file
@@ -76,7 +75,7 @@ def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
 
 def pages_app(folder: Path, auth: str) -> App:
     """Return an ASGI app that serves the pages of this folder to users who sign in."""
-    wanted = server.sign_in_header(auth).get("Authorization", "")
+    wanted = sign_in_header(auth).get("Authorization", "")
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
