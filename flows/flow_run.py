@@ -5,7 +5,7 @@ import logging
 import re
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, cast
@@ -224,29 +224,23 @@ def tell_in_sentences() -> None:
 
     Prefect logs the traceback of any exception in a task: thirty lines that do not explain a mistake in the input.
     """
-    logging.getLogger("prefect.task_runs").addFilter(_sentence_alone)
-    logging.getLogger("prefect.task_runs").addFilter(_is_not_cancelled)
+    logging.getLogger("prefect.task_runs").addFilter(_in_a_sentence)
 
 
-def _sentence_alone(record: logging.LogRecord) -> bool:
+def _in_a_sentence(record: logging.LogRecord) -> bool:
+    """Cut a traceback to its sentence; return whether the line is logged: those of a cancelled step are not.
+
+    Bar *Supervision*, a cancel in the UI takes at most five lines: each unfinished step would write two.
+    """
+    with suppress(RuntimeError):  # a thread without an event loop
+        if (task := asyncio.current_task()) and task.cancelling():
+            return False
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, BaseExceptionGroup):
         error = first_of(cast(BaseExceptionGroup[Exception], error))
     if isinstance(error, InputError | OSError):
         record.msg, record.args, record.exc_info = "Stopped: %s", (str(error),), None
     return True
-
-
-def _is_not_cancelled(_: logging.LogRecord) -> bool:
-    """Return whether the step that writes a line continues.
-
-    Bar *Supervision*, a cancel in the UI takes at most five lines: each unfinished step would write two.
-    """
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # a thread without an event loop
-        return True
-    return not (task and task.cancelling())
 
 
 NIGHTLY = "{flow}/{flow}-nightly"
@@ -288,7 +282,7 @@ async def _judge_shards(flow: str, asked: Parameters) -> str:
     async with asyncio.TaskGroup() as group:
         for number in numbers:
             name, own = f"{evaluation} · shard {number} of {asked.shards}", [f"{TAGS['shard']}{number}", *tags]
-            group.create_task(_judge(deployment.id, common, name, own))
+            group.create_task(_judge_shard(deployment.id, common, name, own))
     return evaluation
 
 
@@ -312,7 +306,7 @@ def shard_of(run: FlowRun) -> dict[str, str]:
     return marks
 
 
-async def _judge(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
+async def _judge_shard(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
     """Run a shard, and run it again if its process vanished: replies that it had sent are not paid for twice."""
     for _ in range(1 + AGAIN):
         run = await arun_deployment(

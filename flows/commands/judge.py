@@ -28,22 +28,16 @@ def _ping(store: str, **given: Any) -> int:
     folder = local_cache(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     code = asyncio.run(_ask(judge, folder))
-    _load(folder)
+    if OTHER_CALLS.folders(folder):  # the embedded judge costs nothing
+        from tasks.history.landing import land  # DuckDB, not needed before the end
+
+        with left_to_sync("`jury store sync` loads what it cost"):
+            land(folder)
     return code
 
 
 ping = Command("ping", params=model_options(Probe), callback=_ping)
 store_option(ping)
-
-
-def _load(store: Path) -> None:
-    """Load the cost of the question into the history; the embedded judge has none."""
-    if not OTHER_CALLS.folders(store):
-        return
-    from tasks.history.landing import land  # DuckDB, not needed before the end
-
-    with left_to_sync("`jury store sync` loads what it cost"):
-        land(store)
 
 
 async def _ask(judge: Judge, store: Path) -> int:

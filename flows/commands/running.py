@@ -1,6 +1,5 @@
 """Run of a command: checked before a server starts, then judged in this process."""
 
-from contextlib import nullcontext
 from typing import Any
 
 from flows.process import ended_by_sigterm, run_here, settled, while_it_begins
@@ -25,7 +24,7 @@ def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
     with ended_by_sigterm():
         asked = _checked(flow, parameters)
     server = temporary_server()
-    return run_here(flow, parameters, while_it_begins(server, flow, asked) if server else nullcontext())
+    return run_here(flow, parameters, while_it_begins(server, flow, asked) if server else None)
 
 
 def _checked(flow: str, parameters: Parameters) -> Parameters:
