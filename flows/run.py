@@ -3,8 +3,9 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from uuid import UUID
@@ -179,15 +180,16 @@ class Session:
 
     async def after_judging(self) -> list[str]:
         """Let the extensions work on a run in which nothing more is judged; return their warnings."""
-        return _joined(await asyncio.gather(*(each.after_judging() for each in self.extensions)))
+        found = await asyncio.gather(*(each.after_judging() for each in self.extensions))
+        return [*chain.from_iterable(found)]
 
     async def before_report(self) -> list[str]:
         """Let the extensions work on a run that is stored; return their warnings."""
-        return _joined([await each.before_report() for each in self.extensions])
+        return [sentence for each in self.extensions for sentence in await each.before_report()]
 
     async def after_report(self) -> list[str]:
         """Let the extensions work on a run that is reported; return their warnings."""
-        return _joined([await each.after_report() for each in self.extensions])
+        return [sentence for each in self.extensions for sentence in await each.after_report()]
 
     def completed(self, reported: str, later: list[str]) -> State:
         """Return the state in Prefect of a run that was reported.
@@ -199,10 +201,6 @@ class Session:
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *later]}
         name = STOPPED if self.stopped else None if self.all_ok else INCOMPLETE
         return Completed(message=" ".join(filter(None, [reported, *later])), data=data, name=name)
-
-
-def _joined(said: Iterable[Sequence[str]]) -> list[str]:
-    return [sentence for sentences in said for sentence in sentences]
 
 
 SHOW_SECONDS = 0.25
