@@ -130,7 +130,7 @@ async def write_down(run: Run, case: Case, call: Call, answer: Reply, question: 
     asked = case.questions(run.rubric)[call.dimension]
     charge = await run.bill.charge(question, answer, asked.prompt.dimension)
     reading = Reading(error=answer.error)
-    if run.parameters.wants_probabilities:
+    if run.parameters.needs_probabilities:
         answer = answer.of_one_word()
     if answer.status == "ok":
         reading = protocol_of(run.start.flow).read_reply(answer.text, asked.prompt, asked.sample)

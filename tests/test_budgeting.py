@@ -9,11 +9,11 @@ import pytest
 from factories import DIMENSIONS, NOON, end, judgment, start, write_run
 
 from tasks.errors import InputError
-from tasks.extensions.budget import announce_limit, budget_of, tariff_of
+from tasks.extensions.budget import announce_limit, budget_of, costs_of, tariff_of
 from tasks.ledger.remote import Remote
 from tasks.ledger.run_files import Ledger, read_start
 from tasks.records.judge import Judge
-from tasks.records.parameters import PairwiseParameters
+from tasks.records.parameters import ChecklistParameters, PairwiseParameters
 from tasks.spending.budget import VARIABLE, Budget, MonthLimit
 from tasks.spending.prices import Amounts
 
@@ -53,6 +53,17 @@ def test_expected_prices_begin_with_those_of_earlier_runs(tmp_path: Path) -> Non
     known, unknown = asyncio.run(run())
     assert known == pytest.approx((1000 + 10 * 195) / 1e6, rel=0.01)
     assert unknown == pytest.approx((10_000 + 10 * 1000) / 1e6)
+
+
+@pytest.mark.parametrize(("instrument", "tokens"), [("single", 1000), ("soft", 16)])
+def test_unknown_price_goes_by_the_longest_reply_of_the_instrument(
+    tmp_path: Path, instrument: str, tokens: int
+) -> None:
+    asked = ChecklistParameters.model_validate({"judge": JUDGE, "instrument": instrument})
+    tariff = tariff_of(JUDGE, 1.0)
+    assert tariff
+    costs = costs_of(asked, tmp_path, NOW.model_copy(update={"dimensions": (instrument,)}), tariff)
+    assert costs.of(instrument, 10_000) == pytest.approx((10_000 + 10 * tokens) / 1e6)
 
 
 class Run:

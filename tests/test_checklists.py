@@ -17,10 +17,9 @@ from tasks.demo.samples import draw_diagram_checks, draw_samples
 from tasks.judging.case import Call, Case
 from tasks.ledger.labels import LabelItem
 from tasks.pages.cards import Aspect, Card
-from tasks.protocols.checklist import soft
 from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.protocol import PROTOCOL
-from tasks.protocols.checklist.reply import answer_in_form, questions_text, read, score_of
+from tasks.protocols.checklist.reply import LOWER_BOUND, answer_in_form, questions_text, read, score_of
 from tasks.records import NOT_ASKED, Check, Place, Sample
 from tasks.records.parameters import ChecklistParameters
 from tasks.rubrics.rubric import load_rubric
@@ -138,9 +137,9 @@ def test_soft_score_is_the_probability_of_the_right_answer(
 ) -> None:
     tokens = [[token, log(share)] for token, share in odds.items()]
     body = json.dumps({"text": "12" if "1" in odds else "?", "first_token": tokens})
-    reading = soft.read(body, sample(check, tag="soft"))
+    reading = read(body, sample(check, tag="soft"))
     assert [each.score for each in reading.scores] == ([] if score is None else [pytest.approx(score)])
-    assert (reading.recovery == soft.LOWER_BOUND, bool(reading.error)) == (is_bound, score is None)
+    assert (reading.recovery == LOWER_BOUND, bool(reading.error)) == (is_bound, score is None)
 
 
 def decide(checks: tuple[Check, ...], votes: list[dict[str, float]], **changes: Any) -> Any:
@@ -403,7 +402,7 @@ def test_soft_run_scores_probabilities_and_guesses_no_odd_reply(tmp_path: Path, 
     assert first["score"] == pytest.approx(87.5) and first["aspect_mean"] == pytest.approx(100 * sqrt(0.95 * 0.8))
     assert first["satisfied"] and (second["score"], second["aspect_mean"]) == (pytest.approx(5), 0)
     assert bound["tier_path"] == "geometric mean of 2 checks 0.0, 1 lower bound"
-    again = soft.read(found["s0"]["raw"], sample(RED, tag="soft"))
+    again = read(found["s0"]["raw"], sample(RED, tag="soft"))
     assert found["s0"]["scores"][0]["score"] == again.scores[0].score and found["s0"]["rung"] == "plain"
 
 

@@ -151,7 +151,11 @@ def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:
     for day, (tag, score) in enumerate({"single": 100.0, "soft": 60.0}.items(), 1):
         aspects = [AspectScore(aspect="a", score=score, explanation="", asked_key="a")]
         facts = {"flow": "facts", "tag": tag, "prompt_id": "p", "aspects": aspects, "dimensions": ()}
-        own = {"protocol": {"instrument": tag, f"prompt {tag}": tag}, "dimensions": (tag,), "key": tag[1]}
+        own = {
+            "protocol": {"instrument": tag, f"prompt {tag}": tag, "reply formats": tag},
+            "dimensions": (tag,),
+            "key": tag[1],
+        }
         finished(tmp_path, f"2026090{day}T030000000-facts-00000{day}", [outcome("p", "----", None, **facts)], **own)
     land(tmp_path)
     one, other = (run_id for (run_id,) in query(tmp_path, "SELECT run_id FROM evaluations ORDER BY 1").rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tasks.errors import InputError
 from tasks.history.derived_tables import OUTCOMES, compared
 from tasks.history.queries import Evaluation, find, one_opening, query, shared_replies
-from tasks.ledger.evaluations import PROMPT, protocol_differences
+from tasks.ledger.evaluations import PROMPT, RUNGS, protocol_differences
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.records import Record
 from tasks.records.parameters import INSTRUMENT
@@ -196,8 +196,8 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
     names = [DATASET] * (first.series_key != second.series_key)
     if first.protocol_key != second.protocol_key:
         names += protocol_differences(first.protocol, second.protocol) or [SHARDS]
-    if INSTRUMENT in names:  # each instrument has a prompt of its own
-        names = [name for name in names if not name.startswith(PROMPT)]
+    if INSTRUMENT in names:  # each instrument has prompts and forms of replies of its own
+        names = [name for name in names if not name.startswith((PROMPT, RUNGS))]
     refused = [name for name in names if not any(_is_meant(name, given) for given in across)]
     if refused:
         lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]

@@ -199,7 +199,6 @@ FIRST_CALLS = 20
 """First calls of a run that all end in the same error, before the run stops."""
 MOST_DENIED = 20
 """Samples in a row refused with 403 or 404: the key or the model is refused, not the single call."""
-NEEDED = "; the instrument soft needs them (logprobs): use `--instrument together`, or another judge"
 _KEPT_AS: dict[str, Literal["refused", "rejected"]] = {"moderated": "refused", "rejected": "rejected"}
 """Kind of refusal -> status of the reply, if only this call is refused."""
 
@@ -425,7 +424,7 @@ class Vlm:
     async def _probe(self, request: Request) -> Reply:
         reply = await self._asked(request, self._gate.join(""))
         self._asides.append(Aside(request, reply))
-        needed = "" if request.schema else NEEDED
+        needed = request.needs_probabilities and f"; {request.needs_probabilities}"
         if reply.status == "rejected":
             raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{needed}")
         words = (bare_word(token).casefold() for token, _ in reply.alternatives)

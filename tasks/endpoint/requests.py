@@ -39,6 +39,8 @@ class Request(NamedTuple):
     """True if the system message by itself is a shared prefix."""
     key: str = ""
     """Key under which a cache looks for the shared prefix; empty if none is shared."""
+    needs_probabilities: str = ""
+    """Of a first question: why the real ones need probabilities, and what to do without; empty: they need none."""
 
     @property
     def pictures(self) -> int:
@@ -53,22 +55,24 @@ def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cache
-def probe_request(pictures: int = 1, shares: bool = False, one_word: bool = False) -> Request:
+def probe_request(pictures: int = 1, shares: bool = False, needs_probabilities: str = "") -> Request:
     """Return a cheap question in the form of the real ones: as many pictures, a reply schema, the word JSON.
 
     Args:
         shares: the real questions share prefixes; then the cheap one marks one, too, to detect a refusal of the marks.
-        one_word: the real questions ask for a word and its probabilities; then the cheap one asks for `YES`.
+        needs_probabilities: why the real questions ask for a word and its probabilities, and what to do without; then
+            the cheap one asks for `YES`. Empty: they ask for no probabilities.
     """
     from PIL import Image as PillowImage  # readers of bills and quotes do without it
 
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
-    reply = f"word {YES}" if one_word else 'JSON object {"ready": true}'
+    reply = f"word {YES}" if needs_probabilities else 'JSON object {"ready": true}'
     words = f"This checks that you can be reached. Reply with the {reply} and nothing around it."
-    schema = {} if one_word else object_schema({"ready": {"type": "boolean"}})
+    schema = {} if needs_probabilities else object_schema({"ready": {"type": "boolean"}})
     picture = Image("image/png", base64.b64encode(white.getvalue()))
-    probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
+    content = (words, *[picture] * pictures)
+    probe = Request("You answer readiness checks.", content, PROBE, schema, needs_probabilities=needs_probabilities)
     return probe._replace(breakpoints=(pictures,), system_is_shared=True, key=PROBE) if shares else probe
 
 
@@ -164,13 +168,18 @@ def give_way(manner: Manner, words: str, param: str) -> Manner | None:
     return manner._replace(left_out=manner.left_out | {name}) if name else None
 
 
+def most_tokens(judge: Judge, of_one_word: bool) -> int:
+    """Return the most tokens of a reply."""
+    return min(WORD_TOKENS, judge.max_output_tokens) if of_one_word else judge.max_output_tokens
+
+
 def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
     system = {"role": "system", "content": _system(request, manner)}
     user = {"role": "user", "content": _content(judge, request, manner)}
     return {
         "model": judge.model,
         "messages": [system, user],
-        manner.length_name: judge.max_output_tokens if request.schema else min(WORD_TOKENS, judge.max_output_tokens),
+        manner.length_name: most_tokens(judge, not request.schema),
         **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
         **({"service_tier": "flex"} if judge.service_tier == "flex" else {}),
         **_shared_beginning(request, manner),

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tasks.datasets.dataset import Dataset
+from tasks.endpoint.requests import most_tokens
 from tasks.errors import InputError
 from tasks.judging.case import Call, Case, planned_calls
 from tasks.judging.extension import Extension, Limit
@@ -139,7 +140,7 @@ def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) ->
     replies = seen(past_replies(store, start), (), start.prompts)
     expected = Expected(replies)
     known = {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}
-    costs = CallCosts(tariff, asked.judge.max_output_tokens, known.get)
+    costs = CallCosts(tariff, most_tokens(asked.judge, bool(asked.needs_probabilities)), known.get)
     for each in replies:
         if known.get(each.dimension) is None and (price := tariff.price(each.amounts)):
             costs.note(each.dimension, price)

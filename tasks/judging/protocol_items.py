@@ -6,7 +6,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import uncut
 from tasks.errors import InputError
 from tasks.judging import questions
-from tasks.ledger.evaluations import PROMPT
+from tasks.ledger.evaluations import PROMPT, RUNGS
 from tasks.pictures.preparation import Policy
 from tasks.protocols.protocol import AGGREGATION, REPLY_SCHEMA
 from tasks.records import RunStart
@@ -74,6 +74,6 @@ def answered_protocol(
     return {
         **asked,
         "model answered": ", ".join(sorted(models)),
-        "reply formats": ", ".join(sorted(rungs)),
+        RUNGS: ", ".join(sorted(rungs)),
         "not sent": ", ".join(sorted(not_sent)),
     }

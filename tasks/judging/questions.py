@@ -32,7 +32,7 @@ GUARD = (
 
 def first_question(flow: str, asked: Parameters) -> Request:
     """Return the cheap question that shows whether the judge is there and takes questions like those of a run."""
-    return probe_request(len(display_of(flow).sides), asked.shares_beginnings, asked.wants_probabilities)
+    return probe_request(len(display_of(flow).sides), asked.shares_beginnings, asked.needs_probabilities)
 
 
 class Layout:

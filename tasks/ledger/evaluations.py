@@ -22,8 +22,8 @@ from tasks.ledger.run_files import (
 from tasks.ledger.side_records import OtherCall, first_questions_of
 from tasks.records import BudgetStop, Judgment, Outcome, RunEnd, RunStart
 
-PROMPT = "prompt "
-"""Prefix of the protocol items about prompts."""
+PROMPT, RUNGS = "prompt ", "reply formats"
+"""Prefix of the protocol items about prompts, and the item with the formats of replies."""
 ASKED = "model asked"
 """Only item outside of the key: the model that answered counts."""
 

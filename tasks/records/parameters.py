@@ -171,9 +171,9 @@ class Parameters(Record):
         return False
 
     @property
-    def wants_probabilities(self) -> bool:
-        """Return whether the replies are words with probabilities, which not every endpoint gives."""
-        return False
+    def needs_probabilities(self) -> str:
+        """Return why replies must be words with probabilities, which not every endpoint gives; empty: they need not."""
+        return ""
 
     def once(self) -> Self:
         """Return the parameters with one vote in the published order, as anchors are asked."""
@@ -276,9 +276,10 @@ class ChecklistParameters(Parameters):
         return {INSTRUMENT: self.instrument}
 
     @property
-    def wants_probabilities(self) -> bool:
-        """Return whether the replies are words with probabilities, which not every endpoint gives."""
-        return self.instrument == SOFT
+    def needs_probabilities(self) -> str:
+        """Return why replies must be words with probabilities, and what to do without; empty: they need not."""
+        soft = "the instrument soft needs them (logprobs): use `--instrument together`, or another judge"
+        return soft if self.instrument == SOFT else ""
 
 
 P = TypeVar("P", bound=Parameters | Collect)

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from tasks.datasets.dataset import Dataset
 from tasks.demo.defects import CHECKED, CLEAN_SCENE
-from tasks.protocols.checklist import reply, soft
+from tasks.protocols.checklist import reply
 from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.prompts import asked_keys
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean, share
@@ -61,7 +61,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
     def read_reply(self, text: str, prompt: InstrumentPrompt, sample: Sample) -> Reading:
         """Return the scores of the answers in a reply."""
-        return (soft if sample.tag == SOFT else reply).read(text, sample)
+        return reply.read(text, sample)
 
     def decide(
         self,
@@ -200,12 +200,12 @@ def _words(aspects: Sequence[AspectScore], judgments: Sequence[Judgment], is_sof
     known = [each.score for each in aspects if each.score is not None]
     right, checks = sum(score == reply.RIGHT for score in known), number_of(len(aspects), "check")
     missing = len(aspects) - len(known)
-    bounds = sum(row.recovery == soft.LOWER_BOUND for row in last_attempts(judgments).values())
+    bounds = sum(row.recovery == reply.LOWER_BOUND for row in last_attempts(judgments).values())
     mean = f"geometric mean of {checks} {geometric_mean(aspects) or 0.0:.1f}" if known else f"{checks}"
     return (
         (mean if is_soft else f"{right} of {checks} right")
         + f", {missing} not scored" * bool(missing)
-        + f", {number_of(bounds, soft.LOWER_BOUND)}" * bool(bounds)
+        + f", {number_of(bounds, reply.LOWER_BOUND)}" * bool(bounds)
     )
 
 

@@ -3,14 +3,16 @@
 An answer outside its form is no answer: the call is asked again, and nothing is guessed.
 """
 
+import json
+import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.endpoint.replies import objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.replies import FIRST_TOKEN, TEXT, bare_word, objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.endpoint.requests import object_schema
-from tasks.protocols.checklist.prompts import as_number
+from tasks.protocols.checklist.prompts import NUMBERS, as_number
 from tasks.protocols.protocol import Reading
 from tasks.records import AspectScore, Check, Sample
 from tasks.records.parameters import ONE_BY_ONE, SINGLE, SOFT
@@ -25,6 +27,14 @@ _ALLOWED = {"yes_no": "yes or no", "number": "a whole number in digits", "ordina
 _COMMA = re.compile(r",(?=\s*+[}\]])")
 MOST_NAMED = 5
 """Most faults of a reply that its error names."""
+LOWER_BOUND = "lower bound"
+"""Note on a reply whose right answer may be more probable than its score."""
+LEAST_ALLOWED = 0.5
+"""Least probability that all allowed answers have together; with less, the reply is no answer."""
+MOST_UNSEEN = 0.01
+"""Probability beside the alternatives from which on they may lack a point of the score."""
+_MOST_TOLD = 3
+_WORD = re.compile(r"\w+")
 _MARKS = " \t\r\n()*_`'\""
 """Marks around an answer. So is a full stop behind it; before a number it is a decimal point."""
 
@@ -75,6 +85,8 @@ def format_words(sample: Sample) -> str:
 
 def read(text: str, sample: Sample) -> Reading:
     """Return the scores of the answers in a reply; with an error, those of the answers that have their form."""
+    if sample.tag == SOFT:
+        return _read_one_word(text, *sample.checks)
     body, taken_off = unwrapped(text)
     given, how = _answers(body, sample)
     read = Reading(recovery=recovery(*taken_off, how))
@@ -173,3 +185,56 @@ def score_of(check: Check, answer: str) -> float:
     if check.form == "number":
         return RIGHT * (float(answer) in {as_number(each) for each in check.expected})
     return RIGHT * (answer.casefold() in {each.strip().casefold() for each in check.expected})
+
+
+def _read_one_word(text: str, check: Check) -> Reading:
+    """Return the score of a soft check: 100 times the probability of the right answer, over all of its spellings.
+
+    The rule is that of Soft-TIFA (GenEval 2, arXiv 2512.16853); the wording is ours, so its name is no name of a score.
+    An ordinal has the mean worth of its answers. The note `LOWER_BOUND` is on a score that may be too low, because the
+    right answer is not among the alternatives, or these leave a hundredth or more to others.
+
+    Args:
+        text: a reply of one word, as `Reply.of_one_word` returns it.
+    """
+    reply: dict[str, Any] = json.loads(text)
+    tokens = {token: math.exp(logarithm) for token, logarithm in reply[FIRST_TOKEN]}
+    if not tokens:
+        return Reading(error=f"the reply has no probabilities of its first token: {shown(reply[TEXT])}")
+    first, word = next(iter(tokens)), _WORD.search(reply[TEXT])
+    if word and _answer_begun(check, word[0]) not in (None, _answer_begun(check, first)):
+        return Reading(error=f"the first token, {shown(first)}, is only a part of the answer in {shown(reply[TEXT])}")
+    answers: dict[str, float] = {}
+    for token, probability in tokens.items():
+        if (answer := _answer_begun(check, token)) is not None:
+            answers[answer] = answers.get(answer, 0.0) + probability
+    if (allowed := sum(answers.values())) < LEAST_ALLOWED:
+        return Reading(error=f"allowed answers have {allowed:.1%} of the probability in {shown(reply[TEXT])}")
+    score = min(RIGHT, sum(probability * score_of(check, answer) for answer, probability in answers.items()))
+    is_bound = not any(score_of(check, answer) for answer in answers) or 1 - sum(tokens.values()) >= MOST_UNSEEN
+    likely = sorted(answers.items(), key=lambda each: -each[1])[:_MOST_TOLD]
+    words = ", ".join(f"{answer} {probability:.1%}" for answer, probability in likely)
+    words += f" ({LOWER_BOUND})" * is_bound
+    scores = (AspectScore(aspect=check.check_id, score=score, explanation=words),)
+    return Reading(scores=scores, reasoning=words, recovery=LOWER_BOUND if is_bound else "strict")
+
+
+def _answer_begun(check: Check, token: str) -> str | None:
+    """Return the answer that a first token is, or begins if no other begins so; None for any other token."""
+    word = bare_word(token).casefold()
+    answer = answer_in_form(check, word)
+    if answer is not None or not word:
+        return answer
+    begun = {answer for spelling, answer in _spellings(check) if spelling.startswith(word)}
+    return begun.pop() if len(begun) == 1 else None
+
+
+def _spellings(check: Check) -> Iterator[tuple[str, str]]:
+    """Yield the words of each answer that a check may have, and the answer; digits are whole answers, never begun."""
+    if check.form == "choice":
+        yield from ((words.strip().casefold(), letter) for letter, words in check.options)
+    elif check.form == "yes_no":
+        yield from (("yes", "yes"), ("no", "no"))
+    else:
+        words = NUMBERS[:3] if check.form == "ordinal" else NUMBERS
+        yield from ((word, str(number)) for number, word in enumerate(words))
