@@ -377,11 +377,6 @@ class _Judged(NamedTuple):
     pictures: Mapping[str, str]
 
     @property
-    def about(self) -> tuple[str, str]:
-        """Sample and question."""
-        return self.sample_id, self.question
-
-    @property
     def unit(self) -> str:
         """Unit of the mean: a figure, or the prompt of an image."""
         return self.prompt_id or self.sample_id
@@ -403,10 +398,10 @@ class _Label(NamedTuple):
     prompts_key: str
     drawn: str
 
-    @property
-    def about(self) -> tuple[str, str]:
-        """Sample and question."""
-        return self.sample_id, self.question
+
+def _about(each: _Judged | _Label) -> tuple[str, str]:
+    """Return the sample and the question."""
+    return each.sample_id, each.question
 
 
 class _Evaluation(NamedTuple):
@@ -495,22 +490,22 @@ def _correction(
     """
     rules = label_rules_of(flow)
     said: defaultdict[tuple[str, str], dict[str, Answered]] = defaultdict(dict)
-    asked = {(label.about, label.annotator) for label in labels}
+    asked = {(_about(label), label.annotator) for label in labels}
     shared = sum(people > 1 for people in Counter(about for about, _ in asked).values())
     for label in labels:
         if (answer := _answer(label)) is not None:
-            said[label.about][label.annotator] = answer
+            said[_about(label)][label.annotator] = answer
     given = {
-        each.about: (each, ours, theirs)
+        _about(each): (each, ours, theirs)
         for each in judged
-        if (ours := _answer(each)) is not None and (some := said.get(each.about))
+        if (ours := _answer(each)) is not None and (some := said.get(_about(each)))
         if (theirs := rules.merged_answer(each.question, [*some.values()])) is not None
     }
-    skipped = {label.about for label in labels} - said.keys()
+    skipped = {_about(label) for label in labels} - said.keys()
     unsaid = [
         (each.unit, rules.scale.score(ours))
         for each in judged
-        if each.about in skipped and (ours := _answer(each)) is not None
+        if _about(each) in skipped and (ours := _answer(each)) is not None
     ]
     units = _Units(flow, scored)
     labelled = [(each.unit, rules.scale.score(a), rules.scale.score(b)) for each, a, b in given.values()]

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from tasks.presentation.wording import Scored, score_with_interval
 from tasks.text import one_line
 
 MOST_CANDIDATES = 6
@@ -140,21 +141,40 @@ OPACITY_OF_PARTS = 0.4
 """Opacity that keeps the intervals visible on their bars, black on white and white on black."""
 
 
-def score_bar(
-    score: float | None, ends: tuple[float | None, float | None], highest: float, words: str, is_part: bool
-) -> Markup:
-    """Draw a bar for a score from 0 to `highest`, its interval on it, and the score in words beside it.
+class ScoreBar(NamedTuple):
+    """A score of a candidate, drawn as a bar."""
 
-    Args:
-        ends: ends of the interval; None: there is none.
-        is_part: the score is that of a part of another one; its bar is fainter.
-    """
-    scale, middle, (low, high) = WIDTH / highest, BAR_HEIGHT / 2, ends
-    marks = [text(WIDTH + 8, middle + 4, words)]
-    if score is not None:
-        marks.append(bar(0, 3, scale * score, BAR_HEIGHT - 6, SCORE_COLOUR, OPACITY_OF_PARTS if is_part else 1))
-    if low is not None and high is not None:
-        marks.append(rule(scale * low, middle, scale * high, middle, INK, 2))
+    candidate: str
+    label: str
+    """Label at its left."""
+    name: str
+    """What the score is of, for readers who do not see the chart."""
+    row: Scored
+    is_part: bool
+    """True if it is the score of a part of another one; its bar is fainter."""
+
+
+def score_chart(title: str, bars: Sequence[ScoreBar], highest: float) -> Chart:
+    """Draw a panel for each candidate with a bar for each score from 0 to `highest`, its interval on it."""
+    ticks = [(WIDTH * number / 5, f"{highest * number / 5:g}") for number in range(6)]
+    panels = [
+        rows(name, [(each.label, _score_bar(each, highest)) for each in bars if each.candidate == name], ticks)
+        for name in dict.fromkeys(each.candidate for each in bars)
+    ]
+    left, right = label_room(each.label for each in bars), text_room(score_with_interval(each.row) for each in bars)
+    words = " ".join(f"{each.name}: {score_with_interval(each.row)}." for each in bars)
+    return stacked(title, panels, left, WIDTH + 8 + right, f"{title}. {words}")
+
+
+def _score_bar(each: ScoreBar, highest: float) -> Markup:
+    row, scale, middle = each.row, WIDTH / highest, BAR_HEIGHT / 2
+    marks = [text(WIDTH + 8, middle + 4, score_with_interval(row))]
+    if row.score is not None:
+        marks.append(
+            bar(0, 3, scale * row.score, BAR_HEIGHT - 6, SCORE_COLOUR, OPACITY_OF_PARTS if each.is_part else 1)
+        )
+    if row.ci_low is not None and row.ci_high is not None:
+        marks.append(rule(scale * row.ci_low, middle, scale * row.ci_high, middle, INK, 2))
     return joined(marks)
 
 

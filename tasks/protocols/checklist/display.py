@@ -2,17 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from markupsafe import Markup
-
 from tasks.presentation import charts
-from tasks.presentation.charts import MOST_CANDIDATES, WIDTH, Chart
+from tasks.presentation.charts import MOST_CANDIDATES, Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
     coverage_words,
     interval_words,
     judge_notes,
-    score_with_interval,
     score_words,
     vs_best_notes,
     vs_best_words,
@@ -70,14 +67,13 @@ class ChecklistDisplay(Display[CheckRow]):
 
     def chart(self, scores: Sequence[CheckRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for all checks and for each group, 0-100."""
-        best = ranked(scores)[:MOST_CANDIDATES]
-        drawn = {row.candidate: [row, *_groups(scores, row.candidate)] for row in best}
-        ticks = [(WIDTH * value / RIGHT, f"{value}") for value in range(0, 101, 20)]
-        panels = [charts.rows(name, [(_label(row), _bar(row)) for row in rows], ticks) for name, rows in drawn.items()]
-        every = [row for rows in drawn.values() for row in rows]
-        left, right = charts.label_room(map(_label, every)), charts.text_room(map(score_with_interval, every))
-        words = " ".join(f"{one_line(row.candidate)}, {_label(row)}: {score_with_interval(row)}." for row in every)
-        return charts.stacked(TITLE, panels, left, WIDTH + 8 + right, f"{TITLE}. {words}")
+        bars = [
+            charts.ScoreBar(row.candidate, label, f"{one_line(row.candidate)}, {label}", row, bool(row.group_name))
+            for best in ranked(scores)[:MOST_CANDIDATES]
+            for row in (best, *_groups(scores, best.candidate))
+            for label in [row.group_name or "all checks"]
+        ]
+        return charts.score_chart(TITLE, bars, RIGHT)
 
     def aspect_words(self, score: float | None) -> str:
         """Return whether a check is right; after several votes, the share of those that say so."""
@@ -119,15 +115,6 @@ def _cells(row: CheckRow) -> list[str]:
 
 
 TITLE = "Scores of checks with their 95% intervals"
-
-
-def _label(row: CheckRow) -> str:
-    return row.group_name or "all checks"
-
-
-def _bar(row: CheckRow) -> Markup:
-    words = score_with_interval(row)
-    return charts.score_bar(row.score, (row.ci_low, row.ci_high), RIGHT, words, bool(row.group_name))
 
 
 DISPLAY = ChecklistDisplay()

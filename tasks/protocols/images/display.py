@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import fmean
 
-from markupsafe import Markup
-
 from tasks.presentation import charts
-from tasks.presentation.charts import MOST_CANDIDATES, WIDTH, Chart
+from tasks.presentation.charts import MOST_CANDIDATES, Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     LONGEST_NAME,
@@ -15,7 +13,6 @@ from tasks.presentation.wording import (
     coverage_words,
     interval_words,
     judge_notes,
-    score_with_interval,
     score_words,
     vs_best_notes,
     vs_best_words,
@@ -82,15 +79,14 @@ class ImageDisplay(Display[GradeRow]):
     def chart(self, scores: Sequence[GradeRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
         best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
-        drawn = [row for grades in by_tag(scores) for row in (grades.score, *grades.aspects) if row.candidate in best]
-        ticks = [(WIDTH * value / HIGHEST_GRADE, f"{value}") for value in TICKS]
-        panels = [
-            charts.rows(candidate, [(_label(row), _bar(row)) for row in drawn if row.candidate == candidate], ticks)
+        bars = [
+            charts.ScoreBar(row.candidate, row.group_name or row.dimension, _name(row), row, bool(row.group_name))
             for candidate in best
+            for grades in by_tag(scores)
+            for row in (grades.score, *grades.aspects)
+            if row.candidate == candidate
         ]
-        left, right = charts.label_room(map(_label, drawn)), charts.text_room(map(score_with_interval, drawn))
-        words = " ".join(map(_in_words, drawn))
-        return charts.stacked(TITLE, panels, left, WIDTH + 8 + right, f"{TITLE}. {words}")
+        return charts.score_chart(TITLE, bars, HIGHEST_GRADE)
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the prompt, and the score of each aspect with its explanation."""
@@ -166,22 +162,10 @@ def _named(found: Mapping[str, str]) -> str:
 # The chart
 
 TITLE = "Mean scores with their 95% intervals"
-TICKS = range(0, 11, 2)
-"""Scores marked on the bars."""
 
 
-def _label(row: GradeRow) -> str:
-    return row.group_name or row.dimension
-
-
-def _in_words(row: GradeRow) -> str:
-    names = filter(None, (row.candidate, row.dimension, row.group_name))
-    return f"{', '.join(map(one_line, names))}: {score_with_interval(row)}."
-
-
-def _bar(row: GradeRow) -> Markup:
-    words = score_with_interval(row)
-    return charts.score_bar(row.score, (row.ci_low, row.ci_high), HIGHEST_GRADE, words, bool(row.group_name))
+def _name(row: GradeRow) -> str:
+    return ", ".join(map(one_line, filter(None, (row.candidate, row.dimension, row.group_name))))
 
 
 DISPLAY = ImageDisplay()
