@@ -68,7 +68,8 @@ def test_checks_are_kept_or_dropped_once_all_figures_were_asked_about(tmp_path: 
     with pytest.raises(InputError, match="before it asked about 1 of 2 Human figures: the same command goes on"):
         keep_right(tmp_path, stopped)
     assert not (tmp_path / CHECKS).exists()
-    assert keep_right(tmp_path, whole) == (2, 2, 6, 2)
+    kept = keep_right(tmp_path, whole)
+    assert kept == "2 of 6 checks pass at 2 Human figures (2 checks without an answer left out)"
 
 
 class DraftingJudge:

@@ -59,9 +59,7 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
         warn(words)
     first = _parameters(folder / DRAFT, asked.judge, store)
     kept = keep_right(folder, run_folder(local, judged(FACTS, first)["run_id"]))
-    passed = f"{kept.checks} of {number_of(kept.drafted, 'check')} pass at {number_of(kept.figures, 'Human figure')}"
-    passed += f" ({number_of(kept.unanswered, 'check')} without an answer left out)" * bool(kept.unanswered)
-    print(printable(f"{passed} and are in {folder / CHECKS}. Asked for the second time:\n"))
+    print(printable(f"{kept} and are in {folder / CHECKS}. Asked for the second time:\n"))
     code = run_flow(FACTS, _parameters(folder / CHECKS, asked.judge, store).model_copy(update={"reuse_hours": 0}))
     judging = command_line(f"run facts --dataset {folder / CHECKS} --images FOLDER")
     print(printable(f"\nEdit the checks, and set confirmed to true where you agree. Then judge figures: {judging}"))

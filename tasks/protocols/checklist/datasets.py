@@ -275,7 +275,7 @@ def _in_folder(root: Path, names: Mapping[str, str]) -> tuple[dict[str, Files], 
 
     The images of a prompt are `<id>`, `<id>_<n>`, `<id>-<n>` or `<id>/<n>`, with any ending of a picture.
     """
-    pictures = list(_pictures(root))
+    pictures = _pictures(root)
     found = {root.name: _matched(root, pictures, names)}
     if not any(found.values()):
         folders = sorted({root / path.relative_to(root).parts[0] for path in pictures})
@@ -295,12 +295,9 @@ def _matched(root: Path, pictures: Iterable[Path], names: Mapping[str, str]) -> 
     return found
 
 
-def _pictures(folder: Path, depth: int = DEEPEST) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in PICTURE_ENDINGS and not path.is_dir():
-            yield path
-        elif depth and path.is_dir():
-            yield from _pictures(path, depth - 1)
+def _pictures(folder: Path) -> list[Path]:
+    found = (path for depth in range(DEEPEST + 1) for path in folder.glob("*/" * depth + "*"))
+    return sorted(path for path in found if path.suffix.lower() in PICTURE_ENDINGS and not path.is_dir())
 
 
 def _in_map(path: Path, names: Mapping[str, str], problems: Problems) -> tuple[dict[str, Files], list[str]]:

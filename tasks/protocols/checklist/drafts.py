@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks.endpoint.replies import objects, shown, unwrapped
 from tasks.endpoint.requests import object_schema
@@ -77,18 +77,6 @@ def read_draft(text: str) -> tuple[list[dict[str, object]], str]:
     return checks, listed(faults) if faults else ""
 
 
-class Kept(NamedTuple):
-    """Checks that the Human figures passed."""
-
-    figures: int
-    """Figures with such a check."""
-    checks: int
-    drafted: int
-    """Checks of all figures before."""
-    unanswered: int
-    """Number of these without an answer."""
-
-
 class Draft:
     """Draft in its folder. Rows are appended as replies come, so that a stopped command goes on where it was."""
 
@@ -115,8 +103,8 @@ class Draft:
             file.write(_line(self.rows[sample_id]))
 
 
-def keep_right(folder: Path, run: Path) -> Kept:
-    """Write the checks that a run on the draft answered rightly about the Human figures; return their numbers.
+def keep_right(folder: Path, run: Path) -> str:
+    """Write the checks that a run on the draft answered rightly about the Human figures; return how many these are.
 
     Raises:
         InputError: the run stopped before it asked about all figures, or no check was answered rightly.
@@ -134,8 +122,10 @@ def keep_right(folder: Path, run: Path) -> Kept:
     if not lines:
         raise InputError(f"no check of {folder / DRAFT} was answered rightly about the Human figures")
     write_whole(folder / CHECKS, b"".join(lines))
-    drafted, answered = sum(len(row["checks"]) for row in rows.values()), [*scores.values()]
-    return Kept(len(lines), sum(map(len, kept.values())), drafted, drafted - len(answered) + answered.count(None))
+    passed, drafted = sum(map(len, kept.values())), sum(len(row["checks"]) for row in rows.values())
+    unanswered = drafted - sum(score is not None for score in scores.values())
+    left_out = f" ({number_of(unanswered, 'check')} without an answer left out)" * bool(unanswered)
+    return f"{passed} of {number_of(drafted, 'check')} pass at {number_of(len(lines), 'Human figure')}{left_out}"
 
 
 def _image(picture: bytes) -> str:
