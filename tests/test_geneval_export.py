@@ -66,7 +66,7 @@ def scored(images: list[tuple[str, float | None]]) -> list[tuple[Outcome, Sample
     return [(outcome(row, score), image(row, f"00000/{number:04}")) for number, (row, score) in enumerate(images)]
 
 
-LEFT_OUT = "left out of the export: no file, no score, or unclear whether it is as asked"
+LEFT_OUT = "left out of the export: no file, no score, or unclear if as asked"
 
 
 def test_export_can_be_summarized_by_tag_and_prompt(tmp_path: Path):

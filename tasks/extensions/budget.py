@@ -257,7 +257,8 @@ class RunLimit(Limit):
 
     def after_answers(self, case: Case) -> None:
         """See `Limit.after_answers`."""
-        self.budget.release(name_of(case, call) for call in case.needless)
+        needless = [call for call in case.calls if not case.attempts(call) and not case.is_open(call)]
+        self.budget.release(name_of(case, call) for call in needless)
 
     def stopped(self, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
         """See `Limit.stopped`."""

@@ -51,16 +51,6 @@ class Judged(NamedTuple):
         return place.path if place else ""
 
 
-class Correct(NamedTuple):
-    """Correctness of an image of GenEval, with the reason."""
-
-    correct: bool
-    by: str
-    """Basis of `correct`: `satisfied` (the judge sees the required objects), or the `score` against the threshold."""
-    words: str
-    """Reason why it is not correct; empty if it is."""
-
-
 def geneval(judged: Sequence[Judged], opening: Opening) -> Iterator[str]:
     """Yield a line with GenEval's keys for each image of which it is known whether it is correct.
 
@@ -69,14 +59,14 @@ def geneval(judged: Sequence[Judged], opening: Opening) -> Iterator[str]:
     """
     asked: Any = opening.asked
     for each in judged:
-        sample, outcome, found = each.sample, each.outcome, correct(each, opening)
-        if not found:
+        if not (found := _correct(each, opening)):
             continue
+        (sample, outcome), (is_correct, rule, why) = each, found
         exclude = {"exclude": entries(sample.excluded)} if sample.excluded else {}
         metadata = {"tag": outcome.tag, "include": entries(sample.required), **exclude, "prompt": outcome.prompt}
         details = {
             "candidate": outcome.candidate,
-            "correct_by": found.by,
+            "correct_by": rule,
             "aspects": {name: {"score": a.score, "explanation": a.explanation} for name, a in each.answers.items()},
             "score": outcome.score,
             "threshold": asked.threshold,
@@ -87,19 +77,19 @@ def geneval(judged: Sequence[Judged], opening: Opening) -> Iterator[str]:
             "filename": each.file,
             "tag": outcome.tag,
             "prompt": outcome.prompt,
-            "correct": found.correct,
-            "reason": (outcome.tier_path if found.by == "score" else "") or found.words,
+            "correct": is_correct,
+            "reason": (outcome.tier_path if rule == "score" else "") or why,
             "metadata": json.dumps(metadata),
             "details": json.dumps(details),
         }
         yield json.dumps(line) + "\n"
 
 
-def correct(judged: Judged, opening: Opening) -> Correct | None:
-    """Return whether an image is correct; None: it has no file or score, or it is unknown.
+def _correct(judged: Judged, opening: Opening) -> tuple[bool, str, str] | None:
+    """Return whether an image is correct, by which rule, and why it is not; None: it has no file, or it is unknown.
 
     Where the tag's prompt asks for the objects in the image, it is if the image shows the required ones, whatever its
-    score. Else, or for a sample that lists no required objects, the score decides.
+    score (rule `satisfied`). Else, or for a sample that lists no required objects, the `score` decides.
     """
     asked: Any = opening.asked
     sample, outcome = judged
@@ -108,10 +98,9 @@ def correct(judged: Judged, opening: Opening) -> Correct | None:
         return None
     if outcome.tag in checked and sample.required:
         words = "" if outcome.satisfied else "what the judge sees is not what was asked for"
-        return None if outcome.satisfied is None else Correct(outcome.satisfied, "satisfied", words)
+        return None if outcome.satisfied is None else (outcome.satisfied, "satisfied", words)
     is_good = outcome.score >= asked.threshold
-    words = "" if is_good else f"score {outcome.score:g} is below {asked.threshold:g}"
-    return Correct(is_good, "score", words)
+    return is_good, "score", "" if is_good else f"score {outcome.score:g} is below {asked.threshold:g}"
 
 
 def geneval2(judged: Sequence[Judged], _: Opening) -> Iterator[str]:
@@ -197,14 +186,6 @@ def aibench(judged: Sequence[Judged], _: Opening) -> Iterator[str]:
         yield json.dumps({"stage": "success", "prompt_id": prompt_id, "steps": steps}, ensure_ascii=False) + "\n"
 
 
-def _unclear(judged: Judged, opening: Opening) -> int:
-    return correct(judged, opening) is None
-
-
-def _unscored(judged: Judged, _: Opening) -> int:
-    return sum(score is None for score in judged.scores())
-
-
 class Form(NamedTuple):
     """Form of an export."""
 
@@ -213,19 +194,9 @@ class Form(NamedTuple):
     begin: str
     """Beginning of every export in this form: a slip in a form must not cost another file."""
     write: Callable[[Sequence[Judged], Opening], Iterator[str]]
-    lacks: Callable[[Judged, Opening], int] = _unscored
-    """Function that returns how many results of an image are unknown."""
-    lacking: tuple[str, str] = ("check", "of the export without a score")
-    """One such result, and what becomes of it."""
 
 
-GENEVAL = Form(
-    (".jsonl", ".ndjson", ".json"),
-    '{"filename"',
-    geneval,
-    _unclear,
-    ("image", "left out of the export: no file, no score, or unclear whether it is as asked"),
-)
+GENEVAL = Form((".jsonl", ".ndjson", ".json"), '{"filename"', geneval)
 CHECKLISTS = {
     "geneval2": Form((".json",), "[[", geneval2),
     "unigenbench": Form((".csv",), "index,prompt,testpoint,", unigenbench),
@@ -276,11 +247,18 @@ class Export(Extension):
             return ["nothing was judged, so there is no export"]
         form, order = self._form(self._judged[0].sample), sorted(self._judged, key=_place)
         try:
-            write_whole(self._path, "".join(form.write(order, self.opening)).encode())
+            lines = list(form.write(order, self.opening))
+            write_whole(self._path, "".join(lines).encode())
         except OSError as error:
             return [f"export {self._path}: cannot be written: {error.strerror or error}"]
-        number, (unit, words) = sum(form.lacks(each, self.opening) for each in order), form.lacking
-        return [f"{number_of(number, unit)} {words}"] if number else []
+        if form is GENEVAL:
+            lacking, words = (
+                len(order) - len(lines),
+                "left out of the export: no file, no score, or unclear if as asked",
+            )
+            return [f"{number_of(lacking, 'image')} {words}"] if lacking else []
+        unscored = sum(score is None for each in order for score in each.scores())
+        return [f"{number_of(unscored, 'check')} of the export without a score"] if unscored else []
 
 
 def _place(each: Judged) -> tuple[object, ...]:

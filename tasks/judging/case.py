@@ -84,11 +84,6 @@ class Case:
         names = {call.dimension for call in coming}
         return [call for call in coming if names.isdisjoint(self._questions[call.dimension].after)]
 
-    @property
-    def needless(self) -> list[Call]:
-        """Return the calls that were never made, and are not, because other answers make them needless."""
-        return [call for call in self.calls if not self.attempts(call) and not self.is_open(call)]
-
     def attempts(self, call: Call) -> list[Judgment]:
         """Return the judgments recorded for a call, in order."""
         return [row for row in self.judgments if (row.dimension, row.order, row.vote) == call[:3]]

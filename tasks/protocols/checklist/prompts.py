@@ -8,9 +8,9 @@ from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from math import isfinite
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError, field_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from tasks.datasets.entries import clean_text, id_fault
 from tasks.datasets.rows import Row
@@ -106,48 +106,44 @@ def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> Checklist
     return None
 
 
-class WrittenCheck(BaseModel, extra="forbid"):
+class WrittenCheck(BaseModel, extra="forbid", strict=True):
     """A check as a manifest has it."""
 
-    id: StrictStr = Field(min_length=1)
-    question: StrictStr
-    expected: tuple[str, ...] = ()
+    id: str = Field(min_length=1)
+    question: str
+    expected: list[str] = []
     form: CheckForm = "yes_no"
-    options: dict[str, StrictStr] = {}
-    group: StrictStr = ""
-    parents: tuple[StrictStr, ...] = ()
-    weight: StrictInt | StrictFloat = 1.0
-    absence: StrictBool | None = None
-    confirmed: StrictBool = False
+    options: dict[str, str] = {}
+    group: str = ""
+    parents: list[str] = []
+    weight: float = 1.0
+    absence: bool | None = None
+    confirmed: bool = False
     """True once a person agrees with a check that a model drafted; only counted."""
 
     @field_validator("expected", mode="before")
     @classmethod
-    def _texts(cls, value: object) -> tuple[str, ...]:
+    def _texts(cls, value: object) -> list[str]:
         answers = cast(list[object], value) if isinstance(value, list) else [value]
         if any(isinstance(answer, bool) or not isinstance(answer, str | int | float) for answer in answers):
             raise ValueError("must be text, a number or a list of these")
-        return tuple(
+        return [
             str(int(answer)) if isinstance(answer, float) and answer.is_integer() else str(answer).strip()
             for answer in answers
-        )
+        ]
 
     def check(self) -> Check:
         """Return the check; without `absence`, it has it if it expects no or 0 alone."""
-        given = self.expected or (_FULL if self.form == "ordinal" else ())
+        given = tuple(self.expected) or (_FULL if self.form == "ordinal" else ())
         expected = tuple(map(str.casefold, given)) if self.form == "yes_no" else given
         absence = {*expected} == {"no"} or all(as_number(answer) == 0 for answer in expected)
-        return Check(
-            check_id=self.id,
-            question=self.question,
-            expected=expected,
-            form=self.form,
-            options=tuple(sorted(self.options.items())),
-            group=self.group,
-            parents=self.parents,
-            weight=float(self.weight),
-            absence=absence if self.absence is None else self.absence,
-        )
+        made: dict[str, Any] = {
+            "expected": expected,
+            "options": tuple(sorted(self.options.items())),
+            "parents": tuple(self.parents),
+            "absence": absence if self.absence is None else self.absence,
+        }
+        return Check(self.id, **self.model_dump(exclude={"id", "confirmed"}) | made)
 
 
 def read_checks(value: object) -> list[WrittenCheck]:
