@@ -123,7 +123,7 @@ def test_prompt_has_one_line_for_each_rule_and_no_other(name: str):
 
 
 def test_every_prompt_file_has_a_rule_table():
-    names = {file.relative_to(PROMPTS).with_suffix("").as_posix() for file in PROMPTS.glob("**/*.md")}
+    names = {file.relative_to(PROMPTS).with_suffix("").as_posix() for file in PROMPTS.glob("*/**/*.md")}
     assert {name.removeprefix("sets/") for name in names} == {*FRONT_MATTER, *IMAGES, *WITHOUT_SOURCE}
 
 

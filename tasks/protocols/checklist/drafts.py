@@ -15,34 +15,16 @@ from tasks.ledger.run_files import read_outcomes
 from tasks.protocols.checklist.datasets import DRAFTED_BY, HUMAN
 from tasks.protocols.checklist.prompts import check_faults, read_checks
 from tasks.protocols.checklist.reply import RIGHT
+from tasks.rubrics.rubric import PROMPTS
 from tasks.text import listed, number_of
 
 DRAFT, CHECKS, PICTURES = "draft.jsonl", "checks.jsonl", "pictures"
 """Files of a draft's folder: all drafted checks, those that the Human figures passed, and these figures."""
 FEWEST, MOST = 8, 20
-"""Checks of a figure."""
-GROUPS = {
-    "components": "a part that the text names is there",
-    "relations": "two parts are connected, in the direction that the text gives",
-    "labels": "a word, symbol or number of the text is written at its part",
-    "must-not": "something that contradicts the text is there; the right answer is no, or 0",
-}
-"""Group of a check -> what it asks."""
-INSTRUCTIONS = f"""# Task
-
-Write a checklist for a figure that illustrates the text below. You do not see the figure. A check is a question that
-anyone can answer by looking at the figure, with the answer that the text demands.
-
-# Rules
-
-1. Write {FEWEST} to {MOST} checks, for the facts that a reader has to find in the figure. Leave out details that a good
-   figure may omit.
-2. Ask one fact a check, in one sentence that is clear to someone who has not read the text.
-3. Ask what the figure shows. Style, size and beauty do not count.
-4. Give each check one of these groups, and use each group at least once:
-{chr(10).join(f"   - {name}: {words}" for name, words in GROUPS.items())}
-5. Name parts by the words of the text, and allow for synonyms and abbreviations where the text has them.
-6. Ask for yes or no (form yes_no). Ask for a number (form number) only where the text states it."""
+"""Checks of a figure, as the instructions say."""
+GROUPS = ("components", "relations", "labels", "must-not")
+"""Groups of checks that the instructions explain."""
+INSTRUCTIONS = (PROMPTS / "draft_checks.md").read_text(encoding="utf-8").rstrip()
 _CHECK = object_schema(
     {
         "group": {"type": "string", "enum": [*GROUPS]},

@@ -1,7 +1,7 @@
 """Labels of checklists: answers by people."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tasks.datasets.rows import Cells
 from tasks.errors import InputError
@@ -10,7 +10,7 @@ from tasks.protocols.checklist.prompts import as_number
 from tasks.protocols.checklist.reply import RIGHT, score_of
 from tasks.protocols.labels import CANNOT_TELL, NUMBER, OWN, Choice, LabelRules, OwnQuestion, PeopleQuestion, Scale
 from tasks.protocols.protocol import Answered
-from tasks.records import Check, Sample
+from tasks.records import Sample
 from tasks.rubrics.rubric import Rubric
 
 _RIGHT = {"right": RIGHT, "wrong": 0.0}
@@ -56,7 +56,9 @@ class ChecklistLabels(LabelRules):
     def own_question(self, sample: Sample, name: str) -> OwnQuestion:
         """Return a check with the answers that its form allows; the letters of options are not shown."""
         check = next(each for each in sample.checks if each.check_id == name)
-        choices = _CHOICES.get(check.form) or tuple(_options(check))
+        numbered = enumerate(check.options, 1)
+        options = tuple(Choice(str(n) if n < 10 else "", letter, words) for n, (letter, words) in numbered)
+        choices = _CHOICES.get(check.form, options)
         known = [str(as_number(each) or 0).removesuffix(".0") for each in check.expected] if NUMBER in choices else ()
         scores = dict.fromkeys(known, RIGHT) or {each.value: score_of(check, each.value) for each in choices}
         choices = (*choices, _ABSENT, CANNOT_TELL) if check.parents else (*choices, CANNOT_TELL)
@@ -74,11 +76,6 @@ class ChecklistLabels(LabelRules):
         found = Counter(float(each) for each in answers if each is not None).most_common(2)
         level = len({times for _, times in found}) < len(found)
         return None if level or not found else found[0][0]
-
-
-def _options(check: Check) -> Iterator[Choice]:
-    for number, (letter, words) in enumerate(check.options, 1):
-        yield Choice(str(number) if number < 10 else "", letter, words)
 
 
 LABELS = ChecklistLabels()
