@@ -47,13 +47,13 @@ gc.set_threshold(30_000, 20, 100)
 # `authority.pem` holds one that has signed nothing. Set it before Prefect is imported, which reads it at once.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
-PROGRAMS = ("test_schedules", "test_workers")
+PROGRAMS = ("test_supervision", "test_workers")
 """Test modules that are programs, too, and run for minutes while other tests run."""
 LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("documentation", "up", "supervision", "site", "collect", "alarms", "secrets", "compare", "sending"),
+        *("documentation", "up", "site", "collect", "alarms", "secrets", "compare", "sending"),
         *("bills_agree", "api", "remote", "pages_browsers", "attribution", "api_keys", "agreement"),
         *("candidate_gate", "without_server", "hostile_inputs", "pipeline", "label_page", "outages", "budget_runs"),
         *("faults", "rubric_flows", "history_database", "passport_runs", "hostile_stores", "control_runs"),
