@@ -27,7 +27,7 @@ import yaml
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, with_latency
 from moto.server import ThreadedMotoServer
-from served import JURY, environment, free_port, wait_for
+from served import JURY, Up, environment, free_port, wait_for, write_list
 from written_datasets import png, record, write_benchmark
 
 from flows.server.server import client_settings, own_server
@@ -35,13 +35,17 @@ from tasks.ledger.remote import FETCHED
 from tasks.ledger.run_files import JUDGMENTS
 
 ROOT = Path(__file__).parents[1]
-SAMPLES, SHARDS, CHUNK = 100, 2, 16
+SAMPLES, SHARDS, CHUNK = 64, 2, 16
 IN_FLIGHT = 16
 """Default number of a run's calls in flight."""
-BEFORE_THE_KILL = 100
-"""Replies in a worker's ledger, of 200 in its shard, after which the judge stops replying. The worker is killed once
+BEFORE_THE_KILL = 64
+"""Replies in a worker's ledger, of 128 in its shard, after which the judge stops replying. The worker is killed once
 all of them are in the bucket: how many it sends at a time depends on the machine's load."""
 STORE = "s3://jury/evaluations"
+SHOWN = """
+    SELECT (SELECT list([n, scored]) FROM leaderboard WHERE dimension = 'overall') AS scores,
+           (SELECT list([samples, shards]) FROM evaluations) AS evaluations,
+           (SELECT list(status ORDER BY status) FROM runs) AS runs"""
 
 
 def dataset(root: Path) -> Path:
@@ -54,13 +58,9 @@ def dataset(root: Path) -> Path:
 
 
 def write_unscheduled(place: Path) -> str:
-    """Write the list of deployments without schedules: one might be due right now."""
-    listed = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())
-    for deployment in listed["deployments"]:
-        deployment["schedules"] = []
-    target = place / "prefect.yaml"
-    target.write_text(yaml.safe_dump(listed))
-    return str(target)
+    """Write a list of one deployment, that of `diagram`, without its schedule: it might be due right now."""
+    diagram, *_ = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())["deployments"]
+    return write_list(place / "prefect.yaml", diagram | {"schedules": []})
 
 
 def subject(request: Request) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def watch(place: Path) -> dict[str, Any]:
         del os.environ["PREFECT_API_DATABASE_CONNECTION_URL"]
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
-        start([prefect, "work-pool", "create", "jury", "--type", "process"], **here)
+        Up(None, place, server.port).api("/work_pools/", {"name": "jury", "type": "process"})
         start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", write_unscheduled(place)], **here)
         start([JURY, "deploy"], **here)
         doomed = stack.enter_context(worker("one", place, settings))
@@ -168,19 +168,14 @@ def watch(place: Path) -> dict[str, Any]:
             output = log.read()
         there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_CACHE": str(place / "there")}
         start([JURY, "store", "sync", "--store", STORE], **there)
-
-        def ask(sql: str) -> list[dict[str, Any]]:
-            return json.loads(start([JURY, "query", sql, "--json", "--store", STORE], **there))
-
+        [shown] = json.loads(start([JURY, "query", SHOWN, "--json", "--store", STORE], **there))
         calls = Counter(map(subject, judge.requests))
         return {
             "code": code,
             "output": output,
             "calls": len([one for one in calls if one[0] != "probe"]),
             "again": sum(count - 1 for (name, *_), count in calls.items() if name != "probe"),
-            "leaderboard": ask("SELECT n, scored FROM leaderboard WHERE dimension = 'overall'"),
-            "evaluations": ask("SELECT samples, shards FROM evaluations"),
-            "runs": ask("SELECT status, count(*) AS n FROM runs GROUP BY ALL ORDER BY status"),
+            "shown": shown,
         }
 
 
@@ -235,9 +230,8 @@ def test_evaluation_completes_on_the_other_worker(seen: dict[str, Any]) -> None:
 
 
 def test_another_machine_shows_one_complete_evaluation(seen: dict[str, Any]) -> None:
-    assert seen["leaderboard"] == [{"n": SAMPLES, "scored": SAMPLES}]
-    assert seen["evaluations"] == [{"samples": SAMPLES, "shards": SHARDS}]
-    assert seen["runs"] == [{"status": "finished", "n": SHARDS}, {"status": "unfinished", "n": 1}]
+    runs = ["finished"] * SHARDS + ["unfinished"]
+    assert seen["shown"] == {"scores": [[SAMPLES, SAMPLES]], "evaluations": [[SAMPLES, SHARDS]], "runs": runs}
 
 
 def test_only_unsent_replies_of_the_dead_worker_are_repeated(seen: dict[str, Any]) -> None:
