@@ -8,7 +8,7 @@ from tasks.errors import InputError
 from tasks.files import alone, is_store_name, names_in, private_folder, read_file, remove_file, write_file
 from tasks.history.forgetting import exchange_beside
 from tasks.history.landing import land
-from tasks.history.queries import query
+from tasks.history.queries import held_open, query
 from tasks.ledger.bucket import RemoteUnavailable, slices
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import UNFINISHED, beside, oldest_kept
@@ -70,10 +70,11 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
         OSError: a page cannot be written.
         TimeoutError: other processes made the index all the time.
     """
-    newest = {one.run_id: one.is_newest for one in _listed(store)}
-    private_folder(folder_of(store))
-    wanted = [run_id for run_id in dict.fromkeys(run_ids) if run_id in newest]
-    made = [_write(store, run_id, with_pictures, newest[run_id]) for run_id in wanted]
+    with held_open(store):
+        newest = {one.run_id: one.is_newest for one in _listed(store)}
+        private_folder(folder_of(store))
+        wanted = [run_id for run_id in dict.fromkeys(run_ids) if run_id in newest]
+        made = [_write(store, run_id, with_pictures, newest[run_id]) for run_id in wanted]
     _remove_comparisons(store, [run_id for run_id, is_newest in newest.items() if is_newest])
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
