@@ -5,7 +5,9 @@ import re
 import shutil
 import stat
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import allowed_reply, error
 from opened_page import Opened
 from s3_server import S3Server, s3
-from served import command, wait_for
+from served import wait_for
 from strangers import HOSTILE
 from test_remote import read_object
 from written_datasets import write_figures
@@ -28,6 +30,7 @@ from flows.cli import main
 from tasks.errors import InputError
 from tasks.files import alone
 from tasks.history.landing import land
+from tasks.labels.labeling import import_labels
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import remove_old
@@ -49,8 +52,14 @@ WINS, LOSES = ("MMMM", "Model"), ("HHHH", "Human")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_evaluations(tmp_path_factory.mktemp("site") / "store")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store without pages, to be copied."""
+    return write_evaluations(tmp_path_factory.mktemp("site") / "written")
+
+
+@pytest.fixture(scope="module")
+def store(written: Path) -> Path:
+    return shutil.copytree(written, written.with_name("store"))
 
 
 def index_rows(store: Path) -> dict[str, list[str]]:
@@ -106,14 +115,6 @@ def test_index_shows_each_flow_candidate_and_evaluation(store: Path, jury: Jury)
     links |= {"#now", "#all", *(f"{run}.html" for run in lines)}
     assert {each for each in addresses(text) if not each.startswith("data:image/jpeg;base64,")} == links
     assert text.count("data:image/jpeg") == 5 and text.index(lowest[0]) < text.index(lowest[1])
-
-
-def test_index_omits_pictures_that_pages_omit(tmp_path: Path, jury: Jury) -> None:
-    store = write_evaluations(tmp_path / "store")
-    index = store / "pages" / "index.html"
-    assert jury("store", "pages", "--no-pictures")[0] == 0 and "data:image/jpeg" not in index.read_text()
-    assert jury("store", "sync")[0] == 0 and "data:image/jpeg" not in index.read_text()
-    assert jury("store", "pages", COUNTING)[0] == 0 and index.read_text().count("data:image/jpeg") == 2
 
 
 def verdicts(text: str) -> list[str]:
@@ -192,21 +193,6 @@ def test_each_judge_has_its_own_trend(tmp_path: Path) -> None:
         keep(tmp_path, run_id, figures(later=False), **write_landed_run, ended={"protocol_key": model[-1] * 64})
     [card] = gather_index(tmp_path).cards
     assert len(card.places[0].trend) == 1, "scores of another judge are excluded"
-
-
-def test_index_shows_corrected_scores_beside_raw_ones(tmp_path: Path) -> None:
-    store = figures_store(tmp_path / "store")
-    page = make_page(store, tmp_path / "label.html", "-n", "40")
-    for name in ("reader-1", "reader-2"):
-        file = save_answers(page, tmp_path / f"{name}.json", prefer("human"), name)
-        assert main(["labels", "import", str(file), "--store", str(store)]) == 0
-    [line] = gather_index(store).lines
-    assert line.people and line.people["labels"] == 40
-    text = html.unescape((store / "pages" / "index.html").read_text())
-    assert re.search(r"corrected by 40 labels of 2 people: \d+\.\d \[\d+\.\d, \d+\.\d\]", text)
-    assert "people agree with each other on 100% [91, 100] of 40" in text
-    [cells] = index_rows(store).values()
-    assert re.fullmatch(r"\d+\.\d \[.+\] \(40 labels of 2 people, 50% as the judge\)", cells[10])
 
 
 def test_index_marks_evaluation_stopped_at_its_budget(tmp_path: Path) -> None:
@@ -339,21 +325,25 @@ def test_report_step_makes_the_runs_page_and_the_index(tmp_path: Path) -> None:
 def test_comparisons_with_the_previous_run_are_kept_for_newest_evaluations(
     tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(site, "KEPT", 2)
-    runs = [write_small_run(tmp_path, number) for number in range(4)]
+    monkeypatch.setattr(site, "KEPT", 1)
+    runs = [write_small_run(tmp_path, number) for number in range(2)]
     land(tmp_path)
-    assert jury("compare", *runs[:2], "--store", tmp_path)[0] == 0
+    assert jury("compare", *runs, "--store", tmp_path)[0] == 0
     [asked] = (tmp_path / "pages").glob("compare-*")
-    for made in (runs[:3], runs[3:], runs[:1]):
+    site.renew(tmp_path, runs)
+    assert [file.name for file in (tmp_path / "pages").glob("since-*")] == [since_name(runs[1], "alpha")]
+    runs.append(write_small_run(tmp_path, 2))
+    land(tmp_path)
+    for made in (runs[2:], runs[:1]):
         site.renew(tmp_path, made)
-    assert {file.name for file in (tmp_path / "pages").glob("*-*-*-*")} == {
-        since_name(run, "alpha") for run in runs[2:]
-    }
+    assert [file.name for file in (tmp_path / "pages").glob("since-*")] == [since_name(runs[2], "alpha")]
     assert asked.exists()
     assert jury("store", "forget", "--run", runs[0], "--yes", "--store", tmp_path)[0] == 0 and not asked.exists()
 
 
-def test_sync_makes_new_and_missing_pages(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sync_makes_new_and_missing_pages_and_rebuild_none(
+    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(site, "KEPT", 2)
     store = tmp_path / "store"
     runs = [write_small_run(store, number) for number in range(3)]
@@ -366,25 +356,28 @@ def test_sync_makes_new_and_missing_pages(tmp_path: Path, jury: Jury, monkeypatc
     write_small_run(store, 1, dataset="renamed")
     assert jury("store", "sync")[0] == 0
     assert pages[runs[2]].exists() and "renamed" in pages[runs[1]].read_text()
+    pages[runs[2]].write_text("as it was")
+    assert jury("store", "rebuild")[0] == 0 and pages[runs[2]].read_text() == "as it was"
 
 
-def test_rebuild_keeps_existing_pages(tmp_path: Path, jury: Jury) -> None:
-    page = tmp_path / "store" / "pages" / f"{write_small_run(tmp_path / 'store', 1)}.html"
-    jury("store", "sync")
-    page.write_text("as it was")
-    assert jury("store", "rebuild")[0] == 0 and page.read_text() == "as it was"
-
-
-def test_label_changes_rebuild_the_pages_they_correct(tmp_path: Path, jury: Jury) -> None:
-    store = figures_store(tmp_path / "store", 20)
+def test_labels_correct_the_index_and_the_pages_they_are_about(tmp_path: Path, jury: Jury) -> None:
+    store, readers = figures_store(tmp_path / "store", 20), ("reader-1", "reader-2")
     other = write_small_run(store, 1, flow="plot")
     jury("store", "sync")
     pages = {run: store / "pages" / f"{run}.html" for run in (RUN, other)}
     pages[other].write_text("as it was")
     label_page = make_page(store, tmp_path / "label.html", "-n", "20")
-    jury("labels", "import", save_answers(label_page, tmp_path / "reader-1.json", prefer("human")))
-    assert "corrected by 20 labels of 1 person" in pages[RUN].read_text()
-    jury("labels", "remove", "reader-1")
+    one, two = (save_answers(label_page, tmp_path / f"{name}.json", prefer("human"), name) for name in readers)
+    import_labels(store, one, "", "")
+    assert jury("labels", "import", two)[0] == 0
+    corrected, text = "corrected by 20 labels of 2 people", html.unescape((store / "pages" / "index.html").read_text())
+    assert corrected in pages[RUN].read_text()
+    assert re.search(rf"{corrected}: \d+\.\d \[\d+\.\d, \d+\.\d\]", text)
+    assert "people agree with each other on 100% [83, 100] of 20" in text
+    cells = index_rows(store)[RUN]
+    assert re.fullmatch(r"\d+\.\d \[.+\] \(20 labels of 2 people, 50% as the judge\)", cells[10])
+    for name in readers:
+        jury("labels", "remove", name)
     assert "corrected by 20 labels" not in pages[RUN].read_text() and "What people say" not in pages[RUN].read_text()
     assert pages[other].read_text() == "as it was"
 
@@ -409,17 +402,27 @@ def test_page_of_a_large_run_is_made_in_the_background(
     assert page.stem in (page.parent / "index.html").read_text()
 
 
-def test_stopped_run_has_a_page_that_says_so_first(browser: Any, prefect_server: str, tmp_path: Path) -> None:
-    store, judges = tmp_path / "store", allowed_reply()
-    given = ["run", "diagram", *write_figures(tmp_path / "data", 4), "--store", store]
-    with LoopbackJudge(lambda seen: error(401, "Bad key.") if judge.count > 9 else judges(seen)) as judge:
-        options = judged_by(judge, **{"judge.concurrency": 1})
-        done = command(*given, *options, PREFECT_API_URL=prefect_server)
+@pytest.fixture(scope="module")
+def stopped(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Store of a run that its judge refused midway, and the judge's address; no run can begin beside `browser`."""
+    folder, judges = tmp_path_factory.mktemp("stopped"), allowed_reply()
+    given = ["run", "diagram", *write_figures(folder / "data", 4), "--store", folder / "store"]
+    with (
+        LoopbackJudge(lambda seen: error(401, "Bad key.") if judge.count > 9 else judges(seen)) as judge,
+        redirect_stdout(StringIO()) as out,
+    ):
+        assert main([*map(str, given), *judged_by(judge, **{"judge.concurrency": 1})]) == 2
+    [run] = (folder / "store" / "ledger").iterdir()
+    assert f"page {page_of(folder / 'store', run.name)}" in out.getvalue()
+    return folder / "store", judge.base_url
+
+
+def test_stopped_run_has_a_page_that_says_so_first(stopped: tuple[Path, str], browser: Any) -> None:
+    store, address = stopped
     [run] = (store / "ledger").iterdir()
     page = page_of(store, run.name)
-    assert done.returncode == 2 and f"page {page}" in done.stdout, done.stderr
     words = (
-        f"Stopped: The judge m at {judge.base_url} refuses all calls (401: Bad key.). 2 of 4 samples are not judged. "
+        f"Stopped: The judge m at {address} refuses all calls (401: Bad key.). 2 of 4 samples are not judged. "
         "All replies so far are kept: the same command asks for the rest."
     )
     opened = Opened(browser, page, width=1400)
@@ -564,28 +567,25 @@ def test_pages_do_not_bring_back_forgotten_runs(tmp_path: Path, jury: Jury, monk
     assert {file.name for file in pages.iterdir()} == {f"{second}.html", "index.html"}
 
 
-def test_page_without_pictures_stays_without_them(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_and_index_without_pictures_stay_without_them(
+    written: Path, tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
-    shared, page = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.html"
-    write_evaluations(local_cache(shared))
+    shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
+    shutil.copytree(written, local_cache(shared))
+    page, index = pages / f"{LATER}.html", local_cache(shared) / "pages" / "index.html"
     assert jury("store", "pages", LATER, "--store", shared)[0] == 0 and holds_pictures(page)
-    assert jury("store", "pages", LATER, "--no-pictures", "--store", shared)[0] == 0
-    assert not holds_pictures(page) and page.read_text().count(LEFT_OUT) == 1
+    assert jury("store", "pages", "--no-pictures", "--store", shared)[0] == 0 and not holds_pictures(page)
     # Pages sent later by other commands omit the pictures, too.
-    assert jury("store", "sync", "--store", shared)[0] == 0 and not holds_pictures(page)
+    assert jury("store", "sync", "--store", shared)[0] == 0
+    assert not holds_pictures(page) and page.read_text().count(LEFT_OUT) == 1
+    assert "data:image/jpeg" not in index.read_text()
+    assert jury("store", "pages", COUNTING, "--store", shared)[0] == 0
+    assert index.read_text().count("data:image/jpeg") == 2
 
 
 def holds_pictures(page: Path) -> bool:
     return '<script type="text/plain" id="p-' in page.read_text()
-
-
-def test_pages_command_reports_sending(tmp_path: Path, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
-    monkeypatch.setenv("JURY_PAGES", "https://pages.example/jury")
-    run_id = write_landed_run(Remote(url, local_cache(url)), 1)
-    code, out, err = jury("store", "pages", "--store", url)
-    assert (code, err) == (0, "") and out.startswith("https://pages.example/jury/index.html: the index of 1 evaluation")
-    assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out and runs_in(read_index(url)) == [run_id]
 
 
 def test_push_sends_pages_the_bucket_lacks(
@@ -603,15 +603,19 @@ def test_push_sends_pages_the_bucket_lacks(
     assert jury("store", "push", "--store", url)[1] == f"0 pages and the index of 1 evaluation sent to {url}/pages\n"
     code, _, err = jury("store", "push", "--store", tmp_path)
     assert code == 2 and f"{tmp_path} is a folder: pages are sent to a remote store" in err
+    monkeypatch.setenv("JURY_PAGES", "https://pages.example/jury")
+    code, out, err = jury("store", "pages", "--store", url)
+    assert (code, err) == (0, "") and out.startswith("https://pages.example/jury/index.html: the index of 1 evaluation")
+    assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out
 
 
 def test_pictures_beside_a_page_are_transferred_and_removed_with_it(
-    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+    written: Path, tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
     shared, beside = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.files"
-    folder = write_evaluations(local_cache(shared))
+    folder = shutil.copytree(written, local_cache(shared))
     for arguments, sent in (((), 24), (("--no-pictures",), 0), ((), 24)):
         assert jury("store", "pages", LATER, *arguments, "--store", shared)[0] == 0
         assert len([*beside.glob("*.jpg")]) == sent
