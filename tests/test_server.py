@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from served import environment, free_port
+from served import environment, free_port, users_of
 
 from flows.server import server
 from flows.server.server import NOTE, answered, client_settings, home, running, use_running
@@ -36,21 +36,32 @@ def dead_api() -> str:
     return f"http://127.0.0.1:{free_port()}/api"
 
 
-ASKED = """
-from flows.cli import main
-print([main(words) for words in (["status"], ["deploy"], ["up"], ["run", "diagram", "--dataset", "samples"])])
-"""
+ASKED = "import json, sys; from flows.cli import main; print([main(words) for words in json.loads(sys.argv[1])])"
+
+
+def ask(*commands: str, **settings: str) -> tuple[str, list[str], list[str]]:
+    """Run commands in one process; return the list of their exit codes, all output lines, and all error lines."""
+    words = [sys.executable, "-c", ASKED, json.dumps([each.split() for each in commands])]
+    done = subprocess.run(words, env=environment() | settings, capture_output=True, text=True, timeout=120)
+    *output, codes = done.stdout.splitlines()
+    return codes, output, done.stderr.splitlines()
 
 
 def test_absent_server_is_reported_in_one_sentence(dead_api: str, tmp_path: Path) -> None:
-    env = {**environment(), "PREFECT_API_URL": dead_api, "JURY_STORE": str(tmp_path / "store")}
-    done = subprocess.run([sys.executable, "-c", ASKED], env=env, capture_output=True, text=True, timeout=120)
+    asked, settings = ("status", "deploy", "up", "run diagram --dataset samples"), {"PREFECT_API_URL": dead_api}
+    codes, status, errors = ask(*asked, **settings, JURY_STORE=str(tmp_path / "store"))
     fault = f"the Prefect server of PREFECT_API_URL, {dead_api}, does not answer: "
-    *status, codes = done.stdout.splitlines()
-    assert codes == "[3, 2, 2, 2]", done.stderr
+    assert codes == "[3, 2, 2, 2]", errors
     assert "there is no store" in "\n".join(status) and fault in "\n".join(status)
-    errors = done.stderr.splitlines()
-    assert len(errors) == 3 and all(line.startswith(f"jury: {fault}") for line in errors), done.stderr
+    assert len(errors) == 3 and all(line.startswith(f"jury: {fault}") for line in errors), errors
+
+
+def test_mistakes_are_reported_before_a_server_is_up(tmp_path: Path) -> None:
+    run, store = "run diagram --dataset", tmp_path / "store"
+    codes, _, (first, second) = ask(f"{run} /no/slip", f"{run} samples --shards 2", JURY_STORE=str(store))
+    assert codes == "[2, 2]" and first.startswith("jury: dataset /no/slip does not exist")
+    assert second.startswith("jury: shards are runs of a deployment, and there is no Prefect server that has any: ")
+    assert users_of(home(store)) == []
 
 
 def test_vanished_jury_up_server_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

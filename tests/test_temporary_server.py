@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from served import command, environment, users_of, wait_for
+from served import environment, wait_for
 
 from flows.server import server_process
 from flows.server.server import PrefectServer
@@ -195,23 +195,3 @@ def test_failed_server_start_names_the_log(temporary: PrefectServer) -> None:
     with pytest.raises(InputError) as caught:
         asyncio.run(temporary.answering())
     assert str(caught.value) == f"the temporary Prefect server did not start; its last words are in {temporary.log}"
-
-
-# Commands that need a server
-
-
-@pytest.mark.parametrize(
-    ("mistake", "words"),
-    [
-        (("--dataset", "/no/slip"), "jury: dataset /no/slip does not exist"),
-        (
-            ("--dataset", "samples", "--shards", "2"),
-            "jury: shards are runs of a deployment, and there is no Prefect server that has any: ",
-        ),
-    ],
-)
-def test_mistake_is_reported_before_a_server_starts(tmp_path: Path, mistake: tuple[str, ...], words: str) -> None:
-    store = tmp_path / "store"
-    done = command("run", "diagram", *mistake, "--store", store)
-    assert done.returncode == 2 and done.stderr.startswith(words)
-    assert users_of(store / "prefect") == []
