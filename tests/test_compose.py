@@ -26,6 +26,10 @@ PASSED_ON = {
     "AWS_ACCESS_KEY_ID": "access-secret", "AWS_SECRET_ACCESS_KEY": "bucket-secret",
     "AWS_DEFAULT_REGION": "eu-central-1", "AWS_ENDPOINT_URL": "https://s3.example.org",
 }  # fmt: skip
+EVERYTHING = {
+    **REQUIRED, **PASSED_ON,
+    "JURY_PORT": "4300", "JURY_HOSTS": "jury.example.org", "JURY_STORE": "s3://bucket/prefix",
+}  # fmt: skip
 WORKERS = ("worker-1", "worker-2")
 OURS = "image-jury"
 
@@ -37,7 +41,7 @@ def test_compose_refuses_to_start_without_required_variables(missing: str) -> No
 
 
 def test_server_is_local_only_and_database_internal() -> None:
-    services = compose_config(REQUIRED | {"JURY_PORT": "4300"})["services"]
+    services = compose_config(EVERYTHING)["services"]
     opened = {name: each["ports"] for name, each in services.items() if "ports" in each}
     assert opened == {"server": ["127.0.0.1:4300:4200/tcp"]}
     reached = {name for name, each in services.items() if "state" in each.get("networks", {})}
@@ -54,8 +58,8 @@ def test_all_clients_of_the_server_authenticate() -> None:
 
 
 def test_server_answers_only_under_its_own_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    for named, more in (({}, set[str]()), ({"JURY_HOSTS": "jury.example.org"}, {"jury.example.org"})):
-        server = compose_config(REQUIRED | named)["services"]["server"]
+    for named, more in ((REQUIRED, set[str]()), (EVERYTHING, {"jury.example.org"})):
+        server = compose_config(named)["services"]["server"]
         assert server["command"] == ["python", "-m", "flows.server.server_process"]
         assert "main" in vars(import_module(server["command"][-1]))
         monkeypatch.setenv(HOSTS, server["environment"][HOSTS])
@@ -71,7 +75,7 @@ def test_workers_differ_only_in_name() -> None:
 
 
 def test_keys_are_passed_only_to_workers() -> None:
-    services = compose_config(REQUIRED | PASSED_ON)["services"]
+    services = compose_config(EVERYTHING)["services"]
     for name, each in services.items():
         passed = PASSED_ON.keys() & each.get("environment", {}).keys()
         assert passed == (PASSED_ON.keys() if name in WORKERS else set()), name
@@ -81,7 +85,7 @@ def test_keys_are_passed_only_to_workers() -> None:
 
 
 def test_bucket_can_be_the_store_of_the_workers() -> None:
-    worker = compose_config(REQUIRED | {"JURY_STORE": "s3://bucket/prefix"})["services"]["worker-1"]
+    worker = compose_config(EVERYTHING)["services"]["worker-1"]
     assert worker["environment"]["JURY_STORE"] == "s3://bucket/prefix"
     assert worker["environment"]["JURY_CACHE"].startswith("/srv/jury/"), "unsent rows must outlive the container"
 
