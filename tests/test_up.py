@@ -6,8 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +16,7 @@ import pytest
 from foreign_page import Loot, attacked, foreign_page
 from loopback_judge import LoopbackJudge
 from loopback_replies import allowed_reply, delayed
-from served import Up, command, environment, free_port, jury_up, wait_for
+from served import Up, command, free_port, jury_up, wait_for
 
 from flows.flow_run import completed, read_json
 from tasks.demo.chat import PROBE
@@ -327,23 +325,15 @@ def test_foreign_host_name_is_refused(up: Up, loot: Loot) -> None:
 # A night started by an automation
 
 
-GENERATOR = """
-from prefect import flow
-@flow(name="generate")
-def generate() -> str:
-    return "made"
-generate()
-"""
-
-
 def test_automation_after_a_generator_starts_a_night(up: Up) -> None:
-    """The automation is that of the documentation."""
+    """The automation is that of the documentation; the generator is a flow run of any program."""
     own = up.deployment("counting/counting-nightly")
     [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
     automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))
     up.api("/automations/", automation)
-    client = {**environment(), "PREFECT_API_URL": f"{up.ui}/api", "PREFECT_HOME": str(up.store.parent / "generator")}
-    subprocess.run([sys.executable, "-c", GENERATOR], env=client, check=True, capture_output=True)
+    generator = {"flow_id": up.api("/flows/", {"name": "generate"})["id"], "state": {"type": "RUNNING"}}
+    ended = {"state": {"type": "COMPLETED", "name": "Completed"}}
+    up.api(f"/flow_runs/{up.api('/flow_runs/', generator)['id']}/set_state", ended)
     wait_for(lambda: triggered(up))
     [run] = triggered(up)
     assert up.wait_for_end(run["id"])["state_type"] == "COMPLETED"
