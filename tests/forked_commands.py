@@ -5,6 +5,7 @@ thumbnails. The `python` on the commands' path therefore forks these, too. Every
 ports are mapped as the caller asks. Usage as a program: SOCKET PORTS (a JSON object); `installed` writes the commands.
 """
 
+import gc
 import json
 import os
 import runpy
@@ -14,9 +15,18 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from pkgutil import ModuleInfo, walk_packages
+from types import ModuleType
 from typing import Any
 
+import flows
+import tasks
+
+LATE = ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization")
+LATE += ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
+"""Modules of others that commands import sooner or later."""
 FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails")
 """Modules that commands start as programs and that run in the commands' environment."""
 CLIENT = """#!{python} -SEs
@@ -122,18 +132,17 @@ def answer(connection: socket.socket, python: str) -> None:
         os._exit(code)
 
 
+def modules_of(package: ModuleType) -> Iterator[ModuleInfo]:
+    return walk_packages(package.__path__, f"{package.__name__}.")
+
+
 def serve(place: str, ports: Mapping[int, int]) -> None:
     from flows.server.server import find_prefect
 
     find_prefect(Path())  # sets what a command sets before it imports Prefect
-    import prefect.cli
-    import prefect.flow_engine  # noqa: F401
-
-    import flows.api
-    import flows.commands.run
-    import flows.pipeline  # noqa: F401
-    import tasks.pages.site  # noqa: F401
-
+    for module in (*LATE, *(each.name for package in (flows, tasks) for each in modules_of(package))):
+        import_module(module)
+    gc.freeze()  # no command searches all these objects for garbage
     resolve_here(ports)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listening:
