@@ -344,6 +344,8 @@ find due results takes thirty times as long."""
 def what_is_due(db: Connection) -> tuple[bool, ...]:
     """Return whether nights, corrections, and comparisons with the best must be recomputed."""
     none = db.execute(_NONE_DUE).fetchone() or (True, True, True)
+    if not all(none):  # otherwise DuckDB plans and computes the view again in each query that finds or computes results
+        db.execute("CREATE OR REPLACE TEMP TABLE evaluations AS FROM history.main.evaluations")
     return tuple(
         not is_none and bool(db.execute(sql).fetchone())
         for is_none, sql in zip(none, (NIGHTS_DUE, CORRECTIONS_DUE, BEST_DUE), strict=True)

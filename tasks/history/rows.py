@@ -33,6 +33,8 @@ _OUTDATED = (
     "DELETE FROM versus_best WHERE list_contains(runs, $1)",
 )
 """Deletion of results that depend on an evaluation and others, and are due again once it has changed."""
+_COLUMNS: dict[str, str] = {}
+"""Table -> names and types of its columns, which are the same in every history of this version."""
 _LAST_UNLESS_REPEATED = "* REPLACE (true AS last_attempt)"
 _REPEATED = """UPDATE judgments SET last_attempt = false
     FROM (SELECT candidate, sample_id, "control", dimension, "order", vote, max(attempt) AS last
@@ -47,11 +49,9 @@ _ASPECTS = """INSERT INTO aspect_scores BY NAME
     SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores).aspect AS aspect,
            unnest(scores).score AS score, unnest(scores).explanation AS explanation
     FROM judgments WHERE run_id = $1 AND last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
-_REPLIES_FROM = """UPDATE runs SET replies_from = (
-    SELECT map(list(origin ORDER BY origin), list(n ORDER BY origin)) FROM (
-        SELECT if(reused_from = '', run_id, reused_from) AS origin, count(*) AS n FROM judgments
-        WHERE run_id = $1 AND last_attempt AND status = 'ok' AND coalesce("control", '') = '' GROUP BY ALL))
-    WHERE run_id = $1"""
+_REPLIES_FROM = """SELECT if(reused_from = '', run_id, reused_from) AS origin, count(*) FROM judgments
+    WHERE run_id = $1 AND last_attempt AND status = 'ok' AND coalesce("control", '') = ''
+    GROUP BY ALL ORDER BY origin"""
 _PICTURES = """INSERT INTO pictures BY NAME
     FROM (
         SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS picture_path
@@ -134,21 +134,25 @@ def _words(error: BaseException) -> str:
 
 
 def _remove_run(db: Connection, run_id: str, evaluation_id: str) -> None:
-    if db.execute("SELECT 1 FROM runs WHERE run_id = ?", [run_id]).fetchone():
+    with_these_ids = "SELECT run_id FROM runs WHERE run_id = ? OR evaluation_id = ?"
+    known = db.execute(with_these_ids, [run_id, evaluation_id]).fetchall()
+    if (run_id,) in known:
         for table in _OF_RUNS:
             db.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id])
-    for sql in _OUTDATED:
-        db.execute(sql, [evaluation_id])
+    if known:
+        for sql in _OUTDATED:
+            db.execute(sql, [evaluation_id])
 
 
 def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
     end, judgments, outcomes = ledger.read_end(run), run / ledger.JUDGMENTS, run / ledger.OUTCOMES
-    row = _run_row(start, end, size, ledger.is_waiting(run))
-    insert_rows(master, "runs", [row], run / ledger.RUN)
     judged = _all_told(ledger.read_rows(judgments), end, judgments)
     decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
     insert_rows(master, "judgments", judged, judgments, _LAST_UNLESS_REPEATED)
     master.db.execute(_REPEATED, [run.name])
+    replies_from = dict(master.db.execute(_REPLIES_FROM, [run.name]).fetchall())
+    row = {**_run_row(start, end, size, ledger.is_waiting(run)), "replies_from": replies_from or None}
+    insert_rows(master, "runs", [row], run / ledger.RUN)
     insert_rows(master, "outcomes", (row for row in decided if not row.get("control")), outcomes)
     found = results_of(start, [run])
     insert_rows(master, "controls", _under(run.name, found.controls), outcomes)
@@ -159,7 +163,7 @@ def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
         for table, rows in (("scores", results.scores), ("rates", results.rates)):
             master.db.execute(f"DELETE FROM {table} WHERE run_id = ?", [start.evaluation_id])
             insert_rows(master, table, _under(start.evaluation_id, rows), outcomes)
-    for sql in (_REPLIES_FROM, _ASPECTS, _PICTURES):
+    for sql in (_ASPECTS, _PICTURES):
         master.db.execute(sql, [run.name])
 
 
@@ -205,12 +209,11 @@ def insert_rows(master: Master, table: str, rows: Iterable[Mapping[str, Any]], s
     """
     # Without escapes, which make a long reply six times as long: DuckDB reads no row above 16 MB.
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-    portion, inserted, columns = master.scratch / f"{table}.jsonl", 0, ""
+    portion, inserted = master.scratch / f"{table}.jsonl", 0
     while first := next(lines, None):
-        columns = columns or _columns(master.db, table)  # not read for a table without rows, as half of them are
         with portion.open("w", encoding="utf-8") as file:
             number = _write_portion(file.write, chain([first], lines))
-        read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
+        read = f"read_json($lines, format = 'newline_delimited', columns = {{{_columns(master.db, table)}}})"
         try:
             master.db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(portion)})
         except _REFUSED as error:
@@ -236,5 +239,7 @@ def _further_down(words: str, lines: int) -> str:
 
 
 def _columns(db: Connection, table: str) -> str:
-    found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall()
-    return ", ".join(f"'{name}': '{kind}'" for name, kind in found)
+    if table not in _COLUMNS:
+        found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall()
+        _COLUMNS[table] = ", ".join(f"'{name}': '{kind}'" for name, kind in found)
+    return _COLUMNS[table]
