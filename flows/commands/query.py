@@ -9,6 +9,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -55,12 +56,18 @@ EXPLAINED_BY = re.compile(r"NULL:.*\bsee (\w+)")
 @store_option
 def query(question: str, describe: bool, as_csv: bool, as_json: bool, seconds: float, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, the catalog of tables and views."""
-    folder, out = local_cache(store), console()
-    try:
-        for sentence in load_missing(folder):
-            warn(sentence)
-    except (InputError, OSError) as error:
-        warn(f"runs that have not ended may be missing: {error}")
+    folder = local_cache(store)
+    with ExitStack() as answering:
+        try:
+            for sentence in load_missing(folder, answering):
+                warn(sentence)
+        except (InputError, OSError) as error:
+            warn(f"runs that have not ended may be missing: {error}")
+        return _answer(folder, question, describe, as_csv, as_json, seconds)
+
+
+def _answer(folder: Path, question: str, describe: bool, as_csv: bool, as_json: bool, seconds: float) -> int:
+    out = console()
     is_shown = out.is_terminal and not (as_csv or as_json)
     if not question and is_shown:
         _print_catalog(folder, out.width)

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +26,7 @@ from tasks.history.database import (
     replace_master,
     what_is_due,
 )
-from tasks.history.queries import opened
+from tasks.history.queries import held_open, opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Kept, Restart, read_restart, restart_files
@@ -243,8 +243,12 @@ def prepare(store: Path) -> None:
                 _lay_out(master.db)
 
 
-def load_missing(store: Path) -> tuple[str, ...]:
+def load_missing(store: Path, answering: ExitStack) -> tuple[str, ...]:
     """Load what the history lacks, such as a run whose process was killed; return sentences about what is left out.
+
+    Args:
+        answering: if the history lacks nothing, it is held open until this ends: opening it again takes as long as most
+            answers.
 
     Raises:
         InputError: another version made the history, or it cannot be written; it is unchanged.
@@ -252,8 +256,12 @@ def load_missing(store: Path) -> tuple[str, ...]:
     if not (store / HISTORY).exists():
         due = has_ledgers(store)
     else:
-        with opened(store) as db:
-            due = is_laid_out(db) and any([*_due_runs(store, _known_runs(db)), *_due_once(store, db)])
+        with ExitStack() as held:
+            held.enter_context(held_open(store))
+            with opened(store) as db:
+                due = is_laid_out(db) and any([*_due_runs(store, _known_runs(db)), *_due_once(store, db)])
+            if not due:
+                answering.push(held.pop_all())
     return land(store).left_out if due else ()
 
 
