@@ -12,7 +12,7 @@ from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.comparison import Comparison, compare
 from tasks.comparing.verdict import difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
-from tasks.history.queries import last_runs, runs_of_candidates
+from tasks.history.queries import held_open, last_runs, runs_of_candidates
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
 from tasks.presentation.tables import console, grid_table
@@ -56,19 +56,18 @@ def compare_runs(
     by_name = len(runs) == TWO and last is None and not candidate
     pairs = runs_of_candidates(folder, runs[0], runs[1], flow or "") if by_name else []
     names = (runs[0], runs[1]) if pairs else names
-    found = [
-        compare(folder, before, after, names, across)
-        for before, after in pairs or [_meant(folder, runs, names, last, flow or "")]
-    ]
-    if as_json:
-        shown = [each.model_dump(mode="json") for each in found]
-        print(printable_json(shown if pairs else shown[0]))
-    for each in found:
-        if len(found) > 1 and not as_json:
-            print(f"\n{each.before.flow}\n")
-        if not as_json:
-            _print(each)
-        _write_page(folder, each)
+    meant = pairs or [_meant(folder, runs, names, last, flow or "")]
+    with held_open(folder):
+        found = [compare(folder, before, after, names, across) for before, after in meant]
+        if as_json:
+            shown = [each.model_dump(mode="json") for each in found]
+            print(printable_json(shown if pairs else shown[0]))
+        for each in found:
+            if len(found) > 1 and not as_json:
+                print(f"\n{each.before.flow}\n")
+            if not as_json:
+                _print(each)
+            _write_page(folder, each)
     return 0
 
 

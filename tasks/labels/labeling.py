@@ -18,7 +18,7 @@ from tasks.datasets.rows import Cells, Columns, find_rows
 from tasks.errors import InputError, Problems, first_fault
 from tasks.files import read_regular, real_place
 from tasks.history import queries as history
-from tasks.history.queries import Evaluation, find, query
+from tasks.history.queries import Evaluation, find, one_opening, query
 from tasks.labels.inputs import Drawable, Inputs, known_questions, prompts_of, read_inputs
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import (
@@ -88,6 +88,7 @@ class Made(NamedTuple):
     """Candidate and sample id -> inputs of the judge."""
 
 
+@one_opening
 def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
     """Draw the items of one evaluation's pages, one page for each person, and read what they show."""
     if asked.number < 1 or asked.people < 1:
