@@ -75,14 +75,22 @@ def results(store: Path) -> Counter[Any]:
 
 
 @pytest.fixture(scope="module")
-def live(dataset: list[str], prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Counter[Any]:
-    """Outcomes and verdicts of a live run of the same judge on the same figures."""
+def live_run(
+    dataset: list[str], prefect_server: str, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Counter[Any], list[str]]:
+    """Outcomes and verdicts of a live run of the same judge on the same figures, and its requests."""
     store = tmp_path_factory.mktemp("live")
-    with LoopbackJudge(by_picture) as judge:
-        assert main(["run", "diagram", *dataset, *judged_by(judge), "--store", str(store)]) == 0
+    with BatchTwin(by_picture) as twin, pytest.MonkeyPatch.context() as patch:
+        moved_to(patch, "openai", twin.base_url)
+        assert main(["run", "diagram", *dataset, *judged_by(twin), "--store", str(store)]) == 0
     found = results(store)
     assert found.total() == SAMPLES
-    return found
+    return found, sorted(json.dumps(each.body) for each in twin.requests[1:])
+
+
+@pytest.fixture
+def live(live_run: tuple[Counter[Any], list[str]]) -> Counter[Any]:
+    return live_run[0]
 
 
 def check_paid_once(twin: BatchTwin, store: Path, calls: int = CALLS) -> None:
@@ -106,7 +114,7 @@ def nothing_left(twin: BatchTwin, store: Path) -> bool:
 def test_run_waits_for_its_batch_and_ends_when_collected(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, ask: Any
 ) -> None:
-    twin.polls, store = 2, tmp_path / "store"
+    twin.polls, store = 3, tmp_path / "store"
     code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and "waits for its replies: batches: 1 in_progress; 0 of 16 requests done" in out, err
     assert "`jury batch collect` takes them in" in out
@@ -115,33 +123,45 @@ def test_run_waits_for_its_batch_and_ends_when_collected(
     code, out, err = jury("status")
     waits = "4 samples: Waits for its batches: batches: 1 in_progress; 0 of 16 requests done, as of 20"
     assert waits in out and "; `jury batch collect` asks again." in out, out
+    [run] = run_folders(store)
+    code, out, err = jury("run", "diagram", *dataset, *batched(twin))
+    assert code == 3 and f"Run {run.name} waits" in out and len(twin.batches) == 1, err
     code, out, err = jury("batch", "collect")
     assert code == 3 and "waits: batches: 1 finalizing; 0 of 16 requests done" in out, err
-    code, out, err = jury("batch", "collect")
-    assert code == 0 and "Traceback" not in err and f"run {run_folders(store)[0].name}" in out, err
+    code, out, err = jury("run", "diagram", *dataset, *batched(twin))
+    assert code == 0 and "Traceback" not in err and f"run {run.name}" in out and run_folders(store) == [run], err
     check_paid_once(twin, store)
-    assert twin.count == 1 and results(store) == live and nothing_left(twin, store)
+    assert twin.count == 3, "only the first question of each `jury run` is live"
+    assert results(store) == live and nothing_left(twin, store)
     rows = ask("SELECT DISTINCT status, service_tier, attempt, rung, price_source FROM judgments")
     assert [[*row.values()][:4] for row in rows] == [["ok", "batch", 1, "json_schema"]]
     assert ask("SELECT status, calls FROM runs") == [{"status": "finished", "calls": CALLS}]
     assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
-@pytest.mark.parametrize("step", ["make file", "make batch"])
-def test_busy_endpoint_leaves_the_run_waiting(
-    step: str, tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+def test_run_waits_until_the_endpoint_takes_its_batch(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
 ) -> None:
-    twin.polls, twin.refuses = 0, {step: error(429, "Too many files: try again later")}
-    code, out, err = jury("run", "diagram", *dataset, *batched(twin))
-    assert code == 3 and "Too many files" in out, err
-    assert "waits for its replies: the endpoint is busy, and `jury batch collect` tries again" in out
+    busy = error(429, "Too many files: try again later")
+    quota = error(429, "You exceeded your current quota", code="insufficient_quota")
+    first, again = ["run", "diagram", *dataset, *batched(twin)], ["batch", "collect"]
+    tried: list[tuple[list[str], dict[str, Reply], int, list[str]]] = [
+        (first, {"make file": error(403, "Not for you")}, 2, ["still waits: ", "takes no file: 403: Not for you"]),
+        (first, {"make file": busy}, 3, ["Too many files", "busy, and `jury batch collect` tries again"]),
+        (again, {"make batch": busy}, 3, ["Too many files"]),
+        (again, {"make batch": quota}, 2, ["`jury batch cancel` gives the rest of it up"]),  # waiting would not help
+        (again, {"make batch": error(502, "Bad gateway")}, 2, ["Bad gateway"]),  # perhaps made: it is searched for
+        (again, {"list batches": error(501, "None")}, 2, ["does not list its batches: 501: None"]),
+    ]
+    for command, refuses, expected, words in tried:
+        twin.refuses = refuses
+        code, out, err = jury(*command)
+        shown = " ".join((out + err).split())
+        assert code == expected and [each for each in words if each not in shown] == [] and not twin.batches, shown
     twin.refuses = {}
-    code, out, err = jury("batch", "collect")
-    assert code == 0, (out, err)
+    assert jury("batch", "collect")[0] == 3 and jury("batch", "collect")[0] == 0
+    assert len(twin.batches) == 1 and results(tmp_path / "store") == live
     check_paid_once(twin, tmp_path / "store")
-    twin.refuses = {step: error(429, "You exceeded your current quota", code="insufficient_quota")}
-    code, _, err = jury("run", "diagram", *dataset, *batched(twin), "--reuse-hours", 0)
-    assert code == 2 and "`jury batch cancel` gives the rest of it up" in err, "waiting would not help"
 
 
 class LeakyTwin(BatchTwin):
@@ -170,14 +190,12 @@ def test_key_repeated_by_a_batch_is_stored_nowhere(tmp_path: Path, monkeypatch: 
 
 
 def test_batch_requests_equal_those_of_a_live_run(
-    twin: BatchTwin, dataset: list[str], tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+    twin: BatchTwin, dataset: list[str], live_run: tuple[object, list[str]], jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submission, "MOST_REQUESTS", 7)
     assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
-    assert jury("run", "diagram", *dataset, *judged_by(twin))[0] == 0
-    sent = sorted(json.dumps(each.body) for each in twin.requests[2:])
     lines = [json.loads(line) for file in twin.uploaded for line in file.data.splitlines()]
-    assert sorted(json.dumps(line["body"]) for line in lines) == sent
+    assert sorted(json.dumps(line["body"]) for line in lines) == live_run[1]
     assert [len(file.data.splitlines()) for file in twin.uploaded] == [7, 7, 2]
     assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
     assert len({line["custom_id"] for line in lines}) == CALLS
@@ -347,20 +365,6 @@ def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
 # Repeated and concurrent commands, and kills
 
 
-def test_same_command_attaches_to_a_waiting_run(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
-) -> None:
-    twin.polls, store = 2, tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
-    [run] = run_folders(store)
-    code, out, _ = jury("run", "diagram", *dataset, *batched(twin))
-    assert code == 3 and f"Run {run.name} waits" in out and len(twin.batches) == 1
-    code, out, _ = jury("run", "diagram", *dataset, *batched(twin))
-    assert code == 0 and f"run {run.name}" in out and results(store) == live
-    assert [each.name for each in run_folders(store)] == [run.name] and nothing_left(twin, store)
-    check_paid_once(twin, store)
-
-
 def test_concurrent_collect_waits(tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any) -> None:
     store = tmp_path / "store"
     assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
@@ -472,28 +476,6 @@ def test_waiting_run_schedules_the_collect_deployment(
 
 
 # Refusals
-
-
-def test_refused_file_leaves_the_run_waiting_with_the_reason(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
-) -> None:
-    twin.refuses["make file"] = error(403, "Your project may not use the Batch API")
-    code, _, err = jury("run", "diagram", *dataset, *batched(twin))
-    assert code == 2 and "still waits: " in err and "takes no file: 403: Your project may not use the Batch API" in err
-    assert "jury batch cancel" in err
-    twin.refuses.clear()
-    assert jury("batch", "collect")[0] == 3 and jury("batch", "collect")[0] == 0
-    assert results(tmp_path / "store") == live
-
-
-def test_batch_perhaps_created_is_searched_for(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
-    twin.refuses["make batch"] = error(502, "Bad gateway")
-    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 2
-    twin.refuses = {"list batches": error(501, "Not implemented")}
-    code, _, err = jury("batch", "collect")
-    assert code == 2 and "does not list its batches: 501: Not implemented" in err and not twin.batches
-    twin.refuses.clear()
-    assert jury("batch", "collect")[0] == 3 and len(twin.batches) == 1
 
 
 @pytest.mark.parametrize(
