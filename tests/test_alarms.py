@@ -72,12 +72,20 @@ def series(store: Path) -> list[Any]:
 
 
 def test_drop_is_reported_only_by_the_night_that_raises_it(store: Path) -> None:
-    [alarm] = new_alarms(store, night(store, DROPPED, WORSE))
+    first = night(store, DROPPED, WORSE)
+    [alarm] = new_alarms(store, first)
     assert (alarm.state, alarm.nights, alarm.baseline_score, alarm.score, alarm.change) == ("open", 1, 75, 25, -50)
     assert alarm.since_at == alarm.raised_at == (FIRST + timedelta(days=BASELINE)).replace(tzinfo=None)
     later = night(store, DROPPED + 1, WORSE)
     assert new_alarms(store, later) == []
     assert [each.nights for each in watched(store, later.run_id).alarms] == [2]
+    known = series(store)
+    assert land(store) == Landed((), ()) and new_alarms(store, first) == []
+    rebuild(store)
+    assert series(store) == known and new_alarms(store, first) == []
+    [note] = (store / ALARMS).iterdir()
+    note.write_text("{")
+    assert new_alarms(store, first), "a damaged note of a report is ignored"
 
 
 def test_alarm_sentence_states_date_size_dimension_and_false_alarm_rate(store: Path) -> None:
@@ -148,15 +156,6 @@ def test_each_protocol_dataset_candidate_and_flow_has_its_own_series(store: Path
     assert new_alarms(store, night(store, DROPPED + 9, WORSE))
 
 
-def test_drop_is_not_reported_again_after_sync_or_rebuild(store: Path) -> None:
-    begun = night(store, DROPPED, WORSE)
-    assert new_alarms(store, begun)
-    known = series(store)
-    assert land(store) == Landed((), ()) and new_alarms(store, begun) == []
-    rebuild(store)
-    assert series(store) == known and new_alarms(store, begun) == []
-
-
 def test_late_ledger_is_sorted_into_the_nights(tmp_path: Path) -> None:
     nights(tmp_path, *range(1, BASELINE))
     assert new_alarms(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: the baseline is not complete
@@ -171,14 +170,6 @@ def test_drop_is_not_reported_again_when_a_late_ledger_moves_its_night(tmp_path:
     assert new_alarms(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
     night(tmp_path, BASELINE, WORSE)  # a low night that now completes the baseline
     assert new_alarms(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
-
-
-def test_damaged_note_of_a_report_is_ignored(store: Path) -> None:
-    begun = night(store, DROPPED, WORSE)
-    assert new_alarms(store, begun)
-    [note] = (store / ALARMS).iterdir()
-    note.write_text("{")
-    assert new_alarms(store, begun)
 
 
 def test_machines_sharing_a_bucket_see_all_nights_and_report_once(store: Path, tmp_path: Path) -> None:

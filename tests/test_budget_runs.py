@@ -141,4 +141,4 @@ def test_invalid_budgets_are_refused_before_the_first_call(
 
 def test_free_judge_runs_within_any_budget(figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_BUDGET_MONTH", "0.01")
-    assert jury("run", "diagram", *figures, "--budget", "0.01")[0] == 0
+    assert jury("run", "diagram", *figures, "--limit", 2, "--budget", "0.01")[0] == 0

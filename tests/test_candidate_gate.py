@@ -168,22 +168,26 @@ def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Pa
 # Output
 
 
-@pytest.mark.parametrize(
-    ("after", "code", "words"),
-    [
-        ([WON] * 60, 0, "### diagram, new: passes\n\nnew against base: 0.0 [−6.0, +6.0], n = 60 samples; the lower"),
-        ([LOST] * 60, 4, "### diagram, new: fails\n\nnew against base: −100.0 [−100.0, −88.1], n = 60 samples; the u"),
-        ([WON] * 50 + [LOST] * 10, 5, "### diagram, new: cannot tell\n\nnew against base: −16.7 ["),
-    ],
-)
-def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any, after: Any, code: int, words: str) -> None:
-    keep_two(tmp_path, [WON] * 60, after)
-    command = ["gate", "--flow", "diagram", "--candidate", "new", "--against", "base", "--margin", 10]
-    found, out, _ = jury(*command, "--store", tmp_path)
-    assert found == code and out.startswith(words)
-    assert "| overall | 100.0 |" in out and f"- new: run {NEW}\n- base: run {BASE}\n" in out
-    found, out, _ = jury(*command, "--store", tmp_path, "--json")
-    assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
+DECIDED: dict[str, tuple[list[tuple[str, str]], int, str, str]] = {
+    "same": ([WON] * 60, 0, "passes", "0.0 [−6.0, +6.0], n = 60 samples; the lower"),
+    "less": ([LOST] * 60, 4, "fails", "−100.0 [−100.0, −88.1], n = 60 samples; the u"),
+    "near": ([WON] * 50 + [LOST] * 10, 5, "cannot tell", "−16.7 ["),
+}
+"""Candidate -> its results, exit code, decision, and its difference from sixty won samples."""
+
+
+def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any) -> None:
+    keep(tmp_path, BASE, outcomes("base", [WON] * 60), candidates=("base",))
+    rows = [row for name, (results, *_) in DECIDED.items() for row in outcomes(name, results)]
+    keep(tmp_path, NEW, rows, candidates=(*DECIDED,))
+    land(tmp_path)
+    for name, (_, code, decision, words) in DECIDED.items():
+        command = ["gate", "--flow", "diagram", "--candidate", name, "--against", "base", "--margin", 10]
+        found, out, _ = jury(*command, "--store", tmp_path)
+        assert found == code and out.startswith(f"### diagram, {name}: {decision}\n\n{name} against base: {words}")
+        assert "| overall | 100.0 |" in out and f"- {name}: run {NEW}\n- base: run {BASE}\n" in out
+        found, out, _ = jury(*command, "--store", tmp_path, "--json")
+        assert found == code and json.loads(out)["decision"] == decision
 
 
 def test_candidate_name_is_escaped_in_markdown(tmp_path: Path, jury: Any) -> None:

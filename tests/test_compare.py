@@ -128,25 +128,28 @@ def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None
     assert "Intervals of this pair alone, not adjusted for choosing among 3." in " ".join(out.split())
 
 
-@pytest.mark.parametrize(
-    ("protocol", "dataset", "names", "allow"),
-    [
-        ({"prompt aesthetics": "b" * 64}, "d", ["prompt aesthetics"], '--across "prompt aesthetics"'),
-        ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
-        ({"not sent": "detail"}, "d", ["not sent: none → detail"], '--across "not sent"'),
-        ({}, "e", ["dataset: other samples"], "--across dataset"),
-        ({"model answered": "n", "model asked": "n"}, "e", ["dataset", "answered: gpt-x-1 → n"], "--across dataset"),
-    ],
-)
-def test_protocol_differences_are_listed_and_refused(
-    tmp_path: Path, protocol: dict[str, str], dataset: str, names: list[str], allow: str
-) -> None:
-    key = "q" if protocol else "p"
-    keep_two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
-    with pytest.raises(ValueError, match="not measured alike") as error:
-        compare(tmp_path, BEFORE, AFTER)
-    assert all(name in str(error.value) for name in names) and allow in str(error.value)
-    assert "model asked" not in str(error.value)
+OTHERWISE: list[tuple[dict[str, str], str, list[str], str]] = [
+    ({"prompt aesthetics": "b" * 64}, "d", ["prompt aesthetics"], '--across "prompt aesthetics"'),
+    ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
+    ({"not sent": "detail"}, "d", ["not sent: none → detail"], '--across "not sent"'),
+    ({}, "e", ["dataset: other samples"], "--across dataset"),
+    ({"model answered": "n", "model asked": "n"}, "e", ["dataset", "answered: gpt-x-1 → n"], "--across dataset"),
+]
+"""Protocol and dataset of a run, the names of its differences from the usual ones, and words that allow them."""
+
+
+def test_protocol_differences_are_listed_and_refused(tmp_path: Path) -> None:
+    keep(tmp_path, BEFORE, figures(*[WON] * 8))
+    others = [f"20261120T12000{number}-diagram-0000bb" for number in range(len(OTHERWISE))]
+    for run_id, (protocol, dataset, *_) in zip(others, OTHERWISE, strict=True):
+        key = "q" if protocol else "p"
+        keep(tmp_path, run_id, figures(*[LOST] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
+    land(tmp_path)
+    for run_id, (_, _, names, allow) in zip(others, OTHERWISE, strict=True):
+        with pytest.raises(ValueError, match="not measured alike") as error:
+            compare(tmp_path, BEFORE, run_id)
+        assert all(name in str(error.value) for name in names) and allow in str(error.value)
+        assert "model asked" not in str(error.value)
 
 
 def test_across_allows_a_difference_by_its_name_or_first_word(tmp_path: Path) -> None:
@@ -267,7 +270,7 @@ def test_unchanged_scores_are_printed_without_an_interval(tmp_path: Path, jury: 
 def test_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
     flow = "20261119T120000-object-0000aa", "20261120T120000-object-0000bb"
     for run_id, score in zip(flow, (0.0, 10.0), strict=True):
-        names = [(tag, f"{tag}{number}/0") for tag in ("single_object", "two_object") for number in range(300)]
+        names = [(tag, f"{tag}{number}/0") for tag in ("single_object", "two_object") for number in range(30)]
         rows = [image(name, score, tag=tag, satisfied=score > 5) for tag, name in names]
         keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
     land(tmp_path)
@@ -384,8 +387,8 @@ def test_prompt_changed_by_a_comma_is_named_and_breaks_the_trend(tmp_path: Path,
     prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
     prompt.parent.mkdir(parents=True)
     prompt.write_bytes((PROMPTS / "diagram" / "aesthetics.md").read_bytes())
-    write_benchmark(tmp_path / "data", [record(number) for number in range(8)])
-    results = write_json(tmp_path / "results.json", [result(number) for number in range(8)])
+    write_benchmark(tmp_path / "data", [record(number) for number in range(3)])
+    results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
     given = ("--dataset", tmp_path / "data", "--results", results, "--prompt-set", tmp_path / "team")
     for changed in (False, False, True):
         if changed:
@@ -431,8 +434,8 @@ def test_repeat_with_too_few_new_replies_is_no_comparison(tmp_path: Path, jury: 
     nothing = some if taken < 20 else f"All 20 answers of {AFTER} reused, nothing spent; --reuse-hours 0 asks again."
     assert code == 0 and (nothing in out) is (taken > 10) and ("No difference shown" in out) is (taken < 10)
     assert f"{taken} of 20 replies of {AFTER} are those of {BEFORE} itself" in out
-    found = json.loads(jury("compare", BEFORE, AFTER, "--store", tmp_path, "--json")[1])
-    assert bool(found["unmeasured"]) is (taken > 10) and found["shared"]
+    found = compare(tmp_path, BEFORE, AFTER)
+    assert bool(found.unmeasured) is (taken > 10) and found.shared
 
 
 def test_candidates_of_a_run_with_reused_replies_are_compared(tmp_path: Path, jury: Any) -> None:

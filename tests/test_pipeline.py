@@ -100,20 +100,19 @@ def test_misbehaving_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any, a
     assert "  partly   diagram  " in out and "10 samples: INCOMPLETE, 5 complete, 5 incomplete, " in out
 
 
-@pytest.mark.parametrize("refused", ["json_schema", "temperature"])
-def test_refused_field_is_left_out(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any, refused: str) -> None:
+def test_refused_fields_are_left_out(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     def answer(seen: Seen) -> Reply:
-        present = seen.schema_name if refused == "json_schema" else refused in seen.body
-        return error(400, f"{refused} is not supported") if present else verdict("Human")
+        present = {"json_schema": seen.schema_name, "temperature": "temperature" in seen.body}
+        refused = next((field for field, is_sent in present.items() if is_sent), "")
+        return error(400, f"{refused} is not supported") if refused else verdict("Human")
 
     loopback.answer = answer
     code, _, _ = jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
     assert code == 0
     [run] = ask("SELECT protocol FROM runs")
-    found = run["protocol"]["reply formats"], run["protocol"]["not sent"]
-    assert found == {"json_schema": ("json_object", ""), "temperature": ("json_schema", "temperature")}[refused]
-    # Only the first question met the refusal; no other call was wasted on it.
-    assert loopback.count == 1 + 1 + 16
+    assert (run["protocol"]["reply formats"], run["protocol"]["not sent"]) == ("json_object", "temperature")
+    # Only the first question met the refusals; no other call was wasted on them.
+    assert loopback.count == 1 + 2 + 16
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_geneval_fills_one_leaderboard_from_four_flows(drawn: Path, tmp_path: Pa
 
 
 def test_checked_prompt_set_fills_the_satisfied_column(drawn: Path, jury: Any, ask: Any) -> None:
-    code, out, _ = jury("run", "counting", "--dataset", drawn, "--prompt-set", "checked")
+    code, out, _ = jury("run", "counting", "--dataset", drawn, "--candidate", "careless", "--prompt-set", "checked")
     assert code == 0 and "as" in out and "asked" in out
     wrong = ask("SELECT satisfied FROM outcomes WHERE injected = 'wrong_count'")
     assert wrong and all(row["satisfied"] is False for row in wrong)
@@ -202,12 +202,12 @@ def test_export_has_the_format_of_geneval_results(drawn: Path, tmp_path: Path, j
     assert 0 < sum(map(any, by_prompt.values())) < 16 and "good" in out
 
 
-def test_second_run_reuses_all_image_replies(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_run_with_more_votes_reuses_all_image_replies(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
     root = counting(tmp_path / "images")
-    for _ in range(2):
-        assert jury("run", "counting", "--dataset", root, *judged_by(loopback))[0] == 0
-    calls = loopback.count
+    for votes in (1, 3):
+        assert jury("run", "counting", "--dataset", root, "--votes", votes, *judged_by(loopback))[0] == 0
     rows = ask("SELECT calls, reused FROM runs ORDER BY started_at")
-    assert [(row["calls"], row["reused"]) for row in rows] == [(8, 0), (0, 8)]
-    assert jury("run", "counting", "--dataset", root, "--votes", 3, *judged_by(loopback))[0] == 0
-    assert loopback.count - calls == 1 + 16  # the first question, and two more votes for each image
+    assert [(row["calls"], row["reused"]) for row in rows] == [(8, 0), (16, 8)]
+    assert loopback.count == 1 + 8 + 1 + 16  # the first questions, and two more votes for each image
