@@ -46,6 +46,14 @@ def label(store: Path, say: Callable[..., str], name: str = "reader-1", *options
     assert main(["labels", "import", str(file), "--store", str(store)]) == 0
 
 
+@pytest.fixture(scope="module")
+def labelled(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store with a page on which one person prefers Model throughout; tests copy it."""
+    store = Path(shutil.copytree(kept, tmp_path_factory.mktemp("labelled") / "store"))
+    label(store, prefer("model"))
+    return store
+
+
 def keep_later(store: Path, **changes: Any) -> None:
     begun = {"started_at": "2026-11-21T12:00:00+00:00"}
     if "pictures" not in changes:
@@ -163,8 +171,8 @@ def test_answer_of_one_person_replaces_anothers_cannot_tell(store: Path) -> None
     assert ask(store, "SELECT labels, cannot_tell, bounds_low FROM corrected") == [(30, 0, None)]
 
 
-def test_labels_count_for_later_runs_by_any_judge(store: Path) -> None:
-    label(store, prefer("model"))
+def test_labels_count_for_later_runs_by_any_judge(labelled: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(labelled, tmp_path / "store"))
     keep_later(store, judge="another", ended={"protocol_key": "q" * 64})
     found = ask(store, "SELECT run_id, labels, corrected > score FROM corrected")
     assert found == [(LATER, 30, True), (RUN, 30, True)]
@@ -178,10 +186,12 @@ def test_labels_count_for_later_runs_by_any_judge(store: Path) -> None:
         ({"pictures": {}}, "30 of its 30 answers are about other pictures"),
     ],
 )
-def test_labels_of_other_inputs_do_not_count_with_the_reason(store: Path, changes: dict[str, Any], why: str) -> None:
+def test_labels_of_other_inputs_do_not_count_with_the_reason(
+    labelled: Path, tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
+    store = Path(shutil.copytree(labelled, tmp_path / "store"))
     if "pictures" in changes:
         changes = {"pictures": {"human": picture("other"), "model": picture("another")}}
-    label(store, prefer("model"))
     keep_later(store, **changes)
     [(corrected, labels, reason)] = ask(store, f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{LATER}'")
     assert (corrected, labels) == (None, 0)

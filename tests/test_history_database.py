@@ -103,7 +103,7 @@ def test_full_disk_keeps_the_old_history_until_the_next_landing(tmp_path: Path, 
     whole_run(tmp_path, EARLIER)
     land(tmp_path)
     before = rows(tmp_path)
-    words = [f"{number:x}" * 300 for number in range(8_000)]
+    words = [f"{number:x}" * 300 for number in range(4_500)]
     write_run(tmp_path, start(), [judgment(f"s{number}", raw=raw) for number, raw in enumerate(words)], None)
     whole_run(tmp_path, LATER)
     size = (tmp_path / HISTORY).stat().st_size
