@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy  # loads scipy.stats, which takes half a second, when a test uses it
 from factories import DIMENSIONS, end, image, outcome, picture, scored, start, write_run
 from factories import figures as made
-from scipy.stats import kendalltau
 
 from tasks.history.landing import land
 from tasks.labels.agreement import Agreed, Agreement, agreement
@@ -85,7 +85,7 @@ def test_two_judges_are_compared_by_dimension_and_overall(store: Path, jury: Any
     # By hand: 7 of 10 agree; 0.4 * 0.4 + 0.2 * 0.1 + 0.4 * 0.5 would by chance.
     assert overall.agreement.value == pytest.approx(0.7) and overall.kappa.value == pytest.approx((0.7 - 0.38) / 0.62)
     worth = {"M": 2, "T": 1, "H": 0}
-    tau = kendalltau([worth[x] for x in "MMMMHHTTHH"], [worth[x] for x in "MMMHHHTHHM"]).statistic
+    tau = scipy.stats.kendalltau([worth[x] for x in "MMMMHHTTHH"], [worth[x] for x in "MMMHHHTHHM"]).statistic
     assert overall.tau.value == pytest.approx(tau)
     assert (overall.tau.ci_low, overall.tau.why) == (None, "no interval below 50 samples")
 
@@ -188,7 +188,7 @@ def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
     overall = find(found, "overall_score", "counting")
     means = [0.25, *theirs[1:5], 9.75, *theirs[6:]]
     assert overall.n == 8 and overall.agreement.value == pytest.approx(7 / 8)
-    assert overall.tau.value == pytest.approx(kendalltau(scores, means).statistic)
+    assert overall.tau.value == pytest.approx(scipy.stats.kendalltau(scores, means).statistic)
     assert (find(found, "count_accuracy", "counting").n, find(found, "count_accuracy", "counting").only_a) == (0, 8)
     assert overall.categories == ("0", "2", "3", "4", "5", "6", "7", "9", "10")
     assert sum(map(sum, overall.confusion)) == 8
@@ -280,7 +280,9 @@ def test_tau_matches_scipys_tau_b(levels: int, n: int) -> None:
     random = np.random.default_rng(levels * n)
     first = random.integers(0, levels, n)
     second = np.where(random.random(n) < 0.5, first, random.integers(0, levels, n))
-    assert tau_b(each_alone([*first], [*second])).value == pytest.approx(kendalltau(first, second).statistic)
+    assert tau_b(each_alone([*first], [*second])).value == pytest.approx(
+        scipy.stats.kendalltau(first, second).statistic
+    )
 
 
 def test_raw_agreement_counts_scores_within_a_tolerance() -> None:
