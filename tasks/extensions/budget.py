@@ -20,7 +20,6 @@ from tasks.ledger.remote import Remote
 from tasks.records import ANCHOR, BudgetStop, Judgment, PictureNote, RunStart, Sample
 from tasks.records.judge import Judge
 from tasks.records.parameters import Parameters
-from tasks.rubrics.rubric import Prompt
 from tasks.spending.bill import Charge, billed
 from tasks.spending.budget import (
     VARIABLE,
@@ -307,21 +306,13 @@ def name_of(case: Case, call: Call) -> Hashable:
 
 
 def expected(run: Run, budget: Budget, case: Case, call: Call) -> float:
-    """Return the highest expected cost of a call."""
+    """Return the highest expected cost of a call. No text has more tokens than bytes."""
     question = case.questions(run.rubric)[call.dimension]
-    tokens = _most_tokens(run, case.reduced_to(question), question.prompt)
-    return budget.expected(question.prompt.dimension, tokens)
-
-
-def _most_tokens(run: Run, case: Case, prompt: Prompt) -> int:
-    """Return the most tokens of a question: no text has more tokens than bytes."""
-    texts = sum(len(case.texts[name].encode()) for name in prompt.inputs if name in case.texts)
-    return (
-        FORMAT_TOKENS
-        + len(run.layout.instructions(prompt).encode())
-        + texts
-        + sum(map(_picture_tokens, case.notes().values()))
-    )
+    prompt, asked = question.prompt, case.reduced_to(question)
+    texts = sum(len(asked.texts[name].encode()) for name in prompt.inputs if name in asked.texts)
+    pictures = sum(map(_picture_tokens, asked.notes().values()))
+    instructions = len(run.layout.instructions(prompt).encode())
+    return budget.expected(prompt.dimension, FORMAT_TOKENS + instructions + texts + pictures)
 
 
 def _picture_tokens(note: PictureNote) -> int:
