@@ -8,6 +8,7 @@ import click
 from flows.commands.console import Command, say, warn
 from flows.commands.options import no_pictures_option, path_option, store_option
 from tasks.errors import InputError
+from tasks.history.forgetting import exchange_beside
 from tasks.history.queries import choose, find
 from tasks.ledger.labels import Exchanged, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
@@ -72,7 +73,7 @@ def report(run: str, flow: str | None, output: str, no_pictures: bool, store: st
         raise InputError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
     if not target.parent.is_dir():
         raise InputError(f"there is no folder {target.parent}: make it, or name a file in another")
-    from tasks.pages.report_data import gather  # DuckDB and Jinja, which the commands that share pages do not need
+    from tasks.pages.report_data import gather  # Jinja and numpy, which not every command needs
     from tasks.pages.report_page import write_page
 
     folder = local_cache(store)
@@ -89,7 +90,7 @@ def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
     Send them if the store is remote. A failure costs a warning.
     """
     folder = local_cache(store)
-    from tasks.pages.site import due, renew  # DuckDB, which not every command needs
+    from tasks.pages.site import due, renew  # Jinja and numpy, which not every command needs
 
     try:
         made = renew(folder, due(folder, run_ids))
@@ -140,8 +141,6 @@ def _report_labels(remote: Remote, done: Exchanged) -> None:
 
 def exchange_all(remote: Remote) -> None:
     """Exchange runs, and all files beside them, between a remote store and its local cache; print the numbers."""
-    from tasks.history.forgetting import exchange_beside  # DuckDB, which not every command needs
-
     sent, fetched = remote.send_all(), remote.fetch()
     print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
     _report_labels(remote, exchange_beside(remote))
