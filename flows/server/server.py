@@ -3,7 +3,6 @@
 import asyncio
 import atexit
 import base64
-import contextlib
 import json
 import logging
 import os
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -137,7 +136,7 @@ class PrefectServer:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 reader, writer = await asyncio.open_connection(HOST, self.port)
-                with contextlib.closing(writer):
+                with closing(writer):
                     writer.write(f"GET /api/health HTTP/1.0\r\nHost: {HOST}:{self.port}\r\n\r\n".encode())
                     line = await reader.readline()
         except OSError:  # a time-out is one, too
@@ -196,14 +195,14 @@ def made_home(store: Path) -> Path:
     for each in (place, *place.iterdir()):
         if each.is_symlink():
             raise InputError(f"{each}: refused: it is a link; remove it, or put what it leads to in its place")
-    with contextlib.suppress(PermissionError):  # it belongs to another user, who has let this one in
+    with suppress(PermissionError):  # it belongs to another user, who has let this one in
         place.chmod(0o700)
         for file in place.glob(f"{DATABASE}*"):
             file.chmod(0o600)
     return place
 
 
-@contextlib.contextmanager
+@contextmanager
 def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
     """Run a server of our own inside the context, and note it for other commands.
 
@@ -221,7 +220,7 @@ def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
         (place / NOTE).unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
+@contextmanager
 def listening(port: int) -> Generator[socket.socket]:
     """Open a socket that listens on a port of this machine; 0: a free one."""
     with socket.socket() as opened:
@@ -282,7 +281,7 @@ _OF_THIS_PROCESS: list[PrefectServer] = []
 
 def begin_temporary(home: Path) -> None:
     """Start a server for Prefect in this process, which ends with it; call this before Prefect is imported."""
-    stack = contextlib.ExitStack()
+    stack = ExitStack()
     stack.enter_context(lifeline(Path(tempfile.gettempdir())))
     server = PrefectServer(home, temporary=True)
     stack.callback(server.end)
