@@ -284,7 +284,7 @@ def _answer(what: str, asked: Mapping[str, Any]) -> tuple[str, Any]:
 
 def _run(flow: str, parameters: Mapping[str, Any], folder: str) -> dict[str, Any]:
     """Run a flow, and remove the folder of its samples, if there is one."""
-    from flows.commands.running import judged
+    from flows.process import judged
 
     try:
         return judged(flow, parameters_of(flow).model_validate(parameters))

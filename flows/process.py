@@ -1,4 +1,4 @@
-"""A flow in the process of a command: prepared while its server starts, to its end, at a signal, and in time.
+"""A flow in the process of a command: checked before its server starts, run to its end, at a signal, and in time.
 
 Prefect, and the judge's client, are imported in functions: each takes a second, in which the server starts.
 """
@@ -15,12 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from flows.server.server import PrefectServer, answered, secret_block, temporary_server
+from flows.server.server import PrefectServer, answered, prepare_prefect, secret_block, temporary_server
 from flows.server.supervision import LEFT_BEHIND
 from tasks.datasets.paths import resolved
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError
+from tasks.extensions import extensions_of
 from tasks.ledger.remote import is_remote, local_cache
+from tasks.protocols.loading import load_ahead
 from tasks.records.judge import Judge
 from tasks.records.parameters import Collect, Parameters, at_store
 
@@ -59,6 +61,47 @@ def settled(parameters: Parameters) -> Parameters:
         from tasks.batches.log import check_batch  # an extension, for batches alone
 
         check_batch(asked)
+    return asked
+
+
+def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
+    """Run a flow in this process, with the available Prefect server or a temporary one.
+
+    Returns:
+        The result of a completed run: `run_id`, `warnings`, and `quote`, `waits` or `also` if the flow returned them.
+
+    Raises:
+        InputError, Exception: see `run_here`.
+    """
+    prepare_prefect(local_cache(parameters.store))
+    with ended_by_sigterm():
+        asked = _checked(flow, parameters)
+    server = temporary_server()
+    return run_here(flow, parameters, while_it_begins(server, flow, asked) if server else None)
+
+
+def _checked(flow: str, parameters: Parameters) -> Parameters:
+    """Check the prompts and extensions of a run and load its dataset; return the settled parameters.
+
+    Mistakes are thus reported before a server starts. Shards are checked by the processes that judge them.
+    """
+    asked = settled(parameters)
+    if asked.to_be_split:
+        if temporary_server():
+            raise InputError(
+                "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
+                "PREFECT_API_URL to the server of your workers"
+            )
+        return asked
+    from tasks.judging.lifecycle import opening_of  # the judge's client, which takes a second to import
+
+    opening = opening_of(flow, asked, (), scheduled=False)
+    for each in extensions_of(opening):
+        each.check()
+    try:
+        load_ahead(flow, opening.parameters)
+    except OSError as error:
+        raise InputError(str(error)) from error
     return asked
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from flows.commands.console import Command, Option, command_line, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.run import run_flow
-from flows.commands.running import judged
+from flows.process import judged
 from flows.server.server import find_prefect, secret_block
 from tasks.datasets.paths import resolved
 from tasks.errors import InputError

@@ -11,7 +11,7 @@ import click
 
 from flows.commands.console import Command, Group, Option, command_line, printable_json, say, warn
 from flows.commands.options import by_options, model_options, parse_options
-from flows.commands.running import judged
+from flows.process import judged
 from tasks.comparing.verdict import layout_lines
 from tasks.errors import InputError
 from tasks.judging.results import red_words, status_lines
