@@ -105,8 +105,13 @@ def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float
 
 
 def bounded(found: Difference, margin: float, highest: float) -> Found:
-    """Return a paired difference, on a scale from 0 to `highest`, with the margin that it may fall by."""
+    """Return a paired difference, on a scale from 0 to `highest`, with the margin that it may fall by.
+
+    Below 97% of the pairs, its ends are those that the missing scores allow.
+    """
     low, high = found.ci_low, found.ci_high
+    if found.worst_low is not None:
+        low, high = found.worst_low, found.worst_high
     if found.decision == "few differ":
         low, high = _few_differ(found, highest)
     return Found(value=found.change, low=low, high=high, n=found.n, bound=-margin)
@@ -118,6 +123,9 @@ def _few_differ(found: Difference, highest: float) -> tuple[float, float]:
     Clopper and Pearson (1934) bound the share of pairs that fall, and the share of those that rise, at 2.5% each.
     """
     fall, rise = (proportion(count, found.n).ci_high or 0.0 for count in (found.lower, found.higher))
+    of = found.of or found.n
+    if found.n < ENOUGH * of:  # each pair that lacks a score may fall or rise by the whole scale, too
+        fall, rise = ((share * found.n + of - found.n) / of for share in (fall, rise))
     return -fall * highest, rise * highest
 
 

@@ -18,7 +18,7 @@ from tasks.files import real_place
 from tasks.records import PictureSource, Record, Sample
 from tasks.records.parameters import PAIRWISE, PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import tags_of
-from tasks.text import cut, kind, listed, quoted, well_formed
+from tasks.text import cut, kind, listed, natural, quoted, well_formed
 
 LAYOUT = Layout({"context": "context", "caption": "caption"}, human="human_image")
 FIGURES = ("id", "task", "context", "caption", "human_image", "model_image")
@@ -30,7 +30,8 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
     """Read the rows of this flow in order; candidates are in the order of their first rows.
 
     A row without a candidate belongs to `parameters.candidate_name`, or else to the file's stem. Problems are unknown
-    columns, required columns that no row has, unknown tasks, and ids repeated for one candidate.
+    columns, required columns that no row has, unknown tasks, and ids repeated for one candidate or used for two
+    figures.
 
     Raises:
         InputError: `results`, `images` or `stage` is given, too; or the file is the list of a PaperBananaBench folder.
@@ -60,10 +61,26 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
             _, first = met.setdefault(candidate, {}).setdefault(sample_id, (entry, row.where))
             if first != row.where:
                 problems.add(row.where, met_before(candidate, sample_id, first))
+    _check_alike(met.values(), problems)
     folder.check_named(problems)
     if columns.check(path.name, problems) and tasks and flow not in tasks:
         problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
     return Loaded([entry for its in met.values() for entry, _ in its.values()], [])
+
+
+def _check_alike(met: Iterable[Mapping[str, tuple[Entry, str]]], problems: Problems) -> None:
+    """Check that an id is one figure for all candidates, because these are compared on it."""
+    first: dict[str, tuple[Entry, str]] = {}
+    for its in met:
+        for sample_id, (entry, where) in its.items():
+            one, named = first.setdefault(sample_id, (entry, where))
+            if entry.text_sha256 != one.text_sha256 or _human(entry) != _human(one):
+                what = f"id {quoted(sample_id)} has another text or Human picture than in {named}"
+                problems.add(where, f"{what}: give different figures different ids")
+
+
+def _human(entry: Entry) -> str:
+    return entry.human_sha256 or picture_sha256(entry.sample.pictures["human"])
 
 
 def _figure(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, problems: Problems) -> Entry | None:
@@ -93,15 +110,15 @@ class _ImageRow(NamedTuple):
 def read_image_manifest(path: Path, parameters: RubricParameters, problems: Problems) -> Generated:
     """Read the images of all rows, by candidate in order of appearance; equal tag and text mean the same prompt.
 
-    The id of a prompt is that of its first row. A row without a candidate belongs to `parameters.candidate_name`, or
-    else to the file's stem. Problems are unknown columns, required columns that no row has, and ids repeated for one
-    candidate or used for two prompts. A prompt whose rows ask for different objects is one, too. Raises InputError if
-    `metadata` is given, too.
+    The id of a prompt is the lowest of its rows, so that their order does not matter. A row without a candidate belongs
+    to `parameters.candidate_name`, or else to the file's stem. Problems are unknown columns, required columns that no
+    row has, and ids repeated for one candidate or used for two prompts. A prompt whose rows ask for different objects
+    is one, too. Raises InputError if `metadata` is given, too.
     """
     if parameters.metadata:
         raise InputError(f"manifest {path.name} names the prompts itself: give no `metadata`")
     rows = list(_image_rows(path, parameters, problems))
-    first = {row.text: row for row in reversed(rows)}
+    first = {row.text: row for row in sorted(rows, key=lambda row: natural(row.sample_id), reverse=True)}
     _check_ids(rows, problems)
     asked: dict[str, Asked] = {}
     images: dict[str, dict[str, list[Image]]] = {}
@@ -282,10 +299,7 @@ def dataset_key(entries: Sequence[Entry]) -> str:
     id, the first counts.
     """
     first = {entry.sample.sample_id: entry for entry in reversed(entries)}
-    parts = [
-        (name, entry.text_sha256, entry.human_sha256 or picture_sha256(entry.sample.pictures["human"]))
-        for name, entry in sorted(first.items())
-    ]
+    parts = [(name, entry.text_sha256, _human(entry)) for name, entry in sorted(first.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -81,7 +81,7 @@ def _control(drawn: Sequence[Sample], place: int, rules: ControlRules) -> Sample
     control = rules.replaced.get(turn, turn)
     if control == OTHER:
         others = (*drawn[place:], *drawn[:place])
-        giver = next((one for one in others if one.subject != base.subject and not _shares_checks(one, base)), base)
+        giver = next((one for one in others if _is_other(one, base, rules)), base)
     if control == OTHER and giver is base:
         return None
     picture = base.pictures[rules.tested] if control == INSTRUCTION else giver.pictures[rules.taken]
@@ -89,9 +89,17 @@ def _control(drawn: Sequence[Sample], place: int, rules: ControlRules) -> Sample
     return replace(base, control=control, pictures=pictures, injected="", notes=())
 
 
-def _shares_checks(one: Sample, other: Sample) -> bool:
-    """Return whether two samples have the same checks: then a picture of either may rightly satisfy them."""
-    return bool(one.checks) and one.checks == other.checks
+def _is_other(giver: Sample, base: Sample, rules: ControlRules) -> bool:
+    """Return whether a picture of one sample is wrong for another.
+
+    It is not if both have one picture or one text, or if the same objects or checks are asked for.
+    """
+    return (
+        giver.subject != base.subject
+        and giver.pictures[rules.taken].place != base.pictures[rules.taken].place
+        and (giver.required != base.required or not base.required)
+        and (giver.checks != base.checks or not base.checks)
+    )
 
 
 def _reencoded(data: bytes, _: str) -> bytes:

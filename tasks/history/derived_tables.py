@@ -690,11 +690,15 @@ def _joined(beside: Mapping[str, BesideBest], tags: int) -> dict[str, Any]:
     changes = [each.change for each in found.values() if each.change is not None]
     if len(changes) < tags:
         return {}
-    change, ends = fmean(changes), {}
+    change, ends = fmean(changes), dict[str, float]()
     known = [(each.change, each.ci_low, each.ci_high) for each in found.values()]
     if all(None not in each for each in known):
         below = hypot(*((middle or 0.0) - (low or 0.0) for middle, low, _ in known)) / tags
         above = hypot(*((high or 0.0) - (middle or 0.0) for middle, _, high in known)) / tags
         ends = {"ci_low": change - below, "ci_high": change + above}
+        if any(each.worst_low is not None for each in found.values()):
+            lows = (each.ci_low if each.worst_low is None else each.worst_low for each in found.values())
+            highs = (each.ci_high if each.worst_high is None else each.worst_high for each in found.values())
+            ends |= {"worst_low": fmean(low or 0.0 for low in lows), "worst_high": fmean(high or 0.0 for high in highs)}
     pairs = {"n": sum(each.n for each in found.values()), "of": sum(each.of or 0 for each in found.values())}
     return {**pairs, "change": change, **ends}

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -317,10 +317,9 @@ def _append(store: Path, place: Path, in_step: bool) -> tuple[Landed, bool]:
         corrected: list[str] = []
         changed = dropped or bool(restarts) or any(loaded.values()) or not in_step
         if changed:
-            db.begin()
-            corrected = _compute(master, restarts)
-            db.commit()
+            corrected, faults = _compute(master, restarts)
             db.execute("CHECKPOINT history")
+            left_out += faults
     runs, *once = (tuple(names) for names in loaded.values())
     return Landed(runs, (*left_out, *damaged), *once, corrected=tuple(corrected)), changed
 
@@ -394,21 +393,38 @@ def _new_restarts(db: Connection, store: Path) -> tuple[list[Restart], list[str]
     return found, damaged
 
 
-def _compute(master: Master, restarts: list[Restart]) -> list[str]:
-    """Compute due results of several runs; return the evaluations whose corrections are new."""
+def _compute(master: Master, restarts: list[Restart]) -> tuple[list[str], list[str]]:
+    """Compute due results of several runs.
+
+    A fault in one table must not keep the history from users: the table stays due, and the others are computed.
+
+    Returns:
+        The evaluations whose corrections are new, and a sentence for each table that could not be computed.
+    """
     nights_due, corrections_due, best_due = what_is_due(master.db)
-    if restarts or nights_due:
-        # Imports numpy, which callers that only look for missing runs do not need.
-        from tasks.history.derived_tables import bring_up_to_date
+    corrected, faults = list[str](), list[str]()
+    if not (restarts or nights_due or corrections_due or best_due):
+        return corrected, faults
+    # Imports numpy, which callers that only look for missing runs do not need.
+    from tasks.history import derived_tables
 
-        bring_up_to_date(master, restarts)
-    corrected: list[str] = []
-    if corrections_due:
-        from tasks.history.derived_tables import correct
-
-        corrected = correct(master)
-    if best_due:
-        from tasks.history.derived_tables import compare_with_best
-
-        compare_with_best(master)
-    return corrected
+    works: list[tuple[str, bool, Callable[[], object]]] = [
+        ("nights", bool(restarts or nights_due), lambda: derived_tables.bring_up_to_date(master, restarts)),
+        ("corrections", bool(corrections_due), lambda: corrected.extend(derived_tables.correct(master))),
+        ("versus_best", bool(best_due), lambda: derived_tables.compare_with_best(master)),
+    ]
+    for table, is_due, compute in works:
+        if not is_due:
+            continue
+        master.db.begin()
+        try:
+            compute()
+            master.db.commit()
+        except Exception as error:
+            with suppress(duckdb.Error):  # after a failed commit there is nothing to roll back
+                master.db.rollback()
+            if isinstance(error, (duckdb.Error, OSError)):
+                raise
+            fault = f"a fault of Image Jury, {type(error).__name__}: {error}"
+            faults.append(f"The table {table} could not be computed: {fault}. All other tables are up to date.")
+    return corrected, faults

@@ -123,14 +123,20 @@ def _is_of_ledger(error: BaseException) -> bool:
         return error.errno not in _NO_ROOM
     if isinstance(error, duckdb.TransactionException):  # the commit failed
         return "Could not write" not in str(error)
-    return isinstance(error, (InputError, ValidationError, duckdb.OutOfMemoryException, *_REFUSED))
+    if isinstance(error, duckdb.Error):
+        return isinstance(error, (duckdb.OutOfMemoryException, *_REFUSED))
+    return isinstance(error, Exception)  # also a fault of this program, which must not keep the others from loading
 
 
 def _words(error: BaseException) -> str:
     if isinstance(error, InputError):
         return str(error)
     first = str(error).partition("\n")[0]
-    return f"it does not fit into memory: {first}" if isinstance(error, duckdb.OperationalError) else first
+    if isinstance(error, duckdb.OperationalError):
+        return f"it does not fit into memory: {first}"
+    if isinstance(error, (OSError, ValidationError, duckdb.Error)):
+        return first
+    return f"a fault of Image Jury, {type(error).__name__}: {first}"
 
 
 def _remove_run(db: Connection, run_id: str, evaluation_id: str) -> None:

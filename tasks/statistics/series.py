@@ -238,7 +238,9 @@ def _beside(best: Series, own: Series, measure: Measure, largest: Floats | None)
     found = paired(best, own, measure, tail)
     if found.ci_low is None:
         return BesideBest(found, None)
-    t = abs(changes.mean()) / changes.std(ddof=1) * changes.size**0.5 if np.ptp(changes) else np.inf
+    if not np.ptp(changes):  # of equal differences there is no t; their interval is the binomial one
+        return BesideBest(found, found.p)
+    t = abs(changes.mean()) / changes.std(ddof=1) * changes.size**0.5
     p = 2 * stdtr(dof, -t) if largest is None else (1 + np.count_nonzero(largest >= t)) / (1 + largest.size)
     return BesideBest(found, float(p))
 
@@ -246,6 +248,8 @@ def _beside(best: Series, own: Series, measure: Measure, largest: Floats | None)
 def _largest(sides: Sequence[Mapping[str, float]]) -> Floats:
     """Return the largest |t| of all pairs of candidates in each resample, if all candidates were equal."""
     units = sorted(set[str]().union(*sides))
+    if not units:
+        return np.zeros(1)
     values = np.array([[side.get(unit, np.nan) for side in sides] for unit in units])
     pairs = [values[:, one] - values[:, other] for one, other in combinations(range(len(sides)), 2)]
     known = [pair for pair in pairs if np.count_nonzero(~np.isnan(pair)) > 1 and np.nanmax(pair) > np.nanmin(pair)]

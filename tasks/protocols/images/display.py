@@ -1,7 +1,6 @@
 """Display of generated images: scores 0-10 by tag and aspect, and the image with its prompt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from statistics import fmean
 
 from tasks.presentation import charts
@@ -119,8 +118,10 @@ def _of_columns(terms: Terms) -> list[str]:
 def ranked(rows: Iterable[GradeRow]) -> list[tuple[str, list[GradeRow]]]:
     """Return each candidate with the scores of its tags: the best mean first, candidates without a score last."""
     scores = [grades.score for grades in by_tag(rows)]
-    found = [(candidate, list(its)) for candidate, its in groupby(scores, key=lambda row: row.candidate)]
-    return sorted(found, key=lambda each: _mean(each[1]), reverse=True)
+    found: dict[str, list[GradeRow]] = {}
+    for row in scores:  # a run with a budget judges candidates and tags in random order
+        found.setdefault(row.candidate, []).append(row)
+    return sorted(found.items(), key=lambda each: _mean(each[1]), reverse=True)
 
 
 def _mean(rows: Sequence[GradeRow]) -> float:

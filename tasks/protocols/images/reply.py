@@ -166,14 +166,17 @@ def _said_otherwise(text: str, scores: Sequence[AspectScore]) -> Iterator[str]:
 
 @cache
 def _said(keys: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of scores in words: after an aspect's name, after "score" at the start of a line, or of 10."""
+    """Return a pattern of scores in words: after an aspect's name, after "score" at the start of a line, or of 10.
+
+    Before a word, as in `3 out of 10 clocks`, a number of 10 counts objects.
+    """
     names = "|".join(re.escape(key).replace("_", r"[\s_-]") for key in keys)
     number = r"(\d{1,4}+(?:\.\d{1,4}+)?)"
     marks = r"[\"'*_`]{0,4}+\s{0,4}+(?:is\b|of\b|:|=)[\s\"'*_`]{0,8}+"
     return re.compile(
         rf"\b({names}|overall)(?: score)?{marks}{number}"
         rf"|^[^\w\n]{{0,8}}+(?:final |total )?score{marks}{number}"
-        rf"|\b{number}\s?(?:/|out of)\s?10\b",
+        rf"|\b{number}\s?(?:/|out of)\s?10\b(?!\s\w)",
         re.IGNORECASE | re.MULTILINE,
     )
 
