@@ -123,27 +123,7 @@ def _aibench(rows: Sequence[Row]) -> ChecklistPrompt:
     return ChecklistPrompt(values["id"], "method_text", checks, values["id"].partition("/")[0])
 
 
-Rows = Callable[[Path, tuple[str, ...], Problems], Iterable[Sequence[Row]]]
-
-
-def _each(path: Path, within: tuple[str, ...], problems: Problems) -> Iterator[Sequence[Row]]:
-    """Yield each row of a file alone."""
-    return ([row] for row in find_rows(path, problems, within))
-
-
-def _of_same(key: str) -> Rows:
-    """Return a reader of a file whose rows of one prompt have the same value under a key."""
-
-    def read(path: Path, within: tuple[str, ...], problems: Problems) -> Iterable[Sequence[Row]]:
-        found: dict[str, list[Row]] = {}
-        for row in find_rows(path, problems, within):
-            found.setdefault(str(row.values.get(key)), []).append(row)
-        return found.values()
-
-    return read
-
-
-def _members(path: Path, within: tuple[str, ...], problems: Problems) -> Iterator[Sequence[Row]]:
+def _members(path: Path, problems: Problems, within: tuple[str, ...]) -> Iterator[Row]:
     """Yield each member of a JSON object as a row at the place of its value."""
     raw = read_regular(path, LONGEST, within)
     json_object(raw.removeprefix(b"\xef\xbb\xbf"))
@@ -154,7 +134,7 @@ def _members(path: Path, within: tuple[str, ...], problems: Problems) -> Iterato
         name, value = found[1].encode("latin-1").decode(), raw[found.end() : at]
         try:
             place = Place(str(path), found.end(), len(value), within=within)
-            yield [Row(f"{path.name}, {name}", place, json_object(value))]
+            yield Row(f"{path.name}, {name}", place, json_object(value))
         except ValueError as error:
             problems.add(f"{path.name}, {name}", str(error))
 
@@ -168,25 +148,36 @@ class Published(NamedTuple):
     """Pattern of its files."""
     mark: bytes
     """Key or column that only its files have."""
-    rows: Rows
     draw: Draw
+    key: str = ""
+    """Key whose value the rows of one prompt share; empty: a prompt has one row."""
+    read: Callable[[Path, Problems, tuple[str, ...]], Iterable[Row]] = find_rows
+
+    def rows(self, path: Path, within: tuple[str, ...], problems: Problems) -> Iterable[Sequence[Row]]:
+        """Return the rows of each prompt in a file."""
+        found: dict[str, list[Row]] = {}
+        for row in self.read(path, problems, within):
+            found.setdefault(str(row.values.get(self.key)) if self.key else row.where, []).append(row)
+        return found.values()
 
 
 PUBLISHED = {
     # facebookresearch/GenEval2, a6e82d2
     "geneval2": Published(
-        "GenEval 2", "CC BY-NC 4.0 (no commercial use)", "geneval2_data.jsonl", b'"vqa_list"', _each, _geneval2
+        "GenEval 2", "CC BY-NC 4.0 (no commercial use)", "geneval2_data.jsonl", b'"vqa_list"', _geneval2
     ),
     # CodeGoat24/UniGenBench, 49d0bce
-    "unigenbench": Published("UniGenBench", "CC BY 4.0", "test_prompts_*.csv", b"sub_dims_", _each, _unigenbench),
+    "unigenbench": Published("UniGenBench", "CC BY 4.0", "test_prompts_*.csv", b"sub_dims_", _unigenbench),
     # KlingTeam/T2I-CoReBench, ebf7b7a
-    "corebench": Published("T2I-CoReBench", "Apache-2.0", "[CR]-[A-Z][A-Z].json", b'"Checklist"', _members, _corebench),
+    "corebench": Published(
+        "T2I-CoReBench", "Apache-2.0", "[CR]-[A-Z][A-Z].json", b'"Checklist"', _corebench, read=_members
+    ),
     # j-min/DSG, 7330119
-    "dsg": Published("DSG-1k", "Apache-2.0", "dsg-1k-anns.csv", b"proposition_id", _of_same("item_id"), _dsg),
+    "dsg": Published("DSG-1k", "Apache-2.0", "dsg-1k-anns.csv", b"proposition_id", _dsg, "item_id"),
     # Yushi-Hu/tifa, 8e37050
-    "tifa": Published("TIFA", "Apache-2.0", "*_question_answers.json", b'"element_type"', _of_same("id"), _tifa),
+    "tifa": Published("TIFA", "Apache-2.0", "*_question_answers.json", b'"element_type"', _tifa, "id"),
     # ali-vilab/AIBench, 90eceff
-    "aibench": Published("AIBench", "not stated by its repository", "AIBench.jsonl", b'"method_text"', _each, _aibench),
+    "aibench": Published("AIBench", "not stated by its repository", "AIBench.jsonl", b'"method_text"', _aibench),
 }
 FOLDERS = ("", "data", "dsg/data", "tifa_v1.0")
 """Folders in a checkout of a set's repository that may hold its files."""
