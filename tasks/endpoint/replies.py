@@ -104,6 +104,8 @@ _MOST_PAIRS = 10_000
 _MOST_REPEATED = 3
 """Distinct values kept of one repeated key: two different ones are enough to show a conflict."""
 _THINKING = re.compile(r"<(/?)think(?:ing)?>")
+_COMMA = re.compile(r",(?=\s*+[}\]])")
+"""Comma after the last value of an object or list."""
 _OBJECT = re.compile(r'\{\s*+["}]')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
@@ -212,6 +214,18 @@ def objects(body: str) -> Objects:
     if spans is None or len(collected) > _MOST_PAIRS:
         return Objects([])
     return Objects(collected, body, spans)
+
+
+def mended_objects(body: str) -> tuple[Objects, str]:
+    """Return the JSON objects in a text, without commas that break them, and a note on how they were read."""
+    found = objects(body)
+    if found.whole:
+        return found, ""
+    mended, commas = _COMMA.subn("", body)
+    again = objects(mended)
+    if commas and len(again.pairs) > len(found.pairs):
+        return again, "broken JSON mended"
+    return found, "taken out of prose"
 
 
 def _spans(text: str, collected: list[tuple[str, Any]]) -> list[Span] | None:

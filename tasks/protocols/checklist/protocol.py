@@ -56,8 +56,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
     def reply_form(self, prompt: InstrumentPrompt, sample: Sample) -> ReplyForm:
         """Return a form with a reason and an answer for each check."""
-        allowed = [[check.question, check.form, check.options, check.expected] for check in sample.checks]
-        return ReplyForm(reply.schema(sample), reply.format_words(sample), allowed)
+        return reply.reply_form(sample)
 
     def read_reply(self, text: str, prompt: InstrumentPrompt, sample: Sample) -> Reading:
         """Return the scores of the answers in a reply."""

@@ -10,10 +10,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.endpoint.replies import FIRST_TOKEN, TEXT, bare_word, objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.replies import (
+    FIRST_TOKEN,
+    TEXT,
+    bare_word,
+    mended_objects,
+    plain,
+    recovery,
+    reply_words,
+    shown,
+    unwrapped,
+)
 from tasks.endpoint.requests import object_schema
 from tasks.protocols.checklist.prompts import NUMBERS, as_number
-from tasks.protocols.protocol import Reading
+from tasks.protocols.protocol import Reading, ReplyForm
 from tasks.records import AspectScore, Check, Sample
 from tasks.records.parameters import ONE_BY_ONE, SINGLE, SOFT
 from tasks.text import bounded, listed
@@ -24,7 +34,6 @@ ANSWERS, NUMBER, REASON, ANSWER = "answers", "number", "reason", "answer"
 """Keys of a reply."""
 _ALLOWED = {"yes_no": "yes or no", "number": "a whole number in digits", "ordinal": "0, 1 or 2"}
 """Form of a check -> its answers in words; a choice names its options."""
-_COMMA = re.compile(r",(?=\s*+[}\]])")
 MOST_NAMED = 5
 """Most faults of a reply that its error names."""
 LOWER_BOUND = "lower bound"
@@ -54,33 +63,22 @@ def _asked(check: Check) -> str:
     return f"{check.question} ({_ALLOWED[check.form]})"
 
 
-def schema(sample: Sample) -> dict[str, Any]:
-    """Return the JSON schema of the reply, reasons before answers. It has no bounds: some servers refuse them.
-
-    A soft answer has none.
-    """
+def reply_form(sample: Sample) -> ReplyForm:
+    """Return the form of the reply, reasons before answers. Its schema has no bounds: some servers refuse them."""
+    allowed = [[check.question, check.form, check.options, check.expected] for check in sample.checks]
     if sample.tag == SOFT:
-        return {}
-    answer = {REASON: {"type": "string"}, ANSWER: {"type": "string"}}
-    if sample.tag == SINGLE:
-        return object_schema(answer)
-    each = object_schema({NUMBER: {"type": "integer"}, **answer})
-    return object_schema({ANSWERS: {"type": "array", "items": each}})
-
-
-def format_words(sample: Sample) -> str:
-    """Return the request for the reply format, sent on every rung of the ladder."""
-    if sample.tag == SOFT:
-        return "Reply with one word, an allowed answer, and nothing around it."
+        return ReplyForm({}, "Reply with one word, an allowed answer, and nothing around it.", allowed)
+    properties = {REASON: {"type": "string"}, ANSWER: {"type": "string"}}
     answer = f'"{REASON}", a string of one sentence, and then "{ANSWER}", a string that is one of the allowed answers'
     opening = "Reply with a single JSON object and nothing around it."
     if sample.tag == SINGLE:
-        return f"{opening} It has two keys: {answer}."
-    number = f'"{NUMBER}", the number of the question'
-    return (
+        return ReplyForm(object_schema(properties), f"{opening} It has two keys: {answer}.", allowed)
+    each = object_schema({NUMBER: {"type": "integer"}, **properties})
+    words = (
         f'{opening} Its key "{ANSWERS}" holds an array with one object for each of the {len(sample.checks)} questions, '
-        f"in their order: {number}, {answer}."
+        f'in their order: "{NUMBER}", the number of the question, {answer}.'
     )
+    return ReplyForm(object_schema({ANSWERS: {"type": "array", "items": each}}), words, allowed)
 
 
 def read(text: str, sample: Sample) -> Reading:
@@ -92,11 +90,9 @@ def read(text: str, sample: Sample) -> Reading:
     read = Reading(recovery=recovery(*taken_off, how))
     if not given:
         return read._replace(error=f"no answer found in {reply_words(text, taken_off)}")
-    numbers = Counter(number for number, _ in given)
+    numbers, known = Counter(number for number, _ in given), range(1, len(sample.checks) + 1)
     problems = [f"question {shown(number)} is answered {times} times" for number, times in numbers.items() if times > 1]
-    problems += [
-        f"there is no question {shown(each)}" for each in numbers if each not in range(1, len(sample.checks) + 1)
-    ]
+    problems += [f"there is no question {shown(each)}" for each in numbers if each not in known]
     scores: list[AspectScore] = []
     for number, check in enumerate(sample.checks, 1):
         its = [values for asked, values in given if asked == number]
@@ -117,10 +113,7 @@ def read(text: str, sample: Sample) -> Reading:
 
 def _answers(body: str, sample: Sample) -> tuple[list[tuple[int | str, Mapping[str, Any]]], str]:
     """Return (number of the question, its answer with the reason) for each answer, and a note on how it was read."""
-    found = objects(body)
-    how = "" if found.whole else "taken out of prose"
-    if not found.whole and _COMMA.search(body):
-        found, how = objects(_COMMA.sub("", body)), "broken JSON mended"
+    found, how = mended_objects(body)
     if sample.tag != SINGLE:
         return [(_number(item.get(NUMBER)), item) for item in found.in_lists(ANSWERS)], how
     given = [value for key, value in found.pairs if key == ANSWER]

@@ -10,14 +10,13 @@ from typing import Any, cast
 
 from pydantic import BaseModel, Field, StrictBool, ValidationError
 
-from tasks.endpoint.replies import Objects, Repeated, objects, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.replies import Repeated, mended_objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.endpoint.requests import object_schema
 from tasks.protocols.protocol import Reading
 from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric import RubricPrompt
 from tasks.statistics.scores import HIGHEST_GRADE
 
-_COMMA = re.compile(r",(?=\s*+[}\]])")
 _NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+10\s*+)?")
 _GAP = re.compile(r"[\s-]++")
 
@@ -80,7 +79,7 @@ def format_words(prompt: RubricPrompt) -> str:
 def read(text: str, prompt: RubricPrompt) -> Reading:
     """Return the scores in a reply, and the objects that the judge sees if the prompt asks for them."""
     body, taken_off = unwrapped(text)
-    given, how = _objects(body)
+    given, how = mended_objects(body)
     found, keys = given.pairs, (*prompt.aspects, OVERALL_SCORE)
     named = _named(found, keys)
     notes, problems = list[str](), list[str]()
@@ -102,17 +101,6 @@ def _named(found: Iterable[tuple[str, Any]], keys: Iterable[str]) -> dict[str, l
     """Return the values under each of the keys."""
     told = [(_plain(name), value) for name, value in found]
     return {key: [value for name, value in told if name == key] for key in keys}
-
-
-def _objects(body: str) -> tuple[Objects, str]:
-    found = objects(body)
-    if found.whole:
-        return found, ""
-    mended, commas = _COMMA.subn("", body)
-    again = objects(mended)
-    if commas and len(again.pairs) > len(found.pairs):
-        return again, "broken JSON mended"
-    return found, "taken out of prose"
 
 
 def _plain(key: str) -> str:
