@@ -52,7 +52,7 @@ class Judged(NamedTuple):
 
 
 def geneval(judged: Sequence[Judged], opening: Opening) -> Iterator[str]:
-    """Yield a line with GenEval's keys for each image of which it is known whether it is correct.
+    """Yield a line with GenEval's keys for each image that `_correct` can decide.
 
     Like there, `metadata` and `details` are strings that contain JSON. Summaries group images by the text of the
     metadata, which is the prompt's own row, keys in their order.
@@ -86,10 +86,11 @@ def geneval(judged: Sequence[Judged], opening: Opening) -> Iterator[str]:
 
 
 def _correct(judged: Judged, opening: Opening) -> tuple[bool, str, str] | None:
-    """Return whether an image is correct, by which rule, and why it is not; None: it has no file, or it is unknown.
+    """Return whether an image is correct, the name of the rule that decides, and the reason if it is not.
 
-    Where the tag's prompt asks for the objects in the image, it is if the image shows the required ones, whatever its
-    score (rule `satisfied`). Else, or for a sample that lists no required objects, the `score` decides.
+    If the tag's prompt asks for the objects in the image, it is correct if it shows the required ones, at any score
+    (`satisfied`). Otherwise, or for a sample that lists no required objects, the threshold decides (`score`). None: the
+    image has no file or no score, or the judge's answer about the objects is undecided.
     """
     asked: Any = opening.asked
     sample, outcome = judged

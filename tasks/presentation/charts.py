@@ -148,7 +148,7 @@ class ScoreBar(NamedTuple):
     label: str
     """Label at its left."""
     name: str
-    """What the score is of, for readers who do not see the chart."""
+    """Candidate, dimension and part of the score, for readers who do not see the chart."""
     row: Scored
     is_part: bool
     """True if it is the score of a part of another one; its bar is fainter."""
