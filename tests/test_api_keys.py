@@ -132,6 +132,7 @@ def test_endpoint_list_is_read_with_hosts_in_any_case() -> None:
         ("judge.example/v1?a=b=MY_KEY", "no host with its port"),
         ("*.example=MY_KEY", "no host with its port"),
         ("judge.example=", "does not read host:port=KEY_NAME"),
+        ("judge.example=sk-proj-AbCdEfGh0123456789", "the entry for judge.example does not read host:port=KEY_NAME"),
     ],
 )
 def test_entries_that_never_match_are_refused_with_the_right_form(listed: str, words: str) -> None:

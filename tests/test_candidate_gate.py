@@ -10,12 +10,13 @@ from factories import LOST, WON, figures, image, judgment, start, write_run
 from simulate_gate import CASES, Case, N, shares
 from test_compare import keep
 
-from tasks.comparing.candidate_gate import Found, least_score, no_worse
+from tasks.comparing.candidate_gate import Found, bounded, least_score, no_worse
 from tasks.comparing.comparison import compare
 from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.records import BudgetStop, Outcome
+from tasks.statistics.intervals import difference, with_missing
 
 BASE, NEW, LAST = (f"202611{day}T120000-diagram-0000{day}" for day in (19, 20, 21))
 
@@ -62,6 +63,15 @@ def test_few_differences_bound_the_interval(tmp_path: Path) -> None:
     found = no_worse(tmp_path, "diagram", "new", "base", 5)
     assert found.decision == "passes" and found.found
     assert found.found.low == pytest.approx(-2.45, abs=0.02) and found.found.high == pytest.approx(1.26, abs=0.01)
+
+
+def test_missing_scores_widen_the_interval() -> None:
+    pairs = [float(number % 3 * 50) for number in range(90)]
+    for after in (pairs, pairs[1:] + pairs[:1]):  # no pair differs, and many do
+        found = difference(pairs, after)
+        missing = with_missing(found, [(None, 50.0)] * 10)
+        low, high = (bounded(each, 5, 100.0).low for each in (missing, found))
+        assert low is not None and high is not None and low < high - 4
 
 
 def test_score_is_compared_with_the_minimum(tmp_path: Path) -> None:

@@ -112,6 +112,11 @@ def test_samples_lacking_a_picture_become_no_controls() -> None:
     assert {control.sample_id for control in controls([*samples, pair(99), pair(98)], 0.5)} <= {"s98", "s99"}
 
 
+def test_samples_with_one_human_figure_show_no_other_figure() -> None:
+    seeds = [pair(number, pictures={"human": picture("h"), "model": picture(f"m{number}")}) for number in range(40)]
+    assert OTHER not in {control.control for control in controls(seeds, 0.5)}
+
+
 def test_images_of_one_prompt_or_with_equal_checks_show_no_other_image() -> None:
     checks = (Check("logo", "Is there a logo?", ("yes",)),)
     alike = [replace(image(number), tag="together", checks=checks) for number in range(40)]

@@ -154,12 +154,22 @@ def test_key_ignores_format_and_place_of_pictures(tmp_path: Path):
     assert len({load(write_manifest(tmp_path / f"m.{ending}", its)).key for ending, its in rows.items()}) == 1
 
 
-def test_key_uses_the_first_row_of_each_id(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("change", "is_other"),
+    [({"human_image": "copy.png"}, False), ({"human_image": "2.png"}, True), ({"caption": "X"}, True)],
+)
+def test_id_is_one_figure_for_all_candidates(tmp_path: Path, change: dict[str, str], is_other: bool):
     first = figure_row(1, human_image="1.png", model_image="1.png", candidate="x")
-    for name in ("1.png", "2.png"):
-        (tmp_path / name).write_bytes(png(int(name[0])))
-    path = write_json(tmp_path / "m.json", [first, first | {"human_image": "2.png", "candidate": "y"}])
-    assert load(path).key == load(path, candidate=["x"]).key != load(path, candidate=["y"]).key
+    for name, shade in (("1.png", 1), ("copy.png", 1), ("2.png", 2)):
+        (tmp_path / name).write_bytes(png(shade))
+    path = write_json(tmp_path / "m.json", [first, first | change | {"candidate": "y"}])
+    if is_other:
+        with pytest.raises(
+            InputError, match=r"record 2: id '.+' has another text or Human picture than in m.json, record 1"
+        ):
+            load(path)
+    else:
+        assert load(path).key == load(path, candidate=["y"]).key
 
 
 def test_missing_pictures_empty_texts_and_unequal_candidates_warn(tmp_path: Path):
@@ -167,7 +177,7 @@ def test_missing_pictures_empty_texts_and_unequal_candidates_warn(tmp_path: Path
         figure_row(1, id="a", context="", human_image="h.png", model_image="m.png", candidate="x"),
         figure_row(2, id="b", human_image="gone.png", model_image="m.png", candidate="x"),
         figure_row(3, id="c", human_image="gone.png", model_image="out.png", candidate="x"),  # no Human: no forfeit
-        figure_row(4, id="a", context="", human_image="h.png", model_image="out.png", candidate="y"),
+        figure_row(1, id="a", context="", human_image="h.png", model_image="out.png", candidate="y"),
     ]
     for name in ("h.png", "m.png"):
         (tmp_path / name).write_bytes(png(1))

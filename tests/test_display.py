@@ -157,6 +157,8 @@ def test_aspects_are_listed_below_their_tag() -> None:
 def test_candidates_are_sorted_by_the_mean_of_their_tags() -> None:
     rows = grade_rows([*images("a", 9), *images("a", 1, "colors"), *images("b", 6), *images("b", 6, "colors")], 7)
     assert [each.score.candidate for each in IMAGES.headline(rows)] == ["b", "b", "a", "a"]
+    mixed = sorted(rows, key=lambda row: row.dimension)  # as samples in random order give them
+    assert [each.score.candidate for each in IMAGES.headline(mixed)] == ["b", "b", "a", "a"]
     apart = sorted(rows, key=lambda row: row.grouping)
     assert apart != rows and IMAGES.grid(apart) == IMAGES.grid(rows) and IMAGES.chart(apart) == IMAGES.chart(rows)
 

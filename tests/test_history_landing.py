@@ -1,6 +1,5 @@
 """Landing of ledgers in the history, by runs and by sync, with real files."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,12 @@ import pytest
 from factories import RUN, end, image, judgment, line, outcome, picture, start, write_run
 from written_history import ask, keep, whole_run
 
-from tasks.errors import InputError
-from tasks.history import database
+from tasks.history import database, derived_tables, landing
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import Landed, land, missing, rebuild
 from tasks.history.queries import as_json_rows, query
-from tasks.judging.results import Results
 from tasks.ledger.run_files import read_judgments, read_outcomes, write_record
-from tasks.records import Judgment, Outcome, RunStart
+from tasks.records import Judgment, Outcome
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 TABLES = ("runs", "judgments", "outcomes", "scores", "pictures")
@@ -60,6 +57,23 @@ def test_rates_cover_all_shards_of_an_evaluation(tmp_path: Path) -> None:
         ("nightly", "faithfulness", 2, 0.5),
         ("nightly", "overall", 2, 0.5),
     ]
+
+
+def test_fault_in_one_run_or_table_leaves_the_others_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError("no candidates")
+
+    strange = whole_run(tmp_path, EARLIER)
+    (strange / "run.json").write_text((strange / "run.json").read_text().replace('"diagram"', '"video"'))
+    whole_run(tmp_path, LATER)
+    monkeypatch.setattr(derived_tables, "compare_with_best", fail)
+    monkeypatch.setattr(landing, "what_is_due", lambda _: (False, False, True))
+    landed = land(tmp_path)
+    assert (
+        landed.loaded == (LATER,) and f"{strange} was left out: a fault of Image Jury, KeyError" in landed.left_out[0]
+    )
+    assert "The table versus_best could not be computed: a fault of Image Jury, ZeroDivision" in landed.left_out[1]
+    assert ask(tmp_path, "SELECT DISTINCT run_id FROM leaderboard") == [(LATER,)]
 
 
 def test_torn_last_line_is_ignored(tmp_path: Path) -> None:
@@ -155,17 +169,6 @@ def test_run_too_large_for_memory_is_reported_and_skipped(tmp_path: Path, monkey
     assert ask(tmp_path, "SELECT run_id FROM runs UNION SELECT run_id FROM judgments") == [(LATER,)]
     monkeypatch.undo()
     assert land(tmp_path) == Landed((RUN,), ())
-
-
-def test_bug_is_not_reported_as_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def faulty(start: RunStart, runs: Sequence[Path]) -> Results:
-        raise ValueError(f"zip() has arguments of different lengths: {start.run_id}, {runs}")
-
-    monkeypatch.setattr("tasks.history.rows.results_of", faulty)
-    whole_run(tmp_path)
-    with pytest.raises(ValueError, match="zip") as caught:
-        land(tmp_path)
-    assert not isinstance(caught.value, InputError)
 
 
 def test_rebuild_replaces_files_that_are_no_history(tmp_path: Path) -> None:

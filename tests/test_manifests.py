@@ -267,6 +267,12 @@ def test_lone_surrogates_are_replaced(tmp_path: Path):
     assert (sample.tag, sample.candidate) == ("?", "?")
 
 
+def test_prompts_have_the_same_ids_in_any_order_of_rows(tmp_path: Path):
+    rows = [image_row(1), image_row(2), image_row(10)]
+    found = [load(write_manifest(tmp_path / "m.jsonl", its), "colors").prompts for its in (rows, rows[::-1])]
+    assert [*found[0]] == [*found[1]] == ["i1"]
+
+
 @pytest.mark.parametrize("image", [None, "", "out/gone.png"])
 def test_missing_image_is_a_problem_of_its_sample_only(tmp_path: Path, image: str | None):
     found = load(write_manifest(tmp_path / "m.jsonl", [image_row(1, image=image), image_row(2)]), "colors")

@@ -79,7 +79,7 @@ def test_invalid_or_reserved_headers_are_refused(name: str) -> None:
     assert f"judge.headers holds {name!r}" in judge_error(headers={name: "TEAM_NAME"})
 
 
-@pytest.mark.parametrize("value", ["", "Bearer sk-1", "sk-1.2", "$TEAM"])
+@pytest.mark.parametrize("value", ["", "Bearer sk-1", "sk-1.2", "$TEAM", "sk-proj-AbCdEfGh0123456789"])
 def test_header_value_instead_of_a_variable_is_refused_without_quoting_it(value: str) -> None:
     message = judge_error(headers={"X-Team": value})
     assert "what stands for X-Team is no name of an environment variable" in message

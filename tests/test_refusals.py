@@ -196,6 +196,8 @@ REJECTED = [
     Case("Anthropic, errors", 413, anthropic("request_too_large", "Request exceeds 32 MB"), "rejected",
          "Request exceeds"),
     Case("nginx", 413, "<html><head><title>413 Too\nLarge</title></head></html>", "rejected", "413 Too Large"),
+    Case("words of the question", 400, openai("Invalid image for the prompt: 'Does it read Insufficient balance?'"),
+         "rejected"),
     Case("plain words", 400, "no pictures, please\n", "rejected", "no pictures, please"),
     Case("an OpenAI error about a parameter of that name", 400, openai("Unknown parameter: 'moderation'."), "rejected"),
 ]  # fmt: skip

@@ -387,6 +387,7 @@ def test_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pytes
     assert re.fullmatch(r"bucket-team-jury-[0-9a-f]{8}", found.name) and found.parent == tmp_path
     assert local_cache("s3://bucket/team/jury") == found != local_cache("s3://bucket/team-jury")
     assert local_cache("jury-store") == Path("jury-store")
+    assert local_cache("~/jury") == Path.home() / "jury"
     monkeypatch.delenv("JURY_CACHE")
     assert local_cache("s3://bucket/x").parent == Path.home() / ".cache" / "image-jury"
 

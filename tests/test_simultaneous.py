@@ -39,6 +39,19 @@ def test_two_candidates_get_the_plain_interval() -> None:
     assert compare_with_best(sides, "c0")["c1"].difference == plain.model_copy(update={"of": 60})
 
 
+def test_measure_without_a_value_is_compared_with_none() -> None:
+    sides = {name: side({OVERALL: units, LOOKS: {}}) for name, units in scores(3, 20, seed=1).items()}
+    found = beside_best(sides, "c0")["c1"]
+    assert found[OVERALL].p is not None and (found[LOOKS].difference.n, found[LOOKS].p) == (0, None)
+
+
+def test_equal_differences_have_the_p_of_the_sign_test() -> None:
+    units = {f"s{number}": 50.0 for number in range(8)}
+    [lower] = compare_with_best({"c0": units, "c1": dict.fromkeys(units, 49.0)}, "c0").values()
+    [same] = compare_with_best({"c0": units, "c1": units}, "c0").values()
+    assert (lower.p, same.p) == (pytest.approx(2 / 2**8), None)
+
+
 def test_equal_candidates_are_seldom_called_worse_than_the_best() -> None:
     """Among ten equal candidates, plain intervals name a loser in more than half of the runs."""
     runs, adjusted, plain = 50, 0, 0

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
-from pydantic import BaseModel, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
 
 from flows.commands.options import nest
 from flows.flow_run import misspelt, nested, read_json
@@ -42,12 +43,18 @@ ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*FLOWS, COLLECT)}
 """Module and function of every flow -> its name."""
 
 
+LONGEST_INTERVAL = 366 * 86_400.0
+"""Longest interval of a schedule, in seconds."""
+_NOT_IN_NAMES = "/%&<>"
+"""Characters that Prefect refuses in the name of a deployment."""
+
+
 class Scheduled(BaseModel, extra="forbid"):
     """Schedule of a deployment: exactly one of cron, interval (seconds) and rrule."""
 
     slug: str
     cron: str | None = None
-    interval: float | None = None
+    interval: float | None = Field(default=None, gt=0, le=LONGEST_INTERVAL)
     rrule: str | None = None
     timezone: str = "UTC"
     active: bool = True
@@ -116,6 +123,11 @@ class Deployed(BaseModel, extra="forbid"):
     def _fits_the_flow(self) -> Self:
         if self.entrypoint not in ENTRYPOINTS:
             raise InputError(f"there is no entrypoint {self.entrypoint}; allowed are {', '.join(ENTRYPOINTS)}")
+        if found := [character for character in _NOT_IN_NAMES if character in self.name]:
+            raise InputError(f"name {self.name!r} contains {found[0]}; allowed is a name without {_NOT_IN_NAMES}")
+        slugs = Counter(each.slug for each in self.schedules)
+        if twice := [slug for slug, number in slugs.items() if number > 1]:
+            raise InputError(f"schedules: the slug {twice[0]!r} is there twice; give each schedule one of its own")
         try:
             asked = self.form.model_validate(self.own)
             if not isinstance(asked, Collect):

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from tasks.endpoint.catalog import endpoints, usual_keys
 from tasks.errors import JudgeStopped
-from tasks.records.judge import EMBEDDED, Judge
+from tasks.records.judge import EMBEDDED, Judge, is_like_a_key
 from tasks.records.parameters import ROOTS, roots
 from tasks.text import one_line
 
@@ -85,7 +85,8 @@ def listed_keys(entries: str) -> dict[Place, set[str]]:
     for entry in _entries(entries):
         text, equals, name = (part.strip() for part in entry.partition("="))
         place = _place(text)
-        if equals and not _NAME.fullmatch(name):  # Not quoted: the text may be a key in place of its name.
+        # Not quoted: the text may be a key in place of its name.
+        if equals and (not _NAME.fullmatch(name) or is_like_a_key(name)):
             raise JudgeStopped(
                 f"{ENDPOINTS}: the entry for {place} does not read host:port=KEY_NAME, with the name of an environment "
                 "variable or Secret block, which has letters, digits, _ and -"

@@ -487,7 +487,7 @@ class Gate:
         """End a turn: the endpoint is busy. Return whether the call ends, too; else it waits for its next turn.
 
         Args:
-            wait: seconds that the endpoint asks to wait; None if it names none.
+            wait: seconds that the endpoint asks to wait; None or 0 if it names none.
 
         Raises:
             JudgeGaveUp: patience has ended, or the endpoint asks several samples to wait for longer than that.
@@ -509,7 +509,7 @@ class Gate:
             return True
         if now - quiet_since >= self._patience:
             self._give_up(f"{self._name} has refused all calls for {duration(self._patience)}: {words}")
-        ticket.wait(backoff(ticket.refusals, self._longest_backoff) if wait is None else wait)
+        ticket.wait(wait or backoff(ticket.refusals, self._longest_backoff))
         return False
 
     def _count_refusal(self, ticket: Ticket, now: float) -> None:

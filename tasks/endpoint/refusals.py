@@ -205,6 +205,11 @@ _QUOTA_WORDS = re.compile(
     r"credit balance is too low|insufficient (?:credits|balance)|requires more credits|credit limit exceeded"
     r"|reached your specified api usage limits|free-models-per-day|, limit: 0\b"
 )
+_SPENT_STATUS = {402, 403, 429}
+"""Statuses of a spent quota; at others a message may quote the question, which is no word of the endpoint."""
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_OWN_WORDS = 100
+"""Letters of a message in which an endpoint tells its reason."""
 _PER_DAY = "perday"
 """Part of the names of Gemini's daily quotas; a day is too long to wait."""
 _CONTENT_MARKS = {
@@ -250,8 +255,9 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusa
 
 def _kind(status: int, values: list[tuple[str, str]], words: str) -> Kind:
     marks = {value.lower() for name, value in values if name in _MARKS}
+    own_words = words if status in _SPENT_STATUS else _QUOTED.sub("", words)[:_OWN_WORDS]
     if status >= 400 and (
-        marks & _QUOTA_MARKS or any(_PER_DAY in mark for mark in marks) or _QUOTA_WORDS.search(words)
+        marks & _QUOTA_MARKS or any(_PER_DAY in mark for mark in marks) or _QUOTA_WORDS.search(own_words)
     ):
         return "quota"
     if status in _FOR_CONTENT and (

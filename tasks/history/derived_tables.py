@@ -1,7 +1,7 @@
 """Tables that landing computes from the history's rows: nights, corrected scores, comparisons with the best."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import combinations, groupby
 from math import hypot
@@ -427,6 +427,8 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
     labels = [_Label(*row) for row in db.execute(_LABELS, [evaluation.flow]).fetchall()]
     judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
     headlines, pooled = {OVERALL, *(each.tag for each in judged)}, label_rules_of(evaluation.flow).pooled
+    usable_by_dimension: defaultdict[str, list[_Label]] = defaultdict(list)
+    places: list[tuple[str, str, list[_Judged], list[_Judged], list[_Label], list[str]]] = []
     for candidate, dimension in db.execute(_DIMENSIONS, [evaluation.run_id]).fetchall():
         own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
         about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
@@ -436,11 +438,37 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
             answers = [each for each in judged if each.candidate == candidate and each.question != OVERALL_SCORE]
         if about or dimension in headlines:
             usable, why = _usable(about, own, evaluation)
-            found = _correction(evaluation.flow, own, answers, usable)
-            place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
-            withheld = found.pop("withheld")
-            row = {**place, **found, "why": "; ".join([*filter(None, [withheld]), *why]), "stamp": evaluation.stamp}
-            yield Correction.model_validate(row).model_dump()
+            usable_by_dimension[dimension] += usable
+            places.append((candidate, dimension, own, answers, usable, why))
+    # People who label figures of several candidates share too few of each to show whether they agree.
+    at_odds = {dimension: _at_odds(evaluation.flow, some) for dimension, some in usable_by_dimension.items()}
+    for candidate, dimension, own, answers, usable, why in places:
+        found = _correction(evaluation.flow, own, answers, usable, at_odds[dimension])
+        place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
+        withheld = found.pop("withheld")
+        row = {**place, **found, "why": "; ".join([*filter(None, [withheld]), *why]), "stamp": evaluation.stamp}
+        yield Correction.model_validate(row).model_dump()
+
+
+def _at_odds(flow: str, labels: Iterable[_Label]) -> str:
+    """Return that two people agree no better than by chance on what they share; empty if they do, or share too little.
+
+    Args:
+        labels: answers to one question about figures or images of all candidates.
+    """
+    asked: defaultdict[tuple[str, str], dict[str, Answered | None]] = defaultdict(dict)
+    for label in labels:
+        asked[f"{label.candidate}\n{label.sample_id}", label.question][label.annotator] = _answer(label)
+    shared = {about: some for about, some in asked.items() if len(some) > 1}
+    answered = {
+        about: {person: answer for person, answer in some.items() if answer is not None}
+        for about, some in shared.items()
+    }
+    met = {about: some for about, some in answered.items() if len(some) > 1}
+    if len(shared) < FEWEST_SHARED or not _by_chance(_among(label_rules_of(flow), met)):
+        return ""
+    people = f"two people who share {len(shared)} samples agree no better than by chance"
+    return f"{people}: what they say corrects nothing"
 
 
 def _dimension(each: _Judged | _Label) -> str:
@@ -480,18 +508,17 @@ def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], 
 
 
 def _correction(
-    flow: str, scored: Sequence[_Judged], judged: Sequence[_Judged], labels: Sequence[_Label]
+    flow: str, scored: Sequence[_Judged], judged: Sequence[_Judged], labels: Sequence[_Label], at_odds: str
 ) -> dict[str, Any]:
     """Return the columns of a correction that can be computed.
 
     Args:
         scored: the judge's scores of all samples.
         judged: the judge's answers to the questions that people were asked: these scores, or answers behind them.
+        at_odds: reason why the answers of these people correct nothing; empty: there is none.
     """
     rules = label_rules_of(flow)
     said: defaultdict[tuple[str, str], dict[str, Answered]] = defaultdict(dict)
-    asked = {(_about(label), label.annotator) for label in labels}
-    shared = sum(people > 1 for people in Counter(about for about, _ in asked).values())
     for label in labels:
         if (answer := _answer(label)) is not None:
             said[_about(label)][label.annotator] = answer
@@ -521,9 +548,8 @@ def _correction(
     found = units.corrected(labelled)
     if found is None:
         return {**told, "withheld": _too_few(told["labels"])}
-    if shared >= FEWEST_SHARED and _by_chance(told):
-        people = f"two people who share {shared} samples agree no better than by chance"
-        return {**told, "withheld": f"{people}: what they say corrects nothing"}
+    if at_odds:
+        return {**told, "withheld": at_odds}
     bounds = units.bounds(found, labelled, unsaid) if unsaid else {}
     if len(unsaid) > MOST_SKIPPED * (len(unsaid) + len(labelled)):
         return {**told, **bounds, "withheld": f"people could not tell {len(unsaid)} of {len(unsaid) + len(labelled)}"}

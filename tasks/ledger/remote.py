@@ -30,6 +30,7 @@ from tasks.ledger.bucket import (
 from tasks.ledger.removals import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
 from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, REMOVED, RUN
 from tasks.pictures.thumbnails import made
+from tasks.records.parameters import at_home
 
 FETCHED = "fetched.txt"
 """Mark in the folder of a run from another machine; contains the origin of the run."""
@@ -57,11 +58,11 @@ def local_cache(store: str) -> Path:
         InputError: the URL is malformed, or has credentials or a query; or DuckDB cannot open a file in the folder.
     """
     if not is_remote(store):
-        return _openable(Path(store))
+        return _openable(Path(at_home(store)))
     url = checked_url(store)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", url.partition("://")[2]).strip("-.")[:48]
     base = os.environ.get("JURY_CACHE")
-    folder = Path(base) if base else Path.home() / ".cache" / "image-jury"
+    folder = Path(at_home(base)) if base else Path.home() / ".cache" / "image-jury"
     return _openable(folder / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}")
 
 

@@ -63,7 +63,7 @@ def check_headers(headers: dict[str, str]) -> dict[str, str]:
             raise InputError(
                 f"judge.headers holds {name!r}, which is no name of a header or one that the program sends itself"
             )
-        if not _SECRET.fullmatch(secret):  # It is not quoted: it may be a key in the place of its name.
+        if not _SECRET.fullmatch(secret) or is_like_a_key(secret):  # Not quoted: it may be a key in place of its name.
             raise InputError(
                 f"judge.headers: what stands for {name} is no name of an environment variable or Secret block, "
                 "which have letters, digits, _ and -; the value itself is never given here"
@@ -71,9 +71,14 @@ def check_headers(headers: dict[str, str]) -> dict[str, str]:
     return headers
 
 
+def is_like_a_key(text: str) -> bool:
+    """Return whether a text is like a key itself, where the name of one belongs."""
+    return _LIKE_A_KEY.match(text) is not None
+
+
 def check_key_name(name: str) -> None:
     """Raise InputError, without quoting it, if a key stands in the place of its name."""
-    if _LIKE_A_KEY.match(name):
+    if is_like_a_key(name):
         raise InputError(
             "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
             "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"

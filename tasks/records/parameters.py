@@ -292,7 +292,12 @@ def roots() -> list[str]:
 
 def default_store() -> str:
     """Return the default store: that of `JURY_STORE`, or `jury-store` in the current folder."""
-    return os.environ.get("JURY_STORE") or DEFAULT_STORE
+    return at_home(os.environ.get("JURY_STORE") or DEFAULT_STORE)
+
+
+def at_home(store: str) -> str:
+    """Return a store with the home folder in place of a leading `~`, which only shells replace."""
+    return os.path.expanduser(store)  # noqa: PTH111  # Path.expanduser raises if there is no such user
 
 
 def at_store(parameters: P) -> P:
@@ -302,8 +307,8 @@ def at_store(parameters: P) -> P:
         InputError: the store is relative, in a process that Prefect started for one run: its folder may be removed
             with it.
     """
-    store = default_store() if parameters.store == DEFAULT_STORE else parameters.store
-    if "PREFECT__FLOW_RUN_ID" in os.environ and "://" not in store and not Path(store).expanduser().is_absolute():
+    store = default_store() if parameters.store == DEFAULT_STORE else at_home(parameters.store)
+    if "PREFECT__FLOW_RUN_ID" in os.environ and "://" not in store and not Path(store).is_absolute():
         raise InputError(
             f"store {store!r} is relative, and the folder of a worker's run does not outlive it: set JURY_STORE on the "
             "worker, or give an absolute path or s3://bucket/prefix"
