@@ -116,21 +116,18 @@ def test_samples_with_changed_texts_are_not_paired(tmp_path: Path) -> None:
     assert make_bridge(tmp_path)[0].n == 35
 
 
-@pytest.mark.parametrize(
-    ("new", "words"),
-    [
+def test_runs_must_be_two_and_of_one_flow(tmp_path: Path, jury: Any) -> None:
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
+    keep(tmp_path, PLOTS, "gpt-b", figures(*[TIED] * 40, flow="plot"))
+    land(tmp_path)
+    for new, words in (
         (OLD, f"both runs are {OLD}"),
         ("20270101T0", f"no run is called '20270101T0'; the newest finished ones are {PLOTS}, {OLD}"),
         ("2026", f"'2026' is the beginning of several runs: {OLD}, {PLOTS}"),
         (PLOTS, f"{OLD} is of diagram and {PLOTS} of plot: they share no samples"),
-    ],
-)
-def test_runs_must_be_two_and_of_one_flow(tmp_path: Path, jury: Any, new: str, words: str) -> None:
-    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
-    keep(tmp_path, PLOTS, "gpt-b", figures(*[TIED] * 40, flow="plot"))
-    land(tmp_path)
-    code, _, err = jury("judge", "bridge", OLD, new, "--store", tmp_path)
-    assert code == 2 and words in err
+    ):
+        code, _, err = jury("judge", "bridge", OLD, new, "--store", tmp_path)
+        assert code == 2 and words in err
     assert BRIDGES.folders(tmp_path) == []
 
 
@@ -160,9 +157,9 @@ JUDGES: dict[str, tuple[Callable[[int], float], str]] = {
 def test_bridge_prints_and_stores_each_of_three_decisions(tmp_path: Path, jury: Any, ask: Any) -> None:
     store = tmp_path / "store"
     old = keep_clocks(store, "old", base)
-    for number, (name, (score, words)) in enumerate(JUDGES.items(), 1):
-        new = keep_clocks(store, name, score)
-        land(store)
+    runs = [keep_clocks(store, name, score) for name, (score, _) in JUDGES.items()]
+    land(store)
+    for number, (new, (_, words)) in enumerate(zip(runs, JUDGES.values(), strict=True), 1):
         code, out, err = jury("judge", "bridge", old, new)
         assert code == (3 if words.startswith("cannot") else 0), err
         assert f"counting, alpha: {words}" in out.replace("\n", " "), out

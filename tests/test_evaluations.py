@@ -66,7 +66,6 @@ def test_budget_stop_is_summed_over_shards(tmp_path: Path) -> None:
     found = read_evaluation(tmp_path, EVALUATION).end
     assert found and found.stopped == stop.model_copy(update={"judged": 13, "samples": 20})
     land(tmp_path)
-    land(tmp_path)
     [(stopped, measured)] = query(tmp_path, "SELECT stopped, measured FROM evaluations").rows
     assert stop_of(stopped) == found.stopped and measured is False
     [(words,)] = query(tmp_path, "SELECT stopped FROM coverage").rows
@@ -148,11 +147,12 @@ def count_replies(store: Path, evaluation_id: str) -> tuple[int, int, bool]:
     return found
 
 
-@pytest.mark.parametrize(("taken", "measured"), [(10, True), (11, False), (20, False), (0, True)])
-def test_half_of_the_replies_must_be_new(tmp_path: Path, taken: int, measured: bool) -> None:
+def test_half_of_the_replies_must_be_new(tmp_path: Path) -> None:
     keep(tmp_path, 1, replies(*[0] * 20))
-    found = count_replies(tmp_path, keep(tmp_path, 2, replies(*[1] * taken, *[0] * (20 - taken))))
-    assert found == (20, 20 - taken, measured)
+    measured = {10: True, 11: False, 20: False, 0: True}
+    runs = [keep(tmp_path, hour, replies(*[1] * n, *[0] * (20 - n))) for hour, n in enumerate(measured, 2)]
+    found = {taken: count_replies(tmp_path, run) for taken, run in zip(measured, runs, strict=True)}
+    assert found == {taken: (20, 20 - taken, each) for taken, each in measured.items()}
 
 
 def test_replies_of_a_killed_run_count_for_the_one_that_resumed_it(tmp_path: Path) -> None:
