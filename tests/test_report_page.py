@@ -194,8 +194,9 @@ def test_report_path_must_be_a_file_in_an_existing_folder(store: Path, tmp_path:
 
 
 def test_all_report_queries_run_on_the_history(store: Path) -> None:
-    for name in queries.names():
-        assert history.query(store, queries.question(name, run=LATER, since="2026-01-01")).columns
+    with history.held_open(store):
+        for name in queries.names():
+            assert history.query(store, queries.question(name, run=LATER, since="2026-01-01")).columns
 
 
 def test_query_values_are_escaped(store: Path) -> None:

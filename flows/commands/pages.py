@@ -9,7 +9,7 @@ from flows.commands.console import Command, say, warn
 from flows.commands.options import no_pictures_option, path_option, store_option
 from tasks.errors import InputError
 from tasks.history.forgetting import exchange_beside
-from tasks.history.queries import choose, find
+from tasks.history.queries import choose, find, held_open
 from tasks.ledger.labels import Exchanged, exchange_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.pages.page_names import where
@@ -77,7 +77,8 @@ def report(run: str, flow: str | None, output: str, no_pictures: bool, store: st
     from tasks.pages.report_page import write_page
 
     folder = local_cache(store)
-    evaluation = gather(folder, choose(folder, run, flow or ""))
+    with held_open(folder):
+        evaluation = gather(folder, choose(folder, run, flow or ""))
     size = write_page(folder, evaluation, target, with_pictures=not no_pictures)
     samples, run_id = len(evaluation.samples), evaluation.about["run_id"]
     say(f"{target}: {samples:,} samples of {run_id}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
