@@ -47,6 +47,9 @@ gc.set_threshold(30_000, 20, 100)
 # `authority.pem` holds one that has signed nothing. Set it before Prefect is imported, which reads it at once.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
+# As in commands, Prefect prints no log records; to print them takes a tenth of a run's time.
+os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+
 PROGRAMS = ("test_supervision", "test_workers")
 """Test modules that are programs, too, and run for minutes while other tests run."""
 LONGEST_SECONDS = 900.0
