@@ -41,7 +41,7 @@ hypothesis.settings.load_profile("same")
 
 # With its default thresholds, the garbage collector scans all imported test modules again and again, which takes a
 # fifth of the processor's time.
-gc.set_threshold(30_000, 20, 100)
+gc.set_threshold(100_000, 50, 1000)
 
 # Requests go to loopback only. Each client loads the trusted certificate authorities; a hundred of them take 35 ms.
 # `authority.pem` holds one that has signed nothing. Set it before Prefect is imported, which reads it at once.
