@@ -45,10 +45,19 @@ def nights(store: Path, *days: int, **changes: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def incomplete(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose baseline lacks its last night, in ledger and history; tests copy it."""
+    store = Path(shutil.copytree(empty_store, tmp_path_factory.mktemp("incomplete") / "store"))
+    nights(store, *range(1, BASELINE))
+    land(store)
+    return store
+
+
+@pytest.fixture(scope="module")
+def kept(incomplete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with a complete baseline in ledger and history; tests copy it."""
-    store = Path(shutil.copytree(empty_store, tmp_path_factory.mktemp("kept") / "store"))
-    nights(store, *range(1, BASELINE + 1))
+    store = Path(shutil.copytree(incomplete, tmp_path_factory.mktemp("kept") / "store"))
+    nights(store, BASELINE)
     land(store)
     return store
 
@@ -156,25 +165,26 @@ def test_each_protocol_dataset_candidate_and_flow_has_its_own_series(store: Path
     assert new_alarms(store, night(store, DROPPED + 9, WORSE))
 
 
-def test_late_ledger_is_sorted_into_the_nights(tmp_path: Path) -> None:
-    nights(tmp_path, *range(1, BASELINE))
-    assert new_alarms(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: the baseline is not complete
-    nights(tmp_path, BASELINE)
-    assert [alarm.nights for alarm in new_alarms(tmp_path, night(tmp_path, DROPPED + 1, WORSE))] == [2]
-    [alarm] = alarms(tmp_path)
+def test_late_ledger_is_sorted_into_the_nights(incomplete: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(incomplete, tmp_path / "store"))
+    assert new_alarms(store, night(store, DROPPED, WORSE)) == []  # 13 nights: the baseline is not complete
+    nights(store, BASELINE)
+    assert [alarm.nights for alarm in new_alarms(store, night(store, DROPPED + 1, WORSE))] == [2]
+    [alarm] = alarms(store)
     assert alarm.raised_by.startswith("20260915")
 
 
-def test_drop_is_not_reported_again_when_a_late_ledger_moves_its_night(tmp_path: Path) -> None:
-    nights(tmp_path, *range(1, BASELINE), BASELINE + 1)
-    assert new_alarms(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
-    night(tmp_path, BASELINE, WORSE)  # a low night that now completes the baseline
-    assert new_alarms(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
+def test_drop_is_not_reported_again_when_a_late_ledger_moves_its_night(incomplete: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(incomplete, tmp_path / "store"))
+    nights(store, BASELINE + 1)
+    assert new_alarms(store, night(store, BASELINE + 2, WORSE))
+    night(store, BASELINE, WORSE)  # a low night that now completes the baseline
+    assert new_alarms(store, night(store, BASELINE + 3, WORSE)) == []
 
 
 def test_machines_sharing_a_bucket_see_all_nights_and_report_once(store: Path, tmp_path: Path) -> None:
     url = f"file://{tmp_path}/bucket"
-    one, other = Remote(url, store), Remote(url, tmp_path / "other")
+    one, other = Remote(url, store), Remote(url, Path(shutil.copytree(store, tmp_path / "other")))
     assert new_alarms(store, night(store, DROPPED, WORSE))
     one.send_all()
     assert asyncio.run(share_nights(one)) == ()
