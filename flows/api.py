@@ -270,6 +270,7 @@ def _read(lines: "SimpleQueue[bytes]") -> None:
             lines.put(line)
     signal.alarm(GRACE_SECONDS)  # ends this process by force
     os.kill(os.getpid(), signal.SIGINT)
+    lines.put(b"")  # ends the wait for a line, which a signal no longer interrupts once Polars is imported
 
 
 def _answer(what: str, asked: Mapping[str, Any]) -> tuple[str, Any]:
