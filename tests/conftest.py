@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the slowest modules first; collect results of the programs in `PROGRAMS` last."""
     turns = {module: turn for turn, module in enumerate(LONGEST)}
     items.sort(key=lambda item: (item.path.stem in PROGRAMS, turns.get(item.path.stem, len(LONGEST))))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None]:
+    """Hide the name of the test, so that calls of `flows.api` in several tests share a process."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
+    return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -59,7 +59,8 @@ def given_folders(store: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, list[logging.LogRecord]]:
-    """Result and log records of a run that was awaited in a running event loop."""
+    """Result and log records of a run that was awaited in a running event loop; later runs share its process."""
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
     store, records, ticks = tmp_path_factory.mktemp("api") / "store", list[logging.LogRecord](), [0]
     handler = logging.Handler()
     handler.emit = records.append
@@ -128,11 +129,37 @@ def test_frame_has_one_row_a_sample(judged: tuple[Result, Any]) -> None:
     assert frame.row(1)[:6] == ("1", "mine", "complete", "Tie", 50.0, 0.0) and "Both are good" in frame.row(1)
 
 
-def test_faulty_samples_raise_input_error(tmp_path: Path, prefect_server: str) -> None:
-    twice = [*figures(), *figures()]
+def test_faulty_samples_raise_input_error(judged: tuple[Result, Any]) -> None:
+    store, twice = judged[0].store, [*figures(), *figures()]
     with pytest.raises(InputError, match=r"(?s)dataset given.jsonl has 2 problems.*line 3"):
-        api.judge("diagram", twice, PairwiseParameters(store=str(tmp_path)))
-    assert given_folders(tmp_path) == [] and not (tmp_path / "ledger").exists()
+        api.judge("diagram", twice, PairwiseParameters(store=str(store)))
+    assert given_folders(store) == [] and len(run_folders(store)) == 1
+
+
+@pytest.fixture
+def slow() -> Iterator[HeldJudge]:
+    with HeldJudge(3) as judge:  # the first question, and replies for the ledger
+        yield judge
+        judge.may_answer.set()
+
+
+def parameters_for(judge: LoopbackJudge, store: Path) -> PairwiseParameters:
+    return PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=judge.base_url))
+
+
+def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, judged: tuple[Result, Any]) -> None:
+    store = judged[0].store
+
+    async def cancelled() -> None:
+        running = asyncio.create_task(api.judge_async("diagram", figures(), parameters_for(slow, store)))
+        assert await asyncio.to_thread(slow.asked.wait, 60)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(cancelled())
+    [run] = [run for run in run_folders(store) if run.name != judged[0].run_id]
+    assert read_end(run) is None and given_folders(store) == []
 
 
 @pytest.mark.parametrize(
@@ -155,30 +182,6 @@ def test_invalid_arguments_are_refused_before_a_run_begins(
     with pytest.raises(InputError, match=re.escape(words)):
         api.judge(flow, samples, parameters)
     assert given_folders(tmp_path) == []
-
-
-@pytest.fixture
-def slow() -> Iterator[HeldJudge]:
-    with HeldJudge(3) as judge:  # the first question, and replies for the ledger
-        yield judge
-        judge.may_answer.set()
-
-
-def parameters_for(judge: LoopbackJudge, store: Path) -> PairwiseParameters:
-    return PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=judge.base_url))
-
-
-def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, tmp_path: Path, prefect_server: str) -> None:
-    async def cancelled() -> None:
-        running = asyncio.create_task(api.judge_async("diagram", figures(), parameters_for(slow, tmp_path)))
-        assert await asyncio.to_thread(slow.asked.wait, 60)
-        running.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-    asyncio.run(cancelled())
-    [run] = run_folders(tmp_path)
-    assert read_end(run) is None and given_folders(tmp_path) == []
 
 
 SCRIPT = """
@@ -238,20 +241,20 @@ def test_worker_is_replaced_after_death_or_a_changed_environment(
         return api.table("outcomes", store=store)["sample_id"].item()
 
     def die() -> None:
-        os.kill(pids[-1], signal.SIGKILL)
-        os.waitid(os.P_PID, pids[-1], os.WEXITED | os.WNOWAIT)
+        workers[-1].kill()
+        workers[-1].wait()
 
     changes = lambda: None, lambda: monkeypatch.setenv("JURY_X", "1"), lambda: monkeypatch.chdir(tmp_path), die
-    pids = list[int]()
+    workers = list[subprocess.Popen[str]]()
     for change in (lambda: None, *changes):
         change()
         assert query_sample() == "s1"
         [kept] = _IDLE.values()
-        pids.append(kept.process.pid)
-    assert pids[0] == pids[1] and len({*pids}) == 4
+        workers.append(kept.process)
+    assert workers[0] == workers[1] and len({*workers}) == 4
     with ThreadPoolExecutor(3) as threads:
         assert [*threads.map(query_sample, range(3))] == ["s1"] * 3 and len(_IDLE) == 1
-    wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids[:3]))
+    assert [each.wait(60) for each in workers[1:4]] == [130, 130, -signal.SIGKILL], "stopped, or killed"
 
 
 @pytest.fixture(scope="module")
@@ -273,16 +276,16 @@ def test_tables_return_frames_and_close_the_history(store: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "words"),
+    ("question", "seconds", "words"),
     [
-        ("leaderbord", "no table or view is called 'leaderbord', did you mean leaderboard?"),
-        ("SELECT INTERVAL 1 DAY AS i", "cast it to another type"),
-        ("SELECT count(*) FROM range(100000000) a, range(100000) b", "took longer than the limit"),
+        ("leaderbord", 60, "no table or view is called 'leaderbord', did you mean leaderboard?"),
+        ("SELECT INTERVAL 1 DAY AS i", 60, "cast it to another type"),
+        ("SELECT count(*) FROM range(100000000) a, range(100000) b", 0.1, "took longer than the limit"),
     ],
 )
-def test_invalid_queries_are_refused_with_a_message(question: str, words: str, store: str) -> None:
+def test_invalid_queries_are_refused_with_a_message(question: str, seconds: float, words: str, store: str) -> None:
     with pytest.raises(InputError, match=re.escape(words)):
-        api.table(question, store=store, seconds=1)
+        api.table(question, store=store, seconds=seconds)
 
 
 def test_image_sample_has_the_fields_of_a_manifest() -> None:
