@@ -100,7 +100,7 @@ def test_ui_edits_survive_restarts_and_are_reported_each_time(house: House) -> N
     house.change_form(limit=7, votes=2)
     house.change(paused=True, concurrency_limit=1)
     before = house.there
-    for _ in range(3):
+    for _ in range(2):
         registered = house.up()
         after = house.there
         own = {"schedules": {"__all__": {"updated"}}, "updated": True, "status": True, "pull_steps": True}
