@@ -128,6 +128,9 @@ GRACE_SECONDS = 20
 LAST_WORDS = 20
 """Last lines of output that an error quotes if a process ended without an answer."""
 
+POLARS = "_RJEM_MALLOC_CONF"
+"""Environment variable that Polars changes when it is imported, as the first frame does."""
+
 
 class Worker:
     """A process that answers requests, one after the other, until it is stopped or its input ends."""
@@ -196,7 +199,8 @@ def worker(store: Path) -> Generator[Worker]:
 
     The idle one ends if it has another environment, working folder, store or server of `jury up`.
     """
-    place = {**os.environ}, Path.cwd(), store.absolute(), running(store)
+    own = {name: value for name, value in os.environ.items() if name != POLARS}
+    place = own, Path.cwd(), store.absolute(), running(store)
     found = _IDLE.pop("", None)
     if found and (found.place != place or found.process.poll() is not None):
         threading.Thread(target=found.end).start()

@@ -25,6 +25,7 @@ from written_datasets import encoded
 from flows import api
 from flows.api import (
     _IDLE,
+    POLARS,
     FigureSample,
     ImageSample,
     InputError,
@@ -244,9 +245,9 @@ def test_worker_is_replaced_after_death_or_a_changed_environment(
         workers[-1].kill()
         workers[-1].wait()
 
-    changes = lambda: None, lambda: monkeypatch.setenv("JURY_X", "1"), lambda: monkeypatch.chdir(tmp_path), die
+    changed = (lambda name=name: monkeypatch.setenv(name, "1") for name in (POLARS, "JURY_X"))
     workers = list[subprocess.Popen[str]]()
-    for change in (lambda: None, *changes):
+    for change in (lambda: None, *changed, lambda: monkeypatch.chdir(tmp_path), die):
         change()
         assert query_sample() == "s1"
         [kept] = _IDLE.values()
