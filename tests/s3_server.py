@@ -6,10 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import boto3
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
-
 Which = Callable[[str], bool]
 
 
@@ -21,6 +17,8 @@ class S3Server:
     """A server that records requests, can stop and start, and can lose replies or refuse requests."""
 
     def __init__(self) -> None:
+        from moto.server import DomainDispatcherApplication, create_backend_app  # slow to import
+
         self._app = DomainDispatcherApplication(create_backend_app)
         self.requests: list[str] = []
         self._loses = self._refuses = _none
@@ -37,6 +35,8 @@ class S3Server:
             self._loses = self._refuses = _none
 
     def start(self) -> None:
+        from werkzeug.serving import make_server
+
         self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
         self.port = self._server.port
         self._thread = threading.Thread(target=self._server.serve_forever)
@@ -61,4 +61,6 @@ class S3Server:
 
 
 def s3() -> Any:
+    import boto3
+
     return boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])

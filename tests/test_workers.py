@@ -21,12 +21,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 import yaml
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, with_latency
-from moto.server import ThreadedMotoServer
 from served import JURY, Up, environment, free_port, wait_for, write_list
 from written_datasets import png, record, write_benchmark
 
@@ -119,6 +117,9 @@ def start(command: list[str], **settings: str) -> str:
 
 def watch(place: Path) -> dict[str, Any]:
     """Start everything, kill one worker midway, and return observations of the evaluation."""
+    import boto3  # slow to import, as moto is
+    from moto.server import ThreadedMotoServer
+
     for name in ("here", "there"):
         (place / name).mkdir()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
