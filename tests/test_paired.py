@@ -160,7 +160,6 @@ def test_interval_of_few_values_and_of_equal_values(values: list, low: int, high
 @pytest.mark.parametrize(("ones", "n"), [(1, 8), (4, 8), (1, 30), (29, 30), (150, 292)])
 @pytest.mark.parametrize("high", [1, 10, 100])
 def test_interval_of_a_share_is_close_to_jeffreys(ones: int, n: int, high: float) -> None:
-    from scipy.stats import beta  # slow to import
 
     # The prior's half pseudo-observation at each end of the scale makes a Beta posterior, known exactly.
     found = interval([high] * ones + [0.0] * (n - ones), 0, high)
