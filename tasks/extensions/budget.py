@@ -170,11 +170,13 @@ class BudgetLimit(Extension):
         """See `Extension.prepare`: put the samples in random order, because the run may end before the last of them."""
         asked = self.opening.asked
         self._tariff = await asyncio.to_thread(tariff_of, asked.judge, asked.budget)
-        if not self._tariff or asked.quote:
+        if not self._tariff:
             return dataset
-        self.opening.may_stop = True
         plans = (planned_calls(sample, self.opening.rubric, asked) for sample in dataset.samples)
         self._planned = sum(plans, Counter[str]())
+        if asked.quote:
+            return dataset
+        self.opening.may_stop = True
         return dataset.model_copy(update={"samples": in_random_order(dataset.samples, dataset.key)})
 
     async def begin(self, run: Run) -> None:
