@@ -33,8 +33,10 @@ from tasks.files import private_folder
 from tasks.ledger.remote import local_cache
 from tasks.records.judge import Judge
 from tasks.records.parameters import (
+    CHECKLIST,
     DEFAULT_STORE,
     FLOWS,
+    ChecklistParameters,
     PairwiseParameters,
     Parameters,
     RubricParameters,
@@ -47,8 +49,8 @@ if TYPE_CHECKING:
     import polars
 
 __all__ = [
-    "FigureSample", "ImageSample", "InputError", "Judge", "PairwiseParameters", "Picture", "Result",
-    "RubricParameters", "judge", "judge_async", "table", "tables",
+    "ChecklistParameters", "FigureSample", "ImageSample", "InputError", "Judge", "PairwiseParameters", "Picture",
+    "Result", "RubricParameters", "judge", "judge_async", "table", "tables",
 ]  # fmt: skip
 
 
@@ -68,9 +70,9 @@ def judge(
     Ctrl-C stops the run. All replies so far are in the ledger, and the same call continues from there.
 
     Args:
-        flow: `diagram`, `plot`, `object`, `counting`, `colors` or `position`.
-        samples: None: the samples of `parameters.dataset`.
-        parameters: `PairwiseParameters` or `RubricParameters`, as the flow requires.
+        flow: `diagram`, `plot`, `object`, `counting`, `colors`, `position` or `facts`.
+        samples: None: the samples of `parameters.dataset`, from which `facts` always takes them.
+        parameters: `PairwiseParameters`, `RubricParameters` or `ChecklistParameters`, as the flow requires.
         name: name of the dataset of these samples, and of a candidate without a name.
         store: store of the run; empty: that of the parameters.
 
@@ -228,6 +230,8 @@ def _checked(flow: str, samples: Samples, parameters: Parameters | None, store: 
         raise InputError("a quote, shards and batches have no result to wait for: `jury run` is the way to them")
     named, default = ("dataset", "results", "images", "metadata", "follow_links"), parameters_of(flow)()
     places = [each for each in named if getattr(asked, each, "") != getattr(default, each, "")]
+    if samples is not None and flow in CHECKLIST:
+        raise InputError(f"flow {flow} takes checks with its samples: write a manifest, and name it as the dataset")
     if samples is not None and places:
         raise InputError(f"samples are given, and {', '.join(places)} besides: give either")
     return at_store(asked.model_copy(update={"store": store}) if store else asked)

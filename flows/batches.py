@@ -36,7 +36,7 @@ async def put_down(session: Session, dataset: Dataset) -> str:
     session.waits = True
     session.opening.ledger = Withheld
     async with session.judging(dataset) as chunks:
-        run, store, turn = chunks.run, Path(session.store), asyncio.Lock()
+        run, store, turn = chunks.run, Path(session.folder), asyncio.Lock()
         begin(store, session.run_id)
         with locked(store, session.run_id) as log:
             assert log  # the run is new: no other process has locked it
@@ -83,7 +83,7 @@ async def take_in(log: Log, asked: Parameters) -> State:
         finally:
             run.close()
         if told.stopped:
-            spent = await asyncio.to_thread(spent_by_run, Path(session.store), start.run_id)
+            spent = await asyncio.to_thread(spent_by_run, Path(session.folder), start.run_id)
             session.stopped = told.stopped.model_copy(update={"spent": spent})
         began = datetime.fromisoformat(start.started_at)
         await session.end(run, (datetime.now(UTC) - began).total_seconds())

@@ -42,15 +42,15 @@ WAITING = "Waiting"
 async def hand_in(session: Session, dataset: Dataset) -> State:
     """Submit a run, and advance it as far as possible at once: usually until it waits for its batches."""
     run_id = await put_down(session, dataset)
-    unstored = await store_or_warn(session.store, run_id)
+    unstored = await store_or_warn(session.folder, run_id)
     try:
-        state = await collected(session.place, run_id)
+        state = await collected(session.store_name, run_id)
     except BatchesUnavailable:
-        await arranged(absolute(session.place))
+        await arranged(absolute(session.store_name))
         raise
     if state.name != WAITING:
         return state
-    looks = await arranged(absolute(session.place))
+    looks = await arranged(absolute(session.store_name))
     by_itself = f"So does the deployment {DEPLOYMENT}, every {EVERY.seconds // 60} minutes." if looks else ""
     also = " ".join([by_itself, *unstored]).strip()
     return Completed(name=WAITING, message=f"{state.message} {also}".strip(), data={**state.data, "also": also})  # pyright: ignore

@@ -1,6 +1,8 @@
 """Chain of all flows: load; for each chunk of samples judge and aggregate; store, report.
 
-Every flow that judges is one call of `evaluate`. A quote and a batch leave the chain after `load`.
+Every flow that judges is one call of `evaluate`. `load` checks the dataset and reads no picture: `Chunks` reads
+samples, takes over earlier replies, and calls `judge_chunk`. A quote does so for a few samples; a batch hands in its
+requests, and another process ends it.
 """
 
 import asyncio
@@ -14,7 +16,7 @@ from prefect.exceptions import CancelledRun
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 from prefect.tasks import exponential_backoff
-from prefect.utilities.annotations import quote
+from prefect.utilities.annotations import quote as unsearched
 
 from flows.flow_run import Raw, evaluate_in_shards, given, name_stopped, tell_in_sentences, unfinished_before
 from flows.process import noting_end, settled
@@ -120,16 +122,16 @@ def _lent(argument: T) -> T:
 
     Searching it would take seconds. Connections keep the context of the step that opened them, with its arguments.
     """
-    return cast(T, quote(weakref.proxy(argument)))
+    return cast(T, unsearched(weakref.proxy(argument)))
 
 
 async def store_and_report(session: Session) -> State:
     """Store a run that has ended, then report it."""
     after_judging = asyncio.create_task(session.after_judging())
-    unstored = await store_or_warn(session.store, session.run_id)
+    unstored = await store_or_warn(session.folder, session.run_id)
     before_report = await session.before_report()
     thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
-    reported, unmade = await report_or_warn(session.place, *about)
+    reported, unmade = await report_or_warn(session.store_name, *about)
     warned, _ = await asyncio.gather(after_judging, thumbnails)
     return session.completed(reported, [*unstored, *before_report, *unmade, *warned, *await session.after_report()])

@@ -58,7 +58,7 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
     async with _trying(session, dataset) as (run, samples):
         plan = await asyncio.to_thread(plan_of, run, samples)
         left = await in_daemon_thread(lambda: _left_of_month(session, run))
-        rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
+        rows = await asyncio.to_thread(past_replies, Path(session.folder), run.start)
         prompts = run.start.prompts
         pilot = _pilot(plan, samples, rows, prompts) if session.parameters.quote == "pilot" else []
         if pilot:
@@ -93,7 +93,7 @@ async def _trying(session: Session, dataset: Dataset) -> AsyncGenerator[tuple[Ru
     finally:
         session.close(run)
         if run.ledger.folder.exists():
-            unstored = await store_or_warn(session.store, session.run_id)
+            unstored = await store_or_warn(session.folder, session.run_id)
             session.warnings += [*unstored, *await session.after_judging()]
 
 
@@ -123,7 +123,7 @@ def _left_of_month(session: Session, run: Run) -> float | None:
     amount = month_budget()
     if amount is None:
         return None
-    return month_of_store(Path(session.store), session.opening.remote, amount, run.start.run_id).sum().left_of(amount)
+    return month_of_store(Path(session.folder), session.opening.remote, amount, run.start.run_id).sum().left_of(amount)
 
 
 def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgment]) -> Quote:

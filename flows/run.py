@@ -74,12 +74,14 @@ class Session:
         self.opening, self._vlm = opening, vlm
         self._began = time.monotonic()
         self.parameters, self.scheduled = opening.parameters, opening.scheduled
-        self.store, self.place = opening.parameters.store, opening.asked.store
-        """Folder of the store, which is the local cache of a remote one; and the store as its user names it."""
+        self.folder = opening.parameters.store
+        """Folder of the store; of a remote one, its local cache."""
+        self.store_name = opening.asked.store
+        """Store as its user names it."""
         self.extensions = extensions_of(opening)
         for each in self.extensions:
             opening.said += each.check()
-        self._thumbnails = stack.enter_context(Thumbnails(Path(self.store)))
+        self._thumbnails = stack.enter_context(Thumbnails(Path(self.folder)))
 
     @property
     def said(self) -> list[str]:
@@ -108,7 +110,7 @@ class Session:
             if run.ledger.folder.exists():
                 error = first_of(stopped)
                 run.ledger.note_progress(f"{STOPPED_BY}{str(error).removesuffix('.')}.")
-                await asyncio.gather(keep_stopped(self.place, start), self.after_judging())
+                await asyncio.gather(keep_stopped(self.store_name, start), self.after_judging())
                 if isinstance(error, InputError):
                     error.run_id = self.run_id
             raise

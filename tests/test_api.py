@@ -167,6 +167,7 @@ def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, judged: tuple[
     ("flow", "samples", "parameters", "words"),
     [
         ("graph", None, None, "flow is 'graph', allowed are diagram"),
+        ("facts", [], None, "flow facts takes checks with its samples: write a manifest"),
         ("counting", None, PairwiseParameters(), "flow counting takes RubricParameters, not PairwiseParameters"),
         ("diagram", figures(), PairwiseParameters(results="r.json"), "samples are given, and results besides"),
         ("diagram", None, PairwiseParameters(quote="history"), "`jury run` is the way to them"),
