@@ -10,7 +10,8 @@ from typing import Any
 from tasks.comparing.trend import Point
 from tasks.errors import InputError
 from tasks.history import queries as history
-from tasks.ledger.labels import label_folders
+from tasks.ledger import run_files as ledger
+from tasks.ledger.labels import ABOUT
 from tasks.protocols import protocol_of
 
 _BEGIN = re.compile(r"^-- (\w+): .+$", re.MULTILINE)
@@ -60,7 +61,7 @@ Row = Mapping[str, Any]
 
 def people_lines_of(store: Path, run_id: str) -> list[str]:
     """Return sentences on people's labels for an evaluation; empty if the history cannot be queried now."""
-    if not label_folders(store):  # found sooner than the history opens
+    if not ledger.folders_with(store, "labels", ABOUT):  # found sooner than the history opens
         return []
     try:
         return people_lines(ask(store, "people", run=run_id))
