@@ -3,7 +3,9 @@
 import asyncio
 import json
 import tempfile
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,15 +18,16 @@ from loopback_replies import Reply as Answered
 from loopback_replies import Request as Seen
 from loopback_replies import error, gzipped
 
+from flows.commands.batch import ready_runs
 from tasks.batches import results, submission
 from tasks.batches.log import Log, begin, locked, waiting_runs
 from tasks.batches.results import Replies
-from tasks.batches.submission import RequestFiles
+from tasks.batches.submission import HandingIn, RequestFiles
 from tasks.endpoint.api_keys import Mask
-from tasks.endpoint.batches import Batches
+from tasks.endpoint.batches import Batches, BatchState
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Image, Manner, Request, body
-from tasks.errors import BatchesUnavailable
+from tasks.errors import BatchesUnavailable, InputError
 from tasks.ledger.run_files import Ledger
 from tasks.records.judge import Judge
 
@@ -91,6 +94,20 @@ def test_log_restores_its_steps_and_ignores_a_torn_row(log: Log) -> None:
     assert not last.cancelled and not last.ended
 
 
+def test_damaged_log_stops_no_other_run(log: Log) -> None:
+    log.add("prepared", requests=(1,), asked="a")
+    log.add("uploaded", id="file-1")
+    file = log.run / "batches.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[1:]))
+    with pytest.raises(InputError, match=r"batches\.jsonl, line 1: damaged: no line before it counts"):
+        Log(log.store, log.run_id)
+    other = begin(log.store, start("20261121T120000-diagram-0000bb").run_id)
+    assert asyncio.run(ready_runs(log.store, [log.run_id, other.run_id], print)) == ([other.run_id], 1)
+    run: Any = SimpleNamespace(start=start(other.run_id))
+    with closing(HandingIn(run, other)) as handing_in:
+        assert handing_in.earlier() == ""
+
+
 def test_run_is_locked_by_one_process_at_a_time(log: Log) -> None:
     assert waiting_runs(log.store) == [log.run_id]
     with locked(log.store, log.run_id) as first, locked(log.store, log.run_id) as second:
@@ -119,6 +136,35 @@ def test_only_litellm_gets_the_model_in_a_header(monkeypatch: pytest.MonkeyPatch
         moved_to(monkeypatch, "litellm", twin.base_url)
         asyncio.run(ask(twin.base_url))
     assert seen == [None, "gpt"]
+
+
+def test_batch_is_read_whatever_its_fields_are() -> None:
+    usual = {"id": "b", "status": "completed", "created_at": 9, "metadata": {"run": "r"}}
+    odd: list[tuple[dict[str, Any], str, str]] = [
+        ({"request_counts": {"total": None}}, "b", ""),
+        (
+            {"request_counts": None, "errors": [{"code": "late", "message": "Too late", "line": 2}]},
+            "b",
+            "late: Too late",
+        ),
+        ({"created_at": None, "errors": {"data": None}}, "b", ""),
+        ({"created_at": "2026-11-20"}, "b", ""),
+        ({"metadata": "run"}, "", ""),
+    ]
+
+    async def ask(address: str) -> tuple[BatchState, str]:
+        async with Batches(Judge(model="gpt", base_url=address)) as batches:
+            return await batches.state("b"), await batches.find({"run": "r"}, 5)
+
+    with BatchTwin() as twin:
+        for changes, found, problem in odd:
+            twin.refuses["ask batch"] = Answered({**usual, **changes})
+            twin.refuses["list batches"] = Answered(
+                {"object": "list", "has_more": False, "data": [{**usual, **changes}]}
+            )
+            state, name = asyncio.run(ask(twin.base_url))
+            assert (name, state.total, state.completed, state.failed) == (found, 0, 0, 0), changes
+            assert state.ended and state.problem.startswith(problem), changes
 
 
 def test_endpoint_errors_are_reported_without_the_key(monkeypatch: pytest.MonkeyPatch) -> None:

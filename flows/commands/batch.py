@@ -73,7 +73,7 @@ def _waiting(folder: Path, run: str) -> list[str]:
 
 def _collect(folder: Path, found: list[str], as_json: bool) -> int:
     """Take in the replies of these runs; return the exit code."""
-    ready, unasked = asyncio.run(_ready(folder, found, warn if as_json else say))
+    ready, unasked = asyncio.run(ready_runs(folder, found, warn if as_json else say))
     if ready:
         prepare_prefect(folder)
     codes = [_end(folder, run_id, as_json) for run_id in ready]
@@ -94,7 +94,7 @@ async def _cancel(store: Path, run_id: str) -> None:
             await cancel(log, batches)
 
 
-async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> tuple[list[str], int]:
+async def ready_runs(store: Path, found: list[str], tell: Callable[[str], None]) -> tuple[list[str], int]:
     """Return the runs that can be ended now, and the number of runs that could not be checked; report all others.
 
     A failed check of one run does not affect the other runs.
@@ -103,20 +103,19 @@ async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> 
 
     ready, unasked = list[str](), 0
     for run_id in found:
-        with locked(store, run_id) as log:
-            if log is None:
-                tell(f"{run_id}  another process is at work on it")
-                continue
-            try:
-                words = await looked_after(log, secret_block)
-            except InputError as error:
-                warn(str(error))
-                unasked += 1
-                continue
-            if words:
-                tell(f"{run_id}  waits: {words}")
-            else:
-                ready.append(run_id)
+        try:
+            with locked(store, run_id) as log:
+                words = await looked_after(log, secret_block) if log else ""
+        except (InputError, OSError) as error:
+            warn(str(error))
+            unasked += 1
+            continue
+        if log is None:
+            tell(f"{run_id}  another process is at work on it")
+        elif words:
+            tell(f"{run_id}  waits: {words}")
+        else:
+            ready.append(run_id)
     return ready, unasked
 
 

@@ -49,7 +49,7 @@ class Event(Record, extra="ignore"):
     """Time in UTC, ISO 8601."""
     what: Literal["prepared", "uploaded", "creating", "created", "cancelled"]
     """Kind of step. `creating` precedes the request for a batch: after a kill, only the endpoint shows if it exists."""
-    part: int = 0
+    part: int = Field(default=0, ge=0)
     """Number of the file among the run's files, from 0."""
     id: str = ""
     """The endpoint's id of a file (uploaded) or of a batch (created)."""
@@ -84,7 +84,7 @@ class Log:
     """Log of one run. Only the process that holds the run's lock adds to it."""
 
     def __init__(self, store: Path, run_id: str) -> None:
-        """Read the log."""
+        """Read the log; InputError if a row is damaged."""
         self.store, self.run_id = store, run_id
         self.run, self.work = folder(store, run_id), store / "batches" / run_id
         self.parts: list[Part] = []
@@ -95,7 +95,11 @@ class Log:
         self._length = sum(len(line) for _, line in lines)
         for number, (_, line) in enumerate(lines, 1):
             row = parse_row(line, self.run / BATCHES, number)
-            self._take(validate_row(Event, row, self.run / BATCHES, number))
+            try:
+                self._take(validate_row(Event, row, self.run / BATCHES, number))
+            except IndexError:
+                where = f"{self.run / BATCHES}, line {number}"
+                raise InputError(f"{where}: damaged: no line before it counts this part's requests") from None
 
     def add(self, what: Any, **told: Any) -> None:
         """Append a step that is done, or comes next."""

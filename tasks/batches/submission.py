@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from io import BufferedWriter
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from tasks.batches.log import Log, Part, waiting_runs
 from tasks.endpoint.batches import Batches
 from tasks.endpoint.requests import Body
+from tasks.errors import InputError
 from tasks.files import keep_private
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
@@ -168,8 +170,9 @@ class HandingIn:
         """
         waiting = [] if self._run.start.scheduled else waiting_runs(self._log.store)
         for run_id in waiting:
-            if run_id != self._log.run_id and self._is_like(Log(self._log.store, run_id)):
-                return run_id
+            with suppress(InputError, OSError):  # `jury batch collect` reports it
+                if run_id != self._log.run_id and self._is_like(Log(self._log.store, run_id)):
+                    return run_id
         return ""
 
     def _is_like(self, other: Log) -> bool:

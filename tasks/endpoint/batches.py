@@ -16,6 +16,7 @@ from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, no_sec
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.client import connected
 from tasks.endpoint.refusals import read_refusal
+from tasks.endpoint.replies import as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import drafted, keep_private
 from tasks.records.judge import Judge
@@ -100,9 +101,11 @@ class Batches:
         """Return the id of the batch with these marks, created after a time (Unix); empty if there is none."""
         with self._asking("does not list its batches"):
             async for batch in self._client.batches.list(limit=100):
-                if batch.created_at < since:  # the newest come first
+                told = batch.to_dict(warnings=False)
+                created = told.get("created_at")
+                if isinstance(created, int | float) and created < since:  # the newest come first
                     return ""
-                if marks.items() <= (batch.metadata or {}).items():
+                if marks.items() <= as_object(told.get("metadata")).items():
                     return batch.id
         return ""
 
@@ -159,13 +162,16 @@ class Batches:
 
 
 def _state(batch: Batch) -> BatchState:
-    counts, errors = batch.request_counts, (batch.errors and batch.errors.data) or []
-    told = [f"{each.code}: {each.message}" + (f" (line {each.line})" if each.line else "") for each in errors]
+    told = batch.to_dict(warnings=False)  # the client checks no type of a reply
+    counts, errors = as_object(told.get("request_counts")), told.get("errors")
+    errors = as_object(errors).get("data", errors)
+    listed = [as_object(each) for each in errors] if isinstance(errors, list) else []  # pyright: ignore
+    words = [f"{e.get('code')}: {e.get('message')}" + (f" (line {e['line']})" if e.get("line") else "") for e in listed]
     return BatchState(
         batch.id,
-        batch.status,
+        str(batch.status),
         batch.output_file_id or "",
         batch.error_file_id or "",
-        *((counts.total, counts.completed, counts.failed) if counts else (0, 0, 0)),
-        problem=one_line("; ".join(told[:MOST_ERRORS]), MOST_WORDS),
+        *(n if isinstance(n := counts.get(name), int) else 0 for name in ("total", "completed", "failed")),
+        problem=one_line("; ".join(words[:MOST_ERRORS]), MOST_WORDS),
     )
