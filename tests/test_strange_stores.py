@@ -139,6 +139,8 @@ LENT: dict[str, tuple[Damage, list[int], int]] = {
     "a bit of a key": (lambda run: flip(run / JUDGMENTS, b'"k0"', b'"k9"'), [1, 2, 3], 0),
     "a bit of a status": (lambda run: flip(run / JUDGMENTS, b'"ok"', b'"oj"'), [1, 2, 3], 0),
     "a torn line joined with the next": (lambda run: tear(run / JUDGMENTS), [2, 3], 1),
+    "a folder for an end": (lambda run: replace(run / END, os.mkdir), [0, 1, 2, 3], 0),
+    "a link for an end": (lambda run: replace(run / END, lambda to: to.symlink_to("/etc/passwd")), [0, 1, 2, 3], 0),
     "the last row": (lambda run: drop_last(run / JUDGMENTS), [0, 1, 2], 0),
     "a folder in its place": (lambda run: replace(run / JUDGMENTS, os.mkdir), [], 1),
     "a link in its place": (lambda run: replace(run / JUDGMENTS, lambda to: to.symlink_to("/etc/passwd")), [], 1),
