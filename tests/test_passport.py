@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from math import prod
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from factories import any_sample
 
 from tasks.endpoint.client import Vlm
 from tasks.judging.questions import Layout
-from tasks.ledger.passports import PassportReply
+from tasks.ledger.passports import PassportReply, unfinished_replies
 from tasks.passport import items, lines
 from tasks.passport.items import Answer, Item, card_lines, items_of, marks, smallest_words, state_of
 from tasks.passport.lines import GOOD, LINE, LINES, at_least, card_grid, needed
@@ -210,3 +211,11 @@ def test_card_table_fits_80_columns() -> None:
     widths = [max(map(len, column)) for column in zip(*grid.lines, strict=True)]
     assert sum(widths) + 2 * len(widths) <= 80
     assert {line.state for line in card.lines if line.items} == {"not measured"}
+
+
+def test_damaged_row_of_an_unfinished_exam_blocks_no_other(tmp_path: Path) -> None:
+    exam = tmp_path / "passports" / "20261122T090000000-passport-00000a"
+    exam.mkdir(parents=True)
+    (exam / "passport.json").touch()
+    (exam / "replies.jsonl").write_text('{"schema": 7}\n')
+    assert unfinished_replies(tmp_path) == {}

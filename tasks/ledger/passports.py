@@ -199,7 +199,7 @@ def unfinished_replies(store: Path) -> dict[str, tuple[str, PassportReply]]:
         if not (place / CARD).exists():
             with suppress(InputError, OSError):  # the rows before a damaged one are used
                 for row in ledger.read_rows(place / REPLIES):
-                    reply = PassportReply.model_validate(row)
+                    reply = ledger.validate_row(PassportReply, row, place / REPLIES)
                     found[reply.key] = place.name, reply
     return found
 
