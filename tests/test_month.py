@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, judgment, other_call, start, write_run
+from factories import end, judgment, line, other_call, start, write_run
 
 from tasks.ledger.removals import tombstone_of
-from tasks.ledger.run_files import REMOVED, Ledger, read_start
+from tasks.ledger.run_files import END, JUDGMENTS, REMOVED, Ledger, read_start, write_record
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import Judgment, RunStart
 from tasks.spending import budget as months
@@ -90,8 +90,23 @@ def test_finished_run_gives_its_cost_without_reading_rows(tmp_path: Path, monkey
     run.ledger.append(priced(None, run_id="1-one", status="rejected"))  # never billed, so known
     rows = costs_of(run.ledger.folder)
     run.finish()
-    monkeypatch.setattr(months, "read_judgments", None)
+    monkeypatch.setattr(months, "whole_lines", None)
     assert costs_of(run.ledger.folder) == rows == {THIS: (4.0, 1)} and left(tmp_path) == 6.0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"judged_at": "soon"}, {"price": float("nan")}, {"price": -500}, {"estimated": float("inf")}),
+        *({"schema": 9}, {"tokens_in": -5}, {"tokens_out": 10**400}),
+    ],
+)
+def test_damaged_row_counts_as_unknown_and_hides_no_other(tmp_path: Path, changes: dict[str, Any]) -> None:
+    folder = announce_run(tmp_path, "1-one").ledger.folder
+    rows = [json.loads(priced(price, run_id="1-one").model_dump_json()) for price in (1.0, 2.0, 4.0)]
+    (folder / JUDGMENTS).write_text("".join(line(row) for row in [rows[0], {**rows[1], **changes}, rows[2]]))
+    write_record(folder / END, end("1-one", cost={THIS: -5.0}))
+    assert costs_of(folder) == {THIS: (5.0, 1)}
 
 
 def test_other_calls_count_except_a_passports_own(tmp_path: Path) -> None:
@@ -190,7 +205,8 @@ def test_restarted_shard_keeps_its_share(tmp_path: Path) -> None:
 
 def test_invalid_tombstones_are_ignored(tmp_path: Path) -> None:
     odd = (b"junk", b"[]", json.dumps({"run_id": "r", "cost": {THIS: "x"}}).encode())
-    for number, data in enumerate((*odd, tombstone_of("2026-3", {THIS: -5.0}), tombstone_of("2026-4", {THIS: 1.5}))):
+    told = [tombstone_of(f"2026-{number}", {THIS: cost}) for number, cost in ((3, -5.0), (4, 1.5), (5, 7.5))]
+    for number, data in enumerate((*odd, *told[:2], told[2].replace(b"7.5", b"1e999"))):
         run = tmp_path / "ledger" / f"2026-{number}"
         run.mkdir(parents=True)
         (run / REMOVED).write_bytes(data)

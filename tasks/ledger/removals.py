@@ -113,7 +113,7 @@ def removed_costs(store: Path, month: str) -> dict[str, float]:
     for run in folders_with(store, "ledger", REMOVED):
         with suppress(InputError, OSError):  # a damaged one counts 0, so that it blocks no run
             found[run.name] = read_record(run / REMOVED, RemovedRun).cost.get(month, 0.0)
-    return {run_id: amount for run_id, amount in found.items() if amount}
+    return {run_id: amount for run_id, amount in found.items() if 0 < amount < _MOST_COST}
 
 
 def cost_by_month(rows: Iterable[Mapping[str, Any]], before: Mapping[str, float]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from tasks.files import private_folder, write_whole
 from tasks.ledger import run_files as ledger
 from tasks.ledger.run_files import line_of, read_record, write_record
 from tasks.records import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Offset, Record
+from tasks.records.terms import Tokens
 
 R = TypeVar("R", bound=Record)
 
@@ -214,23 +215,23 @@ class OtherCall(HistoryRecord):
     """Address of the judge."""
     service_tier: str
     """Service tier in which the call was billed, if the endpoint reports it."""
-    tokens_in: int
+    tokens_in: Tokens
     """Tokens of the question, including its pictures."""
-    tokens_out: int
+    tokens_out: Tokens
     """Tokens of the reply, reasoning included."""
-    tokens_cached: int
+    tokens_cached: Tokens
     """Tokens of `tokens_in` that were read from a cache."""
-    tokens_written: int
+    tokens_written: Tokens
     """Tokens of `tokens_in` that were written to a cache."""
-    tokens_pictures: int
+    tokens_pictures: Tokens
     """Tokens of `tokens_in` that are of pictures, if the endpoint reports them."""
-    tokens_reasoning: int
+    tokens_reasoning: Tokens
     """Tokens of `tokens_out` that are reasoning, if the endpoint reports them."""
-    price: float | None
+    price: float | None = Field(ge=0, allow_inf_nan=False)
     """Cost of the call; None: unknown."""
     price_source: str
     """Source of the price; empty: none."""
-    estimated: float | None
+    estimated: float | None = Field(ge=0, allow_inf_nan=False)
     """Possible extra cost of sends without a reply, which is in no price; None: unknown."""
     saved_by_service_tier: float | None
     """Saving compared with the standard tier."""

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from tasks.records.terms import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Order, OutcomeStatus, Record
+from tasks.records.terms import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Order, OutcomeStatus, Record, Tokens
 
 
 class PictureNote(HistoryRecord):
@@ -134,26 +134,26 @@ class Judgment(HistoryRecord):
     """Configuration of the server, as the reply reports it (`system_fingerprint`); empty: not reported."""
     endpoint: str
     """Address of the judge."""
-    tokens_in: int
+    tokens_in: Tokens
     """Input tokens, as counted by the server; 0: not reported, or an impossible number."""
-    tokens_out: int
+    tokens_out: Tokens
     """Output tokens, as counted by the server; 0: not reported, or an impossible number."""
-    tokens_cached: int
+    tokens_cached: Tokens
     """Input tokens that the server read from its cache; 0: not reported, or an impossible number."""
-    tokens_written: int = 0
+    tokens_written: Tokens = 0
     """Input tokens that the server wrote to its cache; 0: not reported."""
-    tokens_pictures: int = 0
+    tokens_pictures: Tokens = 0
     """Input tokens of the pictures; 0: not reported."""
-    tokens_reasoning: int = 0
+    tokens_reasoning: Tokens = 0
     """Output tokens of the model's reasoning; 0: not reported."""
     service_tier: str = ""
     """Service tier in which the call is billed, as the reply reports it: standard, flex, priority, batch; empty: not
     reported."""
-    price: float | None
+    price: float | None = Field(ge=0, allow_inf_nan=False)
     """Price in the currency of the prices given; None: unknown. 0 if reused."""
     price_source: str = ""
     """Source of the price, with its model, tier and day; empty: the price is unknown."""
-    estimated: float | None = 0.0
+    estimated: float | None = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Estimated cost of sends of this call that got no reply in time, if the judge bills them; no part of `price`. 0:
     none timed out. None: some did, and their price is unknown."""
     saved_by_reuse: float | None = 0.0

@@ -70,7 +70,7 @@ class RunStart(HistoryRecord):
     """Settings that make two runs comparable, by name, as of before the first reply."""
     parameters: dict[str, object]
     """Parameters that the run was started with."""
-    spending_limit: float | None = None
+    spending_limit: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     """Most that the run may spend of the month's budget; None: there is no such budget."""
     revision: Int32 = 0
     """Number of times rows were removed from the run on request; a copy with a lower number is out of date."""

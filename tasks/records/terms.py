@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA = 7
 """Version of the ledger's rows. Readers refuse rows of any other version."""
@@ -12,6 +12,7 @@ MOST_COUNTED = 2**31 - 1
 
 Int32 = Annotated[int, "INTEGER"]
 """Whole number whose column in the history is an INTEGER; without it, a BIGINT."""
+Tokens = Annotated[int, Field(ge=0, le=2**53)]
 Order = Literal["human_first", "model_first", "single"]
 """Figure that is shown first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]

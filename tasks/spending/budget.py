@@ -4,7 +4,7 @@ import asyncio
 import math
 import os
 from bisect import insort
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +18,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from tasks.errors import InputError
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.removals import removed_costs
-from tasks.ledger.run_files import END, JUDGMENTS, RUN, folder, read_end, read_judgments, read_start, run_folders
+from tasks.ledger.run_files import (
+    END,
+    JUDGMENTS,
+    RUN,
+    folder,
+    moment_of,
+    parse_row,
+    read_end,
+    read_start,
+    run_folders,
+    validate_row,
+    whole_lines,
+)
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, first_questions_of, other_calls_of
 from tasks.records import ANCHOR, Judgment, RunStart, Sample, known_cost
 from tasks.spending.prices import Amounts, Tariff
@@ -348,7 +360,7 @@ class Month:
             with suppress(InputError, OSError):
                 end = read_end(folder(self._store, run_id))
                 # An end with costs includes those of removed rows.
-                found.spent += 0.0 if end and end.cost else max(0.0, amount)
+                found.spent += 0.0 if end and end.cost else amount
         return found
 
     def of_shards(self, evaluation_id: str, found: Sum) -> dict[int, float]:
@@ -372,16 +384,27 @@ class Month:
 
 
 def costs_of(run: Path) -> dict[str, Spent]:
-    """Return the cost of a run's calls by month, from its end, else from its rows; reused replies cost nothing."""
+    """Return the cost of a run's calls by month, from its end, else from its rows; reused replies cost nothing.
+
+    A damaged row counts as a call with an unknown price, in the month of the last write.
+    """
     with suppress(InputError, OSError):
-        if (end := read_end(run)) and end.cost:
+        if (end := read_end(run)) and end.cost and all(0 <= amount < math.inf for amount in end.cost.values()):
             return {month: Spent(amount, end.unpriced.get(month, 0)) for month, amount in end.cost.items()}
-    rows: defaultdict[str, list[Judgment]] = defaultdict(list)
-    with suppress(InputError):
-        for row in read_judgments(run):
-            if not row.reused_from:
-                rows[month_of(datetime.fromisoformat(row.judged_at))].append(row)
-    return {month: spent_for(its) for month, its in rows.items()}
+    rows, damaged, path = defaultdict[str, list[Judgment]](list), Counter[str](), run / JUDGMENTS
+    with suppress(InputError, OSError):
+        for number, (_, line) in enumerate(whole_lines(path), 1):
+            try:
+                row = validate_row(Judgment, parse_row(line, path, number), path, number)
+            except InputError:
+                row = None
+            moment = moment_of(row.judged_at) if row else None
+            if row is None or moment is None:
+                damaged[month_of(datetime.fromtimestamp(path.stat().st_mtime, UTC))] += 1
+            elif not row.reused_from:
+                rows[month_of(moment)].append(row)
+    costs = {month: spent_for(rows[month]) for month in [*rows, *damaged]}
+    return {month: each._replace(unknown=each.unknown + damaged[month]) for month, each in costs.items()}
 
 
 def spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
