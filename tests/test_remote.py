@@ -17,7 +17,6 @@ from factories import end, judgment, outcome, picture, start
 from png_files import png
 from s3_server import S3Server, s3
 
-from tasks.errors import InputError
 from tasks.labels.labeling import import_labels
 from tasks.ledger import remote
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
@@ -414,13 +413,18 @@ def test_conflicting_labels_of_one_name_are_reported_and_kept(tmp_path: Path, bu
     write_labels(tmp_path / "a", "ann")
     write_labels(tmp_path / "b", "ann", verdict="Human")
     exchange_labels(bucket, tmp_path / "a")
-    assert exchange_labels(bucket, tmp_path / "b") == Exchanged([], [], ["ann"])
+    assert exchange_labels(bucket, tmp_path / "b") == Exchanged([], [], ["ann"], [])
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]", b"{}", b"\xff"])
-def test_damaged_label_description_in_the_bucket_is_reported(tmp_path: Path, bucket: Bucket, damage: bytes) -> None:
+def test_damaged_label_description_is_reported_and_left_out(tmp_path: Path, bucket: Bucket, damage: bytes) -> None:
     write_labels(tmp_path / "a", "ann")
     exchange_labels(bucket, tmp_path / "a")
     bucket.put({"labels/ann/label.json": damage})
-    with pytest.raises(InputError, match=r"labels/ann/label.json in the bucket is no description of labels"):
-        exchange_labels(bucket, tmp_path / "a")
+    write_labels(tmp_path / "a", "bob")
+    (tmp_path / "a" / "labels" / "cat").mkdir()
+    (tmp_path / "a" / "labels" / "cat" / "label.json").write_bytes(damage)
+    done = exchange_labels(bucket, tmp_path / "a")
+    told = ("labels/ann/label.json in the bucket is no description of labels: ", "labels/cat/label.json")
+    assert done.sent == ["bob"] and all(words in " ".join(done.damaged) for words in told)
+    assert bucket.get(["labels/ann/label.json"]) == {"labels/ann/label.json": damage}

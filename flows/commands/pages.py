@@ -138,6 +138,8 @@ def _report_labels(remote: Remote, done: Exchanged) -> None:
     if done.clashing:
         words = f"{', '.join(done.clashing)}: other labels of that name are in {remote.bucket.url}"
         warn(f"{words}; those here stay on this machine, until they have another name")
+    for words in done.damaged:
+        warn(f"{words}; these labels are not exchanged until that file is whole or gone")
 
 
 def exchange_all(remote: Remote) -> None:

@@ -40,10 +40,14 @@ async def fetch_replies(remote: Remote, reuse_hours: float) -> tuple[float, list
         return reuse_hours, []
     since = datetime.now(UTC) - timedelta(hours=reuse_hours) - LONGEST_RUN
     try:
-        await in_daemon_thread(lambda: _fetch(remote, since))
+        await in_daemon_thread(lambda: remote.fetch(since))
     except (InputError, OSError) as error:
         words = "Runs of other machines could not be fetched, so that no earlier reply is reused"
         return 0.0, [f"{words}: {error}."]
+    try:
+        await in_daemon_thread(lambda: settle(remote.folder, remote))
+    except (InputError, OSError) as error:  # the fetch has replaced the runs: no forgotten reply is left
+        return reuse_hours, [f"Pages and history may still show what another machine has forgotten: {error}."]
     return reuse_hours, []
 
 
@@ -51,16 +55,10 @@ async def share_nights(remote: Remote) -> tuple[str, ...]:
     """Fetch the runs of other machines, for alarms, and share the records of alarms; return warnings."""
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await in_daemon_thread(lambda: (_fetch(remote), remote.share_folder(ALARMS)))
+            await in_daemon_thread(lambda: (remote.fetch(), settle(remote.folder, remote), remote.share_folder(ALARMS)))
     except (InputError, OSError, TimeoutError) as error:
         return (f"Nights of other machines could not be fetched, so that a drop may go unreported: {error}.",)
     return ()
-
-
-def _fetch(remote: Remote, since: datetime | None = None) -> None:
-    """Fetch runs of other machines, and remove data here that they have removed."""
-    remote.fetch(since)
-    settle(remote.folder, remote)
 
 
 class Sending:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from tasks.errors import InputError
+from tasks.errors import InputError, first_fault
 from tasks.files import (
     fits,
     is_store_name,
@@ -257,20 +257,27 @@ class Exchanged(NamedTuple):
     fetched: list[str]
     clashing: list[str]
     """Names whose labels here and in the bucket differ."""
+    damaged: list[str]
+    """Sentences on sets that were left out, because their description here or in the bucket cannot be read."""
 
 
 def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
     """Send the labels that the bucket lacks, fetch those that the cache lacks, and follow removals on other machines.
 
+    A set whose description cannot be read is left out on both sides.
+
     Raises:
-        InputError: labels of the local cache or of the bucket are damaged.
+        InputError: a link leads out of the store.
         RemoteUnavailable: the network or the store fails; changes made until then remain.
     """
     for share in (send_folder, fetch_folder):
         share(bucket, store, REMOVED)
     gone = removed_labels(store)
-    here = {place.name: read_label_set(place) for place in label_folders(store)}
-    there = _sets_in(bucket)
+    damaged = dict[str, str]()
+    here, there = _sets_here(store, damaged), _sets_in(bucket, damaged)
+    for name in damaged:
+        here.pop(name, None)
+        there.pop(name, None)
     for name, about in [*there.items()]:
         if about and (name, about.source_sha256) in gone:
             bucket.remove([_object(name, file) for file in (ABOUT, LABELS)])
@@ -287,21 +294,31 @@ def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
     clashing = [name for name, each in theirs.items() if each.source_sha256 != here.get(name, each).source_sha256]
     for name in theirs.keys() - set(clashing):
         _fetch(bucket, store, name)  # also sets of which another machine has forgotten rows
-    return Exchanged(sent, [name for name in theirs if name not in here], clashing)
+    return Exchanged(sent, [name for name in theirs if name not in here], clashing, [*damaged.values()])
 
 
-def _sets_in(bucket: Bucket) -> dict[str, LabelSet | None]:
-    """Return the sets of labels in a bucket by name; None: all labels of the set were forgotten."""
+def _sets_here(store: Path, damaged: dict[str, str]) -> dict[str, LabelSet]:
+    """Return the sets of labels in a store by name; add the reason to `damaged` for those that cannot be read."""
+    found = dict[str, LabelSet]()
+    for place in label_folders(store):
+        try:
+            found[place.name] = read_label_set(place)
+        except InputError as error:
+            damaged[place.name] = str(error)
+    return found
+
+
+def _sets_in(bucket: Bucket, damaged: dict[str, str]) -> dict[str, LabelSet | None]:
+    """Return the sets of a bucket as `_sets_here` does; None: all labels of the set were forgotten."""
     told = [each for each in bucket.sizes("labels", MOST_OBJECT) if is_store_name(each) and each.endswith(f"/{ABOUT}")]
-    found = {each: data for some in slices(told) for each, data in bucket.get(some).items()}
-    return {each.split("/")[1]: _label_set(each, data) for each, data in found.items()}
-
-
-def _label_set(name: str, data: bytes) -> LabelSet | None:
-    try:
-        return LabelSet.model_validate_json(data) if data else None
-    except ValidationError as error:
-        raise InputError(f"{name} in the bucket is no description of labels: {error}") from error
+    found = dict[str, LabelSet | None]()
+    for each, data in [one for some in slices(told) for one in bucket.get(some).items()]:
+        name = each.split("/")[1]
+        try:
+            found[name] = LabelSet.model_validate_json(data) if data else None
+        except ValidationError as error:
+            damaged[name] = f"{each} in the bucket is no description of labels: {first_fault(error)}"
+    return found
 
 
 def _fetch(bucket: Bucket, store: Path, name: str) -> None:

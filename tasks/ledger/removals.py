@@ -89,6 +89,16 @@ def note_outdated(store: Path, runs: Sequence[Path]) -> None:
     write_file(store, UNFINISHED, json.dumps(plan).encode())
 
 
+def is_removing(store: Path) -> bool:
+    """Return whether a removal that was asked for here is unfinished: forgotten rows may still be in the ledgers.
+
+    Of another machine's removal, the fetch has replaced the ledgers before anything else is left to do.
+    """
+    with suppress(FileNotFoundError, ValueError, AttributeError):  # a damaged note may be of any removal
+        return bool(json.loads(read_regular(store / UNFINISHED, _MOST_BYTES)).get("kind", True))
+    return (store / UNFINISHED).exists()
+
+
 def _outcomes(run: Path) -> Iterator[bytes]:
     with suppress(InputError, OSError):
         yield from (line for _, line in whole_lines(run / OUTCOMES))

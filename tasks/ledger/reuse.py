@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from tasks.errors import InputError
 from tasks.files import open_regular, read_regular
-from tasks.ledger.removals import UNFINISHED
+from tasks.ledger.removals import is_removing
 from tasks.ledger.run_files import (
     END,
     JUDGMENTS,
@@ -126,10 +126,10 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     superseded it. So does a run that stopped at its budget, unless the new run is scheduled: nightly runs with one
     budget judge everything again.
 
-    This takes seconds for large ledgers, so an event loop calls it in a thread. A store with unfinished removals lends
-    nothing.
+    This takes seconds for large ledgers, so an event loop calls it in a thread. A store with unfinished removals of
+    its own lends nothing.
     """
-    if reuse_hours == 0 or (store / UNFINISHED).exists():
+    if reuse_hours == 0 or is_removing(store):
         return Replies({})
     cutoff = datetime.fromisoformat(start.started_at) - timedelta(hours=reuse_hours)
     runs = run_folders(store)
