@@ -132,6 +132,9 @@ def test_values_out_of_range_are_reported_together_by_option() -> None:
          "https://a.openai.azure.com/openai/v1, without a query, and --judge.model to the name of the deployment"),
         (["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
          "--judge.base-url is the older address"),
+        (["--reuse-hours", "1e8"], "--reuse-hours: Input should be less than or equal to 1000000"),
+        (["--reuse-hours", "inf"], "--reuse-hours: Input should be a finite number"),
+        (["--judge.price-in", "inf", "--judge.price-out", "1"], "--judge.price-in: Input should be a finite number"),
     ],
 )  # fmt: skip
 def test_conflicting_fields_are_reported_by_option(words: list[str], start: str) -> None:

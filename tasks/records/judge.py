@@ -176,16 +176,25 @@ class Judge(Record):
         default="auto", description="How finely the judge looks at pictures."
     )
     price_in: float | None = Field(
-        default=None, ge=0, description="Price of a million input tokens; empty: that of the table of public prices."
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Price of a million input tokens; empty: that of the table of public prices.",
     )
     price_out: float | None = Field(
-        default=None, ge=0, description="Price of a million output tokens; given with price_in."
+        default=None, ge=0, allow_inf_nan=False, description="Price of a million output tokens; given with price_in."
     )
     price_cached: float | None = Field(
-        default=None, ge=0, description="Price of a million input tokens read from a cache; empty: as price_in."
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Price of a million input tokens read from a cache; empty: as price_in.",
     )
     price_written: float | None = Field(
-        default=None, ge=0, description="Price of a million input tokens written to a cache; empty: as price_in."
+        default=None,
+        ge=0,
+        allow_inf_nan=False,
+        description="Price of a million input tokens written to a cache; empty: as price_in.",
     )
 
     @model_validator(mode="after")

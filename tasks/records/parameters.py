@@ -91,6 +91,8 @@ class Parameters(Record):
     reuse_hours: float = Field(
         default=20.0,
         ge=0,
+        le=1_000_000,
+        allow_inf_nan=False,
         description="Replies to the very same call are taken from earlier runs up to this age; 0: never.",
     )
     chunk_size: int = Field(
