@@ -1,6 +1,7 @@
 """Bridges between two judges: which samples are paired, which runs are refused, and stored bridges."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
@@ -12,6 +13,7 @@ from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment,
 from tasks.comparing.bridge import answers_of, bridge
 from tasks.errors import InputError
 from tasks.history.landing import land
+from tasks.history.queries import query
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.side_records import BRIDGES, BridgeRow
 from tasks.records import Judgment, Outcome, RunStart
@@ -129,6 +131,20 @@ def test_runs_must_be_two_and_of_one_flow(tmp_path: Path, jury: Any) -> None:
         code, _, err = jury("judge", "bridge", OLD, new, "--store", tmp_path)
         assert code == 2 and words in err
     assert BRIDGES.folders(tmp_path) == []
+
+
+@pytest.mark.usefixtures("without_pages")
+def test_run_that_only_the_history_has_is_named_until_a_rebuild(tmp_path: Path, jury: Any) -> None:
+    for run, flow in ((OLD, "diagram"), (PLOTS, "plot")):
+        keep(tmp_path, run, "gpt-a", figures(*[TIED] * 40, flow=flow))
+    land(tmp_path)
+    shutil.rmtree(tmp_path / "ledger" / OLD)
+    code, _, err = jury("judge", "bridge", OLD, PLOTS, "--store", tmp_path)
+    assert code == 2 and f"called '{OLD}': bring its folder back, or let `jury store rebuild`" in err
+    code, _, err = jury("store", "forget", "--run", OLD, "--yes", "--store", tmp_path)
+    assert code == 2 and f"has no run '{OLD}' in its ledgers, only in the history: `jury store rebuild`" in err
+    assert jury("store", "rebuild", "--store", tmp_path)[0] == 0
+    assert query(tmp_path, "SELECT run_id FROM runs").rows == [(PLOTS,)]
 
 
 # The command

@@ -17,6 +17,7 @@ from written_images import prompt_row, write_geneval
 from flows.flow_run import evaluate_in_shards
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import absolute
+from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.evaluations import read_evaluation
@@ -184,5 +185,5 @@ def test_evaluation_is_summarized_like_a_run(tmp_path: Path) -> None:
 def test_evaluation_without_all_shards_is_unfinished(tmp_path: Path) -> None:
     write_shard(tmp_path, 2, "s2", "Human", SECOND)
     assert read_evaluation(tmp_path, EVALUATION).end is None
-    with pytest.raises(FileNotFoundError, match="no finished shard"):
+    with pytest.raises(InputError, match="no finished shard"):
         read_evaluation(tmp_path, "20261120T115900-diagram-ffffff")

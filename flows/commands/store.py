@@ -25,6 +25,7 @@ from tasks.history.forgetting import (
 )
 from tasks.history.landing import Landed, has_ledgers, land
 from tasks.history.landing import rebuild as rebuild_history
+from tasks.history.queries import query
 from tasks.ledger.labels import LABEL_PAGES, read_page
 from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of
 from tasks.ledger.removals import PAGES, beside, drop_run, keep_days, remove_old, returned
@@ -176,6 +177,9 @@ def _run(folder: Path, beginning: str) -> str:
 
 
 def _known(folder: Path, asked: _Asked) -> str:
+    sql = "SELECT 1 FROM runs WHERE run_id = $1"
+    if asked.kind == "run" and (folder / HISTORY).exists() and query(folder, sql, values=(asked.name,)).rows:
+        return " in its ledgers, only in the history: `jury store rebuild` makes that without it"
     starts = [start for run in run_folders(folder) if (start := start_of(run))]
     names = {
         "run": sorted(start.run_id for start in starts),

@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tasks.errors import InputError
 from tasks.ledger.run_files import (
     END,
     folder,
@@ -82,8 +83,7 @@ def read_evaluation(store: Path, run_id: str) -> Evaluation:
     """Return the run with this id, or the finished shards of the evaluation with this id.
 
     Raises:
-        FileNotFoundError: the store has neither.
-        InputError: a ledger is damaged, or was written by a newer version.
+        InputError: the store has neither; a ledger is damaged, or was written by a newer version.
     """
     run = folder(store, run_id)
     if run.exists():
@@ -109,7 +109,10 @@ def _any_shard(store: Path, evaluation_id: str) -> Path:
     for run, start in _finished(store):
         if start.evaluation_id == evaluation_id:
             return run
-    raise FileNotFoundError(f"{store} holds no run and no finished shard of an evaluation called {evaluation_id!r}")
+    raise InputError(
+        f"{store} has no ledger of a run, and no finished shard of an evaluation, called {evaluation_id!r}: bring its "
+        "folder back, or let `jury store rebuild` make the history without it"
+    )
 
 
 def _finished(store: Path) -> Iterator[tuple[Path, RunStart]]:

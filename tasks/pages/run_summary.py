@@ -156,8 +156,7 @@ def summarize(store: Path, run_id: str) -> Summary:
     """Summarize a run from its ledger, finished or not, or the finished shards of an evaluation from theirs.
 
     Raises:
-        FileNotFoundError: the store has neither.
-        InputError: a row is damaged or was written by a newer version; with file and line.
+        InputError: the store has neither; a row is damaged or was written by a newer version; with file and line.
     """
     evaluation = read_evaluation(store, run_id)
     start, end, runs = evaluation
