@@ -11,12 +11,10 @@ from tasks.protocols import control_rules_of
 from tasks.records import ANCHOR, PictureSource, Place, Sample
 from tasks.spending.budget import in_random_order, units
 
-SIDES = {"human": PictureSource(Place("h")), "model": PictureSource(Place("m"))}
-
 
 def sample(name: str, candidate: str = "alpha", prompt_id: str = "", control: str = "") -> Sample:
-    at = Place("test.json")
-    return Sample(sample_id=name, candidate=candidate, prompt_id=prompt_id, control=control, record=at, pictures=SIDES)
+    at, sides = Place("test.json"), {role: PictureSource(Place(f"{role}/{name}")) for role in ("human", "model")}
+    return Sample(sample_id=name, candidate=candidate, prompt_id=prompt_id, control=control, record=at, pictures=sides)
 
 
 def ids(samples: Sequence[Sample]) -> list[str]:
