@@ -18,6 +18,7 @@ from PIL import Image
 from strangers import HOSTILE, tokens
 
 from flows.run import Progress
+from tasks.errors import InputError
 from tasks.judging.counts import CallCounts
 from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
@@ -341,7 +342,7 @@ def test_sentence_names_the_better_candidate_and_each_tag(tmp_path: Path) -> Non
 
 
 def test_unfinished_run_is_summarized_and_missing_run_is_not_found(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InputError, match="has no ledger of a run"):
         summarize(tmp_path, RUN)
     write_run(tmp_path, start(), [judgment("s1"), outcome("s1")], None)
     found = summarize(tmp_path, RUN)

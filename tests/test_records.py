@@ -23,9 +23,9 @@ def sha256(schema: Any) -> str:
     [
         (Judge, "c42c6c8a54493a5daa0ad62313a74ea29cad3e5f59c0d0ab453503e4e1a8801a"),
         (Probe, "c7e21446606453e239bbebe436b632304b96a468f9079daf6c3e2dfa3c82622d"),
-        (Parameters, "9bcc2d87d6078b2eb4a4aab4da7072359818aa79a38af422eab24c8c4609544a"),
-        (PairwiseParameters, "c42b8d56fa67729fcc452e85d5ba96541129bece27ccb52361fdda9bc9f92fb1"),
-        (RubricParameters, "3bbbcb614958eba4a0ed86ecdc3c5f37f9dd92006a2dfa2409e767c0ae48f8fd"),
+        (Parameters, "a15bd8fe8ad50f58082ae77a60afe7af73afa380a651e9d886a5cd36ecff993c"),
+        (PairwiseParameters, "b60f04841adcf7602302301320efc8d6ca97280ff2b6f8686139953e271cf793"),
+        (RubricParameters, "7c2165ecf51bd52be9a664e6d833e49e5a29dd04606efdb2cce97c0d34fb5268"),
     ],
 )
 def test_parameter_schemas_are_unchanged(model: type[Record], expected: str) -> None:
