@@ -598,6 +598,11 @@ NO_EXPORT: dict[str, tuple[str, dict[str, object], str]] = {
     "a set's own file": ("data/test_prompts_en.csv", {}, "found a file that is no export"),
     "a folder": ("folder.csv", {}, "found a folder"),
     "below a file": ("kept.txt/out.csv", {}, "cannot be written"),
+    "skipped rows": (
+        "out.json",
+        {"format": "geneval2", "skip_broken": True},
+        "GenEval 2 counts results by the rows of its file",
+    ),
     "no export format": ("out.csv", {"format": "dsg"}, "has no form of its own; allowed are geneval2, unigen"),
 }
 

@@ -216,6 +216,9 @@ class Export(Extension):
         if len(dataset.candidates) > 1:
             named = listed(dataset.candidates)
             raise InputError(f"export takes the images of one candidate, found {named}: set `candidate` to one of them")
+        asked: Any = self.opening.asked
+        if form is CHECKLISTS["geneval2"] and asked.skip_broken:
+            raise InputError("export: GenEval 2 counts results by the rows of its file: leave out skip_broken")
         _check(self._path, form)
         return dataset
 
