@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -337,7 +337,7 @@ def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
     if not runs and not once:
         return
     # Imports numpy and scipy, which callers that only look for missing runs do not need.
-    from tasks.history.rows import DamagedLedger, put_rows, put_run
+    from tasks.history.rows import LeftOut, put_rows, put_run
 
     puts = [("runs", run, partial(put_run, master, run, ledger_bytes(run))) for run in runs]
     for table, place in once:
@@ -347,7 +347,7 @@ def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
         try:
             put()
             yield table, place.name, ""
-        except DamagedLedger as error:
+        except LeftOut as error:
             yield table, place.name, str(error)
 
 
@@ -407,6 +407,7 @@ def _compute(master: Master, restarts: list[Restart]) -> tuple[list[str], list[s
         return corrected, faults
     # Imports numpy, which callers that only look for missing runs do not need.
     from tasks.history import derived_tables
+    from tasks.history.rows import LeftOut, all_or_nothing
 
     works: list[tuple[str, bool, Callable[[], object]]] = [
         ("nights", bool(restarts or nights_due), lambda: derived_tables.bring_up_to_date(master, restarts)),
@@ -414,17 +415,10 @@ def _compute(master: Master, restarts: list[Restart]) -> tuple[list[str], list[s
         ("versus_best", bool(best_due), lambda: derived_tables.compare_with_best(master)),
     ]
     for table, is_due, compute in works:
-        if not is_due:
-            continue
-        master.db.begin()
-        try:
-            compute()
-            master.db.commit()
-        except Exception as error:
-            with suppress(duckdb.Error):  # after a failed commit there is nothing to roll back
-                master.db.rollback()
-            if isinstance(error, (duckdb.Error, OSError)):
-                raise
-            fault = f"a fault of Image Jury, {type(error).__name__}: {error}"
-            faults.append(f"The table {table} could not be computed: {fault}. All other tables are up to date.")
+        if is_due:
+            try:
+                with all_or_nothing(master.db, f"The table {table} could not be computed"):
+                    compute()
+            except LeftOut as error:
+                faults.append(str(error))
     return corrected, faults

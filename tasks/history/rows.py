@@ -66,8 +66,8 @@ _REFUSED = (duckdb.DataError, duckdb.IntegrityError, duckdb.InvalidInputExceptio
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class DamagedLedger(InputError):
-    """Ledger of a run, of labels, of a passport or of a bridge that is unreadable or larger than the memory."""
+class LeftOut(InputError):
+    """Part of the history that could not be made, with the reason; all other parts can."""
 
 
 def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
@@ -77,10 +77,10 @@ def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
         ledger_bytes: its size before it is read here: rows appended meanwhile make the run due again.
 
     Raises:
-        DamagedLedger: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
+        LeftOut: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
         duckdb.Error: the disk has no room.
     """
-    with _all_or_nothing(master.db, run):
+    with all_or_nothing(master.db, f"The ledger {run} was left out"):
         start = ledger.read_start(run)
         _remove_run(master.db, run.name, start.evaluation_id)
         _insert_run(master, run, start, ledger_bytes)
@@ -96,15 +96,24 @@ def put_rows(
         file: name of the file with the rows.
 
     Raises:
-        DamagedLedger: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
+        LeftOut: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
         duckdb.Error: the disk has no room.
     """
-    with _all_or_nothing(master.db, place):
+    with all_or_nothing(master.db, f"The ledger {place} was left out"):
         insert_rows(master, table, rows(place), place / file)
 
 
 @contextmanager
-def _all_or_nothing(db: Connection, place: Path) -> Generator[None]:
+def all_or_nothing(db: Connection, failure: str) -> Generator[None]:
+    """Commit what is written in the context, or nothing of it.
+
+    Args:
+        failure: beginning of the sentence if it fails, such as `The ledger PLACE was left out`.
+
+    Raises:
+        LeftOut: this part is damaged or larger than the memory, or the program is at fault.
+        duckdb.Error: the disk has no room, or the file of the history is at fault.
+    """
     db.begin()
     try:
         yield
@@ -112,13 +121,13 @@ def _all_or_nothing(db: Connection, place: Path) -> Generator[None]:
     except BaseException as error:
         with suppress(duckdb.Error):  # after a failed commit there is nothing to roll back
             db.rollback()
-        if _is_of_ledger(error):
-            raise DamagedLedger(f"The ledger {place} was left out: {_words(error)}") from error
+        if _is_of_one_part(error):
+            raise LeftOut(f"{failure}: {_words(error)}") from error
         raise
 
 
-def _is_of_ledger(error: BaseException) -> bool:
-    """Return whether an error concerns one ledger, damaged or larger than the memory, so that others can be loaded."""
+def _is_of_one_part(error: BaseException) -> bool:
+    """Return whether an error concerns one part, damaged or larger than the memory, so that others can be made."""
     if isinstance(error, OSError):
         return error.errno not in _NO_ROOM
     if isinstance(error, duckdb.TransactionException):  # the commit failed
