@@ -72,8 +72,8 @@ class Seen(Record):
     """True if the requested relation holds; None: none was requested, or the judge cannot tell."""
 
 
-class Judgment(HistoryRecord):
-    """One reply to one call, or the failure in place of one: a row of `judgments.jsonl`."""
+class _SampleRow(HistoryRecord):
+    """Row of a ledger about one sample of a run."""
 
     schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     """Version of the row."""
@@ -85,6 +85,11 @@ class Judgment(HistoryRecord):
     """Sample that was judged."""
     candidate: str
     """System whose figure or image was judged."""
+
+
+class Judgment(_SampleRow):
+    """One reply to one call, or the failure in place of one: a row of `judgments.jsonl`."""
+
     control: str = ""
     """Kind of control sample that was shown, or `anchor`; empty: a real sample."""
     dimension: str
@@ -198,19 +203,9 @@ class DimensionOutcome(Record):
     """True if one order has Model and the other Human; None as for `order_flip`."""
 
 
-class Outcome(HistoryRecord):
+class Outcome(_SampleRow):
     """Decision of the rule on a sample: a row of `outcomes.jsonl`."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
-    run_id: str
-    """Run that the row belongs to."""
-    flow: str
-    """Flow of the run."""
-    sample_id: str
-    """Sample that was judged."""
-    candidate: str
-    """System whose figure or image was judged."""
     control: str = ""
     """Kind of control sample, or `anchor`; empty: a real sample."""
     category: str
