@@ -26,6 +26,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
+from tasks.ledger.remote import local_cache
 from tasks.ledger.run_files import read_start
 from tasks.records.parameters import Collect, at_store
 from tasks.store import store_or_warn
@@ -105,7 +106,7 @@ async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
 
 def absolute(store: str) -> str:
     """Return the absolute path of the store, for a process that works in another folder."""
-    return str(Path(store).expanduser().absolute())
+    return str(local_cache(store).absolute())
 
 
 @flow(name=NAME, validate_parameters=False)

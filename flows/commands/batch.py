@@ -16,6 +16,7 @@ from flows.process import run_here
 from flows.server.server import find_prefect, prepare_prefect, secret_block
 from tasks.batches.log import check_folder, locked, waiting_runs
 from tasks.errors import InputError
+from tasks.ledger.remote import local_cache
 from tasks.records.parameters import Collect
 
 
@@ -58,7 +59,7 @@ def cancel_run(run: str, as_json: bool, store: str) -> int:
 def _folder(store: str) -> Path:
     """Return the folder of a store in which runs may wait."""
     check_folder(store)
-    folder = Path(store).absolute()
+    folder = local_cache(store).absolute()
     find_prefect(folder)  # a key may be kept there, as a Secret block
     return folder
 
