@@ -216,22 +216,23 @@ class Export(Extension):
         if len(dataset.candidates) > 1:
             named = listed(dataset.candidates)
             raise InputError(f"export takes the images of one candidate, found {named}: set `candidate` to one of them")
-        asked: Any = self.opening.asked
-        if form is CHECKLISTS["geneval2"] and asked.skip_broken:
+        if form is CHECKLISTS["geneval2"] and self._asked.skip_broken:
             raise InputError("export: GenEval 2 counts results by the rows of its file: leave out skip_broken")
         _check(self._path, form)
         return dataset
 
     @property
+    def _asked(self) -> Any:
+        return self.opening.asked
+
+    @property
     def _path(self) -> Path:
-        asked: Any = self.opening.asked
-        return Path(asked.export).expanduser().absolute()
+        return Path(self._asked.export).expanduser().absolute()
 
     def _form(self, sample: Sample) -> Form:
-        asked: Any = self.opening.asked
-        if isinstance(asked, RubricParameters):
+        if isinstance(self._asked, RubricParameters):
             return GENEVAL
-        form = CHECKLISTS.get(asked.format or set_of(Path(sample.record.path)))
+        form = CHECKLISTS.get(self._asked.format or set_of(Path(sample.record.path)))
         if form is None:
             raise InputError(f"export: this dataset has no form of its own; allowed are {listed(CHECKLISTS)}")
         return form

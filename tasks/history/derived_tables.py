@@ -459,15 +459,15 @@ def _at_odds(flow: str, labels: Iterable[_Label]) -> str:
     asked: defaultdict[tuple[str, str], dict[str, Answered | None]] = defaultdict(dict)
     for label in labels:
         asked[f"{label.candidate}\n{label.sample_id}", label.question][label.annotator] = _answer(label)
-    shared = {about: some for about, some in asked.items() if len(some) > 1}
     answered = {
         about: {person: answer for person, answer in some.items() if answer is not None}
-        for about, some in shared.items()
+        for about, some in asked.items()
     }
     met = {about: some for about, some in answered.items() if len(some) > 1}
-    if len(shared) < FEWEST_SHARED or not _by_chance(_among(label_rules_of(flow), met)):
+    shared = sum(len(people) > 1 for people in asked.values())
+    if shared < FEWEST_SHARED or not _by_chance(_among(label_rules_of(flow), met)):
         return ""
-    people = f"two people who share {len(shared)} samples agree no better than by chance"
+    people = f"two people who share {shared} samples agree no better than by chance"
     return f"{people}: what they say corrects nothing"
 
 
