@@ -269,6 +269,9 @@ def _environment(place: Path, port: int, auth: str, temporary: bool) -> Mapping[
         # The holders of places under a limit are remembered after a restart, and soon forgotten when they vanish.
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "5",
+        # By default, each change of a task run is a transaction of its own: half of the server's time in a small run.
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+        "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
     }
     if temporary:  # only users of a UI need the types of blocks there
         own["PREFECT_API_BLOCKS_REGISTER_ON_START"] = "false"
