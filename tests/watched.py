@@ -15,7 +15,7 @@ from pathlib import Path
 from flows.cli import main
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
-from tasks.pictures.decoding import check
+from tasks.pictures.decoding import decode
 from tasks.protocols.loading import load_dataset
 from tasks.records.parameters import parameters_of
 
@@ -98,7 +98,7 @@ def used(flow: str, folder: Path, **parameters: object) -> str:
     for sample in dataset.samples:
         messages += _sentences(lambda one=sample: read_texts(one))
         for source in sample.pictures.values():
-            messages += _sentences(lambda one=source: check(read_picture(one), 64))
+            messages += _sentences(lambda one=source: decode(read_picture(one), 64, unless_plain=True))
     return "\n".join(messages)
 
 

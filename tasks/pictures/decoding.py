@@ -7,7 +7,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from importlib import import_module
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -198,35 +197,19 @@ def is_svg(data: bytes) -> bool:
     return RARE_FORMATS["SVG"].match(data) is not None
 
 
-def decode(data: bytes, least: int | None = None) -> Decoded:
+def decode(data: bytes, least: int | None = None, unless_plain: bool = False) -> Decoded:
     """Decode every byte of the first frame: a valid header does not prove that a file is whole.
 
     Args:
         least: a JPEG may be decoded at a fraction of its size, with at least so many pixels on its longest side.
+        unless_plain: leave pixels unread that are not needed. A PNG is then checked by its structure and checksums, a
+            JPEG by its header and its end. Pixels of a PNG that do not inflate although their checksum is valid, and
+            damage in the middle of a JPEG, are not detected.
 
     Raises:
         BadPicture: not a whole picture within the limits on pixels, scans, frames and time; NoReader if the user can
             fix that.
     """
-    return _read(data, partial(_load, least))
-
-
-def check(data: bytes, least: int) -> Decoded:
-    """Check a whole file, and read its pixels only if they are needed.
-
-    A PNG is checked by its structure and checksums, a JPEG by its header and its end; others are decoded. Pixels of
-    a PNG that do not inflate although their checksum is valid, and damage in the middle of a JPEG, are not detected.
-
-    Args:
-        least: as for `decode`.
-
-    Raises:
-        BadPicture: as for `decode`.
-    """
-    return _read(data, lambda name, image: _is_plain(name, data, image) or _load(least, name, image))
-
-
-def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
     name = format_of(data)
     if name in RARE_FORMATS:
         drawn, notes = decoded_apart(name, data)
@@ -237,8 +220,13 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
         _check_size(name, image, data)
         bits = data[24] if name == "PNG" else 8
         frames = int(getattr(image, "n_frames", 1))
-        size = image.size
-        plain = load(name, image)
+        width, height = size = image.size
+        plain = unless_plain and _is_plain(name, data, image)
+        if least and not plain and name == "JPEG" and image.mode in ("RGB", "L"):
+            share = least / max(size)
+            image.draft(image.mode, (max(1, int(width * share)), max(1, int(height * share))))
+        if not plain:
+            image.load()
     except (BadPicture, MemoryError):
         raise
     except Image.DecompressionBombError as error:
@@ -253,28 +241,19 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
 def _is_plain(name: str, data: bytes, image: ImageFile) -> bool:
     """Return whether a PNG or JPEG is whole and its pixels are not needed. A damaged PNG raises nearly anything."""
     if name != "PNG":
-        return name == "JPEG" and data.endswith(END_OF_JPEG) and image.mode in ("RGB", "L") and _is_upright(image)
+        return name == "JPEG" and data.endswith(END_OF_JPEG) and image.mode in ("RGB", "L") and orientation(image) == 1
     PngImageFile(BytesIO(data)).verify()  # a separate object, since verify() makes it unreadable
     wide, animated = data[24] > 8, getattr(image, "is_animated", False)
     may_be_rotated = any(chunk.startswith(b"eXIf") or chunk.startswith(EXIF_TEXTS, 4) for chunk in _chunks(data))
     return not (wide or animated or image.has_transparency_data or may_be_rotated)
 
 
-def _is_upright(image: Image.Image) -> bool:
+def orientation(image: Image.Image) -> int:
+    """Return the EXIF orientation of a picture; 1: upright, 0: unknown."""
     try:
-        return image.getexif().get(Base.Orientation, 1) == 1
-    except Exception:  # damaged EXIF, whose reader raises nearly anything
-        return False
-
-
-def _load(least: int | None, name: str, image: ImageFile) -> bool:
-    """Read the pixels of a picture that is not plain, or whose pixels are wanted; return False for "not plain"."""
-    if least and name == "JPEG" and image.mode in ("RGB", "L"):
-        width, height = image.size
-        share = least / max(image.size)
-        image.draft(image.mode, (max(1, int(width * share)), max(1, int(height * share))))
-    image.load()
-    return False
+        return image.getexif().get(Base.Orientation, 1)
+    except Exception:  # Damaged EXIF does not affect the pixels, and its reader raises nearly anything.
+        return 0
 
 
 def _check_parts(name: str, data: bytes) -> None:

@@ -11,10 +11,9 @@ from statistics import median
 from typing import NamedTuple
 
 from PIL import Image
-from PIL.ExifTags import Base
 from pydantic import Field
 
-from tasks.pictures.decoding import BadPicture, Decoded, check, decode, on_white
+from tasks.pictures.decoding import BadPicture, Decoded, decode, on_white, orientation
 from tasks.pictures.thumbnails import SIDES, Thumbnails, scaled
 from tasks.records import Outcome, PictureNote, Record
 
@@ -69,8 +68,7 @@ def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -
     becomes an RGB PNG without metadata, and the note lists the changes. Without `thumbnails`, none is made. Raises
     BadPicture, which does not name the file.
     """
-    # Most pictures are sent unchanged, so that their pixels are not needed.
-    source = check(data, SIDES[0])
+    source = decode(data, SIDES[0], unless_plain=True)  # most pictures are sent unchanged
     image, changes = (source.image, []) if source.plain else _repaired(source)
     if len(data) > policy.max_bytes:
         changes.append(f"{len(data)} bytes, allowed {policy.max_bytes}")
@@ -113,7 +111,7 @@ def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
     image, changes = source.image, list(source.notes)
     if source.frames > 1:
         changes.append(f"first of {source.frames} frames")
-    if (turn := _turn(image)) is not None:
+    if (turn := TURNS.get(orientation(image))) is not None:
         image = image.transpose(turn)
         changes.append("EXIF orientation applied")
     if source.bits == 16:
@@ -128,13 +126,6 @@ def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
     image = image if image.mode == "RGB" else image.convert("RGB")
     image.info.clear()  # A CMYK profile does not fit RGB, and no profile of megabytes belongs in a thumbnail.
     return image, changes
-
-
-def _turn(image: Image.Image) -> Image.Transpose | None:
-    try:
-        return TURNS.get(image.getexif().get(Base.Orientation, 1))
-    except Exception:  # Damaged EXIF does not affect the pixels, and its reader raises nearly anything.
-        return None
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -31,7 +31,7 @@ from tasks.files import (
     remove_file,
     write_file,
 )
-from tasks.pictures.decoding import decode
+from tasks.pictures.decoding import END_OF_JPEG, decode
 
 SIDES = (256, 640)
 """Least and most pixels on the longest side; any fraction between them that JPEG decodes to is accepted."""
@@ -45,7 +45,6 @@ MOST_BYTES = 2**28
 """Largest picture that is set aside, in bytes."""
 LOOK_EVERY_SECONDS = 0.2
 
-_END_OF_JPEG = b"\xff\xd9"
 WAITING = "pictures/waiting"
 """Folder of pictures whose thumbnails are still to be made, named by their hashes."""
 
@@ -198,8 +197,8 @@ def _write(store: Path, sha256: str, image: Image.Image) -> None:
 def _check_whole(jpeg: Path) -> None:
     """Raise OSError if a JPEG has no end: on a full disk, Pillow does not notice that only a part was written."""
     with jpeg.open("rb") as file:
-        file.seek(-len(_END_OF_JPEG), os.SEEK_END)
-        if file.read() != _END_OF_JPEG:
+        file.seek(-len(END_OF_JPEG), os.SEEK_END)
+        if file.read() != END_OF_JPEG:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
