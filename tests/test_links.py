@@ -13,7 +13,7 @@ from written_images import image_row, prompt_row, write_geneval, write_manifest
 
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import LOST, read_picture, read_texts
-from tasks.datasets.paths import ROOTS, Links, absolute
+from tasks.datasets.paths import ROOTS, Folder, absolute
 from tasks.errors import InputError
 from tasks.protocols.loading import load_dataset
 from tasks.records.parameters import PairwiseParameters, Parameters, parameters_of
@@ -97,13 +97,14 @@ def test_link_out_of_a_followed_folder_is_refused(tmp_path: Path):
     (tmp_path / "secret" / "a.png").write_bytes(png(1))
     (tmp_path / "followed" / "a.png").symlink_to(tmp_path / "secret" / "a.png")
     (tmp_path / "set" / "a.png").symlink_to(tmp_path / "followed" / "a.png")
-    links = Links(tmp_path / "set", [str(tmp_path / "followed")])
-    assert not links.hold(tmp_path / "set" / "a.png")
-    assert Links(tmp_path / "set", [str(tmp_path / "secret")]).hold(tmp_path / "set" / "a.png")
+    with pytest.raises(InputError, match="leaves the dataset folder"):
+        Folder(tmp_path / "set", [str(tmp_path / "followed")]).picture("a.png")
+    assert read_picture(Folder(tmp_path / "set", [str(tmp_path / "secret")]).picture("a.png")) == png(1)
 
 
 def test_path_outside_without_link_does_not_suggest_following_links(tmp_path: Path):
-    assert "--follow-links" not in Links(tmp_path / "set").refusal("'../a.png'", tmp_path / "set" / ".." / "a.png")
+    with pytest.raises(InputError, match=r"'\.\./a\.png' leaves the dataset folder .*set: put the file into it"):
+        Folder(tmp_path / "set").picture("../a.png")
 
 
 def test_missing_followed_folder_is_an_error(tmp_path: Path):

@@ -86,67 +86,6 @@ def _folder(name: str) -> str:
     return str(parent.relative_to("images")) if parent.parts[:1] == ("images",) else str(parent)
 
 
-class Links:
-    """Targets of paths in a folder. Its subfolders are resolved once; each loading needs a new object."""
-
-    def __init__(self, root: Path, followed: Sequence[str] = (), within: tuple[str, ...] = ()) -> None:
-        """Resolve the folders that links may lead to.
-
-        Args:
-            root: the folder, resolved.
-            followed: folders that links in it may lead to.
-            within: `within` of the folder around it, if these are files of that one.
-
-        Raises:
-            InputError: an entry of `followed` is not a folder.
-        """
-        self.root = root
-        named = [each for each in followed if each]  # an empty form field means no folder, not the current one
-        self.within = within or (real_place(root), *(real_place(Path(each).expanduser()) for each in named))
-        """Places where its files may be, checked each time one is opened: the folder may have been replaced by then."""
-        if absent := [each for each in named if not Path(each).expanduser().is_dir()]:
-            raise InputError(f"follow_links: {listed(absent)} is no folder; allowed are folders that links may lead to")
-        self._roots = (root, *(Path(each).expanduser().resolve() for each in named))
-        self._inside: dict[Path, bool] = {}
-
-    def hold(self, path: Path) -> bool:
-        """Return whether a path leads into the folder or a followed one; a path that leads nowhere counts as inside."""
-        try:
-            if path.name == ".." or path.is_symlink():
-                return self._holds(path.resolve())
-            if path.parent not in self._inside:
-                self._inside[path.parent] = self._holds(path.parent.resolve())
-            return self._inside[path.parent] or path == self.root
-        except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: not a file
-            return True
-
-    def refusal(self, name: str, path: Path) -> str:
-        """Explain why a path that leads out is not read, with the fix if a link is the cause."""
-        words = f"path {name} leaves the dataset folder {self.root}"
-        link = next(filter(self._leads_out, reversed((path, *path.parents))), None)
-        if not link or not Path(os.path.normpath(path)).is_relative_to(self.root):
-            return f"{words}: put the file into it, and name it from there"
-        target = link.resolve()
-        folder = target if target.is_dir() else target.parent
-        return f"{words}, since a link leads to {target}: give --follow-links {folder} if links may lead there"
-
-    def check_end(self, path: Path) -> None:
-        """Raise InputError, with the fix, for a link without a target: the file was removed, or has not arrived yet."""
-        try:
-            if not path.is_symlink() or path.exists():
-                return
-            target = path.readlink()
-        except (OSError, ValueError):  # not a file
-            return
-        raise InputError(f"{path.name} is a link to {target}, which is not there: put it there, or remove the link")
-
-    def _leads_out(self, path: Path) -> bool:
-        return path.is_relative_to(self.root) and path.is_symlink() and not self._holds(path.resolve())
-
-    def _holds(self, path: Path) -> bool:
-        return any(path.is_relative_to(root) for root in self._roots)
-
-
 class Folder:
     """Folder whose files are named by records. Contents and links are looked up once; each loading needs a new one."""
 
@@ -161,9 +100,14 @@ class Folder:
             InputError: an entry of `followed` is not a folder.
         """
         self.root = root.resolve()
-        self._links = Links(self.root, followed, around.within if around else ())
-        self.within = self._links.within
-        """Places where its files may be, checked each time one is opened: see `open_regular`."""
+        # An empty form field means no folder, not the current one.
+        named = [Path(each).expanduser() for each in followed if each]
+        self.within = around.within if around else (real_place(self.root), *map(real_place, named))
+        """Places where its files may be, checked each time one is opened: the folder may have been replaced by then."""
+        if absent := [str(each) for each in named if not each.is_dir()]:
+            raise InputError(f"follow_links: {listed(absent)} is no folder; allowed are folders that links may lead to")
+        self._roots = (self.root, *(each.resolve() for each in named))
+        self._inside: dict[Path, bool] = {}
         self._listings: dict[Path, dict[str, list[Path]]] = {}
         self._named = _NamedFolders()
 
@@ -185,11 +129,10 @@ class Folder:
             raise Habitual(
                 f"{quoted(name, 40)} is longer than a path may be: name a file, or write a data: URL", "long paths"
             )
-        if not self._links.hold(self.root / name):
-            raise self._refusal(name, self.root / name)
+        self.check(self.root / name, name)
         found = self._find(name)
         for variant in () if found else _variants(name):
-            self._links.check_end(self.root / variant)
+            _check_end(self.root / variant)
         for variant in () if found else _variants(name):
             self._check_notation(name, variant)
         self._named.meet(name, sample_id, found is not None)
@@ -205,17 +148,47 @@ class Folder:
                 format.
         """
         self.check(path)
-        self._links.check_end(path)
+        _check_end(path)
         try:
             place = Place(path=str(path), within=self.within)
             return looked_at(PictureSource(place=place), of_file(path, self.within))
         except NoReader as error:
             raise Habitual(f"{path.name} is {error}", str(error)) from error
 
-    def check(self, path: Path) -> None:
-        """Raise InputError, with the fix, if a link on the way to a file leads out."""
-        if not self._links.hold(path):
-            raise self._refusal(path.name, path)
+    def check(self, path: Path, name: str = "") -> None:
+        """Raise InputError, with the fix if a link is the cause, if a path leads out of the folder and followed ones.
+
+        A path that leads nowhere counts as inside.
+
+        Args:
+            name: the path as a record has it; empty: the name of its file.
+        """
+        if self._holds(path):
+            return
+        link = next(filter(self._leads_out, reversed((path, *path.parents))), None)
+        advice = ": put the file into it, and name it from there"
+        if link and Path(os.path.normpath(path)).is_relative_to(self.root):
+            target = link.resolve()
+            folder = target if target.is_dir() else target.parent
+            advice = f", since a link leads to {target}: give --follow-links {folder} if links may lead there"
+        what = f"path {quoted(name or path.name)} leaves the dataset folder {self.root}{advice}"
+        raise Habitual(what, "paths that lead out")
+
+    def _holds(self, path: Path) -> bool:
+        try:
+            if path.name == ".." or path.is_symlink():
+                return self._contains(path.resolve())
+            if path.parent not in self._inside:
+                self._inside[path.parent] = self._contains(path.parent.resolve())
+            return self._inside[path.parent] or path == self.root
+        except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: not a file
+            return True
+
+    def _leads_out(self, path: Path) -> bool:
+        return path.is_relative_to(self.root) and path.is_symlink() and not self._contains(path.resolve())
+
+    def _contains(self, path: Path) -> bool:
+        return any(path.is_relative_to(root) for root in self._roots)
 
     def check_named(self, problems: Problems) -> None:
         """Note the folders whose named files are all absent; call this after the last record."""
@@ -236,9 +209,6 @@ class Folder:
                 break
             near /= part
         return f"{'there is no such folder, and ' if missing else ''}{near} holds {listed(_names(near), 5)}"
-
-    def _refusal(self, name: str, path: Path) -> InputError:
-        return Habitual(self._links.refusal(quoted(name), path), "paths that lead out")
 
     def _find(self, name: str) -> Path | None:
         paths = [self.root / variant for variant in _variants(name)]
@@ -297,18 +267,19 @@ def _names(folder: Path) -> list[str]:
         return []
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # name too long, or a NUL in it
-        return False
+_is_file, _is_folder = os.path.isfile, os.path.isdir
+"""Unlike the methods of Path, they return False for a name that is too long, and in a folder without permission."""
 
 
-def _is_file(path: Path) -> bool:
+def _check_end(path: Path) -> None:
+    """Raise InputError, with the fix, for a link without a target: the file was removed, or has not arrived yet."""
     try:
-        return path.is_file()
-    except OSError:  # name too long, or a folder without permission
-        return False
+        if not path.is_symlink() or path.exists():
+            return
+        target = path.readlink()
+    except (OSError, ValueError):  # not a file
+        return
+    raise InputError(f"{path.name} is a link to {target}, which is not there: put it there, or remove the link")
 
 
 def looked_at(source: PictureSource, head: bytes) -> PictureSource:
@@ -362,8 +333,8 @@ FENCED = ("dataset", "results", "images", "metadata", "export", "store", "prompt
 """Parameters that name one place or several."""
 READ = ("dataset", "results", "images", "metadata")
 """Path parameters whose file or folder must exist: they accept a date and a pattern."""
-WRITTEN = ("export",)
-"""Path parameters that a run writes to: they accept a date but no pattern, which matches existing files only."""
+EXPORT = "export"
+"""Path parameter of a file to write: it accepts a date but no pattern, which matches existing files only."""
 DATE = "%Y-%m-%d"
 ALLOWED = "allowed are {date} and {date:FORMAT} as in {date:%Y%m%d}; a brace that belongs to the name is doubled"
 
@@ -387,12 +358,12 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
         if field in READ:
             check_no_url(field, path)
         try:
-            filled = dated(path, now) if field in (*READ, *WRITTEN) else path
+            filled = dated(path, now) if field in (*READ, EXPORT) else path
             check_place(field, filled)  # before any lookup
             if field in READ:
                 found[field] = newest(filled)
                 check_place(field, found[field])
-            elif field in WRITTEN:
+            elif field == EXPORT:
                 found[field] = _without_pattern(filled)
         except InputError as error:
             problems.add(field, str(error))
@@ -454,7 +425,10 @@ def newest(pattern: str) -> str:
     Raises:
         InputError: nothing matches.
     """
-    path = _below_home(pattern) if pattern else ""
+    try:
+        path = str(Path(pattern).expanduser()) if pattern else ""
+    except RuntimeError as error:  # no such user
+        raise InputError(f"{pattern!r}: {error}") from error
     if not has_magic(path) or Path(path).exists():
         return pattern
     # Unlike Path.glob, this one leaves out hidden files, which editors and copying tools keep beside the results.
@@ -462,13 +436,6 @@ def newest(pattern: str) -> str:
     if not matches:
         raise InputError(f"no file or folder matches {pattern!r}, looked for in {Path.cwd()}")
     return str(max(matches, key=lambda match: (match.stat().st_mtime_ns, match.name)))
-
-
-def _below_home(path: str) -> str:
-    try:
-        return str(Path(path).expanduser())
-    except RuntimeError as error:  # no such user
-        raise InputError(f"{path!r}: {error}") from error
 
 
 def _without_pattern(path: str) -> str:
