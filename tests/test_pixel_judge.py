@@ -211,7 +211,6 @@ SCULPTURE = "knows no 'sculpture_beauty'; it answers probe, diagram_<dimension>,
         (pair(WHITE, WHITE), schema("diagram_aesthetics", ("Model", "Human")), "'Both are good' among the verdicts"),
         (generated()[1:], ALONE, "label 'Generation Prompt'"),
         ([labelled("Text", "a cat"), *generated()[1:]], ALONE, "label 'Generation Prompt'"),
-        ([*generated(), embed(WHITE)], ALONE, "found 2 pictures"),
         (generated("a cat", b"GIF89a"), ALONE, "damaged"),
     ],
 )

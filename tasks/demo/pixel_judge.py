@@ -457,8 +457,6 @@ def _measure(data: bytes) -> Measures:
 
 
 def _score(question: Question) -> dict[str, Any]:
-    if len(question.pictures) != 1:
-        raise BadRequest(f"A generated image is judged alone; found {len(question.pictures)} pictures")
     aspects = [key for key in question.properties if key not in (OVERALL_SCORE, SEEN)]
     prompt, found = question.text(PROMPT), find_blobs(as_shown(question.pictures[0][1]))
     scored = score_image(aspects, prompt, found)
@@ -492,8 +490,6 @@ _OPTION = re.compile(r"\b([A-Z]): ([^;)]+)")
 
 
 def _check_facts(question: Question) -> dict[str, Any]:
-    if len(question.pictures) != 1:
-        raise BadRequest(f"A picture is checked alone; found {len(question.pictures)} pictures")
     is_list = "answers" in question.properties  # else one check, perhaps to be answered in one word
     lines = question.text(CHECK_LIST).splitlines() if is_list else [question.text(ONE_CHECK)]
     is_diagram = any(_NUMBERED.sub(r"\1", line) in DIAGRAM_QUESTIONS for line in lines)

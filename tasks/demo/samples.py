@@ -31,7 +31,7 @@ from tasks.demo.canvas import (
 from tasks.demo.defects import CHECKED, CLEAN, CLEAN_SCENE, FORFEIT, IN_HUMAN, LABELS, SCENE_DEFECTS
 from tasks.errors import InputError
 from tasks.files import write_whole
-from tasks.records import Requirement
+from tasks.records import Requirement, entries
 from tasks.records.parameters import CHECKLIST, T2I
 
 DIAGRAM_SIZE, PLOT_SIZE = (720, 400), (700, 420)
@@ -222,10 +222,6 @@ def spoil(kind: str, figure: Figure, random: Random) -> Image.Image:
     return _REDRAWN[kind](figure, random).draw()
 
 
-def _restyle(figure: Figure, random: Random) -> Figure:
-    return replace(figure, palette=random.choice([palette for palette in PALETTES if palette != figure.palette]))
-
-
 def _other(figure: Figure, random: Random) -> Figure:
     maker = random_diagram if isinstance(figure, Diagram) else random_plot
     while (other := maker(random)).category == figure.category or _parts(other) == _parts(figure):
@@ -236,18 +232,6 @@ def _other(figure: Figure, random: Random) -> Figure:
 def _parts(figure: Figure) -> tuple[int, int]:
     """Return two numbers that distinguish figures of one kind at first sight."""
     return (figure.columns, len(figure.labels)) if isinstance(figure, Diagram) else (len(figure.categories), 0)
-
-
-def _garble(figure: Figure, random: Random) -> Figure:
-    return figure.relabel(lambda label: " ".join("".join(random.sample(w, len(w))) for w in label.split()))
-
-
-def _overload(figure: Figure, random: Random) -> Figure:
-    return figure.relabel(lambda label: random.choice(TOPICS["sentences"]).format(label))
-
-
-def _fade(picture: Image.Image) -> Image.Image:
-    return Image.blend(picture, Image.new("RGB", picture.size, "white"), FADED)
 
 
 def _pixelate(picture: Image.Image) -> Image.Image:
@@ -263,18 +247,22 @@ def _add_margin(picture: Image.Image) -> Image.Image:
 
 _REDRAWN: dict[str, Callable[[Figure, Random], Figure]] = {
     "copy": lambda figure, _: figure,
-    "restyled": _restyle,
+    "restyled": lambda figure, random: replace(
+        figure, palette=random.choice([palette for palette in PALETTES if palette != figure.palette])
+    ),
     "other": _other,
-    "garbled": _garble,
+    "garbled": lambda figure, random: figure.relabel(
+        lambda label: " ".join("".join(random.sample(word, len(word))) for word in label.split())
+    ),
     "reversed": lambda figure, _: figure.misstate(),
     "mislabeled": lambda figure, _: figure.misstate(),
-    "overload": _overload,
+    "overload": lambda figure, random: figure.relabel(lambda label: random.choice(TOPICS["sentences"]).format(label)),
     "tiny_text": lambda figure, _: replace(figure, font_size=5),
     "neon": lambda figure, _: replace(figure, palette=NEON),
 }
 _RETOUCHED: dict[str, Callable[[Image.Image], Image.Image]] = {
     "black": ImageOps.invert,
-    "low_contrast": _fade,
+    "low_contrast": lambda picture: Image.blend(picture, Image.new("RGB", picture.size, "white"), FADED),
     "pixelated": _pixelate,
     "margin": _add_margin,
 }
@@ -465,12 +453,7 @@ def _required(tag: str, number: int, seed: int) -> tuple[Requirement, ...]:
 
 def _row(tag: str, required: Sequence[Requirement]) -> dict[str, Any]:
     """Return the prompt's line in GenEval's `evaluation_metadata.jsonl`."""
-    row: dict[str, Any] = {"tag": tag, "include": [{"class": one.name, "count": one.count} for one in required]}
-    for entry, one in zip(row["include"], required, strict=True):
-        if one.color:
-            entry["color"] = one.color
-        if one.relation:
-            entry["position"] = [one.relation, one.target]
+    row: dict[str, Any] = {"tag": tag, "include": entries(required)}
     if tag == "counting":
         row["exclude"] = [{"class": one.name, "count": one.count + 1} for one in required]
     return row | {"prompt": prompt_text(required)}

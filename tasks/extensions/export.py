@@ -18,8 +18,7 @@ from tasks.judging.extension import Extension, Opening
 from tasks.judging.run import Run
 from tasks.protocols.checklist.prompts import build_prompt
 from tasks.protocols.checklist.published import PUBLISHED, set_of
-from tasks.protocols.images.requirements import entries
-from tasks.records import AspectScore, Outcome, Place, Sample
+from tasks.records import AspectScore, Outcome, Place, Sample, entries
 from tasks.records.parameters import RubricParameters
 from tasks.text import listed, natural, number_of
 

@@ -33,6 +33,7 @@ from tasks.records.sample import (
     Place,
     Requirement,
     Sample,
+    entries,
 )
 from tasks.records.terms import (
     ANCHOR,

@@ -1,8 +1,8 @@
 """Samples, in memory only: frozen dataclasses, since Pydantic models would take five times as much."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from tasks.records.terms import Record
 
@@ -49,6 +49,16 @@ class Requirement(Record):
     """Position: `left of`, `right of`, `above` or `below` the target; empty: anywhere."""
     target: int | None = None
     """Number of the required object, from 0, that the relation refers to."""
+
+
+def entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
+    """Return requirements as entries of GenEval's `include` or `exclude`."""
+    return [
+        {"class": each.name, "count": each.count}
+        | ({"color": each.color} if each.color else {})
+        | ({"position": [each.relation, each.target]} if each.relation else {})
+        for each in requirements
+    ]
 
 
 NOT_ASKED = "not asked: "

@@ -8,10 +8,8 @@ import json
 import os
 import re
 import shlex
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +19,7 @@ from tasks.errors import SHOWN, InputError, Problems
 from tasks.files import read_regular_text, real_place
 from tasks.rubrics import rubric
 from tasks.rubrics.rubric import DEFAULT_SET, NOTE, PROMPT_MODELS, Prompt, holdings, load_rubric
-from tasks.text import bounded, json_fault, listed, well_formed
+from tasks.text import bounded, json_fault, listed, number_of, well_formed
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 FORMS = "Markdown with each prompt in a fenced block under its heading, or a JSON object with each prompt under its tag"
@@ -217,46 +215,37 @@ def _json(source: Path, text: str) -> tuple[list[Quoted], list[str]]:
 
 def _markdown(source: Path, text: str) -> tuple[list[Quoted], list[str]]:
     quoted, prose = list[Quoted](), Counter[tuple[str, ...]]()
-    headings = dict[int, str]()
+    headings, line, at = dict[int, str](), 1, 0
     for part in _PART.finditer(text):
+        line, at = line + text.count("\n", at, part.start()), part.start()
         names = tuple(headings.values())
         if part["fence"]:
-            quoted.append(Quoted(names, _block(source, part), f"line {_line(part)}"))
+            quoted.append(Quoted(names, _block(source, part, line), f"line {line}"))
         elif level := len(part["signs"] or ""):
             headings = {above: words for above, words in headings.items() if above < level} | {level: part["words"]}
         elif part["prose"]:
             if _OPEN_FENCE.match(part["prose"]):
-                open_at = f"{source}, line {_line(part)}"
-                raise InputError(f"{open_at}: found a block without an end; allowed: a fence that closes it")
+                words = "found a block without an end; allowed: a fence that closes it"
+                raise InputError(f"{source}, line {line}: {words}")
             prose[names] += 1
     return quoted, [_prose_words(names, lines) for names, lines in prose.items()]
 
 
-def _block(source: Path, part: re.Match[str]) -> str:
+def _block(source: Path, part: re.Match[str], line: int) -> str:
     # A bare fence would have ended the block: a fence found here has words behind it, so it opens a block inside.
     body = part["text"].removesuffix("\n")
     if part["fence"].startswith("`") and (inner := re.search(rf"^ {{0,3}}{part['fence']}", body, re.MULTILINE)):
-        line = _line(part) + 1 + body.count("\n", 0, inner.start())
+        inside = line + 1 + body.count("\n", 0, inner.start())
         raise InputError(
-            f"{source}, line {line}: found a code fence inside the block of line {_line(part)}, whose end is then "
+            f"{source}, line {inside}: found a code fence inside the block of line {line}, whose end is then "
             "unclear; allowed: inner fences escaped (\\`\\`\\`), or an outer fence that is longer"
         )
     return _ESCAPED_FENCE.sub(r"\1```", body)
 
 
-def _line(part: re.Match[str]) -> int:
-    """Return the number of the line in which a part begins, from 1."""
-    return bisect_left(_line_ends(part.string), part.start()) + 1
-
-
-@lru_cache(maxsize=1)
-def _line_ends(text: str) -> list[int]:
-    return [end.start() for end in re.finditer("\n", text)]
-
-
 def _prose_words(names: tuple[str, ...], lines: int) -> str:
-    number = "1 line" if lines == 1 else f"{lines} lines"
-    return f"{number} of text {f'under the heading {names[-1]!r}' if names else 'before the first heading'}"
+    where = f"under the heading {names[-1]!r}" if names else "before the first heading"
+    return f"{number_of(lines, 'line')} of text {where}"
 
 
 def _question_named(names: Sequence[str], known: Iterable[str]) -> str:

@@ -5,8 +5,7 @@ from statistics import fmean
 from typing import ClassVar
 
 from tasks.protocols.controls import ControlRules, Heard, Original, failed
-from tasks.protocols.images.requirements import entries
-from tasks.records import CONTROL_MEASURES, REENCODED, SAME, Outcome, Sample
+from tasks.records import CONTROL_MEASURES, REENCODED, SAME, Outcome, Sample, entries
 from tasks.statistics.scores import HIGHEST_GRADE
 
 NOTICED = 2.0

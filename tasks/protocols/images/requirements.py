@@ -2,9 +2,9 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tasks.records import Requirement, Sample, Seen, SeenObject
 
@@ -117,13 +117,3 @@ def _forms(name: str) -> frozenset[str]:
 
 def _words(text: str) -> list[str]:
     return re.sub(r"[\W_]+", " ", text.casefold()).split()
-
-
-def entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
-    """Return requirements as entries of GenEval's `include` or `exclude`."""
-    return [
-        {"class": each.name, "count": each.count}
-        | ({"color": each.color} if each.color else {})
-        | ({"position": [each.relation, each.target]} if each.relation else {})
-        for each in requirements
-    ]
