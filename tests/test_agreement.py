@@ -179,7 +179,7 @@ def test_image_scores_are_compared_by_aspect_and_overall(store: Path) -> None:
     theirs = [score + shift for score, shift in zip(scores, [0, 1, 1, -1, 0, 0, 4, 0], strict=True)]
     # Ann and Bob are half a point below and above the mean.
     labels = [
-        {"filename": f"{n:05}/samples/0000.png", "score": min(10, max(0, score + shift)), "annotator": name}
+        {"id": f"{n:05}/0000", "score": min(10, max(0, score + shift)), "annotator": name}
         for n, score in enumerate(theirs)
         for name, shift in (("Ann", -0.5), ("Bob", 0.5))
     ]

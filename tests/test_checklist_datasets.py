@@ -426,35 +426,18 @@ def test_images_are_found_by_name_in_a_folder(tmp_path: Path, files: list[str], 
     assert strange == ["images has 1 image of no prompt of the dataset: 'logs/plot.png'"] * ("logs/plot.png" in files)
 
 
-MAPS: dict[str, tuple[str, object, list[tuple[str, str]]]] = {
-    "prompts": ("m.json", {"a cup, 0": "x/p.png", "a cup, 1": "q.png"}, [("00000/p", ""), ("00001/q", "")]),
-    "ids and lists": (
-        "m.json",
-        {"00001": ["x/p.png", "q.png"]},
-        [("00000/none", "no"), ("00001/p", ""), ("00001/q", "")],
-    ),
-    "equal stems": (
-        "m.json",
-        {"00000": ["p.png", "x/p.png"]},
-        [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")],
-    ),
-    "missing file": ("m.json", {"00000": "p.png", "00001": "z.png"}, [("00000/p", ""), ("00001/z", "no")]),
-    "records": (
-        "m.jsonl",
-        [
-            {"prompt_id": "00000", "status": "success", "image_path": "q.png"},
-            {"prompt_id": "00000", "status": "success", "image_path": "p.png;x/p.png"},
-            {"prompt_id": "00001", "status": "failed", "error": "refused"},
-        ],
-        [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")],
-    ),
+MAPS: dict[str, tuple[object, list[tuple[str, str]]]] = {
+    "prompts": ({"a cup, 0": "x/p.png", "a cup, 1": "q.png"}, [("00000/p", ""), ("00001/q", "")]),
+    "ids and lists": ({"00001": ["x/p.png", "q.png"]}, [("00000/none", "no"), ("00001/p", ""), ("00001/q", "")]),
+    "equal stems": ({"00000": ["p.png", "x/p.png"]}, [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")]),
+    "missing file": ({"00000": "p.png", "00001": "z.png"}, [("00000/p", ""), ("00001/z", "no")]),
 }
 
 
-@pytest.mark.parametrize(("name", "content", "samples"), MAPS.values(), ids=MAPS)
-def test_images_are_found_by_a_map(tmp_path: Path, name: str, content: Any, samples: list[tuple[str, str]]):
+@pytest.mark.parametrize(("content", "samples"), MAPS.values(), ids=MAPS)
+def test_images_are_found_by_a_map(tmp_path: Path, content: object, samples: list[tuple[str, str]]):
     write_images(tmp_path, "p.png", "q.png", "x/p.png")
-    path = write_json(tmp_path / name, content) if name.endswith(".json") else write_lines(tmp_path / name, content)
+    path = write_json(tmp_path / "m.json", content)
     found = load(cups(tmp_path / "set"), images=str(path), candidate_name="c")
     assert {each.candidate for each in found.samples} == {"c"}
     assert [(each.sample_id, each.pictures["image"].problem[:2]) for each in found.samples] == samples
@@ -481,6 +464,7 @@ REFUSED: dict[str, tuple[dict[str, object], str]] = {
     "no such folder": ({"images": "gone"}, "does not exist"),
     "images of no prompt": ({"images": "other"}, "images other has none of any prompt: found 'cat.png'"),
     "a map of other prompts": ({"images": "other.json"}, "found 'a cat', looked for names such as '00000.png'"),
+    "a list in place of a map": ({"images": "list.json"}, "images list.json: is not a JSON object (found a list)"),
     "a map of no files": ({"images": "bad.json"}, "'00000' must be the name of a file"),
     "name for two": ({"images": "two", "candidate_name": "x"}, "candidate_name can name one candidate, two holds"),
     "files of one image": ({"images": "same"}, "are files of one image: keep one"),
@@ -495,6 +479,7 @@ def test_wrong_combination_of_files_is_refused(tmp_path: Path, given: dict[str, 
     cups(tmp_path / "set")
     write_images(tmp_path, "other/cat.png", "two/a/00000.png", "two/b/00000.png", "same/00000.png", "same/00000.jpg")
     write_json(tmp_path / "other.json", {"a cat": "other/cat.png"})
+    write_json(tmp_path / "list.json", ["other/cat.png"])
     write_json(tmp_path / "bad.json", {"00000": 3, "00001": "other/cat.png"})
     for name in ("en", "zh"):
         write_table(tmp_path / "lists" / f"test_prompts_{name}.csv", [{"index": 0}])

@@ -301,31 +301,20 @@ def _pictures(folder: Path) -> list[Path]:
 
 
 def _in_map(path: Path, names: Mapping[str, str], problems: Problems) -> tuple[dict[str, Files], list[str]]:
-    """Return the images in a JSON object of files or in a generator's records, and the names of no prompt."""
+    """Return the images in a JSON object of files, and the names of no prompt. Raises InputError for other files."""
+    try:
+        named = json_object(read_regular(path, LONGEST, (real_place(path),)))
+    except InputError as error:
+        raise InputError(f"images {path.name}: {error}") from error
     found: Files = {}
-    read = _records if path.suffix.lower() in (".jsonl", ".ndjson") else _members
-    named = read(path, problems)
-    for name, files in named.items():
+    for name, value in named.items():
+        given = cast(list[object], value) if isinstance(value, list) else [value] if value else []
+        files = [file for file in given if isinstance(file, str)]
+        if len(files) < len(given):
+            problems.add(path.name, f"{quoted(name)} must be the name of a file, or a list of names")
         stems = [Path(file).stem for file in files]
         for number, file in enumerate(files if name in names else ()):
             fits = stems.count(stems[number]) == 1 and not id_fault(stems[number])
             stem = stems[number] if fits else str(number)
             found[f"{names[name]}/{stem}"] = (names[name], [Path(file)])
     return {path.stem: found} if found else {}, [name for name in named if name not in names]
-
-
-def _members(path: Path, problems: Problems) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in json_object(read_regular(path, LONGEST, (real_place(path),))).items():
-        files = cast(list[object], value) if isinstance(value, list) else [value] if value else []
-        found[name] = [file for file in files if isinstance(file, str)]
-        if len(found[name]) < len(files):
-            problems.add(path.name, f"{quoted(name)} must be the name of a file, or a list of names")
-    return found
-
-
-def _records(path: Path, problems: Problems) -> dict[str, list[str]]:
-    """Return the files in records as AIBench's generator writes them: the last success counts."""
-    rows = find_rows(path, problems, (real_place(path),))
-    done = (row.values for row in rows if row.values.get("status") == "success" and row.values.get("image_path"))
-    return {str(values.get("prompt_id")): str(values["image_path"]).split(";") for values in done}

@@ -1,7 +1,6 @@
 """Labels of generated images: scores by people."""
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import PurePosixPath
 
 from tasks.datasets.rows import Cells
 from tasks.errors import InputError
@@ -13,8 +12,6 @@ from tasks.rubrics.rubric import Rubric, RubricPrompt
 from tasks.statistics.scores import HIGHEST_GRADE
 from tasks.text import listed
 
-NAMES = ("id", "image", "filename")
-"""Columns that can name a generated image: by the id of its sample, or by its path in GenEval's folders."""
 _SCORES = tuple(Choice(str(score) if score < HIGHEST_GRADE else "t", str(score), str(score)) for score in range(11))
 """Whole points, the finest steps that people can distinguish, with a key each; the key of 10 is t."""
 _OVERALL = "How good is the image for its prompt, all in all?"
@@ -23,8 +20,8 @@ _OVERALL = "How good is the image for its prompt, all in all?"
 class ImageLabels(LabelRules):
     """Scores of people for an aspect, or overall."""
 
-    required = ("score",)
-    optional = (*NAMES, "aspect", "tag", "candidate", "annotator")
+    required = ("id", "score")
+    optional = ("aspect", "tag", "candidate", "annotator")
     scale = Scale(near=1.0)
     agreement_notes = (
         "equal: at most 1 point apart; kappa: Cohen's, quadratic weights; tau-b: Kendall's",
@@ -37,7 +34,7 @@ class ImageLabels(LabelRules):
         named = [known[tag]] if tag in known else known.values()
         aspects = tuple(dict.fromkeys(aspect for each in named for aspect in each))
         return LabelRow(
-            sample_id=_image_id(cells),
+            sample_id=cells.filled("id"),
             candidate=cells.text("candidate"),
             tag=tag,
             aspect=cells.one_of("aspect", (OVERALL_SCORE, *aspects), fallback=OVERALL_SCORE),
@@ -94,29 +91,6 @@ def _score(cells: Cells) -> float | None:
         cells.refuse(f"score is {found!r}, allowed are numbers from 0 to 10 (leave out rows without a score)")
         return None
     return number
-
-
-def _image_id(cells: Cells) -> str:
-    given = [(column, text) for column in NAMES if (text := cells.text(column))]
-    if len(given) != 1:
-        found = listed(column for column, _ in given)
-        cells.refuse(f"an image is named by one of {listed(NAMES)}, found {found}")
-        return ""
-    column, text = given[0]
-    sample_id = text if column == "id" else _in_prompt_folder(text)
-    if not sample_id:
-        cells.refuse(
-            f"{column} {text!r} is not in GenEval's folders (00012/samples/0003.png): give the `id` of the sample"
-        )
-    return sample_id
-
-
-def _in_prompt_folder(name: str) -> str:
-    """Return the sample's id for an image at `…/00012/samples/0003.png`: `00012/0003`; empty for other paths."""
-    path = PurePosixPath(name.replace("\\", "/"))
-    folder = path.parent.parent if path.parent.name == "samples" else path.parent
-    numbered = folder.name.isascii() and folder.name.isdigit()
-    return f"{int(folder.name):05}/{path.stem}" if numbered else ""
 
 
 LABELS = ImageLabels()
