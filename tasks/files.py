@@ -9,7 +9,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
@@ -164,8 +164,9 @@ def _regular(name: str, flags: int, within: Collection[str]) -> int:
     try:
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             raise InputError(f"{name}: refused: it is no regular file")
-        if within:
-            _check_within(name, _opened_place(opened), within)
+        real = _opened_place(opened) if within else ""
+        if within and not any(Path(real).is_relative_to(place) for place in within):
+            raise LeadsOut(f"{name}: refused: it leads to {real}, outside of {' and '.join(within)}")
     except BaseException:
         os.close(opened)
         raise
@@ -179,11 +180,6 @@ def _open_at_once(name: str, flags: int) -> int:
         if not stat.S_ISREG(Path(name).stat().st_mode):
             raise
         return os.open(name, flags)  # another process, such as a file server, has a lease on the file: it gives way
-
-
-def _check_within(name: str, real: str, within: Collection[str]) -> None:
-    if not any(Path(real).is_relative_to(place) for place in within):
-        raise LeadsOut(f"{name}: refused: it leads to {real}, outside of {' and '.join(within)}")
 
 
 def real_place(path: Path) -> str:
@@ -379,22 +375,17 @@ def _folder_of(store: Path, name: str, make: bool = False) -> Generator[tuple[in
     *folders, file = name.split("/")
     opened = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        for place, folder in _places(store, folders):
+        for folder in folders:
+            store /= folder
             if make:
                 _make(opened, folder)
-            with _refusing_links(place):
+            with _refusing_links(store):
                 inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened)
             os.close(opened)
             opened = inner
         yield opened, file
     finally:
         os.close(opened)
-
-
-def _places(store: Path, folders: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    for folder in folders:
-        store /= folder
-        yield store, folder
 
 
 @contextmanager

@@ -230,7 +230,7 @@ def stage_key(stage: str, flow: str) -> str:
     """Return the key of a stage's picture in a result record. Raises InputError if the stage does not exist."""
     if stage in _STAGES:
         return _STAGES[stage].format(flow=flow)
-    if (number := _round(stage)) is not None:
+    if (number := _round(stage)) >= 0:
         return _CRITIC.format(flow=flow, round=number)
     raise InputError(f"stage {stage!r} does not exist, allowed are {', '.join(_STAGES)}, critic0, critic1, …")
 
@@ -249,27 +249,22 @@ def carried(record: Mapping[str, object], stage: str, flow: str) -> Carried | No
     was never due.
     """
     number, rounds = _round(stage), record.get(ROUNDS)
-    if number is None or (isinstance(rounds, int) and number >= rounds):
+    if number < 0 or (isinstance(rounds, int) and number >= rounds):
         return None
     due = isinstance(rounds, int) or number < USUAL_ROUNDS
     if (content := _content_round(record, number, flow)) is not None:
         last = _pictured(record, content, flow)[-1:]
         return Carried(last[0], due) if last else None
     named = _stage_of(str(record.get(NAMED)), flow)
-    if named in _pictured(record, number, flow) and _last_round(record, flow) <= _ordinal(named):
+    if named in _pictured(record, number, flow) and _last_round(record, flow) <= _round(named):
         return Carried(named, due)
     return None
 
 
-def _round(stage: str) -> int | None:
-    """Return the number of a critic round; None for another stage."""
+def _round(stage: str) -> int:
+    """Return the number of a critic round; -1 for another stage."""
     found = re.fullmatch(r"critic([0-9]{1,4})", stage)
-    return int(found[1]) if found else None
-
-
-def _ordinal(stage: str) -> int:
-    found = _round(stage)
-    return -1 if found is None else found
+    return int(found[1]) if found else -1
 
 
 def _stage_of(key: str, flow: str) -> str:

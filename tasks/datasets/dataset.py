@@ -237,11 +237,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     require_picture(source, "image", found.entries)
     ours = _of_flow(found, flow, source.name, tags_of(flow, parameters.prompt_set))
     within = Folder(source, parameters.follow_links).within if source.is_dir() else ()
-    labels = read_labels(source, flow, within)
-    selected = [labelled(entry, labels) for entry in select(ours, parameters)]
-    # Count all images of these prompts: if `ids` selects some of them, the others are not missing.
-    judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
-    missing = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
+    selected, missing = select_images(ours, parameters, read_labels(source, flow, within))
     chosen = {"limit": parameters.limit or 0} | parameters.model_dump(include={"ids", "tag"})
     return make_dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *missing])
 
@@ -268,11 +264,20 @@ def _of_flow(found: Generated, flow: str, name: str, tags: Sequence[str]) -> lis
     return ours
 
 
-def labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:
-    """Return the entry with the known defect of its picture, if there is one."""
-    sample = entry.sample
-    injected = labels.get(f"{sample.candidate}/{sample.sample_id}", "")
-    return entry._replace(sample=replace(sample, injected=injected)) if injected else entry
+def select_images(
+    entries: Sequence[Entry], parameters: Parameters, labels: Mapping[str, str]
+) -> tuple[list[Entry], list[str]]:
+    """Return the images that pass all filters, each with its known defect, and a sentence about each gap among them.
+
+    All images of their prompts count: if `ids` selects some of them, the others are not missing. Raises InputError as
+    `select` does.
+    """
+    selected = select(entries, parameters)
+    judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
+    missing = gaps([sample for sample, *_ in entries if (sample.candidate, sample.prompt_id) in judged])
+    injected = [labels.get(f"{sample.candidate}/{sample.sample_id}", "") for sample, *_ in selected]
+    marked = zip(selected, injected, strict=True)
+    return [each._replace(sample=replace(each.sample, injected=kind)) for each, kind in marked], missing
 
 
 def make_dataset(

@@ -111,7 +111,7 @@ def gaps(samples: Sequence[Sample]) -> list[str]:
     absent: defaultdict[str, list[str]] = defaultdict(list)
     for sample in samples:
         prompts[sample.candidate].add(sample.prompt_id)
-        if _is_absent(sample):
+        if sample.sample_id == f"{sample.prompt_id}/{NONE}":  # no other sample has such an id
             absent[sample.candidate].append(sample.prompt_id if sample.checks else f"{sample.prompt_id} ({sample.tag})")
     return [
         f"{len(missing)} of {len(prompts[candidate])} prompts {'have' if len(missing) > 1 else 'has'} no image of "
@@ -140,11 +140,6 @@ def absent_image(prompt_id: str, record: Place, candidate: str) -> Image:
     """Return what stands for the images of a prompt that a candidate has none of."""
     problem = f"{NO_PICTURE}{candidate} has no image of prompt {prompt_id}"
     return Image(f"{prompt_id}/{NONE}", PictureSource(problem=problem), record)
-
-
-def _is_absent(sample: Sample) -> bool:
-    """Return whether the sample marks a missing image; no other sample has such an id."""
-    return sample.sample_id == f"{sample.prompt_id}/{NONE}"
 
 
 def _unknown_tags(asked: Mapping[str, Asked], prompt_set: str) -> Iterator[str]:
@@ -223,14 +218,10 @@ class _PromptFolder(NamedTuple):
     """Folder of one prompt and one candidate."""
 
     candidate: str
-    number: int
+    prompt_id: str
     path: Path
     where: str
     """Path in the dataset."""
-
-    @property
-    def prompt_id(self) -> str:
-        return _prompt_id(self.number)
 
 
 def read_geneval(source: Path, parameters: RubricParameters, problems: Problems) -> Generated:
@@ -259,7 +250,7 @@ def _candidates(source: Path, name: str) -> dict[str, Path]:
     """Return name -> folder of prompt folders, sorted by name."""
     if _holds_prompts(source):
         return {name or source.name: source}
-    found = {path.name: path for path in _folders(source) if _holds_prompts(path)}
+    found = {path.name: path for path in sorted(source.iterdir()) if path.is_dir() and _holds_prompts(path)}
     if not found:
         raise InputError(
             f"dataset {source} holds no GenEval images: neither it nor a folder in it has folders 00000, 00001, …, "
@@ -268,10 +259,6 @@ def _candidates(source: Path, name: str) -> dict[str, Path]:
     if name and len(found) > 1:
         raise InputError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")
     return {name: next(iter(found.values()))} if name else found
-
-
-def _folders(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
 def _holds_prompts(folder: Path) -> bool:
@@ -309,10 +296,10 @@ def _read_list(path: Path, within: tuple[str, ...], problems: Problems) -> dict[
 
 def _prompt_folders(candidate: str, root: Path, source: Path, problems: Problems) -> list[_PromptFolder]:
     """Return one folder for each number; a second one with the same number is a problem."""
-    found: dict[int, _PromptFolder] = {}
+    found: dict[str, _PromptFolder] = {}
     for path in sorted(_numbered(root.iterdir())):
-        folder = _PromptFolder(candidate, int(path.name), path, path.relative_to(source).as_posix())
-        first = found.setdefault(folder.number, folder)
+        folder = _PromptFolder(candidate, _prompt_id(int(path.name)), path, path.relative_to(source).as_posix())
+        first = found.setdefault(folder.prompt_id, folder)
         if first is not folder:
             problems.add(folder.where, f"has the same number as {first.where}: keep one")
     return list(found.values())

@@ -9,7 +9,6 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, NamedTuple
 
@@ -17,8 +16,8 @@ import duckdb
 import polars
 from polars.exceptions import PolarsError
 
+from tasks.datasets.rows import open_place
 from tasks.errors import InputError
-from tasks.files import open_regular
 from tasks.records import Place
 from tasks.text import quoted
 
@@ -110,7 +109,8 @@ class _Groups:
             if found := self._kept.get(key := (group, status.st_mtime_ns)):
                 self._kept.move_to_end(key)
                 return found.dicts[at]
-            self._drop(PARQUET_KEPT)
+            while sum(each.bytes for each in self._kept.values()) > PARQUET_KEPT:
+                self._kept.popitem(last=False)
             identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
             if identity not in self._checked:
                 check_pages(file)
@@ -121,10 +121,6 @@ class _Groups:
                 return _dicts(frame.slice(at, 1))[0]
             self._kept[key] = _Rows(_dicts(frame), size)
             return self._kept[key].dicts[at]
-
-    def _drop(self, most: int) -> None:
-        while sum(each.bytes for each in self._kept.values()) > most:
-            self._kept.popitem(last=False)
 
 
 _groups = _Groups()
@@ -137,7 +133,7 @@ def parquet_records(place: Place) -> Iterator[dict[str, object]]:
         OSError, InputError: the file, or a value in it, cannot be read.
     """
     first, number = 0, PARQUET_ROWS
-    with _opened(place) as file:
+    with open_place(place) as file:
         check_pages(file)
         table = _scanned(file)
         while (frame := _collected(table.slice(first, number), first)).height:
@@ -158,15 +154,11 @@ def parquet_record(place: Place, fields: Sequence[str]) -> dict[str, object]:
     """
     number, at = divmod(place.row, PARQUET_ROWS)
     group = _Group(replace(place, row=-1), tuple(fields), number)
-    with _opened(place) as file:
+    with open_place(place) as file:
         try:
             return _groups.read(group, at, file)
         except IndexError:
             raise InputError(f"row {place.row + 1} is no longer there") from None
-
-
-def _opened(place: Place) -> BinaryIO:
-    return open_regular(Path(place.path), within=place.within)
 
 
 def _scanned(file: BinaryIO) -> polars.LazyFrame:

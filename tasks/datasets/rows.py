@@ -244,7 +244,7 @@ def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 def _find_json(place: Place, problems: Problems) -> Iterator[Row]:
     name = Path(place.path).name
-    with _opened(place) as file:
+    with open_place(place) as file:
         _skip_bom(file)
         for number, span in json_spans(file):
             where = f"{name}, {number}"
@@ -264,7 +264,7 @@ def _read_json(place: Place, fields: Sequence[str]) -> dict[str, object]:
 def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
     """Yield rows by their bytes, without Polars, which would parse all earlier rows whenever one is read again."""
     name = Path(place.path).name
-    with _opened(place) as file:
+    with open_place(place) as file:
         records = _csv_records(file)
         header, *_ = next(records, _NO_CELLS)
         if len(set(header)) < len(header):
@@ -297,7 +297,7 @@ def _csv_records(file: BinaryIO) -> Iterator[tuple[list[str], int, int]]:
 
 
 def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    with _opened(place) as file:
+    with open_place(place) as file:
         header, *_ = next(_csv_records(file), _NO_CELLS)
     cells, *_ = next(_csv_records(io.BytesIO(_bytes_at(place))), _NO_CELLS)
     if len(cells) != len(header):
@@ -327,12 +327,13 @@ def _skip_bom(file: BinaryIO) -> int:
 
 
 def _bytes_at(place: Place) -> bytes:
-    with _opened(place) as file:
+    with open_place(place) as file:
         file.seek(place.start)
         return file.read(place.length)
 
 
-def _opened(place: Place) -> BinaryIO:
+def open_place(place: Place) -> BinaryIO:
+    """Open the file of a record; see `open_regular`."""
     return open_regular(Path(place.path), within=place.within)
 
 

@@ -27,10 +27,6 @@ Shown = Callable[[Sample, str, bytes], bytes]
 """Function that returns the file to be shown for a sample's picture, given its role and its own file."""
 
 
-def _unchanged(_sample: Sample, _role: str, data: bytes) -> bytes:
-    return data
-
-
 class Call(NamedTuple):
     """One question about one sample."""
 
@@ -146,7 +142,7 @@ def load_case(
     policy: Policy,
     thumbnails: Thumbnails | None = None,
     layout: Layout = PUBLISHED,
-    shown: Shown = _unchanged,
+    shown: Shown | None = None,
 ) -> Case:
     """Read texts and pictures of a sample, make thumbnails, and plan its calls: none if a picture cannot be read."""
     kept = None if sample.control else thumbnails  # controls have no thumbnails
@@ -162,13 +158,14 @@ def sample_texts(sample: Sample, flow: str) -> dict[str, str]:
     return {**read_texts(sample), **protocol_of(flow).texts_of(sample)}
 
 
-def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, shown: Shown) -> str:
+def _take(case: Case, role: str, policy: Policy, thumbnails: Thumbnails | None, shown: Shown | None) -> str:
     """Read one picture into the case; return the problem, empty if there is none."""
     source = case.sample.pictures[role]
     if source.problem:
         return source.problem
     try:
-        data = shown(case.sample, role, read_picture(source))
+        data = read_picture(source)
+        data = shown(case.sample, role, data) if shown else data
         case.pictures[role] = prepare(data, policy, thumbnails)
     except InputError as error:
         return str(error)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from tasks.errors import InputError
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import Scored
+from tasks.presentation.wording import Scored, interval_words, score_words
 from tasks.records import OVERALL, Outcome
 from tasks.records.parameters import parameters_of
 from tasks.statistics.scores import GradeRow, ScoreRow
@@ -118,6 +118,11 @@ class Display(ABC, Generic[Row]):
     @abstractmethod
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons for a person to look at a sample, the best reason first; see `threshold_of`."""
+
+
+def score_cells(row: ScoreRow | GradeRow) -> list[str]:
+    """Return a score and its interval as cells of a table."""
+    return [score_words(row), interval_words(row)]
 
 
 def threshold_of(flow: str, parameters: Mapping[str, Any]) -> float:

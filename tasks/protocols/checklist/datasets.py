@@ -12,14 +12,13 @@ from tasks.datasets.benchmark import PICTURE_ENDINGS, preferred, read_labels
 from tasks.datasets.dataset import (
     Dataset,
     candidate_and_picture,
-    labelled,
     make_dataset,
     met_before,
     require_picture,
-    select,
+    select_images,
 )
 from tasks.datasets.entries import Entry, id_fault
-from tasks.datasets.geneval import Image, Images, absent_image, gaps
+from tasks.datasets.geneval import Image, Images, absent_image
 from tasks.datasets.paths import Folder
 from tasks.datasets.rows import LONGEST, Columns, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
@@ -69,10 +68,7 @@ def read_checklists(source: Path, flow: str, parameters: ChecklistParameters) ->
     left_out = broken.warnings() if isinstance(broken, Broken) else ()
     entries = list(_entries(prompts, images, parameters.instrument))
     require_picture(source, "image", entries)
-    labels = read_labels(root, flow, within)
-    selected = [labelled(entry, labels) for entry in select(entries, parameters)]
-    judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
-    missing = gaps([sample for sample, *_ in entries if (sample.candidate, sample.prompt_id) in judged])
+    selected, missing = select_images(entries, parameters, read_labels(root, flow, within))
     tried = HUMAN in images and any(prompt.drafted_by for prompt in prompts.values())
     drafts = _draft_warnings(prompts, tried, parameters.judge.model)
     warnings = [*warnings, *drafts, *_all_alike(prompts), *left_out, *missing]

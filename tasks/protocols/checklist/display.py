@@ -8,7 +8,6 @@ from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
     coverage_words,
-    interval_words,
     judge_notes,
     score_words,
     vs_best_notes,
@@ -17,7 +16,7 @@ from tasks.presentation.wording import (
 )
 from tasks.protocols.checklist.reply import RIGHT
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms, score_cells
 from tasks.records import Outcome
 from tasks.records.parameters import SOFT
 from tasks.text import one_line
@@ -49,12 +48,12 @@ class ChecklistDisplay(Display[CheckRow]):
         lines: list[list[str]] = []
         for best in ranked(scores):
             share = whole[best.candidate].score
-            cells = [*_cells(best), "–" if share is None else f"{share:.0%}", coverage_words(best)]
+            cells = [*score_cells(best), "–" if share is None else f"{share:.0%}", coverage_words(best)]
             cells += [means[best.candidate]] if means else []
             lines += [[best.candidate], ["all checks", *cells, *[vs_best_words(best)] * compared]]
             for row in _groups(scores, best.candidate):
                 empty = [""] * (bool(means) + compared)
-                lines.append([f"  {row.group_name}", *_cells(row), "", coverage_words(row), *empty])
+                lines.append([f"  {row.group_name}", *score_cells(row), "", coverage_words(row), *empty])
         titles = ["", "score", "95% interval", "all\nright", "scored", *["geometric\nmean"] * bool(means)]
         return Grid([*titles, *[VS_BEST] * compared], lines, VS_BEST)
 
@@ -108,10 +107,6 @@ def ranked(rows: Iterable[CheckRow]) -> list[CheckRow]:
 
 def _groups(rows: Iterable[CheckRow], candidate: str) -> list[CheckRow]:
     return [row for row in rows if row.candidate == candidate and row.grouping == "aspect"]
-
-
-def _cells(row: CheckRow) -> list[str]:
-    return [score_words(row), interval_words(row)]
 
 
 TITLE = "Scores of checks with their 95% intervals"

@@ -12,15 +12,13 @@ from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
     coverage_words,
-    interval_words,
     judge_notes,
     score_with_interval,
-    score_words,
     vs_best_notes,
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Quoted, Shown, Terms
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Quoted, Shown, Terms, score_cells
 from tasks.records import MIXED, OVERALL, WINNERS, DimensionOutcome, Outcome
 from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 from tasks.text import one_line
@@ -164,7 +162,7 @@ _COUNTS = (
 def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
     kind = "overall" if row.dimension == OVERALL else "dimension"
     numbers = [str(column.of(row)) if column.only in ("", kind) else "" for column in counts]
-    return [score_words(row), interval_words(row), *numbers, coverage_words(row)]
+    return [*score_cells(row), *numbers, coverage_words(row)]
 
 
 # The chart

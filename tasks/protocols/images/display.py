@@ -10,14 +10,12 @@ from tasks.presentation.wording import (
     LONGEST_NAME,
     VS_BEST,
     coverage_words,
-    interval_words,
     judge_notes,
-    score_words,
     vs_best_notes,
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms, score_cells
 from tasks.records import Outcome
 from tasks.statistics.scores import HIGHEST_GRADE, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line
@@ -59,10 +57,10 @@ class ImageDisplay(Display[GradeRow]):
                     shares += [_percent(grades.satisfied.score)] * checked
                     means = [number_words(grades.score.image_mean), number_words(grades.aspect_mean.score)]
                     last = [coverage_words(grades.score), *[vs_best_words(grades.score)] * compared]
-                    lines.append([grades.score.dimension, *_score_cells(grades.score), *means, *shares, *last])
+                    lines.append([grades.score.dimension, *score_cells(grades.score), *means, *shares, *last])
                     empty, beside = [""] * (len(means) + len(shares)), [""] * compared
                     lines += [
-                        [f"  {row.group_name}", *_score_cells(row), *empty, coverage_words(row), *beside]
+                        [f"  {row.group_name}", *score_cells(row), *empty, coverage_words(row), *beside]
                         for row in grades.aspects
                     ]
         header = ["", "score", "95% interval", "by\nimage", "as-\npects", "good", "good\nim-\nages"]
@@ -127,10 +125,6 @@ def ranked(rows: Iterable[GradeRow]) -> list[tuple[str, list[GradeRow]]]:
 def _mean(rows: Sequence[GradeRow]) -> float:
     known = [row.score for row in rows if row.score is not None]
     return fmean(known) if known else -1.0
-
-
-def _score_cells(row: GradeRow) -> list[str]:
-    return [score_words(row), interval_words(row)]
 
 
 def _percent(share: float | None) -> str:
