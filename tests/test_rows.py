@@ -212,19 +212,13 @@ def test_damage_of_a_whole_file_is_one_line_of_advice(tmp_path: Path, damage: st
     assert text.startswith(f"{name} has 1 problem:\n  {words}") and len(text.splitlines()) == 2 and len(text) < 300
 
 
-def test_misspelled_columns_are_reported_once_and_their_rows_skipped(tmp_path: Path):
-    (tmp_path / "r.csv").write_text("ID, Text,other\na,x,\nb,y,\n")
-    problems, columns = Problems(), Columns(("id", "text", "more"), ())
+def test_strange_columns_are_reported_once_and_incomplete_rows_skipped(tmp_path: Path):
+    (tmp_path / "r.csv").write_text("ID,text\na,x\nb,y\n")
+    problems, columns = Problems(), Columns(("id", "text"), ())
     usable = [columns.meet(row, problems) for row in find_rows(tmp_path / "r.csv", problems)]
     assert usable == [False, False] and not columns.check("r.csv", problems)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=r"row 1: column 'ID' does not exist, .*\n  r.csv: no row has id$"):
         problems.stop("r.csv")
-    assert str(error.value).splitlines()[1:] == [
-        "  r.csv, row 1: column ' Text' must be written 'text'",
-        "  r.csv, row 1: column 'ID' must be written 'id'",
-        "  r.csv, row 1: column 'other' does not exist, allowed are id, text, more",
-        "  r.csv: no row has more",
-    ]
 
 
 def test_cell_beyond_the_csv_modules_limit_is_read(tmp_path: Path):

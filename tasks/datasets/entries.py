@@ -67,8 +67,11 @@ def read_entry(
     row: Row, flow: str, layout: Layout, folder: Folder, problems: Problems, keep_links: bool = False
 ) -> Entry | None:
     """Return the sample of a record, without candidate and Model picture; None, with problems noted, if it has any."""
-    faults = list(_faults(row.values, flow, layout))
-    human = _human_picture(row, layout.human, folder, faults)
+    human, faults = PictureSource(), list(_faults(row.values, flow, layout))
+    try:
+        human = picture_in(row, layout.human, folder)
+    except InputError as error:
+        faults.append(error)
     for fault in faults:
         problems.add(row.where, fault)
     if faults:
@@ -190,14 +193,6 @@ def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator
     for key in ("category", "difficulty"):
         if not isinstance(values.get(key), str | None):
             yield InputError(f"{key!r} is {kind(values[key])}, must be text or null")
-
-
-def _human_picture(row: Row, key: str, folder: Folder, faults: list[InputError]) -> PictureSource:
-    try:
-        return picture_in(row, key, folder)
-    except InputError as error:
-        faults.append(error)
-        return PictureSource(problem=f"{NO_PICTURE}{error}")
 
 
 def _notes(name: str, text: str, links: int) -> Iterator[str]:

@@ -42,8 +42,9 @@ BYTES_OF_A_VALUE = 16
 MEMORY = "500MB"
 """Most memory for reading a footer."""
 _ROW_GROUPS = """
-    SELECT any_value(row_group_num_rows), sum(total_compressed_size), sum(unpacked), max(unpacked),
-        arg_max(column_path, unpacked),
+    SELECT any_value(row_group_num_rows), sum(total_compressed_size), sum(unpacked),
+        max(unpacked), arg_max(column_path, unpacked),  -- the largest column
+        -- a column whose values may each repeat the one before it, so that their size has no bound
         coalesce(any_value(column_path) FILTER (encodings LIKE '%DELTA_BYTE_ARRAY%'), '')
     FROM (
         SELECT *, total_uncompressed_size + $value * num_values AS unpacked,
@@ -52,20 +53,7 @@ _ROW_GROUPS = """
     )
     GROUP BY row_group_id ORDER BY row_group_id
 """
-
-
-class _RowGroup(NamedTuple):
-    """A row group by the footer of its file; sizes in bytes."""
-
-    rows: int
-    packed: int
-    unpacked: int
-    largest: int
-    """Unpacked size of the largest column."""
-    column: str
-    """Name of that column."""
-    shared: str
-    """A column with values that may each repeat the one before it, so that their size has no bound; empty: none."""
+"""Rows and sizes (in bytes) of each row group, by the footer of a file."""
 
 
 class _Rows(NamedTuple):
@@ -206,8 +194,14 @@ def check_pages(file: BinaryIO) -> None:
         InputError: a row group is too large (with its rows and largest column), a column has an encoding of
             unbounded size, or the file is damaged, cut short or not Parquet.
     """
+    try:
+        with duckdb.connect(config={"memory_limit": MEMORY, "threads": 1}) as database:
+            file_and_value = {"file": f"/dev/fd/{file.fileno()}", "value": BYTES_OF_A_VALUE}
+            groups = database.execute(_ROW_GROUPS, file_and_value).fetchall()
+    except duckdb.Error as error:
+        raise InputError("is no Parquet file, or it is damaged or cut short") from error
     first = 1
-    for rows, packed, unpacked, largest, column, shared in _row_groups(file):
+    for rows, packed, unpacked, largest, column, shared in groups:
         if shared:
             raise InputError(
                 f"has column {quoted(shared)} in the encoding DELTA_BYTE_ARRAY, whose size is unknown before it is "
@@ -219,12 +213,3 @@ def check_pages(file: BinaryIO) -> None:
                 f"them in column {quoted(column)}, allowed are {MOST_UNPACKED:,}: write fewer rows to a row group"
             )
         first += rows
-
-
-def _row_groups(file: BinaryIO) -> list[_RowGroup]:
-    try:
-        with duckdb.connect(config={"memory_limit": MEMORY, "threads": 1}) as database:
-            found = database.execute(_ROW_GROUPS, {"file": f"/dev/fd/{file.fileno()}", "value": BYTES_OF_A_VALUE})
-            return [_RowGroup(*row) for row in found.fetchall()]
-    except duckdb.Error as error:
-        raise InputError("is no Parquet file, or it is damaged or cut short") from error

@@ -161,34 +161,27 @@ class Columns:
         self._required = required
         self._allowed = required + optional
         self._met: set[str] = set()
-        self._misspelt: set[str] = set()
 
     def meet(self, row: Row, problems: Problems) -> bool:
         """Register the columns of a row; return whether the row can be read.
 
-        A row cannot be read if a column is misspelled, or if a table lacks a required one, which `check` reports once.
+        A row of a table that lacks a required column cannot be read; `check` reports the column once.
         """
-        meant = {column: column.strip().casefold() for column in row.values}
-        strange = sorted(row.values.keys() - self._met - {*self._allowed})
-        if strange and not {*meant.values()} & {*self._allowed}:  # another kind of file, whose contents are not quoted
-            problems.add(row.where, f"has none of the columns {', '.join(self._allowed)}")
+        strange, allowed = sorted(row.values.keys() - self._met - {*self._allowed}), ", ".join(self._allowed)
+        if strange and not {*row.values} & {*self._allowed}:  # another kind of file, whose contents are not quoted
+            problems.add(row.where, f"has none of the columns {allowed}")
             strange = []
         for column in strange:
-            if meant[column] in self._allowed:
-                problems.add(row.where, f"column {column!r} must be written {meant[column]!r}")
-                self._misspelt |= {column, meant[column]}
-            else:
-                allowed = ", ".join(self._allowed)
-                problems.add(row.where, f"column {quoted(column)} does not exist, allowed are {allowed}")
+            problems.add(row.where, f"column {quoted(column)} does not exist, allowed are {allowed}")
         self._met |= row.values.keys()
         if Path(row.place.path).suffix.lower() in TABLES and {*self._required} - row.values.keys():
             problems.count()
             return False
-        return self._misspelt.isdisjoint(row.values)
+        return True
 
     def check(self, name: str, problems: Problems) -> bool:
         """Return whether a file has rows, and every required column in at least one; note the missing columns."""
-        absent = [column for column in self._required if column not in self._met | self._misspelt]
+        absent = [column for column in self._required if column not in self._met]
         if self._met and absent:
             problems.add(name, f"no row has {listed(absent)}")
         return bool(self._met) and not absent

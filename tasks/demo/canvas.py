@@ -205,12 +205,6 @@ def _outlines(name: str) -> tuple[tuple[tuple[Point, ...], ...], float]:
     return (scaled, *holes), (right - left) / (bottom - top)
 
 
-def extent(name: str, size: float) -> tuple[int, int]:
-    """Return width and height of a shape whose longer side is `size`, in whole pixels."""
-    _, ratio = _outlines(name)
-    return max(1, round(size * min(1, ratio))), max(1, round(size * min(1, 1 / ratio)))
-
-
 def silhouette(name: str, size: tuple[int, int]) -> Image.Image:
     """Return the mask (mode L) that a shape of this width and height fills."""
     width, height = (side * FINENESS for side in size)
@@ -223,7 +217,8 @@ def silhouette(name: str, size: tuple[int, int]) -> Image.Image:
 
 def paste_shape(sheet: Image.Image, name: str, center: Point, size: float, color: str) -> None:
     """Draw a shape whose longer side is `size` onto a sheet."""
-    sides = extent(name, size)
+    _, ratio = _outlines(name)
+    sides = max(1, round(size * min(1, ratio))), max(1, round(size * min(1, 1 / ratio)))
     corner = round(center[0] - sides[0] / 2), round(center[1] - sides[1] / 2)
     sheet.paste(color, corner, silhouette(name, sides))
 

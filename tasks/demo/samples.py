@@ -487,9 +487,7 @@ def read_prompt(text: str) -> tuple[Requirement, ...]:
 
 def _phrase(one: Requirement) -> str:
     words = f"{one.color} {one.name}".strip()
-    if one.count == 1:
-        return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
-    return f"{NUMBERS[one.count - 1]} {plural(words)}"
+    return _with_article(words) if one.count == 1 else f"{NUMBERS[one.count - 1]} {plural(words)}"
 
 
 def plural(name: str) -> str:
@@ -629,7 +627,8 @@ def _checks(asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
         counted = {"id": f"count {number}", "question": f"How many {plural(name)} are there?", "form": "number"}
         yield {**counted, "expected": each["count"], "group": "count", "parents": [parent]}
         if color := each.get("color"):
-            options = dict(zip("ABCD", _options(color), strict=True))
+            others = (COLORS[(COLORS.index(color) + step) % len(COLORS)] for step in (1, 2, 3))
+            options = dict(zip("ABCD", sorted({color, *others}), strict=True))
             [letter] = (letter for letter, words in options.items() if words == color)
             worded = {"id": f"color {number}", "question": f"What color is the {name}?", "form": "choice"}
             yield {**worded, "options": options, "expected": letter, "group": "color", "parents": [parent]}
@@ -650,11 +649,6 @@ def checked_scene(tag: str, group: str, kind: str, random: Random) -> tuple[Scen
 
 def _with_article(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
-
-def _options(color: str) -> list[str]:
-    place = COLORS.index(color)
-    return sorted({color, *(COLORS[(place + step) % len(COLORS)] for step in (1, 2, 3))})
 
 
 def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:

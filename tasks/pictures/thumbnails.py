@@ -64,7 +64,11 @@ def made(store: Path, sha256: str) -> Path | None:
     place = place_of(store, sha256)
     if not place.exists():
         _make(store, sha256)
-    return place if _is_thumbnail(place) else None
+    try:
+        with open_regular(place) as file:
+            return place if os.fstat(file.fileno()).st_size <= LARGEST else None
+    except (InputError, OSError):
+        return None
 
 
 def waiting(store: Path) -> list[str]:
@@ -144,14 +148,6 @@ def _started(store: Path) -> subprocess.Popen[bytes]:
     atexit.register(process.communicate)  # ends its input, too, where the context was never left
     threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
     return process
-
-
-def _is_thumbnail(place: Path) -> bool:
-    try:
-        with open_regular(place) as file:
-            return os.fstat(file.fileno()).st_size <= LARGEST
-    except (InputError, OSError):
-        return False
 
 
 def _is_kept(store: Path, sha256: str) -> bool:
