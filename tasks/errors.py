@@ -1,6 +1,6 @@
 """Errors of the project: mistakes of the user, failures that a retry may fix, and lists of problems."""
 
-from dataclasses import dataclass
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tasks.text import cut, one_line
@@ -74,36 +74,28 @@ MOST = 1000
 """Number of problems after which the reading of an input ends: they have few causes, which the first ones show."""
 
 
-@dataclass
-class _Told:
-    """Problem as it is listed."""
-
-    words: str
-    more: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.words} ({self.more:,} more like it)" if self.more else self.words
-
-
 class Problems:
     """Problems of one input, in the order found. Only the first `SHOWN` are kept: a broken file may have millions."""
 
     def __init__(self) -> None:
-        self._first: list[_Told] = []
-        self._habits: dict[str, _Told] = {}
+        self._first: list[str] = []
+        self._habits: dict[str, str] = {}
+        self._more = Counter[str]()
         self._count = self._met = 0
 
     def add(self, where: str, what: str | InputError) -> None:
         """Note one problem. `where` names file and row; `what` is the problem and the allowed values."""
         self._met += 1
-        told = _Told(f"{cut(where)}: {cut(str(what))}")
+        problem = f"{cut(where)}: {cut(str(what))}"
         habit = what.habit if isinstance(what, Habitual) else ""
-        if habit and (known := self._habits.setdefault(habit, told)) is not told:
-            known.more += 1
+        if habit in self._habits:
+            self._more[self._habits[habit]] += 1
             return
+        if habit:
+            self._habits[habit] = problem
         self._count += 1
         if self._count <= SHOWN:
-            self._first.append(told)
+            self._first.append(problem)
 
     def count(self) -> None:
         """Count a problem that is listed elsewhere, once; it counts toward the end of reading."""
@@ -126,4 +118,5 @@ class Problems:
         more = f"\n  and {self._count - SHOWN} more" if self._count > SHOWN else ""
         number = "1 problem" if self._count == 1 else f"{self._count} problems"
         unread = ", and was not read to its end" if self.too_many else ""
-        raise InputError(f"{subject} has {number}{unread}:\n  " + "\n  ".join(map(str, self._first)) + more)
+        lines = (f"{each} ({self._more[each]:,} more like it)" if each in self._more else each for each in self._first)
+        raise InputError(f"{subject} has {number}{unread}:\n  " + "\n  ".join(lines) + more)

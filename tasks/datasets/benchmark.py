@@ -4,9 +4,9 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from tasks.datasets.entries import Entry, Layout, Loaded, absence, id_fault, in_record, read_entry, uncut
 from tasks.datasets.paths import NO_PICTURE, Folder, dataset_root, is_url, plain_name
@@ -52,23 +52,6 @@ _Named = defaultdict[str, list[tuple[str, Path]]]
 """Plain name -> the names that it comes from, each with its file."""
 
 
-class Carried(NamedTuple):
-    """An earlier stage whose picture is used for a stage that the generator had no reason to make."""
-
-    stage: str
-    due: bool
-    """True if the generator had such a round, by its record or by the default number of rounds."""
-
-
-@dataclass
-class _Held:
-    """Keys and needless stages found in the records of a file."""
-
-    keys: set[str] = field(default_factory=set[str])
-    needless: set[str] = field(default_factory=set[str])
-    """Stages of the generator to which an earlier picture was carried."""
-
-
 def preferred(paths: Iterable[Path]) -> list[Path]:
     """Return the files of one picture that count: a program that writes a PDF beside each PNG made one picture."""
     found = list(paths)
@@ -91,15 +74,15 @@ def read_results(
     """
     keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
     found: dict[str, Pictures] = {stage: {} for stage in keys}
-    held, met = _Held(), dict[str, str]()
+    held, needless, met = set[str](), set[str](), dict[str, str]()
     for row in find_rows(path, problems, within):
-        held.keys |= row.values.keys()
+        held |= row.values.keys()
         sample_id = _result_id(row, ids, met, problems)
         for stage, key in keys.items() if sample_id else ():
-            found[stage][sample_id] = _stage_picture(row, stage, flow, held, problems) or _result_picture(
+            found[stage][sample_id] = _stage_picture(row, stage, flow, needless, problems) or _result_picture(
                 row, key, problems
             )
-    _check_held(path, flow, keys, held, problems)
+    _check_held(path, flow, keys, held, needless, problems)
     absent = PictureSource(problem=f"{NO_PICTURE}{path.name} has no record of this sample")
     return {stage: dict.fromkeys(ids, absent) | pictures for stage, pictures in found.items()}
 
@@ -144,12 +127,18 @@ def _result_id(row: Row, ids: Collection[str], met: dict[str, str], problems: Pr
     return "" if fault else str(sample_id)
 
 
-def _stage_picture(row: Row, stage: str, flow: str, held: _Held, problems: Problems) -> PictureSource | None:
-    """Return the picture that is carried forward to a stage without one; None if there is nothing to carry."""
-    if not stage or row.values.get(stage_key(stage, flow)) or not (found := carried(row.values, stage, flow)):
+def _stage_picture(row: Row, stage: str, flow: str, needless: set[str], problems: Problems) -> PictureSource | None:
+    """Return the picture that is carried forward to a stage without one; None if there is nothing to carry.
+
+    Args:
+        needless: stages that need not be in the file; this one is added if the generator had such a round, by its
+            record or by the default number of rounds.
+    """
+    if not stage or row.values.get(stage_key(stage, flow)) or not (earlier := carried(row.values, stage, flow)):
         return None
-    held.needless |= {stage} if found.due else set()
-    return replace(_result_picture(row, stage_key(found.stage, flow), problems), carried_from=found.stage)
+    if isinstance(row.values.get(ROUNDS), int) or _round(stage) < USUAL_ROUNDS:
+        needless.add(stage)
+    return replace(_result_picture(row, stage_key(earlier, flow), problems), carried_from=earlier)
 
 
 def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
@@ -179,15 +168,18 @@ def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
     return PictureSource(problem=f"{NO_PICTURE}key {quoted(key)} is {kind(value)} in {row.where}")
 
 
-def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, problems: Problems) -> None:
-    stages = stages_among(held.keys, flow)
-    flows = [each for each in PAIRWISE if any(_stage_of(key, each) for key in held.keys)]
+def _check_held(
+    path: Path, flow: str, keys: dict[str, str], held: set[str], needless: set[str], problems: Problems
+) -> None:
+    """Check the keys in the records of a file."""
+    stages = stages_among(held, flow)
+    flows = [each for each in PAIRWISE if any(_stage_of(key, each) for key in held)]
     if flows and flow not in flows:
         problems.add(path.name, f"holds Model figures for {enumerated(flows)}, none for {flow}")
-    if held.keys and "" in keys and NAMED not in held.keys:
+    if held and "" in keys and NAMED not in held:
         problems.add(path.name, f"no record names its picture in {NAMED!r}: choose a stage, the file holds {stages}")
     for stage, key in keys.items():
-        if held.keys and stage and key not in held.keys and stage not in held.needless:
+        if held and stage and key not in held and stage not in needless:
             problems.add(path.name, f"no record holds stage {stage!r} (key {key!r}), the file holds {stages}")
 
 
@@ -240,8 +232,8 @@ def stages_among(keys: Collection[str], flow: str) -> str:
     return listed(sorted(filter(None, (_stage_of(key, flow) for key in keys))))
 
 
-def carried(record: Mapping[str, object], stage: str, flow: str) -> Carried | None:
-    """Return the last picture before a round that a content critic made needless; None without evidence of such an end.
+def carried(record: Mapping[str, object], stage: str, flow: str) -> str:
+    """Return the stage of the last picture before a round that a content critic made needless; empty: no such evidence.
 
     One kind of evidence is a critic who reports, in that round or before, that no changes are needed. The other is a
     record that names the picture of an earlier stage as its last and contains nothing of a later round. PaperBanana
@@ -250,15 +242,12 @@ def carried(record: Mapping[str, object], stage: str, flow: str) -> Carried | No
     """
     number, rounds = _round(stage), record.get(ROUNDS)
     if number < 0 or (isinstance(rounds, int) and number >= rounds):
-        return None
-    due = isinstance(rounds, int) or number < USUAL_ROUNDS
+        return ""
     if (content := _content_round(record, number, flow)) is not None:
-        last = _pictured(record, content, flow)[-1:]
-        return Carried(last[0], due) if last else None
+        return next(reversed(_pictured(record, content, flow)), "")
     named = _stage_of(str(record.get(NAMED)), flow)
-    if named in _pictured(record, number, flow) and _last_round(record, flow) <= _round(named):
-        return Carried(named, due)
-    return None
+    is_last = named in _pictured(record, number, flow) and _last_round(record, flow) <= _round(named)
+    return named if is_last else ""
 
 
 def _round(stage: str) -> int:

@@ -22,32 +22,6 @@ RATE_OVER = 200
 
 
 @dataclass
-class Unread:
-    """Samples decided by a picture that was present when the dataset was loaded, but could not be read later."""
-
-    about: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict[str, dict[str, str]](dict))
-    """Kind of problem -> sample -> the sample with its file and its problem."""
-
-    def add(self, case: Case, outcome: Outcome) -> None:
-        """Count a decided sample, if a picture of it turned out to be unreadable."""
-        sample, problem = case.sample, outcome.problem
-        role = next((role for role in sample.pictures if role not in case.pictures), "")
-        if not problem or not role or sample.pictures[role].problem:
-            return
-        of_candidate = f"of candidate {sample.candidate}"
-        whose = {"human": "Human picture", "model": f"Model picture {of_candidate}"}.get(role, f"image {of_candidate}")
-        came = "a forfeit" if outcome.status == "forfeit" else "not scored"
-        place = sample.pictures[role].place
-        file = Path(place.path).name if place else ""
-        words = problem if file in problem else f"{file}: {problem}"
-        self.about[f"unreadable {whose}: {came}"][sample.sample_id] = f"{sample.sample_id} ({words})"
-
-    def warnings(self) -> list[str]:
-        """Return a sentence for each kind of problem, with the number of samples and the first of them."""
-        return [cut(well_formed(in_samples(what, where))) for what, where in self.about.items()]
-
-
-@dataclass
 class CallCounts:
     """Calls and samples of a run while it judges, for its progress."""
 
@@ -128,7 +102,9 @@ class RunCounts:
     tiers: Counter[str] = field(default_factory=Counter[str])
     """Tier as billed, empty if not reported -> calls of this run that a model answered."""
     comparability: Comparability = field(default_factory=Comparability)
-    unread: Unread = field(default_factory=Unread)
+    unread: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict[str, dict[str, str]](dict))
+    """Kind of problem -> sample -> the sample with its file and its problem: samples decided by a picture that was
+    present when the dataset was loaded, but could not be read later."""
     input_tokens: InputTokens = field(default_factory=InputTokens)
 
     def add(self, case: Case, counting: Iterable[Judgment], outcome: Outcome) -> None:
@@ -149,7 +125,20 @@ class RunCounts:
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
         self.comparability.add(outcome)
-        self.unread.add(case, outcome)
+        self._note_unread(case, outcome)
+
+    def _note_unread(self, case: Case, outcome: Outcome) -> None:
+        sample, problem = case.sample, outcome.problem
+        role = next((role for role in sample.pictures if role not in case.pictures), "")
+        if not problem or not role or sample.pictures[role].problem:
+            return
+        of_candidate = f"of candidate {sample.candidate}"
+        whose = {"human": "Human picture", "model": f"Model picture {of_candidate}"}.get(role, f"image {of_candidate}")
+        came = "a forfeit" if outcome.status == "forfeit" else "not scored"
+        place = sample.pictures[role].place
+        file = Path(place.path).name if place else ""
+        words = problem if file in problem else f"{file}: {problem}"
+        self.unread[f"unreadable {whose}: {came}"][sample.sample_id] = f"{sample.sample_id} ({words})"
 
     def warnings(self, judge: Judge) -> list[str]:
         """Return sentences for the reader about the replies of a judge and the pictures that it was shown."""
@@ -157,7 +146,7 @@ class RunCounts:
             *self.input_tokens.warnings(judge.base_url),
             *self.billed_otherwise(judge.service_tier),
             *self._left_by_batch(judge.service_tier),
-            *self.unread.warnings(),
+            *(cut(well_formed(in_samples(what, where))) for what, where in self.unread.items()),
             *self.comparability.warnings(),
         ]
 
