@@ -20,7 +20,7 @@ from tasks.pictures.decoding import NoReader
 from tasks.records import PictureSource, Sample
 from tasks.records.parameters import PairwiseParameters, Parameters
 from tasks.rubrics.rubric import is_imported
-from tasks.text import JSON_KINDS, cut, kind, quoted
+from tasks.text import JSON_KINDS, cut, kind, number_of, quoted
 
 # One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text causes backtracking.
 _IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\([^()\n]*\))*+\)")
@@ -195,9 +195,22 @@ def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator
             yield InputError(f"{key!r} is {kind(values[key])}, must be text or null")
 
 
+def text_fault(values: Mapping[str, object], key: str) -> str:
+    """Return what is wrong with a text that must not be empty; empty: nothing."""
+    if key not in values:
+        return f"key {key!r} is missing"
+    if not isinstance(values[key], str):
+        return f"{key!r} is {kind(values[key])}, must be text"
+    return "" if clean_text(values[key])[0].strip() else f"{key!r} is empty, must be text"
+
+
+def links_note(links: int, name: str) -> tuple[str, ...]:
+    """Return the note on image links that were dropped from a text, if there were any."""
+    return (f"{number_of(links, 'image link')} dropped from the {name}",) if links else ()
+
+
 def _notes(name: str, text: str, links: int) -> Iterator[str]:
-    if links:
-        yield f"{links} image link{'s' * (links > 1)} dropped from the {name}"
+    yield from links_note(links, name)
     if text.strip() in ("", "{}", "[]"):
         yield f"empty {name}"
 

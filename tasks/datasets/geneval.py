@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, Field, StrictInt, TypeAdapter, ValidationError
 
 from tasks.datasets.benchmark import PICTURE_ENDINGS, preferred
-from tasks.datasets.entries import Entry, clean_text
+from tasks.datasets.entries import Entry, clean_text, links_note, text_fault
 from tasks.datasets.paths import NO_PICTURE, Folder, is_allowed
 from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
 from tasks.errors import InputError, Problems, first_fault
@@ -17,7 +17,7 @@ from tasks.files import read_regular, real_place
 from tasks.records import PictureSource, Place, Requirement, Sample
 from tasks.records.parameters import T2I, RubricParameters
 from tasks.rubrics.rubric import tags_of
-from tasks.text import kind, listed, well_formed
+from tasks.text import listed, well_formed
 
 _TEXTS = {"prompt": "prompt"}
 NONE = "none"
@@ -155,7 +155,7 @@ def read_asked(row: Row, problems: Problems) -> Asked | None:
 
     `include` and `exclude` are lists, or the JSON text of a list. Each problem names the value found.
     """
-    faults = list(_text_faults(row.values))
+    faults = [fault for key in ("tag", "prompt") if (fault := text_fault(row.values, key))]
     included = _entries(row.values, "include", _INCLUDE, faults)
     excluded = _entries(row.values, "exclude", _EXCLUDE, faults)
     faults += _target_faults(included)
@@ -171,18 +171,8 @@ def read_asked(row: Row, problems: Problems) -> Asked | None:
         prompt=prompt,
         required=tuple(entry.requirement() for entry in included),
         excluded=tuple(Requirement(name=entry.name, count=entry.count) for entry in excluded),
-        notes=(f"{links} image link{'s' * (links > 1)} dropped from the prompt",) if links else (),
+        notes=links_note(links, "prompt"),
     )
-
-
-def _text_faults(values: Mapping[str, object]) -> Iterator[str]:
-    for key in ("tag", "prompt"):
-        if key not in values:
-            yield f"key {key!r} is missing"
-        elif not isinstance(values[key], str):
-            yield f"{key!r} is {kind(values[key])}, must be text"
-        elif not clean_text(values[key])[0].strip():
-            yield f"{key!r} is empty, must be text"
 
 
 def _entries(

@@ -1,8 +1,6 @@
-"""Value objects that all modules share, by subject. The package imports nothing of the project but `errors`.
+"""Value objects that all modules share, by subject; settings of users are in `parameters` and `judge`.
 
-Samples stay in memory and are frozen dataclasses, because Pydantic models would take five times as much. All other
-records are read from files, so Pydantic checks them. Import records and their terms from here; the settings of users
-are in `parameters` and `judge`.
+Pydantic checks records that are read from files.
 """
 
 # pyright: reportUnusedImport=false

@@ -1,4 +1,5 @@
-"""Samples, in memory only: frozen dataclasses, since Pydantic models would take five times as much."""
+"""Samples: frozen dataclasses, since a run has all of them in memory, where Pydantic models would take five times as
+much."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,11 +87,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One thing to judge, of one candidate.
-
-    It is a dataclass, as are its places and pictures, because a run has all of its samples in memory: Pydantic models
-    would take five times as much. They would have nothing to validate, since no value comes unchecked from outside.
-    """
+    """One thing to judge, of one candidate. All its values were checked when its dataset was read."""
 
     sample_id: str
     candidate: str

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from tasks.datasets.entries import clean_text, id_fault
+from tasks.datasets.entries import clean_text, id_fault, links_note, text_fault
 from tasks.datasets.rows import Row
 from tasks.errors import Problems, first_fault
 from tasks.records import Check, CheckForm, Place
@@ -87,7 +87,9 @@ def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> Checklist
             raise fault
         if not isinstance(drawn.category, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"category is {kind(drawn.category)}, must be text")
-        text, links = _text(values, drawn.key)
+        if words := text_fault(values, drawn.key):
+            raise ValueError(words)
+        text, links = clean_text(values[drawn.key])
         written = read_checks(drawn.written)
         checks = tuple(each.check() for each in written)
         faults = list(check_faults(checks))
@@ -97,9 +99,9 @@ def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> Checklist
         faults = [str(error)]
     else:
         if not faults:
-            dropped = (f"{number_of(links, 'image link')} dropped from the prompt",) if links else ()
+            notes = (*drawn.notes, *links_note(links, "prompt"))
             confirmed = sum(each.confirmed for each in written)
-            drawn = drawn._replace(notes=(*drawn.notes, *dropped), checks=checks, confirmed=confirmed)
+            drawn = drawn._replace(notes=notes, checks=checks, confirmed=confirmed)
             return drawn._replace(where=where, place=place, text=text)
     for fault in faults:
         broken.add(where, fault)
@@ -176,16 +178,6 @@ def written_check(check: Check) -> dict[str, object]:
     """Return a check as a manifest has it."""
     fields = asdict(check)
     return {"id": fields.pop("check_id"), **fields, "options": dict(check.options)}
-
-
-def _text(values: Mapping[str, object], key: str) -> tuple[str, int]:
-    """Return a text as the judge reads it, and the number of image links dropped from it."""
-    if not isinstance(value := values[key], str):
-        raise ValueError(f"{key!r} is {kind(value)}, must be text")
-    text, links = clean_text(value)
-    if not text.strip():
-        raise ValueError(f"{key!r} is empty, must be text")
-    return text, links
 
 
 def as_number(answer: str) -> float | None:
