@@ -31,12 +31,6 @@ def test_hostile_names_become_text_only() -> None:
         assert len(drawn.as_file()) < 60_000
 
 
-def test_neutral_parts_on_a_page_have_the_text_colour() -> None:
-    drawn = display_of("diagram").chart(score_rows([outcome("s1"), outcome("s2", "-MMM", None)]))
-    written = [element.get("fill") for element in ElementTree.fromstring(drawn.on_page()).iter("text")]
-    assert "currentColor" in written and {*written} <= {"currentColor", "white", "black"}
-
-
 @pytest.mark.parametrize(
     ("low", "high", "found"),
     [

@@ -24,7 +24,7 @@ LONGEST_NAME = 60
 LONGEST_LABEL = 32
 """Longest label at the left of a bar, in letters."""
 HEADER = 26
-"""Pixels for the title, the key, and the name of a panel."""
+"""Pixels for the title and the name of a panel."""
 MARGIN = 12
 """Pixels of white around a chart in a file."""
 
@@ -77,22 +77,16 @@ def rows(candidate: str, bars: Sequence[tuple[str, Markup]], ticks: Sequence[tup
     return Panel(candidate, joined([*lines, *names, *drawn]), height + (20 if ticks else 0))
 
 
-def stacked(
-    title: str, panels: Sequence[Panel], left: float, right: float, words: str, key: Sequence[tuple[str, str]] = ()
-) -> Chart:
+def stacked(title: str, panels: Sequence[Panel], left: float, right: float, words: str) -> Chart:
     """Return a chart of panels, one below the other.
 
     Args:
         left: pixels at the left of each panel's zero.
         right: pixels at its right.
         words: content of the chart.
-        key: name and color of each kind of mark; empty: the chart needs no key.
     """
     marks = [text(0, 16, title, size=15, bold=True)] if title else []
     y: float = HEADER if title else 0
-    if key:
-        marks.append(at(left, y, _key(key)))
-        y += HEADER
     for panel in panels:
         marks.append(text(left, y + 17, panel.name, longest=LONGEST_NAME, bold=True))
         marks.append(at(left, y + HEADER, panel.marks))
@@ -110,15 +104,6 @@ def text_room(texts: Iterable[str]) -> float:
     return LETTER * max(map(len, texts), default=0)
 
 
-def _key(kinds: Sequence[tuple[str, str]]) -> Markup:
-    marks: list[Markup] = []
-    x = 0.0
-    for name, color in kinds:
-        marks += [bar(x, 3, 11, 11, color), text(x + 16, 13, name)]
-        x += 16 + text_room([name]) + 14
-    return joined(marks)
-
-
 # Marks
 
 
@@ -127,13 +112,10 @@ def at(x: float, y: float, marks: Markup) -> Markup:
     return Markup('<g transform="translate({},{})">{}</g>').format(_number(x), _number(y), marks)
 
 
-def bar(x: float, y: float, width: float, height: float, color: str, opacity: float = 1, words: str = "") -> Markup:
-    """Return a rectangle with a grey edge; readers who point at it see the words."""
-    shape = (
-        '<rect x="{}" y="{}" width="{}" height="{}" fill="{}" fill-opacity="{}" stroke="{}" stroke-width=".5">{}</rect>'
-    )
-    places = map(_number, (x, y, width, height))
-    return Markup(shape).format(*places, color, opacity, GREY, _tooltip(words))
+def bar(x: float, y: float, width: float, height: float, color: str, opacity: float = 1) -> Markup:
+    """Return a rectangle with a grey edge."""
+    shape = '<rect x="{}" y="{}" width="{}" height="{}" fill="{}" fill-opacity="{}" stroke="{}" stroke-width=".5"/>'
+    return Markup(shape).format(*map(_number, (x, y, width, height)), color, opacity, GREY)
 
 
 SCORE_COLOUR = "#0072B2"
@@ -198,11 +180,10 @@ def area(points: Iterable[tuple[float, float]], color: str) -> Markup:
     return Markup('<path d="M{}Z" fill="{}" fill-opacity=".25"/>').format(_places(points), color)
 
 
-def dot(x: float, y: float, color: str, words: str = "") -> Markup:
+def dot(x: float, y: float, color: str, words: str) -> Markup:
     """Return a filled circle; readers who point at it see the words."""
-    return Markup('<circle cx="{}" cy="{}" r="4" fill="{}">{}</circle>').format(
-        _number(x), _number(y), color, _tooltip(words)
-    )
+    shape = '<circle cx="{}" cy="{}" r="4" fill="{}"><title>{}</title></circle>'
+    return Markup(shape).format(_number(x), _number(y), color, words)
 
 
 def text(
@@ -234,10 +215,6 @@ def round_ticks(low: float, high: float, most: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(reach / most))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power * most >= reach)
     return [number * step for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
-
-
-def _tooltip(words: str) -> str:
-    return Markup("<title>{}</title>").format(words) if words else ""
 
 
 def _dashes(dash: str) -> str:

@@ -4,23 +4,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from markupsafe import Markup
-
 from tasks.presentation import charts
-from tasks.presentation.charts import BAR_HEIGHT, INK, MOST_CANDIDATES, WIDTH, Chart
+from tasks.presentation.charts import MOST_CANDIDATES, Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
     coverage_words,
     judge_notes,
-    score_with_interval,
     vs_best_notes,
     vs_best_words,
     worst_case_notes,
 )
 from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Quoted, Shown, Terms, score_cells
 from tasks.records import MIXED, OVERALL, WINNERS, DimensionOutcome, Outcome
-from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
+from tasks.statistics.scores import HIGHEST, NEUTRAL_SCORE, ScoreRow, ranking
 from tasks.text import one_line
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
@@ -69,22 +66,15 @@ class FigureDisplay(Display[ScoreRow]):
         return [*worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
     def chart(self, scores: Sequence[ScoreRow]) -> Chart:
-        """Draw a panel for each of the best candidates: the Model's wins, draws and losses, and the mean score."""
+        """Draw a panel for each of the best candidates, with a bar for the overall score and each dimension, 0-100."""
         rows = _scores(scores)
-        best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
-        drawn = [row for row in rows if row.grouping == "all" and row.candidate in best]
-        parts = [part for part in PARTS if any(map(part.count, drawn))]
-        panels = [
-            charts.rows(candidate, [(row.dimension, _bar(row, parts)) for row in drawn if row.candidate == candidate])
-            for candidate in best
+        bars = [
+            charts.ScoreBar(row.candidate, row.dimension, _name(row), row, row.dimension != OVERALL)
+            for best in ranking(rows)[:MOST_CANDIDATES]
+            for row in rows
+            if row.grouping == "all" and row.candidate == best.candidate
         ]
-        left, right = (
-            charts.label_room(row.dimension for row in drawn),
-            charts.text_room(map(score_with_interval, drawn)),
-        )
-        key = [(part.name, part.colour) for part in parts]
-        words = f"{TITLE}. {' '.join(map(_in_words, drawn))}"
-        return charts.stacked(TITLE, panels, left, WORDS_START + right, words, key)
+        return charts.score_chart("Mean scores with their 95% intervals", bars, HIGHEST)
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the verdict on each dimension with its reason, and the figures' caption."""
@@ -165,70 +155,8 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
     return [*score_cells(row), *numbers, coverage_words(row)]
 
 
-# The chart
-
-NARROWEST_LABELLED = 16
-"""Pixels of the narrowest part of a bar with room for its number."""
-SCALE_START, SCALE_WIDTH, WORDS_START = WIDTH + 14, 90, WIDTH + 116
-"""Pixels: start of the score scale, at 0, its length up to 100, and the start of the score in words."""
-
-TITLE = "Samples by verdict, and the mean score with its 95% interval"
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of a bar."""
-
-    name: str
-    count: Callable[[ScoreRow], int]
-    colour: str
-    number_colour: str = "black"
-
-
-# Blue and vermilion of Okabe and Ito (2008) are distinct in every kind of color vision; the neutral verdicts between
-# them also differ in lightness.
-PARTS = (
-    Part("Model", lambda row: row.model_wins, "#0072B2", "white"),
-    Part("both good", lambda row: row.both_good, "#B9DDF1"),
-    Part("mixed", lambda row: row.mixed, "#F6E8A6"),
-    Part("tie", lambda row: row.ties, "#DDDDDD"),
-    Part("both bad", lambda row: row.both_bad, "#9C9C9C"),
-    Part("Human", lambda row: row.human_wins, "#D55E00", "white"),
-    Part("forfeit", lambda row: row.forfeits, "#8A5A84", "white"),
-    Part("not scored", lambda row: row.n - row.scored, "transparent", INK),
-)
-
-
-def _in_words(row: ScoreRow) -> str:
-    counts = ", ".join(f"{part.name} {part.count(row)}" for part in PARTS if part.count(row))
-    return f"{one_line(row.candidate)}, {one_line(row.dimension)}: {counts}; {score_with_interval(row)}."
-
-
-def _bar(row: ScoreRow, parts: Sequence[Part]) -> Markup:
-    """Draw the parts of a bar as shares of all samples; beside it the score on a scale from 0 to 100, and in words."""
-    marks: list[Markup] = []
-    middle, x = BAR_HEIGHT / 2, 0.0
-    for part in parts:
-        count = part.count(row)
-        width = WIDTH * count / row.n
-        if count:
-            words = f"{part.name}: {count} of {row.n}"
-            marks.append(charts.bar(x, 3, width, BAR_HEIGHT - 6, part.colour, words=words))
-        if width >= NARROWEST_LABELLED:
-            number = charts.text(x + width / 2, middle + 4, str(count), anchor="middle", color=part.number_colour)
-            marks.append(number)
-        x += width
-    return charts.joined([*marks, charts.at(SCALE_START, middle, _score(row))])
-
-
-def _score(row: ScoreRow) -> Markup:
-    scale = SCALE_WIDTH / 100
-    marks = [charts.rule(0, 0, SCALE_WIDTH, 0), charts.rule(scale * 50, -5, scale * 50, 5)]
-    if row.ci_low is not None and row.ci_high is not None:
-        marks.append(charts.rule(scale * row.ci_low, 0, scale * row.ci_high, 0, INK, 3))
-    if row.score is not None:
-        marks.append(charts.dot(scale * row.score, 0, INK))
-    return charts.joined([*marks, charts.text(WORDS_START - SCALE_START, 4, score_with_interval(row))])
+def _name(row: ScoreRow) -> str:
+    return f"{one_line(row.candidate)}, {one_line(row.dimension)}"
 
 
 DISPLAY = FigureDisplay()
