@@ -1,7 +1,6 @@
 """The embedded judge on figures: it catches defects that pixels show and reports nothing else."""
 
 import json
-import unicodedata
 from base64 import b64decode
 from collections import defaultdict
 from dataclasses import replace
@@ -13,6 +12,7 @@ from own_data import RESULTS
 from PIL import Image, ImageDraw
 
 from tasks.datasets.benchmark import read_labels
+from tasks.datasets.paths import plain_name
 from tasks.demo.canvas import encode
 from tasks.demo.defects import DEFECTS, FORFEIT
 from tasks.demo.pixel_judge import QUESTIONS, compare_figures, look_at_diagram, measure_figure
@@ -32,21 +32,17 @@ Judged = list[tuple[str, bool | None]]
 
 def judge(root: Path, flow: str, results: Path) -> Judged:
     """Return the defect of each sample with a Model figure, and whether it was caught."""
-    images = {plain(path.name): path for path in (root / flow / "images").iterdir()}
+    images = {plain_name(path.name): path for path in (root / flow / "images").iterdir()}
     labels, found = read_labels(root, flow), []
     for row in json.loads(results.read_bytes()):
         if (kind := labels[row["id"]]) not in FORFEIT:
-            human = measure_figure(as_shown(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
+            human = measure_figure(as_shown(images[plain_name(Path(row["path_to_gt_image"]).name)].read_bytes()))
             model = measure_figure(as_shown(b64decode(row[row["eval_image_field"]])))
             given = {
                 dimension: compare_figures(f"{flow}_{dimension}", human, model).verdict for dimension in DIMENSIONS
             }
             found.append((kind, caught(kind, flow, given)))
     return found
-
-
-def plain(name: str) -> str:
-    return "".join(one for one in unicodedata.normalize("NFKC", name) if unicodedata.category(one) != "Cf")
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])

@@ -1,4 +1,4 @@
-"""The embedded judge on images: scores for drawn shapes, no claims about others; parsing of prompts."""
+"""The embedded judge on images: scores for drawn shapes, no claims about others."""
 
 import json
 from collections import defaultdict
@@ -8,7 +8,6 @@ from random import Random
 import numpy as np
 import pytest
 from geneval_rows import requirement
-from own_data import LISTS, each_list
 from PIL import Image, ImageDraw
 
 from tasks.datasets.benchmark import read_labels
@@ -48,6 +47,7 @@ def test_every_defect_is_noticed_and_clean_images_seldom_score_low(tmp_path: Pat
         candidate, prompt, image = key.split("/")
         row = json.loads((tmp_path / candidate / prompt / "metadata.jsonl").read_text())
         found = find_blobs(as_shown((tmp_path / candidate / prompt / "samples" / f"{image}.png").read_bytes()))
+        assert read_prompt(row["prompt"]) == tuple(map(requirement, row["include"]))
         rates[kind].append(noticed(kind, score_image(ASPECTS_OF[row["tag"]], row["prompt"], found)[-1].score, 7))
     assert rates.keys() == SCENE_KINDS
     assert all(sum(hit is True for hit in hits) >= 0.95 * len(hits) for hits in rates.values()), rates
@@ -83,32 +83,3 @@ def test_judge_claims_nothing_about_other_pictures_or_prompts(prompt: str) -> No
     for found in ([], photo(), draw_blobs(THREE)):
         for one in score_image(ASPECTS_OF["position"], prompt, found):
             assert one.score == 5 and one.explanation.endswith("pixels cannot tell.")
-
-
-# Prompts
-
-
-@each_list
-def test_every_prompt_of_a_list_is_parsed(geneval_list: Path) -> None:
-    rows = [json.loads(line) for line in geneval_list.read_text().splitlines()]
-    assert len(rows) == (24 if geneval_list == LISTS["own"] else 553)
-    for row in rows:
-        assert read_prompt(row["prompt"]) == tuple(map(requirement, row["include"])), row["prompt"]
-
-
-PLACED = Requirement(name="star", relation="right of", target=0)
-
-
-@pytest.mark.parametrize(
-    ("text", "required"),
-    [
-        ("A photo of  a Ball.", (Requirement(name="ball"),)),
-        ("7 blue vases, a dog", (Requirement(name="vase", count=7, color="blue"), Requirement(name="dog"))),
-        ("a star to the right of a ring", (Requirement(name="ring"), PLACED)),
-        ("99999999999 cats", (Requirement(name="99999999999 cats"),)),
-        ("", ()),
-        ("a photo of ", (Requirement(name="photo of"),)),
-    ],
-)
-def test_similarly_worded_prompts_are_parsed(text: str, required: tuple[Requirement, ...]) -> None:
-    assert read_prompt(text) == required

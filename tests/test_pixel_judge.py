@@ -196,7 +196,6 @@ WITHOUT_LABEL = [text("Human:"), embed(WHITE), embed(BLACK), text("Model")]
 TWO_ROLES = [text("Human or Model:"), embed(WHITE), text("Model:"), embed(BLACK)]
 NO_PAIR = "a Human and a Model picture, each behind a line"
 FIGURES, ALONE = schema("diagram_readability"), rubric("object_single_object", "detectability")
-SCULPTURE = "knows no 'sculpture_beauty'; it answers probe, diagram_<dimension>, "
 
 
 @pytest.mark.parametrize(
@@ -207,7 +206,7 @@ SCULPTURE = "knows no 'sculpture_beauty'; it answers probe, diagram_<dimension>,
         ([text("Human: none")], FIGURES, NO_PAIR),
         (pair(WHITE, b"GIF89a"), FIGURES, "damaged"),
         (pair(b"<svg>", WHITE), FIGURES, "SVG"),
-        (pair(WHITE, WHITE), schema("sculpture_beauty"), SCULPTURE),
+        (pair(WHITE, WHITE), schema("sculpture_beauty"), "knows no 'sculpture_beauty'"),
         (pair(WHITE, WHITE), schema("diagram_aesthetics", ("Model", "Human")), "'Both are good' among the verdicts"),
         (generated()[1:], ALONE, "label 'Generation Prompt'"),
         ([labelled("Text", "a cat"), *generated()[1:]], ALONE, "label 'Generation Prompt'"),

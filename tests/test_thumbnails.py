@@ -161,15 +161,6 @@ print(thumbnails._process.pid, flush=True)
     assert waiting(tmp_path) == []
 
 
-def test_overwritten_source_keeps_the_thumbnail_of_the_judged_picture(tmp_path: Path):
-    source = tmp_path / "figure.png"
-    source.write_bytes(file(Image.new("RGB", (50, 50), BLUE), "PNG"))
-    data = source.read_bytes()
-    prepare_all(tmp_path, data)
-    source.write_bytes(file(Image.new("RGB", (50, 50), WHITE), "PNG"))
-    assert thumbnail_of(tmp_path, data).getpixel((9, 9)) == pytest.approx(BLUE, abs=8)
-
-
 def test_damaged_pending_picture_is_given_up(tmp_path: Path):
     data = file(noise(60, 40), "PNG")
     prepare_all(tmp_path, data)

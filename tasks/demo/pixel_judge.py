@@ -427,9 +427,7 @@ def answer(body: bytes) -> dict[str, Any] | str:
         return _score(question)
     if flow in CHECKLIST:
         return _check_facts(question)
-    named = (*(f"{flow}_<dimension>" for flow in PAIRWISE), *(f"{flow}_<tag>" for flow in T2I), *CHECKLIST)
-    known = ", ".join((PROBE, *named))
-    raise BadRequest(f"The pixel judge knows no {question.name!r}; it answers {known}")
+    raise BadRequest(f"The pixel judge knows no {question.name!r}")
 
 
 def _compare(question: Question) -> dict[str, Any]:

@@ -273,12 +273,8 @@ RELATIONS = ("left of", "right of", "above", "below")
 """Colors and relations of GenEval's prompts."""
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
-_OPENING = re.compile(r"^(an?|the) (photo|picture|image|drawing|painting) of ")
-_RELATION = re.compile(r"(?: (?:is|to the|on the))* (left of|right of|above|below) ")
-_AND = re.compile(r" and |, ")
-_COUNTS = {"a": 1, "an": 1, "the": 1, **{word: number for number, word in enumerate(NUMBERS, 1)}}
-_DIGITS = re.compile(r"[0-9]{1,3}")
-_PLURAL = re.compile(r"(?<=ss|.x|ch|sh)es$|(?<=\bbus)es$|s$")
+_OPENING = "a photo of "
+_RELATION = re.compile(f" ({'|'.join(RELATIONS)}) ")
 
 SIDE = 384
 """Width and height of a scene, in pixels."""
@@ -472,16 +468,19 @@ def prompt_text(required: Sequence[Requirement]) -> str:
     """Return the prompt for these objects. An object with a relation is named before the one it relates to."""
     placed = next((one for one in required if one.relation and one.target is not None), None)
     if placed is None or placed.target is None:
-        return f"a photo of {' and '.join(map(_phrase, required))}"
-    return f"a photo of {_phrase(placed)} {placed.relation} {_phrase(required[placed.target])}"
+        return f"{_OPENING}{' and '.join(map(_phrase, required))}"
+    return f"{_OPENING}{_phrase(placed)} {placed.relation} {_phrase(required[placed.target])}"
 
 
 def read_prompt(text: str) -> tuple[Requirement, ...]:
-    """Return the objects a prompt asks for, in GenEval's order: an object that others relate to comes first."""
-    plain = _OPENING.sub("", " ".join(text.lower().split()).rstrip("."))
-    placed, relation, target = (*_RELATION.split(f" {plain}", maxsplit=1), "", "")[:3]
-    if not (placed.strip() and target):
-        return tuple(one for phrase in _AND.split(plain) if (one := _requirement(phrase)).name)
+    """Return the objects that a drawn image's prompt asks for, in GenEval's order: one that others relate to is first.
+
+    Another prompt gives names of objects, too, though perhaps not all that it asks for.
+    """
+    plain = text.removeprefix(_OPENING)
+    placed, relation, target = (*_RELATION.split(plain, maxsplit=1), "", "")[:3]
+    if not target:
+        return tuple(map(_requirement, plain.split(" and ")))
     return _requirement(target), _requirement(placed).model_copy(update={"relation": relation, "target": 0})
 
 
@@ -496,13 +495,11 @@ def plural(name: str) -> str:
 
 
 def _requirement(phrase: str) -> Requirement:
-    words = phrase.split()
-    number = words.pop(0) if words and (words[0] in _COUNTS or _DIGITS.fullmatch(words[0])) else "a"
-    # The last word names the object, even a color's name: an orange is a fruit.
+    number, *words = phrase.split() or [""]
+    count = NUMBERS.index(number) + 1 if number in NUMBERS else 1
     color = words.pop(0) if len(words) > 1 and words[0] in COLORS else ""
-    count = _COUNTS[number] if number in _COUNTS else int(number)
     name = " ".join(words)
-    return Requirement(name=_PLURAL.sub("", name) if count > 1 else name, count=count, color=color)
+    return Requirement(name=next((each for each in SHAPES if plural(each) == name), name), count=count, color=color)
 
 
 GENERATED = "generated"
