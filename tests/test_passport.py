@@ -4,7 +4,6 @@ import asyncio
 import json
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,7 +11,7 @@ from factories import any_sample
 
 from tasks.endpoint.client import Vlm
 from tasks.judging.questions import Layout
-from tasks.ledger.passports import PassportReply, unfinished_replies
+from tasks.ledger.passports import PassportReply
 from tasks.passport import items, lines
 from tasks.passport.items import Answer, Item, card_lines, items_of, marks, smallest_words, state_of
 from tasks.passport.lines import GOOD, LINE, LINES, at_least, card_grid, needed
@@ -26,7 +25,7 @@ TESTED = [line for line in LINES if line.items]
 
 
 def row(item: Item, answer: Answer | None, **changes: object) -> PassportReply:
-    fields = {"key": "k", "line": item.line, "item": item.number, "expected": item.answer, "raw": "{}"}
+    fields = {"line": item.line, "item": item.number, "expected": item.answer, "raw": "{}"}
     reply = {"error": "", "pictures": (), "rung": "json_schema", "judge_answered": "m"}
     more = {"not_sent": (), "asked_at": "2026-11-22T09:00:00+00:00"}
     result = {"status": "ok", "answer": answer, "right": answer is not None and item.is_right(answer)}
@@ -139,20 +138,6 @@ def test_exam_question_has_the_layout_of_flow_questions() -> None:
     assert [picture.note.changes for picture in pictures] == [(), ()]
 
 
-def test_question_key_depends_on_the_judge_but_not_on_timeouts() -> None:
-    item = one(lines.COUNTING)
-    pictures = items.prepared(item)
-    asked = items.question_of(item, pictures)
-    judge = Judge(model="m", base_url="http://127.0.0.1:9/v1")
-    found = items.question_key(asked, pictures, judge)
-    patient = judge.model_copy(update={"timeout_seconds": 9.0, "concurrency": 2})
-    assert items.question_key(asked, pictures, patient) == found
-    assert items.question_key(asked, pictures, judge.model_copy(update={"seed": 3})) != found
-
-
-# The card
-
-
 def test_missing_replies_leave_a_line_not_measured_if_they_matter() -> None:
     counting = LINE[lines.COUNTING]
     items = [item for item in items_of(1) if item.line == lines.COUNTING]
@@ -211,11 +196,3 @@ def test_card_table_fits_80_columns() -> None:
     widths = [max(map(len, column)) for column in zip(*grid.lines, strict=True)]
     assert sum(widths) + 2 * len(widths) <= 80
     assert {line.state for line in card.lines if line.items} == {"not measured"}
-
-
-def test_damaged_row_of_an_unfinished_exam_blocks_no_other(tmp_path: Path) -> None:
-    exam = tmp_path / "passports" / "20261122T090000000-passport-00000a"
-    exam.mkdir(parents=True)
-    (exam / "passport.json").touch()
-    (exam / "replies.jsonl").write_text('{"schema": 7}\n')
-    assert unfinished_replies(tmp_path) == {}

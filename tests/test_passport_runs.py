@@ -18,14 +18,14 @@ from test_passport import replies
 from tasks.endpoint.api_keys import no_secret
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.ledger.bucket import Bucket
-from tasks.ledger.passports import CARD, Card, exchange_passports, newest_card, passport_folders, read_card
-from tasks.ledger.run_files import write_record
+from tasks.ledger.passports import CARD, PASSPORTS, Card, keep_card, newest_card, passport_folders, read_card
+from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.passport.exam import Exam, calls_of
+from tasks.passport.exam import calls_of, take_exam
 from tasks.passport.items import Item, card_lines, items_of, marks
 from tasks.passport.lines import FAINT, FIRST, TWO, warning
 from tasks.records.judge import Judge as Settings
+from tasks.spending.bill import OtherCalls
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import tariff
 
@@ -37,10 +37,6 @@ Ask = Callable[[str], list[dict[str, Any]]]
 
 def settings(loopback: LoopbackJudge) -> Settings:
     return Settings(model="m", base_url=loopback.base_url)
-
-
-def take_exam(loopback: LoopbackJudge, store: Path) -> Card:
-    return asyncio.run(Exam(store, settings(loopback), 1, no_secret).card())
 
 
 @cache
@@ -81,7 +77,7 @@ class Judge:
 def test_passed_exam_exits_0_and_puts_its_card_into_the_history(jury: Jury, ask: Ask) -> None:
     with LoopbackJudge(Judge()) as loopback:
         code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
-    message = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
+    message = f"jury: m is asked {CALLS} small questions about drawn pictures\n"
     assert (code, err) == (0, message)
     assert "✗" not in out and "smallest letters read" not in out
     assert "11 of 11 lines passed. It is the judge's by name and address" in out
@@ -108,20 +104,18 @@ def test_exam_is_billed_and_refused_if_it_exceeds_the_month(
         assert code == 2 and "does not fit into what is left of the month's budget (JURY_BUDGET_MONTH)" in err
 
 
-def test_exam_stops_at_its_budget_and_the_next_reuses_its_replies(tmp_path: Path) -> None:
+def test_exam_stops_at_its_budget_and_its_calls_are_counted(tmp_path: Path) -> None:
     limit = 0.025
     with LoopbackJudge(Judge()) as loopback:
         judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
         found = tariff(judge, "m", "standard", datetime.now(UTC))
         assert found
         budget = Budget(limit, CallCosts(found, 100))
+        calls = OtherCalls(tmp_path, judge, "passport", budget=budget)
         with pytest.raises(InputError, match="a further question, which may cost"):
-            asyncio.run(Exam(tmp_path, judge, 1, no_secret, budget=budget).card())
-        spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
-        asked = loopback.count
-        assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and asked < CALLS
-        card = asyncio.run(Exam(tmp_path, judge, 1, no_secret).card())
-        assert card.calls <= CALLS - (asked - 1)
+            asyncio.run(take_exam(judge, 1, "p", calls, no_secret))
+    spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
+    assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and loopback.count < CALLS
 
 
 def test_failed_exam_exits_3_and_prints_the_consequences(jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,35 +146,6 @@ def test_unreachable_judge_is_reported_and_gets_no_card(jury: Jury, tmp_path: Pa
     assert passport_folders(tmp_path / "store") == []
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    store = tmp_path_factory.mktemp("made")
-    with LoopbackJudge(Judge()) as loopback:
-        take_exam(loopback, store)
-    return store
-
-
-def test_card_reaches_other_machines_once(made: Path, tmp_path: Path) -> None:
-    bucket, other = Bucket(f"file://{tmp_path}/bucket"), tmp_path / "other"
-    [own] = passport_folders(made)
-    assert exchange_passports(bucket, made) == ([own.name], [])
-    assert exchange_passports(bucket, other) == ([], [own.name])
-    assert exchange_passports(bucket, other) == exchange_passports(bucket, made) == ([], [])
-    [copy] = passport_folders(other)
-    assert read_card(copy) == read_card(own)
-    one, other = ({file.name: file.read_bytes() for file in place.iterdir()} for place in (own, copy))
-    assert one == other
-
-
-def test_unfinished_passports_and_invalid_names_are_not_exchanged(made: Path, tmp_path: Path) -> None:
-    bucket, store = Bucket(f"file://{tmp_path}/bucket"), tmp_path / "store"
-    unfinished = store / "passports" / "20261122T090000000-passport-00000a"
-    unfinished.mkdir(parents=True)
-    (unfinished / "replies.jsonl").write_bytes(b"")
-    bucket.put({f"passports/not one/{CARD}": b"{}", f"passports/20261122T090000000-passport-00000b/{CARD}x": b"{}"})
-    assert exchange_passports(bucket, store) == ([], [])
-
-
 # Warnings of runs
 
 
@@ -193,11 +158,16 @@ def store_card(store: Path, changes: dict[str, Any], **states: str) -> Card:
     more = {"judge_answered": "m-1", "edition": "1", "seed": 1, "calls": 84, "seconds": 5.0, "lines": lines}
     times = {"finished_at": "2026-11-01T00:00:00+00:00"}
     card = Card.model_validate({**about, **more, **times, **changes})
-    place = store / "passports" / card.passport_id
-    place.mkdir(parents=True)
-    write_record(place / CARD, card)
-    assert read_card(place) == card
+    keep_card(store, card)
+    assert read_card(store / "passports" / card.passport_id) == card
     return card
+
+
+def test_card_reaches_another_machine(tmp_path: Path) -> None:
+    card = store_card(tmp_path / "one", {})
+    for machine in ("one", "two"):
+        Remote(f"file://{tmp_path}/bucket", tmp_path / machine).share_folder(PASSPORTS)
+    assert newest_card(tmp_path / "two", "m", card.endpoint) == card
 
 
 def test_damaged_card_is_skipped_and_others_are_loaded(tmp_path: Path) -> None:

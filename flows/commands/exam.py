@@ -11,15 +11,16 @@ import click
 from flows.commands.console import Command, Option, left_to_sync, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
-from tasks.ledger.passports import Card, exchange_passports
+from tasks.ledger.passports import PASSPORTS, Card, keep_card
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.side_records import OTHER_CALLS
-from tasks.passport.exam import Exam, calls_of, check_examinable
+from tasks.passport.exam import calls_of, check_examinable, take_exam
 from tasks.passport.lines import card_grid, format_lines, meaning_lines, summary_line
 from tasks.presentation.tables import console, grid_table
 from tasks.records import new_id
 from tasks.records.judge import Judge
 from tasks.records.parameters import Probe
+from tasks.spending.bill import OtherCalls
 from tasks.text import number_of, printable
 
 PASSED, NOT_PASSED = 0, 3
@@ -44,9 +45,9 @@ def _exam(seed: int, as_json: bool, store: str, **given: Any) -> int:
         land(folder)
     if remote:
         with left_to_sync("`jury store sync` sends the card to the other machines"):
-            exchange_passports(remote.bucket, folder)
+            remote.share_folder(PASSPORTS)
     if as_json:
-        print(printable_json(card.model_dump(mode="json")))
+        print(printable_json(card.model_dump(mode="json", exclude={"replies"})))
     else:
         out = console()
         out.print(grid_table(card_grid(card), []), soft_wrap=True)
@@ -60,12 +61,15 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
 
     questions, passport_id = calls_of(seed), new_id("passport", datetime.now(UTC))
     budget = await budget_of_calls(judge, folder, remote, passport_id)
+    calls = OtherCalls(folder, judge, "passport", asked_by=passport_id, budget=budget)
     asked = number_of(questions, "small question")
-    warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
+    warn(f"{judge.model} is asked {asked} about drawn pictures")
     with click.progressbar(
         length=questions, label="questions", show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
-        return await Exam(folder, judge, seed, secret_block, lambda: bar.update(1), passport_id, budget).card()
+        card = await take_exam(judge, seed, passport_id, calls, secret_block, lambda: bar.update(1))
+    keep_card(folder, card)
+    return card
 
 
 exam = Command(

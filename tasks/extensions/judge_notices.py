@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from tasks.judging.extension import Extension
 from tasks.ledger.bucket import in_daemon_thread
-from tasks.ledger.passports import exchange_passports
+from tasks.ledger.passports import PASSPORTS
 from tasks.passport.lines import warning
 
 
@@ -17,7 +17,7 @@ class JudgeNotices(Extension):
         opening, asked = self.opening, self.opening.asked
         try:
             if remote := opening.remote:
-                await in_daemon_thread(lambda: exchange_passports(remote.bucket, remote.folder))
+                await in_daemon_thread(lambda: remote.share_folder(PASSPORTS))
         except OSError:  # it needs no warning: the run's ledger cannot be sent then, either, and that causes one
             return []
         words = await asyncio.to_thread(warning, opening.store, opening.flow, asked.judge, asked.store)

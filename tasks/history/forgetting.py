@@ -29,7 +29,7 @@ from tasks.files import (
 from tasks.history.landing import make_anew
 from tasks.ledger import labels, side_records
 from tasks.ledger.labels import LABEL_PAGES, Exchanged, exchange_labels
-from tasks.ledger.passports import exchange_passports
+from tasks.ledger.passports import PASSPORTS
 from tasks.ledger.remote import FETCHED, Remote
 from tasks.ledger.removals import PAGES, UNFINISHED, cost_by_month, drop_run, tombstone_of
 from tasks.ledger.run_files import (
@@ -448,8 +448,7 @@ def exchange_beside(remote: Remote) -> Exchanged:
         InputError: labels are damaged.
         RemoteUnavailable: the network or the store fails.
     """
-    exchange_passports(remote.bucket, remote.folder)
-    for name in (ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES, ANCHORS):
+    for name in (PASSPORTS, ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES, ANCHORS):
         remote.share_folder(name)
     return exchange_labels(remote.bucket, remote.folder)
 
