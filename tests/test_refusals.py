@@ -22,7 +22,6 @@ class Case(NamedTuple):
     kind: Kind
     words: str = ""
     wait: float | None = None
-    code: str = ""
     headers: Mapping[str, str] = {}
     param: str = ""
 
@@ -75,14 +74,14 @@ WAITS = [
          "x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "7.66s"}),
     Case("Anthropic, rate limits: RFC 3339", 429, anthropic("rate_limit_error",
          "This request would exceed your account's rate limit."), "busy",
-         words="This request would exceed your account's rate limit.", wait=12, code="rate_limit_error",
+         words="This request would exceed your account's rate limit.", wait=12,
          headers={"anthropic-ratelimit-requests-remaining": "0",
          "anthropic-ratelimit-requests-reset": "2026-11-22T05:00:12Z"}),
     Case("python-genai#2044: a list, the wait in the body", 429, [gemini(OVER, MINUTE, delay="37s")], "busy",
-         words=OVER, wait=37, code="RESOURCE_EXHAUSTED"),
+         words=OVER, wait=37),
     Case("Roo-Code#3883: the same as JSON within the message of a proxy", 429,
          {"error": {"message": json.dumps(gemini(OVER, MINUTE, delay="26s")), "code": 429,
-         "status": "Too Many Requests"}}, "busy", words=OVER, wait=26, code="Too Many Requests"),
+         "status": "Too Many Requests"}}, "busy", words=OVER, wait=26),
     Case("continue#11693: in words", 429, [gemini(f"{OVER}\nPlease retry in 38.962214405s.")], "busy",
          wait=38.962214405),
     Case("OpenAI: words", 429, openai("Rate limit reached. Please try again in 1.2s. Visit …"), "busy", wait=1.2),
@@ -98,10 +97,9 @@ WAITS = [
 ]  # fmt: skip
 
 BUSY = [
-    Case("Groq, flex processing", 498, openai("over capacity", "capacity_exceeded"), "busy", code="capacity_exceeded"),
-    Case("Anthropic, errors", 529, anthropic("overloaded_error", "Overloaded"), "busy", code="overloaded_error"),
-    Case("Mistral, cline#9085", 429, vllm("Rate limit exceeded", "rate_limited", code=1300), "busy",
-         code="rate_limited"),
+    Case("Groq, flex processing", 498, openai("over capacity", "capacity_exceeded"), "busy"),
+    Case("Anthropic, errors", 529, anthropic("overloaded_error", "Overloaded"), "busy"),
+    Case("Mistral, cline#9085", 429, vllm("Rate limit exceeded", "rate_limited", code=1300), "busy"),
     Case("Ollama#15934", 503, {"error": "Server overloaded, please retry shortly"}, "busy", "Server overloaded"),
     Case("OpenAI, climb#1: one request above the limit per minute, so no wait helps", 429,
          openai("Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 30601.",
@@ -109,8 +107,8 @@ BUSY = [
 ]  # fmt: skip
 
 QUOTA = [
-    Case("OpenAI, error codes", 429, openai(OVER, "insufficient_quota"), "quota", OVER, code="insufficient_quota"),
-    Case("OpenAI, only the type", 429, openai(OVER, kind="insufficient_quota"), "quota", code="insufficient_quota"),
+    Case("OpenAI, error codes", 429, openai(OVER, "insufficient_quota"), "quota", OVER),
+    Case("OpenAI, only the type", 429, openai(OVER, kind="insufficient_quota"), "quota"),
     *(
         Case(f"OpenAI, error codes: {code}", 429, openai(OVER, code), "quota")
         for code in (
@@ -142,17 +140,16 @@ MODERATED = [
     Case("Azure, compl-ai#20", 400, {"error": {"message": AZURE_FILTER, "type": None, "param": "prompt",
          "code": "content_filter", "status": 400, "innererror": {"code": "ResponsibleAIPolicyViolation",
          "content_filter_result": {"violence": {"filtered": True, "severity": "medium"}}}}}, "moderated",
-         words=AZURE_FILTER, code="content_filter", param="prompt"),
+         words=AZURE_FILTER, param="prompt"),
     Case("LiteLLM, error reference: from any endpoint", 400,
          openai("litellm.ContentPolicyViolationError: the prompt was filtered", "400"), "moderated"),
     Case("Azure through LiteLLM, litellm#16231", 400,
          {"error": {"message": "litellm.ContentPolicyViolationError: AzureException", "type": None, "code": "400",
-         "provider_specific_fields": {"innererror": {"code": "ResponsibleAIPolicyViolation"}}}}, "moderated",
-         code="ResponsibleAIPolicyViolation"),
+         "provider_specific_fields": {"innererror": {"code": "ResponsibleAIPolicyViolation"}}}}, "moderated"),
     Case("OpenAI, images", 400, openai("Your request was rejected by our safety system", "moderation_blocked"),
          "moderated"),
-    Case("OpenAI, images", 400, openai("…", "content_policy_violation"), "moderated", code="content_policy_violation"),
-    Case("OpenAI, t0-1#69", 400, openai(FLAGGED, "invalid_prompt"), "moderated", FLAGGED, code="invalid_prompt"),
+    Case("OpenAI, images", 400, openai("…", "content_policy_violation"), "moderated"),
+    Case("OpenAI, t0-1#69", 400, openai(FLAGGED, "invalid_prompt"), "moderated", FLAGGED),
     Case("OpenRouter, errors", 403, openrouter("…", 403, reasons=["violence"], flagged_input="…"), "moderated"),
     Case("OpenRouter, errors", 403, openrouter('Your input was flagged for "sexual".', 403), "moderated"),
     Case("OpenRouter, a guardrail", 403, openrouter("Request blocked: prompt injection patterns detected", 403),
@@ -170,7 +167,7 @@ REFUSED = [
     Case("OpenAI", 401, openai("Incorrect API key provided: sk-…", "invalid_api_key"), "denied", "Incorrect API key"),
     Case("OpenAI, a region", 403, openai("Country not supported", "unsupported_country_region_territory"), "denied"),
     Case("a proxy", 407, "", "denied"),
-    Case("OpenAI", 404, openai("The model gpt-x does not exist", "model_not_found"), "absent", code="model_not_found"),
+    Case("OpenAI", 404, openai("The model gpt-x does not exist", "model_not_found"), "absent"),
     Case("OpenRouter", 404, openrouter("No endpoints found matching your guardrail restrictions", 404), "absent"),
     Case("FastAPI", 405, {"detail": "Method Not Allowed"}, "absent", "Method Not Allowed"),
     Case("a model that is gone", 410, "", "absent"),
@@ -181,11 +178,11 @@ REFUSED = [
 REJECTED = [
     Case("OpenAI, livekit#3966", 400, openai("Unsupported value: 'reasoning_effort'", "unsupported_value",
          param="reasoning_effort"), "rejected", words="Unsupported value: 'reasoning_effort'",
-         code="unsupported_value", param="reasoning_effort"),
+         param="reasoning_effort"),
     Case("vLLM since 0.10", 400, {"error": vllm("too many pictures")}, "rejected", "too many pictures"),
     Case("FastAPI: detail as a list", 422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"],
          "msg": "Extra inputs are not permitted"}]}, "rejected", words="body.seed: Extra inputs are not permitted",
-         code="extra_forbidden", param="seed"),
+         param="seed"),
     Case("FastAPI: the echoed input does not classify the refusal", 422, {"detail": [{"loc": ["body", "n"],
          "msg": "bad", "input": {"code": "content_filter", "message": "retry in 9s"}}]}, "rejected",
          words="body.n: bad", param="n"),
@@ -220,12 +217,12 @@ def refusal(case: Case) -> Refusal:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.status} {case.source}")
-def test_refusal_gives_kind_wait_message_and_code(case: Case) -> None:
+def test_refusal_gives_kind_wait_and_message(case: Case) -> None:
     found = refusal(case)
     assert found.kind == case.kind
     assert found.wait == (None if case.wait is None else pytest.approx(case.wait))
     assert found.words.startswith(case.words)
-    assert case.code in ("", found.code) and case.param in ("", found.param)
+    assert case.param in ("", found.param)
 
 
 @pytest.mark.parametrize(
@@ -272,5 +269,5 @@ def check(found: Refusal) -> None:
     assert found.kind in get_args(Kind)
     assert found.wait is None or 0 <= found.wait <= LONGEST_WAIT
     assert len(found.words) <= MOST_WORDS
-    for text in (found.words, found.code, found.param):
+    for text in (found.words, found.param):
         text.encode()

@@ -170,8 +170,6 @@ class Refusal(NamedTuple):
     """Message for people, in the endpoint's words. It may contain a key: mask it before shortening it."""
     wait: float | None
     """Seconds that it asks to wait; None if it names none, or if no wait helps."""
-    code: str
-    """The endpoint's name for the reason, such as `insufficient_quota`; "" if it has none."""
     param: str
     """Parameter that it refuses; "" if it names none."""
 
@@ -248,7 +246,6 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusa
         kind,
         words=well_formed(words),
         wait=next((wait for wait in waits if wait is not None), None) if kind in ("busy", "unavailable") else None,
-        code=well_formed(_code(values)),
         param=well_formed(_param(values)),
     )
 
@@ -267,12 +264,6 @@ def _kind(status: int, values: list[tuple[str, str]], words: str) -> Kind:
     if status == 429 and _TOO_LARGE in words:
         return "rejected"
     return "redirected" if 300 <= status < 400 else _BY_STATUS.get(status, "unavailable")
-
-
-def _code(values: list[tuple[str, str]]) -> str:
-    """Return the endpoint's own name for the reason; numbers are skipped, since they only repeat the status."""
-    named = [(name, value) for name, value in values if not value.isdigit() and value.lower() != "error"]
-    return next((value for mark in ("code", "status", "type") for name, value in named if name == mark), "")
 
 
 def _param(values: list[tuple[str, str]]) -> str:
