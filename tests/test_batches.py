@@ -243,14 +243,14 @@ def test_reply_file_is_cut_at_the_size_its_requests_allow(log: Log, packed: bool
     log.add("prepared", requests=(2,), asked="a")
     log.add("created", id="b")
 
-    async def fetch_replies(address: str) -> bool:
+    async def fetch_replies(address: str) -> str:
         async with Batches(Judge(model="gpt", base_url=address)) as batches:
             return await results.fetch(log, batches)
 
     with BatchTwin() as twin:
         twin.refuses["ask batch"] = Answered(state)
         twin.refuses["content file"] = gzipped(sent) if packed else Answered(sent, chunked=True)
-        assert asyncio.run(fetch_replies(twin.base_url))
+        assert asyncio.run(fetch_replies(twin.base_url)) == ""
     assert log.replies(log.parts[0], "output").stat().st_size == 8_000_000
     found = Replies(log, Mask(()))
     assert found.find("x", read).text == '"kept"'

@@ -97,7 +97,7 @@ def test_images_are_compared_by_prompt(tmp_path: Path) -> None:
 
 def test_newer_run_stopped_at_its_budget_cannot_tell(tmp_path: Path) -> None:
     keep(tmp_path, BASE, outcomes("new", [WON] * 30), candidates=("new",))
-    stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, whole={"new": {"": 30}})
+    stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, is_random=True)
     keep(tmp_path, NEW, outcomes("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
     land(tmp_path)
     for found in (least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)):

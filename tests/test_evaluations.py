@@ -163,7 +163,7 @@ def test_replies_of_a_killed_run_count_for_the_one_that_resumed_it(tmp_path: Pat
     assert count_replies(tmp_path, again) == (20, 0, False)
 
 
-STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, whole={"alpha": {"": 20}})
+STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, is_random=True)
 
 
 def test_replies_of_a_stopped_run_count_for_the_one_that_resumed_it(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tasks.errors import InputError
 from tasks.files import alone_at_once, keep_private, write_file
 from tasks.ledger.remote import is_remote
 from tasks.ledger.run_files import BATCHES, END, append_line, folder, line_of, parse_row, validate_row, whole_lines
-from tasks.records import SCHEMA, BudgetStop, Record
+from tasks.records import BudgetStop, LedgerRecord
 from tasks.records.parameters import Parameters
 from tasks.spending.prices import BATCH
 
@@ -37,13 +37,12 @@ def check_folder(store: str) -> None:
         raise InputError(f"{store} is no folder: runs wait for batches in a store that is a folder of this machine")
 
 
-LOCK, PROGRESS = "lock", "progress.json"
+LOCK = "lock"
 
 
-class Event(Record, extra="ignore"):
+class Event(LedgerRecord, extra="ignore"):
     """One step of a batch, as a row of `batches.jsonl`; flushed before the next step begins."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     at: str
     """Time in UTC, ISO 8601."""
@@ -139,33 +138,6 @@ class Log:
     def replies(self, part: Part, kind: Literal["output", "error"]) -> Path:
         """Return the path of a file of replies, once it is fetched."""
         return self.work / f"replies-{part.number:03}-{kind}.jsonl"
-
-
-class Progress(Record, extra="ignore"):
-    """State of a run's batches at the last request to the endpoint, for commands that send none."""
-
-    asked_at: str
-    """Time in UTC, ISO 8601."""
-    statuses: dict[str, int]
-    """Status, in the endpoint's word -> number of batches."""
-    requests: int
-    completed: int
-    failed: int
-
-    @property
-    def words(self) -> str:
-        """The state in a few words: `batches: 2 in_progress; 740 of 1,168 requests done, 3 failed`."""
-        batches = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
-        failed = f", {self.failed:,} failed" if self.failed else ""
-        return f"batches: {batches}; {self.completed:,} of {self.requests:,} requests done{failed}"
-
-
-def progress_of(work: Path) -> Progress | None:
-    """Return the last written progress of a run; None if there is none."""
-    try:
-        return Progress.model_validate_json((work / PROGRESS).read_bytes())
-    except (OSError, ValueError):
-        return None
 
 
 def begin(store: Path, run_id: str) -> Log:

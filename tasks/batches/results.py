@@ -1,13 +1,14 @@
 """Results of a run's batches: their progress, their files of replies, and the reply to each call."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.batches.log import LOCK, PROGRESS, Log, Part, Progress, progress_of
+from tasks.batches.log import LOCK, Log, Part
 from tasks.batches.submission import submit
 from tasks.endpoint.api_keys import Mask, Secret
 from tasks.endpoint.batches import Batches, BatchState
@@ -15,7 +16,7 @@ from tasks.endpoint.client import LONGEST_REPLY
 from tasks.endpoint.replies import Reply, as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import remove_folder, write_whole
-from tasks.ledger.run_files import read_start
+from tasks.ledger.run_files import PROGRESS, read_start
 from tasks.records.parameters import Parameters, parameters_of
 from tasks.text import one_line
 
@@ -63,30 +64,29 @@ async def looked_after(log: Log, secret: Secret) -> str:
     try:
         async with asking(log, secret) as batches:
             await submit(log, batches)
-            if await fetch(log, batches):
-                return ""
+            return await fetch(log, batches)
     except BatchesUnavailable as error:
         if error.is_busy:
             return f"the endpoint is busy, and `jury batch collect` tries again ({error})"
         again = "`jury batch collect` tries again, `jury batch cancel` gives the rest of it up"
         raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
-    progress = progress_of(log.work)
-    return progress.words if progress else "the state of its batches is unknown"
 
 
-async def fetch(log: Log, batches: Batches) -> bool:
-    """Query the progress of the batches, and fetch finished files; return whether all have come.
+async def fetch(log: Log, batches: Batches) -> str:
+    """Query the progress of the batches, and fetch finished files; return the progress, empty if all have come.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
     """
     asked = [(part, await _state(log, part, batches)) for part in log.parts if part.batch_id]
     states = [(part, state) for part, state in asked if state]
-    _write_progress(log, [state for _, state in states])
+    words = _progress(log, [state for _, state in states])
+    told = f"{words}, as of {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+    write_whole(log.run / PROGRESS, told.encode(), private=True)
     for part, state in states:
         if state.ended:
             await _fetch_files(log, part, state, batches)
-    return all(state.ended for _, state in states)
+    return "" if all(state.ended for _, state in states) else words
 
 
 async def _state(log: Log, part: Part, batches: Batches) -> BatchState | None:
@@ -113,16 +113,13 @@ def _problem(part: Part) -> str:
     return f"problem-{part.number:03}.txt"
 
 
-def _write_progress(log: Log, states: list[BatchState]) -> None:
-    statuses = [state.status for state in states]
-    progress = Progress(
-        asked_at=datetime.now(UTC).isoformat(),
-        statuses={status: statuses.count(status) for status in sorted({*statuses})},
-        requests=sum(part.requests for part in log.parts),
-        completed=sum(state.completed for state in states),
-        failed=sum(state.failed for state in states),
-    )
-    write_whole(log.work / PROGRESS, progress.model_dump_json().encode(), private=True)
+def _progress(log: Log, states: list[BatchState]) -> str:
+    """Return the progress in a few words: `batches: 2 in_progress; 740 of 1,168 requests done, 3 failed`."""
+    statuses = Counter(sorted(state.status for state in states))
+    batches = ", ".join(f"{number} {status}" for status, number in statuses.items())
+    done, failed = (sum(numbers) for numbers in ((s.completed for s in states), (s.failed for s in states)))
+    of = sum(part.requests for part in log.parts)
+    return f"batches: {batches}; {done:,} of {of:,} requests done" + (f", {failed:,} failed" if failed else "")
 
 
 class Replies:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -274,20 +274,12 @@ class RunLimit(Limit):
             needed=budget.needed,
             judged=judged,
             samples=len(samples),
-            whole=_numbers(samples) if run.start.shards == 1 and judged < len(samples) else {},
+            is_random=run.start.shards == 1 and 0 < judged < len(samples),
         )
 
     async def wait(self) -> None:
         """See `Limit.wait`."""
         await self.budget.wait()
-
-
-def _numbers(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
-    """Return candidate -> tag -> number of units."""
-    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for candidate, tag, _ in {(each.candidate, each.tag, each.subject) for each in samples}:
-        found[candidate][tag] += 1
-    return {candidate: dict(tags) for candidate, tags in found.items()}
 
 
 def prices_of(run: Run, budget: Budget, cases: Iterable[Case]) -> dict[Hashable, float]:

@@ -263,7 +263,6 @@ def _ended(start: RunStart, end: RunEnd, run: Path, plan: Plan, change: Change) 
             "reused": len(judged) - len(asked),
             "judgments": dict(Counter(last.values())),
             "outcomes": dict(Counter(str(row.get("status")) for row in decided if not row.get("control"))),
-            "stopped": end.stopped and end.stopped.model_copy(update={"whole": _others(end.stopped.whole, plan.name)}),
             "warnings": _warnings(end, plan, change),
         }
     )
@@ -278,10 +277,6 @@ def _warnings(end: RunEnd, plan: Plan, change: Change) -> tuple[str, ...]:
         "count and no score has them, and they are no missing output."
     )
     return tuple(dict.fromkeys([*told, note]))
-
-
-def _others(whole: dict[str, Any], name: str) -> dict[str, Any]:
-    return {candidate: tags for candidate, tags in whole.items() if candidate != name}
 
 
 def _kept_rows(start: RunStart, run: Path, file: str, plan: Plan) -> list[dict[str, Any]]:

@@ -8,13 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.ledger import run_files as ledger
 from tasks.ledger.run_files import write_record
-from tasks.records import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Record
+from tasks.records import HistoryRecord, Int32, JudgmentStatus, LedgerRecord, Record
 
 PASSPORTS, CARD = "passports", "card.json"
 
@@ -69,11 +67,9 @@ class CardLine(HistoryRecord):
     """Flows that need the line."""
 
 
-class Card(HistoryRecord):
+class Card(LedgerRecord):
     """Result of a passport: `card.json`."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     passport_id: str
     """Name of the passport and of its folder; ids sort by time."""
     judge: str

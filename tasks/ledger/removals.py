@@ -10,8 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from tasks.errors import InputError
 from tasks.files import is_store_name, read_regular, remove_file, remove_folder, write_file
 from tasks.ledger.bucket import Bucket
@@ -27,7 +25,7 @@ from tasks.ledger.run_files import (
     start_of,
     whole_lines,
 )
-from tasks.records import SCHEMA, Record
+from tasks.records import LedgerRecord
 
 UNFINISHED = "forgetting.json"
 """File of a store with its unfinished removals; see `tasks.history.forgetting`."""
@@ -39,10 +37,9 @@ PICTURE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
 _MARK = re.compile(r"revision-(\d{6})")
 
 
-class RemovedRun(Record):
+class RemovedRun(LedgerRecord):
     """Removed run: `json`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     cost: dict[str, float]
     """Month (UTC, `2026-11`) -> cost of its calls."""

@@ -14,7 +14,7 @@ from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger import run_files as ledger
 from tasks.ledger.run_files import line_of, read_record, write_record
-from tasks.records import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Offset, Record
+from tasks.records import JudgmentStatus, LedgerRecord, Offset, Record
 from tasks.records.terms import Tokens
 
 R = TypeVar("R", bound=Record)
@@ -66,11 +66,9 @@ ALARMS = "alarms"
 _RESTART, _TOLD = "restart", "told"
 
 
-class Restart(HistoryRecord):
+class Restart(LedgerRecord):
     """Baseline that a person restarted: `restart-….json`."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     restart_id: str
     """Name of the restart and of its file; names sort by time."""
     flow: str
@@ -81,10 +79,9 @@ class Restart(HistoryRecord):
     """Time of the restart, UTC, ISO 8601; the next scheduled run is the first night of a new baseline."""
 
 
-class Told(Record):
+class Told(LedgerRecord):
     """Drop of a score, or shift of the judge, that a run has reported: `told-….json`."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
     flow: str
     candidate: str
     """Candidate whose score dropped; empty: the judge of all candidates shifted."""
@@ -137,11 +134,9 @@ def _keep(store: Path, name: str, record: Record) -> None:
     write_record(store / ALARMS / f"{name}.json", record)
 
 
-class BridgeRow(Offset):
+class BridgeRow(LedgerRecord, Offset):
     """Comparison of two judges on one candidate and one dimension: a row of a bridge's file."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     bridge_id: str
     """Name of the bridge and of its folder; ids sort by time."""
     made_at: str
@@ -189,11 +184,9 @@ BRIDGES = Kept(BridgeRow, "bridge", "bridges", "bridge.jsonl", "bridge_id")
 Purpose = Literal["probe", "passport", "draft"]
 
 
-class OtherCall(HistoryRecord):
+class OtherCall(LedgerRecord):
     """Call that judges no sample: a row of a file of such calls."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     calls_id: str
     """Name of the folder of the calls that were written together; ids sort by time."""
     purpose: Purpose

@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from tasks.batches.log import progress_of
 from tasks.ledger import run_files as ledger
 from tasks.ledger.remote import FETCHED
 from tasks.pages.page_names import page_name
@@ -50,8 +49,7 @@ def of_run(store: Path, start: RunStart) -> Unfinished:
     run = ledger.folder(store, start.run_id)
     told = ledger.read_progress(run)
     if ledger.is_waiting(run):
-        batch = progress_of(store / "batches" / start.run_id)
-        asked = f": {batch.words}, as of {batch.asked_at[:16].replace('T', ' ')} UTC" if batch else ""
+        asked = f": {told}" if told else ""
         return Unfinished(start, f"Waits for its batches{asked}; `jury batch collect` asks again.", goes_on=True)
     if told.startswith(ledger.STOPPED_BY):
         return Unfinished(start, told, goes_on=False)

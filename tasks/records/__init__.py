@@ -58,6 +58,7 @@ from tasks.records.terms import (
     HistoryRecord,
     Int32,
     JudgmentStatus,
+    LedgerRecord,
     MadeFor,
     Order,
     OutcomeStatus,

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from tasks.records.terms import SCHEMA, HistoryRecord, Int32, JudgmentStatus, Order, OutcomeStatus, Record, Tokens
+from tasks.records.terms import HistoryRecord, Int32, JudgmentStatus, LedgerRecord, Order, OutcomeStatus, Record, Tokens
 
 
 class PictureNote(HistoryRecord):
@@ -72,11 +72,9 @@ class Seen(Record):
     """True if the requested relation holds; None: none was requested, or the judge cannot tell."""
 
 
-class _SampleRow(HistoryRecord):
+class _SampleRow(LedgerRecord):
     """Row of a ledger about one sample of a run."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     run_id: str
     """Run that the row belongs to."""
     flow: str

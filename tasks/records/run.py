@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from tasks.records.terms import SCHEMA, Decision, HistoryRecord, Int32, MadeFor, Record
+from tasks.records.terms import Decision, HistoryRecord, Int32, LedgerRecord, MadeFor, Record
 from tasks.text import money
 
 
@@ -15,11 +15,9 @@ def new_id(kind: str, now: datetime) -> str:
     return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{kind}-{secrets.token_hex(3)}"
 
 
-class RunStart(HistoryRecord):
+class RunStart(LedgerRecord):
     """Plan of a run: `run.json`, written before the first call."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     run_id: str
     """Name of the run and of its ledger folder; ids sort by time."""
     evaluation_id: str
@@ -101,7 +99,7 @@ class LimitsFound(Record, extra="ignore"):
         return f"limited by the judge to {self.calls_in_flight:,} call{'s' * (self.calls_in_flight > 1)} at once"
 
 
-class BudgetStop(Record):
+class BudgetStop(Record, extra="ignore"):
     """Place at which a run stopped, because the next sample might have cost more than the rest of its budget."""
 
     budget: float
@@ -116,9 +114,8 @@ class BudgetStop(Record):
     """Number of samples up to that place, each with its outcome; in a random order, and none was skipped."""
     samples: int
     """Number of samples of the run."""
-    whole: dict[str, dict[str, int]] = Field(default_factory=dict[str, dict[str, int]])
-    """Candidate -> tag (empty for figures) -> number of samples, or prompts, that a whole run would have judged. Empty:
-    the judged samples are no random part of them. Shards of an evaluation each stop at a place of their own."""
+    is_random: bool = False
+    """Whether the judged samples are a random part of all; shards of an evaluation each stop at an own place."""
 
     @property
     def sentence(self) -> str:
@@ -129,7 +126,7 @@ class BudgetStop(Record):
         if not self.spent and not self.judged:
             beyond = f"is left of {which}" if self.month else which
             return f"Nothing was asked: the first sample may cost {money(self.needed)}, more than {beyond}. {more}"
-        drawn = ", a random part of them" if self.whole and self.judged else ""
+        drawn = ", a random part of them" if self.is_random else ""
         judged = f"{self.judged:,} of {self.samples:,} samples judged{drawn}"
         then = f"the next may cost {money(self.needed)}, more than is left. {more}"
         return f"Stopped at {which}: {money(self.spent)} spent, {judged}; {then}"
@@ -150,11 +147,9 @@ def is_all_ok(judgments: Iterable[str], outcomes: Iterable[str], stopped: Budget
     return not (stopped or {*judgments} - {"ok"} or {*outcomes} & {"bad_picture", "incomplete"})
 
 
-class RunEnd(HistoryRecord):
+class RunEnd(LedgerRecord):
     """Totals of a finished run: `end.json`, written once; a run without it is unfinished."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     run_id: str
     """Name of the run and of its ledger folder; ids sort by time."""
     finished_at: str

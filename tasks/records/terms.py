@@ -80,6 +80,13 @@ class HistoryRecord(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
+class LedgerRecord(HistoryRecord):
+    """Record of a ledger, with the version of its form."""
+
+    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
+    """Version of the row."""
+
+
 def known_cost(status: str, price: float | None, estimated: float | None = 0.0) -> tuple[float, bool]:
     """Return what is known of the cost of a call, and whether a part of it is unknown."""
     is_unknown = estimated is None or (price is None and status not in UNBILLED)

@@ -41,7 +41,7 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
            'budget': max(stopped.budget), 'month': max(stopped."month"), 'spent': sum(stopped.spent),
            'needed': max(stopped.needed),
            'judged': sum(coalesce(stopped.judged, samples))::BIGINT, 'samples': sum(samples)::BIGINT,
-           'whole': CASE WHEN count(*) = 1 THEN any_value(stopped.whole) END} END AS stopped,
+           'is_random': count(*) = 1 AND bool_or(stopped.is_random)} END AS stopped,
        count(stopped) = 0 AND count(finished_at) = count(*) AND CASE WHEN any_value(f.replies) > 0 THEN 2 * any_value(f.anew) >= any_value(f.replies)
             ELSE sum(calls) > coalesce(sum(control_calls), 0) OR sum(reused) = 0 END AS measured,
        list_distinct(flatten(list(warnings))) AS warnings, max(revision) AS revision
