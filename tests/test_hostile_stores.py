@@ -145,8 +145,8 @@ def test_reader_refuses_a_linked_history_folder(store: Path, outside: Path) -> N
 # Sending to a bucket
 
 
-def send_labels(store: Path, remote: Remote) -> None:
-    exchange_labels(remote.bucket, store)
+def send_labels(_: Path, remote: Remote) -> None:
+    exchange_labels(remote)
 
 
 def folder_sender(name: str) -> Callable[[Path, Remote], None]:
@@ -199,7 +199,7 @@ def test_oversized_object_is_not_loaded_into_memory(tmp_path: Path, store: Path)
         os.truncate(bucket / name, MOST_OBJECT + 1)
     assert other.fetch() == [RUN]
     other.fetch_folder("alarms")
-    exchange_labels(other.bucket, other.folder)
+    exchange_labels(other)
     assert len(other.bucket.skipped) == 3
     assert not (other.folder / "alarms").exists() and not labels.label_folders(other.folder)
 

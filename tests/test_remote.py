@@ -19,7 +19,7 @@ from s3_server import S3Server, s3
 
 from tasks.labels.labeling import import_labels
 from tasks.ledger import remote
-from tasks.ledger.bucket import Bucket, RemoteUnavailable
+from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.labels import Exchanged, LabelSet, exchange_labels
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
@@ -397,11 +397,6 @@ def test_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pytes
 LABEL = {"id": "s1", "dimension": "overall", "verdict": "Model"}
 
 
-@pytest.fixture
-def bucket(tmp_path: Path) -> Bucket:
-    return Bucket(f"file://{tmp_path}/bucket")
-
-
 def write_labels(store: Path, name: str, **changes: str) -> LabelSet:
     store.mkdir(parents=True, exist_ok=True)
     file = store / f"{name}.jsonl"
@@ -409,22 +404,19 @@ def write_labels(store: Path, name: str, **changes: str) -> LabelSet:
     return import_labels(store, file, "diagram")
 
 
-def test_conflicting_labels_of_one_name_are_reported_and_kept(tmp_path: Path, bucket: Bucket) -> None:
+def test_conflicting_labels_of_one_name_are_reported_and_kept(tmp_path: Path) -> None:
+    one, other = (Remote(f"file://{tmp_path}/bucket", tmp_path / machine) for machine in "ab")
     write_labels(tmp_path / "a", "ann")
     write_labels(tmp_path / "b", "ann", verdict="Human")
-    exchange_labels(bucket, tmp_path / "a")
-    assert exchange_labels(bucket, tmp_path / "b") == Exchanged([], [], ["ann"], [])
+    exchange_labels(one)
+    assert exchange_labels(other) == Exchanged([], [], ["ann"])
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]", b"{}", b"\xff"])
-def test_damaged_label_description_is_reported_and_left_out(tmp_path: Path, bucket: Bucket, damage: bytes) -> None:
+def test_labels_with_a_damaged_description_are_not_copied(tmp_path: Path, damage: bytes) -> None:
+    remote = Remote(f"file://{tmp_path}/bucket", tmp_path / "a")
     write_labels(tmp_path / "a", "ann")
-    exchange_labels(bucket, tmp_path / "a")
-    bucket.put({"labels/ann/label.json": damage})
-    write_labels(tmp_path / "a", "bob")
+    remote.bucket.put({"labels/bob/label.json": damage})
     (tmp_path / "a" / "labels" / "cat").mkdir()
     (tmp_path / "a" / "labels" / "cat" / "label.json").write_bytes(damage)
-    done = exchange_labels(bucket, tmp_path / "a")
-    told = ("labels/ann/label.json in the bucket is no description of labels: ", "labels/cat/label.json")
-    assert done.sent == ["bob"] and all(words in " ".join(done.damaged) for words in told)
-    assert bucket.get(["labels/ann/label.json"]) == {"labels/ann/label.json": damage}
+    assert exchange_labels(remote) == Exchanged(["ann"], [], [])

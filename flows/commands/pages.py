@@ -129,7 +129,7 @@ def push_pages(remote: Remote, pages: Iterable[Path] = ()) -> str:
 
 def share_labels(remote: Remote) -> None:
     """Exchange labels between a remote store and its local cache; print the numbers, and warn of clashing names."""
-    _report_labels(remote, exchange_labels(remote.bucket, remote.folder))
+    _report_labels(remote, exchange_labels(remote))
 
 
 def _report_labels(remote: Remote, done: Exchanged) -> None:
@@ -138,8 +138,6 @@ def _report_labels(remote: Remote, done: Exchanged) -> None:
     if done.clashing:
         words = f"{', '.join(done.clashing)}: other labels of that name are in {remote.bucket.url}"
         warn(f"{words}; those here stay on this machine, until they have another name")
-    for words in done.damaged:
-        warn(f"{words}; these labels are not exchanged until that file is whole or gone")
 
 
 def exchange_all(remote: Remote) -> None:

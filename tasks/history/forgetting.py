@@ -440,12 +440,12 @@ def exchange_beside(remote: Remote) -> Exchanged:
     """Exchange the files beside the ledgers of runs with a bucket, without forgotten data; return labels' names.
 
     Raises:
-        InputError: labels are damaged.
+        InputError: a link leads out of the store.
         RemoteUnavailable: the network or the store fails.
     """
     for name in (PASSPORTS, ALARMS, BRIDGES.folder, OTHER_CALLS.folder, LABEL_PAGES, ANCHORS):
         remote.share_folder(name)
-    return exchange_labels(remote.bucket, remote.folder)
+    return exchange_labels(remote)
 
 
 def settle(store: Path, remote: Remote | None) -> None:

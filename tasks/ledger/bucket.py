@@ -6,19 +6,13 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from itertools import groupby
 from math import inf
-from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from tasks.errors import InputError
 from tasks.files import (
     fits,
-    is_store_name,
-    read_file,
-    remove_file,
-    write_file,
 )
 
 T = TypeVar("T")
@@ -167,51 +161,6 @@ def _open(url: str, scheme: str) -> tuple[_Files, str]:
 def slices(names: Sequence[str]) -> Iterator[Sequence[str]]:
     """Cut names into slices of at most `BATCH_OBJECTS`."""
     return (names[first : first + BATCH_OBJECTS] for first in range(0, len(names), BATCH_OBJECTS))
-
-
-def fetch_folder(bucket: Bucket, store: Path, name: str) -> None:
-    """Fetch the files below a folder that the local cache lacks, and those that lost rows on another machine.
-
-    Such a file is written once; an empty object in the bucket marks a forgotten one.
-
-    Raises:
-        RemoteUnavailable: the network or the store fails.
-    """
-    there = {each: size for each, size in bucket.sizes(name, MOST_OBJECT).items() if is_store_name(each)}
-    for each, size in there.items():
-        if not size:  # forgotten on another machine, and must not be sent again
-            remove_file(store, each)
-    lacking = [each for each, size in there.items() if size and _size(store / each) != size]
-    for names in _batches(lacking):
-        for each, data in bucket.get(names).items():
-            write_file(store, each, data)
-
-
-def send_folder(bucket: Bucket, store: Path, name: str) -> None:
-    """Send the files below a folder that the bucket lacks.
-
-    Raises:
-        InputError: a link to one of them leads out of the store.
-        RemoteUnavailable: the network or the store fails.
-    """
-    there = bucket.sizes(name)
-    files = [path.relative_to(store).as_posix() for path in (store / name).rglob("*") if path.is_file()]
-    for names in _batches([each for each in files if is_store_name(each) and each not in there]):
-        bucket.put({each: read_file(store, each) for each in names})
-
-
-def _size(file: Path) -> int:
-    return file.stat().st_size if file.exists() else 0
-
-
-def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield slices of names, the deepest first, so that files are complete before a file that refers to them."""
-    for _, level in groupby(sorted(names, key=_depth, reverse=True), _depth):
-        yield from slices(list(level))
-
-
-def _depth(name: str) -> int:
-    return name.count("/")
 
 
 async def in_daemon_thread(work: Callable[[], T]) -> T:

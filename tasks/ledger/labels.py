@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from tasks.errors import InputError, first_fault
+from tasks.errors import InputError
 from tasks.files import (
     fits,
     is_store_name,
@@ -19,10 +19,13 @@ from tasks.files import (
     write_whole,
 )
 from tasks.ledger import run_files as ledger
-from tasks.ledger.bucket import MOST_OBJECT, Bucket, fetch_folder, send_folder, slices
+from tasks.ledger.bucket import MOST_OBJECT, Bucket, slices
 from tasks.ledger.run_files import line_of, write_record
-from tasks.records import SCHEMA, HistoryRecord, Int32, Record
+from tasks.records import LedgerRecord, Record
 from tasks.text import listed
+
+if TYPE_CHECKING:
+    from tasks.ledger.remote import Remote  # Pillow, which readers of labels do without
 
 LABEL_PAGES = "label-pages"
 UNIFORM = "uniform"
@@ -52,10 +55,9 @@ class LabelItem(Record):
     """Answer to that question -> its score; any other number scores 0."""
 
 
-class LabelPage(Record):
+class LabelPage(LedgerRecord):
     """Page that was made for people."""
 
-    schema_version: int = Field(default=SCHEMA, alias="schema")
     page_id: str
     of_run: str
     """Evaluation whose samples are shown."""
@@ -113,13 +115,12 @@ _ORIGIN = {
 }
 """Fields of the label set that every row of the history's table repeats."""
 _NAME = re.compile(r"\w[\w.-]{0,99}")
+_SOURCE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
 
 
-class LabelRow(HistoryRecord):
+class LabelRow(LedgerRecord):
     """Label of one person for one sample: a row of `labels.jsonl`."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
-    """Version of the row."""
     sample_id: str
     """Sample that the label is about."""
     candidate: str
@@ -147,10 +148,9 @@ class LabelRow(HistoryRecord):
     """Role (human, model; image) -> SHA-256 of the picture that was shown; empty: not given."""
 
 
-class LabelSet(HistoryRecord):
+class LabelSet(LedgerRecord):
     """Origin of a set of labels: `label.json`, written last, so that its presence means a complete set."""
 
-    schema_version: Int32 = Field(default=SCHEMA, alias="schema")
     name: str
     """Name of the labels: all rows of one imported file."""
     flow: str
@@ -257,74 +257,59 @@ class Exchanged(NamedTuple):
     fetched: list[str]
     clashing: list[str]
     """Names whose labels here and in the bucket differ."""
-    damaged: list[str]
-    """Sentences on sets that were left out, because their description here or in the bucket cannot be read."""
 
 
-def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
+def exchange_labels(remote: "Remote") -> Exchanged:
     """Send the labels that the bucket lacks, fetch those that the cache lacks, and follow removals on other machines.
 
-    A set whose description cannot be read is left out on both sides.
+    A set with a damaged description is not copied.
 
     Raises:
         InputError: a link leads out of the store.
         RemoteUnavailable: the network or the store fails; changes made until then remain.
     """
-    for share in (send_folder, fetch_folder):
-        share(bucket, store, REMOVED)
+    bucket, store = remote.bucket, remote.folder
+    remote.share_folder(REMOVED)
     gone = removed_labels(store)
-    damaged = dict[str, str]()
-    here, there = _sets_here(store, damaged), _sets_in(bucket, damaged)
-    for name in damaged:
-        here.pop(name, None)
-        there.pop(name, None)
+    here = {place.name: read_file(store, _object(place.name, ABOUT)) for place in label_folders(store)}
+    there = _descriptions(bucket)
     for name, about in [*there.items()]:
-        if about and (name, about.source_sha256) in gone:
+        if (name, _source(about)) in gone:
             bucket.remove([_object(name, file) for file in (ABOUT, LABELS)])
             del there[name]
     for name, about in [*here.items()]:
-        if (name, about.source_sha256) in gone or there.get(name, about) is None:
+        if (name, _source(about)) in gone or there.get(name) == b"":
             remove_set(store, name)
             del here[name]
-    sent = sorted(here.keys() - there.keys())
+    sent = sorted(name for name in here.keys() - there.keys() if _source(here[name]))
     for name in sent:
         for file in (LABELS, ABOUT):
             bucket.put({_object(name, file): read_file(store, _object(name, file))})
-    theirs = {name: about for name, about in sorted(there.items()) if about and about != here.get(name)}
-    clashing = [name for name, each in theirs.items() if each.source_sha256 != here.get(name, each).source_sha256]
-    for name in theirs.keys() - set(clashing):
+    theirs = {name: _source(about) for name, about in sorted(there.items()) if about != here.get(name, b"")}
+    clashing = [name for name, source in theirs.items() if name in here and source != _source(here[name])]
+    fetched = [name for name, source in theirs.items() if source and name not in clashing]
+    for name in fetched:
         _fetch(bucket, store, name)  # also sets of which another machine has forgotten rows
-    return Exchanged(sent, [name for name in theirs if name not in here], clashing, [*damaged.values()])
+    return Exchanged(sent, [name for name in fetched if name not in here], clashing)
 
 
-def _sets_here(store: Path, damaged: dict[str, str]) -> dict[str, LabelSet]:
-    """Return the sets of labels in a store by name; add the reason to `damaged` for those that cannot be read."""
-    found = dict[str, LabelSet]()
-    for place in label_folders(store):
-        try:
-            found[place.name] = read_label_set(place)
-        except InputError as error:
-            damaged[place.name] = str(error)
-    return found
-
-
-def _sets_in(bucket: Bucket, damaged: dict[str, str]) -> dict[str, LabelSet | None]:
-    """Return the sets of a bucket as `_sets_here` does; None: all labels of the set were forgotten."""
+def _descriptions(bucket: Bucket) -> dict[str, bytes]:
+    """Return the descriptions of the sets of a bucket by name; empty: all labels of the set were forgotten."""
     told = [each for each in bucket.sizes("labels", MOST_OBJECT) if is_store_name(each) and each.endswith(f"/{ABOUT}")]
-    found = dict[str, LabelSet | None]()
-    for each, data in [one for some in slices(told) for one in bucket.get(some).items()]:
-        name = each.split("/")[1]
-        try:
-            found[name] = LabelSet.model_validate_json(data) if data else None
-        except ValidationError as error:
-            damaged[name] = f"{each} in the bucket is no description of labels: {first_fault(error)}"
-    return found
+    return {each.split("/")[1]: data for some in slices(told) for each, data in bucket.get(some).items()}
+
+
+def _source(about: bytes) -> str:
+    """Return the SHA-256 of the source in the description of a set; empty if it is damaged."""
+    found = _SOURCE.search(about)
+    return found[1].decode() if found else ""
 
 
 def _fetch(bucket: Bucket, store: Path, name: str) -> None:
-    found = bucket.get([_object(name, file) for file in (LABELS, ABOUT)])
-    for file in (LABELS, ABOUT):
-        write_file(store, _object(name, file), found[_object(name, file)])
+    objects = [_object(name, file) for file in (LABELS, ABOUT)]
+    found = bucket.get(objects)
+    for each in objects if len(found) == len(objects) else ():
+        write_file(store, each, found[each])
 
 
 def _object(name: str, file: str) -> str:

@@ -11,11 +11,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import alone, open_regular, private_folder, read_file, write_at, write_file
+from tasks.files import (
+    alone,
+    is_store_name,
+    open_regular,
+    private_folder,
+    read_file,
+    remove_file,
+    write_at,
+    write_file,
+)
 from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import (
     BATCH_OBJECTS,
@@ -23,8 +33,6 @@ from tasks.ledger.bucket import (
     Bucket,
     RemoteUnavailable,
     checked_url,
-    fetch_folder,
-    send_folder,
     slices,
 )
 from tasks.ledger.removals import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
@@ -194,15 +202,28 @@ class Remote:
                 write_file(self.folder, name, data)
 
     def fetch_folder(self, name: str) -> None:
-        """Fetch the files that the local cache lacks of a folder of whole files, which never change."""
-        fetch_folder(self.bucket, self.folder, name)
+        """Fetch the files below a folder that the local cache lacks, and those that lost rows on another machine.
+
+        Such a file is written once; an empty object in the bucket marks a forgotten one.
+        """
+        there = {each: size for each, size in self.bucket.sizes(name, MOST_OBJECT).items() if is_store_name(each)}
+        for each, size in there.items():
+            if not size:  # forgotten on another machine, and must not be sent again
+                remove_file(self.folder, each)
+        lacking = [each for each, size in there.items() if size and _size(self.folder / each) != size]
+        for names in _deepest_first(lacking):
+            for each, data in self.bucket.get(names).items():
+                write_file(self.folder, each, data)
 
     def send_folder(self, name: str) -> None:
-        """Send the files that the bucket lacks of such a folder."""
-        send_folder(self.bucket, self.folder, name)
+        """Send the files below a folder that the bucket lacks; InputError if a link to one leads out of the store."""
+        there = self.bucket.sizes(name)
+        files = [path.relative_to(self.folder).as_posix() for path in (self.folder / name).rglob("*") if path.is_file()]
+        for names in _deepest_first([each for each in files if is_store_name(each) and each not in there]):
+            self.bucket.put({each: read_file(self.folder, each) for each in names})
 
     def share_folder(self, name: str) -> None:
-        """Send and fetch the files that either side lacks of such a folder."""
+        """Send and fetch the files below a folder that either side lacks."""
         self.send_folder(name)
         self.fetch_folder(name)
 
@@ -315,7 +336,7 @@ def _lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[_Part]:
     gaps = False
     for file in PARTED:
         parts = _parts(run, file, sizes)
-        have = (run / file).stat().st_size if (run / file).exists() else 0
+        have = _size(run / file)
         yield from (part for part in parts if part.start + part.size > have)
         behind = _part_name(file, _end(parts))
         gaps |= any(name > behind for name in sizes if name.startswith(f"{Path(file).stem}-"))
@@ -344,6 +365,20 @@ def _date(run: Path) -> None:
         if ended := ledger.read_end(run):
             moment = datetime.fromisoformat(ended.finished_at).timestamp()
             os.utime(run / JUDGMENTS, (moment, moment), follow_symlinks=False)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _deepest_first(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield slices of names, the deepest first, so that files are complete before a file that refers to them."""
+    for _, level in groupby(sorted(names, key=_depth, reverse=True), _depth):
+        yield from slices(list(level))
+
+
+def _depth(name: str) -> int:
+    return name.count("/")
 
 
 def _batches(items: Iterable[_Part]) -> Iterator[list[_Part]]:
