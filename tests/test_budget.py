@@ -43,7 +43,7 @@ def test_call_is_expected_at_its_maximum_until_some_are_billed() -> None:
 
 
 def test_prices_of_earlier_runs_replace_the_maximum() -> None:
-    costs = CallCosts(TARIFF, 1000, {"readability": 0.003}.get)
+    costs = CallCosts(TARIFF, 1000, {"readability": [0.003] * ENOUGH})
     assert costs.of("readability", 4000) == 0.003
     costs.note("readability", 0.002)
     assert costs.of("readability", 4000) == 0.003
@@ -114,7 +114,7 @@ def test_run_ends_at_an_unpriced_sample_whose_maximum_does_not_fit() -> None:
     for each in DIMENSIONS:
         unbilled.settle(each, each, None)  # the judge reports no tokens
     assert not finish(unbilled.starts(lambda: at_most(unbilled))) and not unbilled.unknown_words, "stops as usual"
-    known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, 0.003).get))
+    known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, [0.003] * ENOUGH)))
     assert not finish(known.starts(lambda: at_most(known))) and not known.unknown_words
 
 

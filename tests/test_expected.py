@@ -8,7 +8,7 @@ from factories import RUN, judgment, start, write_run
 
 from tasks.ledger.run_files import read_judgments
 from tasks.spending.prices import Amounts, Rates, Tariff
-from tasks.spending.quote import ENOUGH, Call, Expected, Seen, past_replies, seen, tries
+from tasks.spending.quote import Call, Expected, Seen, past_replies, seen, tries
 
 DIMENSIONS = ("faithfulness", "readability")
 CHEAP = Tariff((Rates(1.0, 0.1, 1.25, 10.0),), "a table")
@@ -78,13 +78,6 @@ def test_single_reply_gives_a_wide_range() -> None:
     wanted = [each for each in calls(10) if each.dimension == "readability"]
     found = Expected([reply(wanted[0], random.Random(5), known=False)]).total(wanted, tokens_in)
     assert (found.low, found.high) == (0.0, 2 * found.middle)
-
-
-def test_percentile_of_a_dimension_needs_enough_replies() -> None:
-    replies = [Seen("readability", Amounts(tokens_in=n), 1.0, None, 0.0) for n in range(1, 101)]
-    assert Expected(replies).percentile("readability", CHEAP) == pytest.approx(96 / 1e6)
-    assert Expected(replies[: ENOUGH - 1]).percentile("readability", CHEAP) is None
-    assert Expected(replies).percentile("aesthetics", CHEAP) is None
 
 
 def test_expected_time_depends_on_concurrency() -> None:

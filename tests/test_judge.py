@@ -150,7 +150,7 @@ def test_call_beyond_the_budget_is_not_retried(scene: Scenes, loopback: Loopback
     made = scene()
     made.change_judge(price_in=1.0, price_out=1.0, max_output_tokens=16)
     tariff = Tariff((Rates(1.0, 1.0, 1.0, 1.0),), "given")
-    made.budget = Budget(0.003, CallCosts(tariff, 16, known=lambda _: 0.002))
+    made.budget = Budget(0.003, CallCosts(tariff, 16, {"faithfulness": [0.002] * 20}))
     assert made.judge(last=False, times=2) == {}
     [row] = made.rows
     assert row.status == "invalid" and row.price == made.budget.spent == pytest.approx(1280 / 1e6)

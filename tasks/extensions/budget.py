@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ from tasks.spending.budget import (
     units,
 )
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
-from tasks.spending.quote import Expected, past_replies, seen
+from tasks.spending.quote import past_replies, seen
 
 ASKED_AGAIN = 1.25
 """Factor on the cost of all calls in 95 of 100 cases, because some are repeated after unusable replies."""
@@ -132,18 +132,11 @@ async def budget_of_calls(judge: Judge, store: Path, remote: Remote | None, aske
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
-    """Return the highest cost of a call of each dimension in 95 of 100 cases, by earlier runs of this judge.
-
-    Where they are too few for that, such as those of a quote, they count as calls of this run.
-    """
-    replies = seen(past_replies(store, start), (), start.prompts)
-    expected = Expected(replies)
-    known = {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}
-    costs = CallCosts(tariff, most_tokens(asked.judge, bool(asked.needs_probabilities)), known.get)
-    for each in replies:
-        if known.get(each.dimension) is None and (price := tariff.price(each.amounts)):
-            costs.note(each.dimension, price)
-    return costs
+    """Return the highest cost of a call of each dimension in 95 of 100 cases, by earlier runs of this judge."""
+    earlier = defaultdict[str, list[float]](list)
+    for each in seen(past_replies(store, start), (), start.prompts):
+        earlier[each.dimension].append(tariff.price(each.amounts))
+    return CallCosts(tariff, most_tokens(asked.judge, bool(asked.needs_probabilities)), earlier)
 
 
 def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> None:

@@ -47,18 +47,22 @@ FEW = 4
 after the first call, and a third more than the most expensive one after twelve."""
 _ROUNDING = 1e-9
 
-Known = Callable[[str], float | None]
-"""Dimension -> 95th percentile of the cost of its calls before this run; None if unknown."""
-
 
 class CallCosts:
-    """Highest cost of a call of each dimension in 95 of 100 cases; `known` returns that of earlier runs."""
+    """Highest cost of a call of each dimension in 95 of 100 cases.
 
-    def __init__(self, tariff: Tariff, longest_reply: int, known: Known = lambda _: None) -> None:
+    Args:
+        earlier: dimension -> costs of its calls in earlier runs; where they are too few, they count as this run's.
+    """
+
+    def __init__(self, tariff: Tariff, longest_reply: int, earlier: Mapping[str, list[float]] | None = None) -> None:
         self.guessed = False
         """True once the highest possible cost of a call was used, for lack of other data."""
-        self._tariff, self._longest_reply, self._known = tariff, longest_reply, known
-        self._billed: defaultdict[str, list[float]] = defaultdict(list)
+        self._tariff, self._longest_reply = tariff, longest_reply
+        costs = {dimension: sorted(filter(None, some)) for dimension, some in (earlier or {}).items()}
+        self._known = {dimension: _high(some) for dimension, some in costs.items() if len(some) >= ENOUGH}
+        few = {dimension: some for dimension, some in costs.items() if len(some) < ENOUGH}
+        self._billed = defaultdict[str, list[float]](list, few)
 
     def note(self, dimension: str, price: float) -> None:
         """Add the billed price of a call."""
@@ -66,7 +70,7 @@ class CallCosts:
 
     def known(self, dimension: str) -> float | None:
         """Return the highest cost of a call in 95 of 100 cases before this run; None if unknown."""
-        return self._known(dimension)
+        return self._known.get(dimension)
 
     @property
     def are_unknown(self) -> bool:
@@ -81,8 +85,8 @@ class CallCosts:
         """
         billed = self._billed[dimension]
         if len(billed) >= ENOUGH:
-            return billed[min(math.ceil(PERCENTILE * (len(billed) + 1)), len(billed)) - 1]
-        known = self._known(dimension)
+            return _high(billed)
+        known = self._known.get(dimension)
         if known is not None:
             return max([known, *billed[-1:]])
         self.guessed = self.guessed or not billed
@@ -91,6 +95,11 @@ class CallCosts:
     def _most(self, sent: int) -> float:
         written = (0, sent)  # tokens written to a cache may cost more than others
         return max(self._tariff.price(Amounts(sent, 0, each, self._longest_reply)) for each in written)
+
+
+def _high(costs: Sequence[float]) -> float:
+    """Return the highest of these costs, in ascending order, in 95 of 100 cases."""
+    return costs[min(math.ceil(PERCENTILE * (len(costs) + 1)), len(costs)) - 1]
 
 
 class Budget:

@@ -146,13 +146,6 @@ class Expected:
         off = self._tries * sum(self._off(dimension, n, worth) for dimension, n in count.items())
         return Range(low=max(0.0, middle - off), middle=middle, high=middle + off)
 
-    def percentile(self, dimension: str, tariff: Tariff, share: float = 0.95) -> float | None:
-        """Return the highest cost of a call of a dimension in that share of cases; None with too few replies."""
-        replies = self._replies.get(dimension, [])
-        if len(replies) < ENOUGH:
-            return None
-        return float(np.quantile([tariff.price(each.amounts) for each in replies], share, method="higher"))
-
     def seconds(self, calls: Sequence[Call], in_flight: int) -> Range:
         """Return the time of calls with so many at once: by the mean reply, and at most with slow replies only."""
         taken = {name: [each.seconds for each in its] for name, its in self._replies.items()}
