@@ -209,7 +209,7 @@ def test_bridge_does_not_shift_scores_of_the_trend(tmp_path: Path) -> None:
         protocol = {**PROMPTS, "model asked": "gpt", "model answered": answered}
         begun = finished(tmp_path, run_id, figures(*[result] * 10), key=answered, judge="gpt", protocol=protocol)
     BRIDGES.keep(tmp_path, [bridge_row(old_judge="gpt", new_judge="gpt")])
-    assert land(tmp_path).bridges
+    assert land(tmp_path).besides["bridges"]
     points = page_trend(tmp_path, begun.run_id, "overall")
     assert [(point.score, point.break_reason) for point in points] == [(50, None), (50, None), (100, "model answered")]
 
@@ -218,5 +218,5 @@ def test_damaged_bridge_is_skipped_and_reported(tmp_path: Path) -> None:
     file = BRIDGES.keep(tmp_path, [bridge_row()]) / BRIDGES.file
     file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":"ten"'))
     done = land(tmp_path)
-    assert done.bridges == () and len(done.left_out) == 1
+    assert not done.besides and len(done.left_out) == 1
     assert "damaged: shift: " in done.left_out[0] and str(file) in done.left_out[0]

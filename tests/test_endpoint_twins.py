@@ -113,15 +113,15 @@ def test_one_picture_limit_is_reported_in_the_servers_words(figures: list[str], 
 def test_truncated_prompts_are_reported_at_the_end_of_the_run(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = write_benchmark(tmp_path / "data", [record(0, content="The encoder reads tokens. " * 2000)])
-    results = write_json(root / "results.json", [result(0)])
+    root = write_benchmark(tmp_path / "data", [record(n, content="It reads tokens. " * 900 * n) for n in (1, 2)])
+    results = write_json(root / "results.json", [result(n) for n in (1, 2)])
     with Twin("ollama", SMALL_OLLAMA) as twin:
         twin.take_its_place(monkeypatch)
         data = ["--dataset", str(root), "--results", str(results)]
         code, _, err = jury("run", "diagram", *data, *judged_by(twin, **{"judge.base-url": "ollama"}))
     assert code == 0
     words = "the judge seems to read only the beginning of its questions: "
-    assert words in err and "2,050 for 5" in err and "OLLAMA_CONTEXT_LENGTH=32768" in err
+    assert words in err and "all report 2,050 input tokens" in err and "OLLAMA_CONTEXT_LENGTH=32768" in err
     [run] = ask("SELECT warnings FROM runs")
     assert [each for each in run["warnings"] if each.startswith(words)]
 

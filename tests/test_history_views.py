@@ -137,7 +137,7 @@ def test_spend_is_grouped_by_purpose(tmp_path: Path) -> None:
     OTHER_CALLS.keep(tmp_path, [other_call("a", price=64.0, flow="diagram"), other_call("a", price=128.0)])
     OTHER_CALLS.keep(tmp_path, [other_call("b", price=None, purpose="passport", asked_by="p")])
     done = land(tmp_path)
-    assert len(done.loaded) == 3 and done.other_calls == ("a", "b")
+    assert len(done.loaded) == 3 and done.besides["other_calls"] == ("a", "b")
     assert ask(tmp_path, "SELECT purpose, flow, calls, price FROM spend ORDER BY purpose, flow") == [
         ("anchors", "diagram", 1, 2.0), ("bridge", "diagram", 1, 8.0), ("passport", "", 1, None),
         ("pilot", "diagram", 1, 32.0), ("probe", "", 1, 128.0), ("probe", "diagram", 1, 64.0),

@@ -20,7 +20,6 @@ def warnings_after(*questions: tuple[int, int], base_url: str = "https://judge.e
     [
         [],
         [(8000, 1000)],
-        [(20_000, 5000), (12_000, 4096), (400, 2048)],
         [(100_000, 0)],
         [(4000, 2050)] * 20,
         [(4000, 1200), (5000, 1200), (6000, 1200)],
@@ -28,19 +27,10 @@ def warnings_after(*questions: tuple[int, int], base_url: str = "https://judge.e
         [(4000 + more, 2048 + more) for more in range(3)] * 20,
         [*((4000 + 500 * more, 2048) for more in range(3)), *[(8000, 2500)] * 60],
     ],
-    ids=["none", "eight a token", "few", "not reported", "one length", "no limit", "two", "nearly one length", "rare"],
+    ids=["none", "eight a token", "not reported", "one length", "no limit", "two", "nearly one length", "rare"],
 )
 def test_plausible_token_counts_give_no_warning(questions: list[tuple[int, int]]) -> None:
     assert warnings_after(*questions) == []
-
-
-def test_fewer_tokens_than_text_warns_with_the_worst_example() -> None:
-    [words] = warnings_after((20_000, 5000), (20_000, 2050), (30_000, 2048))
-    assert words == (
-        "the judge seems to read only the beginning of its questions: 2 of 3 replies report fewer input tokens than "
-        "the text has, for example 2,048 for 30,000 characters and the pictures. "
-        "Raise the context length of its server."
-    )
 
 
 @pytest.mark.parametrize("limit", [2048, 2050, 4097, 32_770, 40_960])
@@ -50,5 +40,5 @@ def test_equal_token_counts_near_a_context_limit_give_a_warning(limit: int) -> N
 
 
 def test_warning_gives_advice_for_the_endpoint() -> None:
-    [words] = warnings_after((30_000, 2050), base_url="http://gpu-box:11434/v1")
+    [words] = warnings_after((8000, 2050), (9000, 2050), (9999, 2050), base_url="http://gpu-box:11434/v1")
     assert words.endswith("Start Ollama with OLLAMA_CONTEXT_LENGTH=32768 in its environment.")

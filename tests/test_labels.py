@@ -206,7 +206,7 @@ def test_rebuilt_history_contains_the_labels(tmp_path: Path, jury: Jury, ask: As
     shutil.rmtree(tmp_path / "store" / ".history")
     code, out, _ = jury("store", "sync")
     assert code == 0 and "labels loaded: people" in out and len(ask("labels")) == 1
-    assert land(tmp_path / "store").labels == ()
+    assert not land(tmp_path / "store").besides
 
 
 def test_damaged_labels_are_reported_and_others_are_loaded(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_damaged_labels_are_reported_and_others_are_loaded(tmp_path: Path) -> No
         import_labels(tmp_path, write(tmp_path / f"{name}.jsonl", verdict()), "diagram")
     (label_folder(tmp_path, "one") / LABELS).write_bytes(b"")
     done = land(tmp_path)
-    assert done.labels == ("two",) and "damaged: found 0 rows, label.json counts 1" in done.left_out[0]
+    assert done.besides == {"labels": ("two",)} and "damaged: found 0 rows, label.json counts 1" in done.left_out[0]
     (label_folder(tmp_path, "two") / ABOUT).write_text('{"schema": 7, "name": 2}')
     with pytest.raises(InputError, match=r"label\.json, line 1: damaged: name: Input should be a valid string"):
         read_label_set(label_folder(tmp_path, "two"))

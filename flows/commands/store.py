@@ -76,7 +76,7 @@ def _report(done: Landed, folder: Path) -> None:
     for sentence in done.left_out:
         warn(sentence)
     for what in ("labels", "passports", "bridges"):
-        if names := getattr(done, what):
+        if names := done.besides.get(what):
             say(f"{what} loaded: {', '.join(names)}")
     if done.loaded:
         print(f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}")

@@ -165,14 +165,8 @@ class Landed(NamedTuple):
     """Ids of the runs that were loaded, oldest first."""
     left_out: tuple[str, ...]
     """Sentence for each ledger that could not be read or loaded."""
-    labels: tuple[str, ...] = ()
-    """Names of the labels that were loaded."""
-    passports: tuple[str, ...] = ()
-    """Ids of the passports that were loaded."""
-    bridges: tuple[str, ...] = ()
-    """Ids of the bridges that were loaded."""
-    other_calls: tuple[str, ...] = ()
-    """Ids of the loaded sets of calls that judge no sample."""
+    besides: Mapping[str, tuple[str, ...]] = {}
+    """Table -> names of the other ledgers that were loaded into it."""
     corrected: tuple[str, ...] = ()
     """Ids of the evaluations whose corrections by people's labels have changed."""
 
@@ -320,8 +314,9 @@ def _append(store: Path, place: Path, in_step: bool) -> tuple[Landed, bool]:
             corrected, faults = _compute(master, restarts)
             db.execute("CHECKPOINT history")
             left_out += faults
-    runs, *once = (tuple(names) for names in loaded.values())
-    return Landed(runs, (*left_out, *damaged), *once, corrected=tuple(corrected)), changed
+    runs = tuple(loaded.pop("runs"))
+    besides = {table: tuple(names) for table, names in loaded.items() if names}
+    return Landed(runs, (*left_out, *damaged), besides, tuple(corrected)), changed
 
 
 def _lay_out(db: Connection) -> None:
