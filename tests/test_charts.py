@@ -7,7 +7,7 @@ import pytest
 from factories import outcome, score_rows
 from strangers import HOSTILE
 
-from tasks.comparing.trend import Point, trend_chart
+from tasks.comparing.trend import Point, trend_charts
 from tasks.presentation import charts
 from tasks.protocols import display_of
 
@@ -21,7 +21,7 @@ def test_hostile_names_become_text_only() -> None:
     moments = [datetime.fromisoformat(f"2026-09-0{day}") for day in (1, 2)]
     series = [[Point(name, "overall", moment, name, 50.0, 1, 99, name) for moment in moments] for name in names]
     chart = display_of("diagram").chart
-    for drawn in (chart(rows), trend_chart(series)):
+    for drawn in (chart(rows), *trend_charts(series)):
         root = ElementTree.fromstring(drawn.on_page())
         assert {element.tag for element in root.iter()} <= ELEMENTS
         assert not {name for element in root.iter() for name in element.attrib if name.startswith(("on", "style"))}

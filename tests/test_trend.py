@@ -8,14 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from factories import figures, finished, image, page_trend
 
-from tasks.comparing.trend import (
-    BREAK,
-    Point,
-    breaks,
-    series_of,
-    shared_scales,
-    trend_chart,
-)
+from tasks.comparing.trend import BREAK, Point, breaks, series_of, shared_scales, trend_charts
 from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.presentation.charts import Chart
@@ -85,11 +78,12 @@ def test_chart_breaks_between_incomparable_evaluations_with_the_reason() -> None
     points[3] = points[3]._replace(score=None, break_reason="temperature")
     points[4] = points[4]._replace(score=None, break_reason="prompt aesthetics")
     [found] = series_of(points)
-    lines = [line for line in marks(trend_chart([found]), "path") if line.get("fill") == "none"]
+    [chart] = trend_charts([found])
+    lines = [line for line in marks(chart, "path") if line.get("fill") == "none"]
     assert [line.get("d", "").count("L") for line in lines] == [1, 0, 0], "two points joined, two single ones"
     assert [point.break_reason for point in breaks(found)] == ["prompt aesthetics", "temperature, prompt aesthetics"]
-    dots = [float(dot.get("cx", "")) for dot in marks(trend_chart([found]), "circle")]
-    dashed = [float(line.get("x1", "")) for line in marks(trend_chart([found]), "line") if line.get("stroke") == BREAK]
+    dots = [float(dot.get("cx", "")) for dot in marks(chart, "circle")]
+    dashed = [float(line.get("x1", "")) for line in marks(chart, "line") if line.get("stroke") == BREAK]
     assert dashed == pytest.approx([(dots[1] + dots[2]) / 2, (dots[2] + dots[3]) / 2], abs=0.1)
     assert series_of(points[:1]) == []
 
@@ -106,21 +100,18 @@ def test_panels_share_a_scale_with_the_human_level() -> None:
     two = [series(20.0, 22.0), series(35.0, 30.0, 31.0, candidate="beta")]
     scales = shared_scales(two, Level("Human", 50.0))
     assert scales.scores == (15.0, 50.0) and scales.times == (two[1][0].started_at, two[1][-1].started_at)
-    charts = [trend_chart([each], scales=scales) for each in two]
+    charts = trend_charts(two, Level("Human", 50.0))
     axes = [[words for words in texts(chart) if "overall" not in words] for chart in charts]
     times = ["09-02 03:00", "09-02 19:00", "09-03 11:00", "09-04 03:00"]
     assert axes[0] == axes[1] == ["10", "20", "30", "40", "50", *times, "Human 50"]
-    alone = [texts(trend_chart([each])) for each in two]
+    alone = [texts(*trend_charts([each])) for each in two]
     assert alone[0][1:] != alone[1][1:] and "Human 50" not in alone[0]
 
 
-def test_chart_shows_the_date_of_a_break() -> None:
-    chart = trend_chart([series(50.0, 50.0, 50.0, broken=3)])
-    assert "2026-09-04 prompt aesthetics" in texts(chart)
-
-
-def test_chart_has_its_numbers_as_text() -> None:
-    assert trend_chart([series(50.0, 60.0, broken=2)]).words == (
+def test_chart_has_its_numbers_as_text_and_shows_the_date_of_a_break() -> None:
+    [chart] = trend_charts([series(50.0, 60.0, broken=2)])
+    assert "2026-09-03 prompt aesthetics" in texts(chart)
+    assert chart.words == (
         "Score over time (UTC), with its 95% interval. alpha: overall: 2026-09-02 03:00 50.0 [45.0, 55.0]; "
         "broken by another prompt aesthetics, 2026-09-03 03:00 60.0 [55.0, 65.0]."
     )
@@ -128,10 +119,10 @@ def test_chart_has_its_numbers_as_text() -> None:
 
 def test_chart_marks_a_drop_below_the_baseline() -> None:
     points = [point._replace(baseline_score=52.0, dropped=day > 2) for day, point in enumerate(series(*[50.0] * 4), 1)]
-    quiet = trend_chart([[point._replace(dropped=False) for point in points]])
-    assert BREAK in trend_chart([points]).on_page() and BREAK not in quiet.on_page()
+    chart, quiet = trend_charts([points, [point._replace(dropped=False) for point in points]])
+    assert BREAK in chart.on_page() and BREAK not in quiet.on_page()
     assert shared_scales([points]).scores == (45.0, 55.0)
-    assert "50.0 [45.0, 55.0] dropped from 52.0" in trend_chart([points]).words
+    assert "50.0 [45.0, 55.0] dropped from 52.0" in chart.words
 
 
 def test_trend_has_baseline_and_drops_of_scheduled_runs(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from tasks.history.queries import one_opening, query
 from tasks.ledger.side_records import Told, keep_told, told_before
-from tasks.presentation.wording import signed
+from tasks.presentation.wording import change_words, signed
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.records import RunStart
 from tasks.statistics.cusum import BASELINE
-from tasks.text import listed, number_words, one_line
+from tasks.text import listed, number_of, number_words, one_line
 
 LONGEST_NAME = 80
 _FIELDS = (
@@ -48,14 +48,11 @@ class Attribution(NamedTuple):
         """Sentence with both figures, without a full stop."""
         if self.judge_shift is None:
             return "Judge or candidate, the anchors cannot tell: fewer than 14 nights with them lie before"
-        since = f"on {self.nights} night{'s' * (self.nights > 1)} since {self.since:%Y-%m-%d}"
-        judge = self._figure(self.judge_shift, self.judge_low, self.judge_high)
-        candidate = self._figure(self.candidate_shift, self.candidate_low, self.candidate_high)
-        return f"{_SAID[self.moved]}: the anchors changed by {judge} {since}, the candidate beside them by {candidate}"
-
-    def _figure(self, value: float | None, low: float | None, high: float | None) -> str:
         decimals = protocol_of(self.flow).decimals
-        return f"{signed(value, decimals)} [{signed(low, decimals)}, {signed(high, decimals)}]"
+        since = f"on {number_of(self.nights, 'night')} since {self.since:%Y-%m-%d}"
+        judge = change_words(self.judge_shift, self.judge_low, self.judge_high, decimals)
+        candidate = change_words(self.candidate_shift, self.candidate_low, self.candidate_high, decimals)
+        return f"{_SAID[self.moved]}: the anchors changed by {judge} {since}, the candidate beside them by {candidate}"
 
     @property
     def line(self) -> str:
@@ -134,10 +131,8 @@ class MovedJudge(NamedTuple):
         who = f"the judge {one_line(self.judge, LONGEST_NAME)} has moved since {self.since_at:%Y-%m-%d}"
         if self.judge_shift is None:
             return who
-        decimals = protocol_of(self.flow).decimals
-        change, low, high = (signed(each, decimals) for each in (self.judge_shift, self.judge_low, self.judge_high))
-        nights = f"{self.nights} night{'s' * (self.nights > 1)}"
-        return f"{who}: the anchors changed by {change} [{low}, {high}] on {nights}"
+        change = change_words(self.judge_shift, self.judge_low, self.judge_high, protocol_of(self.flow).decimals)
+        return f"{who}: the anchors changed by {change} on {number_of(self.nights, 'night')}"
 
     @property
     def cure(self) -> str:
@@ -230,10 +225,11 @@ class Alarm(NamedTuple):
         name = one_line(self.candidate, LONGEST_NAME)
         newest = f", in the newest night {signed(self.newest_change, decimals)}" if self.nights > 1 else ""
         other = f"; the judge now answers as {self.judge_versions}" if self.judge_versions else ""
+        began = f"{number_of(self.baseline_nights, 'night')} from {self.baseline_from:%Y-%m-%d} on"
         return (
-            f"{name} has dropped since {_day(self.since_at)}: {signed(self.change, decimals)} to "
-            f"{number_words(self.score, decimals)} over {_nights(self.nights)}{newest}, from "
-            f"{_baseline(self, decimals)}{other}"
+            f"{name} has dropped since {self.since_at:%Y-%m-%d}: {signed(self.change, decimals)} to "
+            f"{number_words(self.score, decimals)} over {number_of(self.nights, 'night')}{newest}, from "
+            f"{number_words(self.baseline_score, decimals)} ({began}){other}"
         )
 
     @property
@@ -268,19 +264,17 @@ class Place(NamedTuple):
 
     def words(self, flow: str) -> str:
         """Describe the state in one sentence, drop or not."""
-        edited = f"; {self.left_out:,} {label_rules_of(flow).pooled} that other nights lack are left out"
-        return self._words(flow) + edited * bool(self.left_out)
-
-    def _words(self, flow: str) -> str:
-        decimals, name = protocol_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
+        decimals, parts = protocol_of(flow).decimals, label_rules_of(flow).pooled
         if self.phase == "left out":
-            return f"{name}: only {self.scored:.0%} was scored, too little to compare the night with others"
-        if self.change is None or self.baseline_score is None:
-            return f"{name}: the baseline has {self.baseline_nights} of {BASELINE} nights"
-        against = f"{signed(self.change, decimals)} against the baseline of {self.baseline_score:.{decimals}f}"
-        if self.cusum_limit is None:
-            return f"{name}: {against}"
-        return f"{name}: {against}; nights below it add up to {self.cusum:.1f}, the alarm is at {self.cusum_limit:.1f}"
+            said = f"only {self.scored:.0%} was scored, too little to compare the night with others"
+        elif self.change is None or self.baseline_score is None:
+            said = f"the baseline has {self.baseline_nights} of {BASELINE} nights"
+        else:
+            said = f"{signed(self.change, decimals)} against the baseline of {self.baseline_score:.{decimals}f}"
+        if self.cusum_limit is not None:
+            said += f"; nights below it add up to {self.cusum:.1f}, the alarm is at {self.cusum_limit:.1f}"
+        edited = f"; {self.left_out:,} {parts} that other nights lack are left out" if self.left_out else ""
+        return f"{one_line(self.candidate, LONGEST_NAME)}: {said}{edited}"
 
 
 class Watched(NamedTuple):
@@ -413,16 +407,3 @@ def payload_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, Any]:
     times = {name: value.isoformat() for name, value in known.items() if isinstance(value, datetime)}
     said = {name: getattr(alarm, name) for name in ("candidate", "words", "what", "falsely")}
     return {**known, **times, **said, "run_id": start.run_id}
-
-
-def _baseline(alarm: Alarm, decimals: int) -> str:
-    began = f"{_nights(alarm.baseline_nights)} from {_day(alarm.baseline_from)} on"
-    return f"{number_words(alarm.baseline_score, decimals)} ({began})"
-
-
-def _nights(number: int) -> str:
-    return "1 night" if number == 1 else f"{number} nights"
-
-
-def _day(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d}"

@@ -9,7 +9,7 @@ from tasks.errors import InputError
 from tasks.ledger.evaluations import PROMPT, Evaluation, protocol_differences
 from tasks.ledger.side_records import BridgeRow
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import signed
+from tasks.presentation.wording import change_words, signed
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import Scale
 from tasks.records import OVERALL, Outcome, RunEnd, new_id
@@ -232,10 +232,7 @@ def sentences(row: BridgeRow) -> str:
 
 def shift_words(row: BridgeRow) -> str:
     """Format the shift with its interval."""
-    decimals = protocol_of(row.flow).decimals
-    if row.ci_low is None or row.ci_high is None:
-        return f"{signed(row.shift, decimals)} (no interval)"
-    return f"{signed(row.shift, decimals)} [{signed(row.ci_low, decimals)}, {signed(row.ci_high, decimals)}]"
+    return change_words(row.shift, row.ci_low, row.ci_high, protocol_of(row.flow).decimals)
 
 
 def bridge_grid(rows: Sequence[BridgeRow]) -> Grid:

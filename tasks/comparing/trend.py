@@ -110,28 +110,21 @@ def _drawn_values(point: Point) -> tuple[float | None, ...]:
     return point.score, point.ci_low, point.ci_high, point.baseline_score
 
 
-def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scales | None = None) -> Chart:
-    """Return a chart with a panel for each of these series, which have at least two scored points each.
-
-    Args:
-        scales: scales of all panels shown together, if they are drawn as several charts.
-    """
-    names = [f"{each[0].candidate}: {each[0].dimension}" for each in series]
-    strip = STEP * min(LEVELS, max(len(breaks(each)) for each in series))
-    panels = [
-        Panel(name, _Drawing(each, scales or shared_scales(series), strip).marks(), HEIGHT + strip + BELOW)
-        for name, each in zip(names, series, strict=True)
-    ]
-    words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
-    return charts.stacked(title, panels, LEFT, WIDTH + LEFT, f"{TITLE}. {words}")
+def trend_charts(series: Sequence[Sequence[Point]], level: Level | None = None) -> list[Chart]:
+    """Return a chart for each of these series, which have at least two scored points each, all with the same scales."""
+    if not series:
+        return []
+    scales = shared_scales(series, level)
+    return [_chart(each, scales) for each in series]
 
 
-def _in_words(series: Sequence[Point]) -> str:
-    return "; ".join(f"{_turn(point) if at else ''}{_words(point)}" for at, point in enumerate(series))
-
-
-def _turn(point: Point) -> str:
-    return f"broken by another {one_line(point.break_reason)}, " if point.break_reason else ""
+def _chart(series: Sequence[Point], scales: Scales) -> Chart:
+    name = f"{series[0].candidate}: {series[0].dimension}"
+    strip = STEP * min(LEVELS, len(breaks(series)))
+    panel = Panel(name, _Drawing(series, scales, strip).marks(), HEIGHT + strip + BELOW)
+    broken = {point: f"broken by another {one_line(point.break_reason or '')}, " for point in breaks(series)}
+    words = "; ".join(broken.get(point, "") + _words(point) for point in series)
+    return charts.stacked("", [panel], LEFT, WIDTH + LEFT, f"{TITLE}. {one_line(name)}: {words}.")
 
 
 def _words(point: Point) -> str:

@@ -36,8 +36,8 @@ from tasks.records import (
 )
 from tasks.statistics.intervals import Interval, proportion
 from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
-from tasks.statistics.scores import Alike
-from tasks.statistics.series import BesideBest, Compared, Measure, Measured, beside_best, series
+from tasks.statistics.scores import alike
+from tasks.statistics.series import BesideBest, Compared, Measured, beside_best, series
 from tasks.text import one_line
 
 Colour = Literal["green", "amber", "red"]
@@ -377,7 +377,6 @@ class Results:
         self._controls: list[Outcome] = []
         self.anchors: list[AnchorRow] = []
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
-        self._alike = Alike[Measure]()
         self.outcomes = OutcomeTally(self._display, threshold_of(start.flow, start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
         """Candidate -> values of its samples that are compared with those of other evaluations."""
@@ -394,7 +393,8 @@ class Results:
         self._rates.decide(outcome)
         self.outcomes.add(outcome)
         measured = self._protocol.measured(Compared.of(outcome))
-        self.by_candidate[outcome.candidate].append(measured._replace(values=self._alike(measured.values)))
+        values = alike(tuple(measured.values.items()))
+        self.by_candidate[outcome.candidate].append(measured._replace(values=values))
         self._originals[outcome.candidate][outcome.sample_id] = _original(outcome.overall, outcome.score)
 
     @cached_property

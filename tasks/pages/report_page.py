@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tasks.comparing import verdict as verdicts
-from tasks.comparing.trend import breaks, shared_scales, trend_chart
+from tasks.comparing.trend import breaks, trend_charts
 from tasks.errors import InputError
 from tasks.files import drafted, remove_folder, rewrite_file, write_file, write_whole
 from tasks.judging.results import status_lines
@@ -97,8 +97,6 @@ def page(
     first = {sha256: address for sha256, address in taken.items() if sha256 in one.first_pictures}
     others = chain(((sha256, address) for sha256, address in taken.items() if sha256 not in first), rest)
     series = one.trends()
-    # The page puts trends beside each other as far as there is room, so all have the same scales.
-    scales = shared_scales(series, one.display.level) if series else None
     return pieces(
         "report.html.j2",
         "report.js",
@@ -114,7 +112,7 @@ def page(
             "verdict": verdicts.verdict(one.display, one.scores, one.red),
             "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
-            "trends": [(each, trend_chart([each], scales=scales).on_page()) for each in series],
+            "trends": [*zip(series, trend_charts(series, one.display.level), strict=True)],
             "samples": one.samples,
             "pictures": () if folder else others,
             **_HELPERS,

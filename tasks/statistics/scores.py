@@ -1,32 +1,19 @@
 """Numbers of a run with their intervals: of figures by candidate and dimension, of images by prompt and tag."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from statistics import fmean
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple
 
 from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
 from tasks.statistics.intervals import interval, worst_case
 
-K = TypeVar("K", bound=Hashable)
 
-MOST = 10_000
-"""Most distinct mappings remembered; later ones are kept as they are."""
-
-
-class Alike(Generic[K]):
-    """Pool of mappings, with one instance for equal ones, so that the memory of the others is freed."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[tuple[K, float | None], ...], Mapping[K, float | None]] = {}
-
-    def __call__(self, values: Mapping[K, float | None]) -> Mapping[K, float | None]:
-        """Return the first mapping that was equal to this one, or this one."""
-        key = tuple(values.items())
-        if len(self._known) < MOST:
-            return self._known.setdefault(key, values)
-        return self._known.get(key, values)
+@lru_cache(maxsize=10_000)
+def alike(values: tuple[tuple[Any, float | None], ...]) -> Mapping[Any, float | None]:
+    """Return one mapping for equal values, so that the memory of the others is freed."""
+    return dict(values)
 
 
 SCORES = {"Model": 100.0, "Human": 0.0}
@@ -278,11 +265,10 @@ class GradeTally:
     def __init__(self, good_from: float) -> None:
         self._good_from = good_from
         self._marks: defaultdict[tuple[str, str], list[_ImageMark]] = defaultdict(list)
-        self._alike = Alike[tuple[str, str]]()
 
     def add(self, outcome: Outcome) -> None:
         """Add the outcome of a real image."""
-        mark = _ImageMark(outcome.prompt_id, self._alike(dict(_values(outcome, self._good_from))))
+        mark = _ImageMark(outcome.prompt_id, alike(tuple(_values(outcome, self._good_from))))
         self._marks[outcome.candidate, outcome.tag].append(mark)
 
     def rows(self) -> list[GradeRow]:
