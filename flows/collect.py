@@ -120,7 +120,8 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
 
     Returns:
         Completed, as `Waiting` if any run still waits, with `{"runs", "waits", "warnings"}` as its result: the ids of
-        the ended runs, and a sentence for each waiting one. Failed if a run could not be checked or ended.
+        the ended runs, and a sentence for each waiting one. Failed if a run could not be checked or ended, after all
+        others were advanced.
     """
     tell_in_sentences()
     try:
@@ -145,7 +146,7 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
             waits += [str(state.message)] if state.name == WAITING else []
             warnings += told["warnings"]
     if failed:
-        return Failed(message=printable(" ".join(failed)))
+        return Failed(message=printable(" ".join([*failed, *waits, *warnings])))
     message = " ".join([*(f"Run {run_id} is taken in." for run_id in runs), *waits]) or "Nothing waits."
     data = {"runs": runs, "waits": waits, "warnings": warnings}
     return Completed(name=WAITING if waits else None, message=message, data=data)

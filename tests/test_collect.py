@@ -127,7 +127,7 @@ def test_run_waits_for_its_batch_and_ends_when_collected(
     code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and f"Run {run.name} waits" in out and len(twin.batches) == 1, err
     code, out, err = jury("batch", "collect")
-    assert code == 3 and "waits: batches: 1 finalizing; 0 of 16 requests done" in out, err
+    assert code == 3 and "waits for its replies: batches: 1 finalizing; 0 of 16 requests done" in out, err
     code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 0 and "Traceback" not in err and f"run {run.name}" in out and run_folders(store) == [run], err
     check_paid_once(twin, store)

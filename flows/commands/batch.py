@@ -1,10 +1,6 @@
-"""`jury batch`: progress of runs that wait for their batches, results of those that ended, and cancellation.
-
-A command checks the progress without Prefect, and starts a server only if a run can be ended and reported.
-"""
+"""`jury batch`: progress of runs that wait for their batches, results of those that ended, and cancellation."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -17,6 +13,8 @@ from flows.server.server import find_prefect, prepare_prefect, secret_block
 from tasks.batches.log import check_folder, locked, waiting_runs
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
+from tasks.ledger.run_files import END
+from tasks.ledger.run_files import folder as ledger_folder
 from tasks.records.parameters import Collect
 
 
@@ -36,7 +34,7 @@ def collect_runs(run: str, as_json: bool, store: str) -> int:
     if not found:
         say("nothing waits")
         return OK
-    return _collect(folder, found, as_json)
+    return _collect(folder, run, found, as_json)
 
 
 @click.command(cls=Command)
@@ -52,16 +50,15 @@ def cancel_run(run: str, as_json: bool, store: str) -> int:
             f"name one run that waits, by its id or the beginning of it: {run!r} fits {len(found)}; `jury status` "
             "lists them"
         )
+    find_prefect(folder)  # a key may be kept there, as a Secret block
     asyncio.run(_cancel(folder, found[0]))
-    return _collect(folder, found, as_json)
+    return _collect(folder, found[0], found, as_json)
 
 
 def _folder(store: str) -> Path:
     """Return the folder of a store in which runs may wait."""
     check_folder(store)
-    folder = local_cache(store).absolute()
-    find_prefect(folder)  # a key may be kept there, as a Secret block
-    return folder
+    return local_cache(store).absolute()
 
 
 def _waiting(folder: Path, run: str) -> list[str]:
@@ -72,16 +69,23 @@ def _waiting(folder: Path, run: str) -> list[str]:
     return found
 
 
-def _collect(folder: Path, found: list[str], as_json: bool) -> int:
-    """Take in the replies of these runs; return the exit code."""
-    ready, unasked = asyncio.run(ready_runs(folder, found, warn if as_json else say))
-    if ready:
-        prepare_prefect(folder)
-    codes = [_end(folder, run_id, as_json) for run_id in ready]
-    if unasked:
+def _collect(folder: Path, run: str, found: list[str], as_json: bool) -> int:
+    """Take in the replies of these runs, whose ids begin with `run`; return the exit code."""
+    prepare_prefect(folder)
+    codes = [OK]
+    try:
+        result = run_here("collect", Collect(store=str(folder), run=run))
+    except InputError as error:
+        warn(str(error))
         codes.append(STOPPED)
-    if len(ready) + unasked < len(found):
-        codes.append(NOT_ALL_OK)
+    else:
+        for words in result["warnings"]:
+            warn(words)
+        for words in result["waits"]:
+            codes.append(NOT_ALL_OK)
+            (warn if as_json else say)(words)
+    ended = [run_id for run_id in found if (ledger_folder(folder, run_id) / END).exists()]
+    codes += [show_run(folder, run_id, as_json) for run_id in ended]
     return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
@@ -93,41 +97,3 @@ async def _cancel(store: Path, run_id: str) -> None:
             raise InputError(f"another process is at work on run {run_id}: try again once it has ended")
         async with asking(log, secret_block) as batches:
             await cancel(log, batches)
-
-
-async def ready_runs(store: Path, found: list[str], tell: Callable[[str], None]) -> tuple[list[str], int]:
-    """Return the runs that can be ended now, and the number of runs that could not be checked; report all others.
-
-    A failed check of one run does not affect the other runs.
-    """
-    from tasks.batches.results import looked_after
-
-    ready, unasked = list[str](), 0
-    for run_id in found:
-        try:
-            with locked(store, run_id) as log:
-                words = await looked_after(log, secret_block) if log else ""
-        except (InputError, OSError) as error:
-            warn(str(error))
-            unasked += 1
-            continue
-        if log is None:
-            tell(f"{run_id}  another process is at work on it")
-        elif words:
-            tell(f"{run_id}  waits: {words}")
-        else:
-            ready.append(run_id)
-    return ready, unasked
-
-
-def _end(folder: Path, run_id: str, as_json: bool) -> int:
-    """End a run, and show it; return its code."""
-    try:
-        result = run_here("collect", Collect(store=str(folder), run=run_id))
-    except InputError as error:
-        warn(str(error))
-        return STOPPED
-    for words in [*result["warnings"], *result["waits"]]:
-        warn(words)
-    codes = [show_run(folder, each, as_json) for each in result["runs"]]
-    return NOT_ALL_OK if result["waits"] else max(codes, default=OK)
