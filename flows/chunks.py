@@ -17,9 +17,6 @@ from tasks.judging.run import Run
 from tasks.records import Sample
 from tasks.spending.budget import units
 
-MOST_TAKEN_OVER = 16
-"""Most tasks of a run that aggregate samples with only reused replies: each costs the server 30 ms."""
-
 READERS = 2
 """Threads that read a chunk together. One alone would mostly wait for Python's lock, which the calls hold; more would
 only take the processor from the calls."""
@@ -44,10 +41,8 @@ class Chunks:
         self._samples = samples
         run.counts.plan(samples, run.rubric, run.parameters)
         self._reading = asyncio.Lock()
-        self._taken_over: list[Case] = []
-        """Samples without a call to be made, collected until there are enough to aggregate together."""
         self._at_work: list[Chunk] = []
-        self._begun = self._aggregated = 0
+        self._begun = 0
         self._numbers = count()
         self._portion = FIRST_PORTION
         """Number of samples in a portion, if their pictures are as large as the last ones read."""
@@ -68,7 +63,7 @@ class Chunks:
 
     def _decide_complete(self) -> None:
         """Decide the samples in memory whose calls have all ended; their chunks never reached the aggregate step."""
-        for case in chain(self._taken_over, *(chunk.cases for chunk in self._at_work)):
+        for case in chain.from_iterable(chunk.cases for chunk in self._at_work):
             if case.settled and not case.decided:
                 aggregate_sample(self.run, case)
 
@@ -89,11 +84,10 @@ class Chunks:
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies) and not run.limit:
                 # No reply can be reused, so the judge is needed: ask it a first question while the first chunk is read.
-                # Under a limit it is asked in `_run_steps`: what has no room for a sample pays for no question.
+                # Under a limit it is asked in `_dispatch`: what has no room for a sample pays for no question.
                 group.create_task(run.ask_first_question())
             group.create_task(self._stream(others, work))
             group.create_task(self._stream(known, work))
-        await self._aggregate_taken_over(work)
 
     async def _stream(self, samples: Sequence[Sample], work: Work) -> None:
         run, size = self.run, self.run.parameters.chunk_size
@@ -136,14 +130,18 @@ class Chunks:
             run.counts.begin(case, planned, take_over(run, case))
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
+        chunk = Chunk(f"{first}-{first + len(cases) - 1}", asked, tuple(cases))
+        self._at_work.append(chunk)
         if asked:
-            await self._run_steps(f"{first}-{first + len(cases) - 1}", asked, cases, work)
-            return
+            await run.ask_first_question()
+        await work(run, chunk)
+        self._at_work.remove(chunk)
         for case in cases:
             run.in_hand.free(case)
-        self._taken_over += cases
-        if len(self._taken_over) >= max(len(self._samples) / MOST_TAKEN_OVER, len(cases)):
-            await self._aggregate_taken_over(work)
+            run.counts.end(case)
+        await run.note_first_questions()
+        for each in run.extensions:
+            each.after_chunk()
 
     async def _read(self, samples: Sequence[Sample]) -> list[Case]:
         part = math.ceil(len(samples) / READERS)
@@ -157,27 +155,6 @@ class Chunks:
 
     def _load(self, samples: Sequence[Sample]) -> list[Case]:
         return [self.run.read(sample, self.run.thumbnails) for sample in samples]
-
-    async def _aggregate_taken_over(self, work: Work) -> None:
-        cases, self._taken_over = self._taken_over, []
-        if cases:
-            first, self._aggregated = self._aggregated, self._aggregated + len(cases)
-            await self._run_steps(f"{first}-{self._aggregated - 1} of those with nothing to ask", (), cases, work)
-
-    async def _run_steps(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
-        run = self.run
-        chunk = Chunk(name, asked, tuple(cases))
-        self._at_work.append(chunk)
-        if asked:
-            await run.ask_first_question()
-        await work(run, chunk)
-        self._at_work.remove(chunk)
-        for case in cases:
-            run.in_hand.free(case)
-            run.counts.end(case)
-        await run.note_first_questions()
-        for each in run.extensions:
-            each.after_chunk()
 
     async def _warm_up(self) -> None:
         """Prepare the end of the run once little is left to read and the run only waits for the judge."""
