@@ -1,23 +1,16 @@
 """Markdown artifact of a run in the Prefect UI."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from tasks.judging.results import NotableSample, red_words, status_lines
 from tasks.pages.page_names import is_address, page_of, where
-from tasks.pages.run_summary import (
-    Summary,
-    cost_lines,
-    defect_lines,
-    failure_lines,
-    verdict_of,
-)
-from tasks.pictures.thumbnails import made
+from tasks.pages.run_summary import Summary, cost_lines, defect_lines, failure_lines, verdict_of
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_with_interval
 from tasks.protocols.display import Quoted
-from tasks.records import Outcome, PictureNote
+from tasks.records import Outcome
 from tasks.text import bounded
 
 MOST_LINES = 20
@@ -25,7 +18,7 @@ MOST_LINES = 20
 LONGEST = 1000
 """Longest alarm, in characters."""
 THUMBNAIL_BYTES = 80_000
-"""Largest thumbnail shown, in bytes; only noise is larger."""
+"""Most bytes of each picture; only noise has more, and loses pixels."""
 
 
 def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[str] = ()) -> str:
@@ -35,10 +28,14 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[st
         warnings: further facts about the run for the reader, a sentence each.
         alarms: open alarms of a scheduled run, a sentence each.
     """
+    from tasks.pages.page import fitted, thumbnails  # Jinja, which is not needed before the end of a run
+
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
+    hashes = [note.source_sha256 for each in summary.notable for note in each.outcome.pictures.values()]
+    kept = dict(fitted(thumbnails(summary.store, hashes), THUMBNAIL_BYTES))
     parts = [
         *_heading(summary, alarms),
-        *(part for each in sorted(summary.notable, key=_lowest_first) for part in _sample(summary, each)),
+        *(part for each in sorted(summary.notable, key=_lowest_first) for part in _sample(summary, each, kept)),
         *_scores(_best_of(summary), _facts(summary)),
         *(["## Failures and warnings", bullets(trouble)] if trouble else []),
     ]
@@ -104,7 +101,7 @@ def _lowest_first(sample: NotableSample) -> tuple[bool, float]:
     return sample.outcome.status != "complete", sample.outcome.score or 0.0
 
 
-def _sample(summary: Summary, sample: NotableSample) -> list[str]:
+def _sample(summary: Summary, sample: NotableSample, kept: Mapping[str, bytes]) -> list[str]:
     """Lay out one sample: its pictures, the judge's replies with their reasons, and their way to the outcome."""
     outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
@@ -114,7 +111,7 @@ def _sample(summary: Summary, sample: NotableSample) -> list[str]:
     return [
         title,
         *map(_quoted, shown.above),
-        _pictures(summary, outcome),
+        _pictures(summary.display.sides, outcome, kept),
         _quoted(shown.outcome),
         *([markdown_table(shown.table.header, lines, numbers=False)] if lines else []),
         *map(_quoted, shown.below),
@@ -125,23 +122,12 @@ def _quoted(words: Quoted) -> str:
     return f"{words.before}{plain_markdown(words.text)}{words.after}"
 
 
-def _pictures(summary: Summary, outcome: Outcome) -> str:
+def _pictures(sides: Sequence[str], outcome: Outcome, kept: Mapping[str, bytes]) -> str:
     """Return the picture of a sample, or its pictures side by side."""
-    sides = summary.display.sides
-    shown = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in sides]
+    shown: list[str] = []
+    for side in sides:
+        note = outcome.pictures.get(side.lower())
+        data = kept.get(note.source_sha256) if note else None
+        none = "picture not kept" if note else "no picture"
+        shown.append(markdown_picture(side, "jpeg", data) if data else none)
     return markdown_table(sides, [shown], numbers=False) if len(shown) > 1 else shown[0]
-
-
-def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
-    if note is None:
-        return "no picture"
-    try:
-        kept = made(store, note.source_sha256)
-        data = kept.read_bytes() if kept else b""
-    except OSError:
-        data = b""
-    if not data:
-        return "picture not kept"
-    return (
-        markdown_picture(side, "jpeg", data) if len(data) <= THUMBNAIL_BYTES else "picture too large to be shown here"
-    )
