@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, page_trend, picture
 
-from tasks.comparing.bridge import answers_of, bridge
+from tasks.comparing.bridge import bridge
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.history.queries import query
@@ -32,8 +32,7 @@ def keep(store: Path, run_id: str, model: str, rows: Sequence[Judgment | Outcome
 
 
 def make_bridge(store: Path, margin: float = 3.0) -> list[BridgeRow]:
-    sides = [answers_of(read_evaluation(store, run_id)) for run_id in (OLD, NEW)]
-    return bridge(sides[0], sides[1], margin)
+    return bridge(*(read_evaluation(store, run_id) for run_id in (OLD, NEW)), margin)
 
 
 # Pairs
@@ -70,8 +69,7 @@ def test_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:
         places = product(("colors", "color_attr"), range(20), range(2))
         rows = [image(f"{tag}{n}/{copy}", 5.0 + n % 3 + more * (n % 2) * 2, tag=tag) for tag, n, copy in places]
         keep(tmp_path, run_id, model, rows, dimensions=("colors", "color_attr"))
-    sides = [answers_of(read_evaluation(tmp_path, run_id)) for run_id in (old, new)]
-    rows = bridge(sides[0], sides[1])
+    rows = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
     counts = [(row.dimension, row.n, row.judged) for row in rows]
     assert counts == [("all prompts", 40, 80), ("colors", 20, 40), ("color_attr", 20, 40)]
     assert rows[0].shift == pytest.approx(0.5) and rows[0].margin == pytest.approx(0.3) and rows[0].highest == 10

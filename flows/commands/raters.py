@@ -8,7 +8,7 @@ import click
 
 from flows.commands.console import Command, left_to_sync, printable_json, say
 from flows.commands.options import json_option, store_option
-from tasks.comparing.bridge import answers_of, bridge, bridge_grid, confusion_grid, sentences
+from tasks.comparing.bridge import bridge, bridge_grid, confusion_grid, sentences
 from tasks.errors import InputError
 from tasks.history.queries import find, shared_replies
 from tasks.labels.agreement import Agreed, Agreement, agreement
@@ -66,7 +66,7 @@ def _agreement_grid(found: Agreement) -> Grid:
         if each.tag != tag:
             lines.append([each.tag])
             tag = each.tag
-        numbers = [each.equal_words, each.kappa_words, each.tau_words]
+        numbers = [each.agreement.share_words(each.n), each.kappa.words, each.tau.words]
         lines.append([each.question, str(each.n), *numbers])
     return Grid(["", "n", "equal", "kappa", "tau-b"], lines)
 
@@ -122,8 +122,8 @@ def bridge_judges(old: str, new: str, margin: float, as_json: bool, store: str) 
         0; 3 if it is undecided for every candidate whether the history may be continued.
     """
     folder = local_cache(store)
-    sides = [answers_of(read_evaluation(folder, find(folder, run).run_id)) for run in (old, new)]
-    rows = bridge(sides[0], sides[1], margin)
+    first, second = (read_evaluation(folder, find(folder, run).run_id) for run in (old, new))
+    rows = bridge(first, second, margin)
     _keep(folder, rows, store)
     if as_json:
         print(printable_json([row.model_dump(mode="json") for row in rows]))

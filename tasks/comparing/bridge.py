@@ -1,6 +1,6 @@
 """Bridge between two judges: its evaluations, and the decision whether the new judge may continue a history."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -30,56 +30,56 @@ Key = tuple[str, str]
 """Candidate and sample."""
 
 
-class Answers(NamedTuple):
-    """The outcomes of one judge in an evaluation."""
+class _Pair(NamedTuple):
+    """Outcomes of one sample by both judges."""
 
-    evaluation: Evaluation
-    outcomes: Mapping[Key, Outcome]
-    """Outcomes of the real samples."""
+    old: Outcome
+    new: Outcome
 
+    @property
+    def judged(self) -> bool:
+        """True if judges decided it; a forfeit is the same with any judge."""
+        return "forfeit" not in (self.old.status, self.new.status)
 
-def answers_of(evaluation: Evaluation) -> Answers:
-    """Return the outcomes of a finished evaluation.
-
-    Raises:
-        InputError: a ledger is damaged.
-    """
-    found = (outcome for outcome in evaluation.outcomes() if not outcome.control)
-    return Answers(evaluation, {(each.candidate, each.sample_id): each for each in found})
-
-
-def common(old: Answers, new: Answers) -> list[Key]:
-    """Return the samples that both judges scored from the same pictures and texts."""
-    shared = [key for key, each in old.outcomes.items() if key in new.outcomes and each.score is not None]
-    same = [key for key in shared if _shown(old.outcomes[key]) == _shown(new.outcomes[key])]
-    scored = [key for key in same if new.outcomes[key].score is not None]
-    if old.evaluation.start.dataset_key == new.evaluation.start.dataset_key:
-        return scored  # the key covers the texts
-    before, after = (_texts(each) for each in (old, new))
-    return [key for key in scored if before.get(key) == after.get(key)]
+    @property
+    def same_pictures(self) -> bool:
+        """True if both judges were sent the same pictures."""
+        old, new = ({role: note.sent_sha256 for role, note in each.pictures.items()} for each in self)
+        return old == new
 
 
-def _shown(outcome: Outcome) -> dict[str, str]:
-    return {role: note.sent_sha256 for role, note in outcome.pictures.items()}
+def _common(old: Evaluation, new: Evaluation) -> dict[Key, _Pair]:
+    """Return the samples that both judges decided."""
+    one, other = (
+        {(each.candidate, each.sample_id): each for each in side.outcomes() if not each.control} for side in (old, new)
+    )
+    return {key: _Pair(each, other[key]) for key, each in one.items() if key in other}
 
 
-def _texts(answers: Answers) -> dict[Key, set[tuple[str, str]]]:
+def _comparable(old: Evaluation, new: Evaluation, pairs: Mapping[Key, _Pair]) -> dict[str, list[_Pair]]:
+    """Return candidate -> its samples that both judges scored from the same pictures and texts."""
+    found: defaultdict[str, list[_Pair]] = defaultdict(list)
+    # An equal key covers the texts.
+    before, after = ({}, {}) if old.start.dataset_key == new.start.dataset_key else map(_texts, (old, new))
+    for key, pair in pairs.items():
+        scored = pair.old.score is not None and pair.new.score is not None
+        if scored and pair.same_pictures and before.get(key) == after.get(key):
+            found[key[0]].append(pair)
+    return found
+
+
+def _texts(evaluation: Evaluation) -> dict[Key, set[tuple[str, str]]]:
     """Return hashes of the texts sent with each sample, by dimension; none of forfeits, which nobody judges."""
     found: dict[Key, set[tuple[str, str]]] = {}
-    for row in answers.evaluation.judgments():
+    for row in evaluation.judgments():
         if not row.control:
             found.setdefault((row.candidate, row.sample_id), set()).add((row.dimension, row.text_sha256))
     return found
 
 
-def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """Return the items in which two protocols differ, without those in which two judges may differ."""
-    return [name for name in protocol_differences(old, new) if name not in OF_THE_JUDGE]
-
-
-def check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+def _check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Raise InputError with all differences if two protocols do not ask the same questions."""
-    names = differing(old, new)
+    names = [name for name in protocol_differences(old, new) if name not in OF_THE_JUDGE]
     prompts = [name.removeprefix(PROMPT) for name in names if name.startswith(PROMPT)]
     others = [
         f"{name} ({old.get(name, 'none')} → {new.get(name, 'none')})" for name in names if not name.startswith(PROMPT)
@@ -92,17 +92,17 @@ def check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
         )
 
 
-def bridge(old: Answers, new: Answers, margin: float = OFFSET_MARGIN) -> list[BridgeRow]:
+def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN) -> list[BridgeRow]:
     """Compare two judges on the same samples: a row for each candidate and dimension, the headline's first.
 
     Args:
+        first: evaluation by the judge of the history.
         margin: points of a scale of 100.
 
     Raises:
         InputError: both are one evaluation, one is unfinished, their flows or questions differ, or no candidate has
-            30 samples in common.
+            30 samples in common; or a ledger is damaged.
     """
-    first, second = old.evaluation, new.evaluation
     if first.start.run_id == second.start.run_id:
         raise InputError(f"both runs are {first.start.run_id}: a bridge takes runs by two judges")
     if first.start.flow != second.start.flow:
@@ -110,39 +110,23 @@ def bridge(old: Answers, new: Answers, margin: float = OFFSET_MARGIN) -> list[Br
         raise InputError(f"{whose}: they share no samples")
     if first.end is None or second.end is None:
         raise InputError("only finished runs, with all their shards, are bridged")
-    check_questions(first.end.protocol, second.end.protocol)
-    pairs: dict[str, list[_Pair]] = {}
-    for key in common(old, new):
-        pairs.setdefault(key[0], []).append(_Pair(old.outcomes[key], new.outcomes[key]))
+    _check_questions(first.end.protocol, second.end.protocol)
+    common = _common(first, second)
+    pairs = _comparable(first, second, common)
     enough = {name: its for name, its in pairs.items() if sum(each.judged for each in its) >= FEWEST}
     if not enough:
-        raise InputError(_too_few(old, new, pairs))
+        raise InputError(_too_few(first, second, pairs, sum(not each.same_pictures for each in common.values())))
     about = _about(first, second, first.end, second.end)
     return [row for name, its in enough.items() for row in _rows(name, its, margin, about)]
 
 
-class _Pair(NamedTuple):
-    """Outcomes of one sample by both judges."""
-
-    old: Outcome
-    new: Outcome
-
-    @property
-    def judged(self) -> bool:
-        """True if judges decided it; a forfeit is the same with any judge."""
-        return "forfeit" not in (self.old.status, self.new.status)
-
-
-def _too_few(old: Answers, new: Answers, pairs: Mapping[str, Sequence[_Pair]]) -> str:
-    counts = {name: sum(each.judged for each in its) for name, its in pairs.items()}
-    found = listed(f"{name} {n}" for name, n in counts.items()) if counts else "none"
-    both = old.outcomes.keys() & new.outcomes.keys()
-    other = sum(_shown(old.outcomes[key]) != _shown(new.outcomes[key]) for key in both)
+def _too_few(first: Evaluation, second: Evaluation, pairs: Mapping[str, Sequence[_Pair]], other: int) -> str:
+    found = listed(f"{name} {sum(each.judged for each in its)}" for name, its in pairs.items())
     why = f"; {other} of the same name were judged by other pictures" if other else ""
     return (
-        f"{old.evaluation.start.run_id} and {new.evaluation.start.run_id} have too few samples in common that both "
-        f"scored: {found}; a bridge takes {FEWEST} of one candidate{why}. Let both judge the same samples, by "
-        "`jury run`, and bridge those runs"
+        f"{first.start.run_id} and {second.start.run_id} have too few samples in common that both scored: {found}; a "
+        f"bridge takes {FEWEST} of one candidate{why}. Let both judge the same samples, by `jury run`, and bridge "
+        "those runs"
     )
 
 

@@ -16,7 +16,7 @@ from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, Record
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.statistics.concordance import Statistic
-from tasks.text import listed, number_words
+from tasks.text import listed
 
 _LABELS = """
     SELECT any_value(flow), count(*), count(DISTINCT nullif(annotator, '')), any_value(source)
@@ -87,27 +87,6 @@ class Agreed(Record):
     """Answers that occur; scores are rounded to whole points."""
     confusion: tuple[tuple[int, ...], ...]
     """Counts of pairs of answers of A (row) and B (column), in the order of the categories."""
-
-    @property
-    def equal_words(self) -> str:
-        """Share of equal answers with its interval; without one, the counts that it is made of."""
-        return self.agreement.share_words(self.n)
-
-    @property
-    def kappa_words(self) -> str:
-        """Kappa with its interval, as far as they exist."""
-        return _interval_words(self.kappa)
-
-    @property
-    def tau_words(self) -> str:
-        """Tau-b with its interval, as far as they exist."""
-        return _interval_words(self.tau)
-
-
-def _interval_words(found: Statistic) -> str:
-    if found.ci_low is None or found.ci_high is None:
-        return number_words(found.value)
-    return f"{found.value:.2f} [{found.ci_low:.2f}, {found.ci_high:.2f}]"
 
 
 class Agreement(Record):

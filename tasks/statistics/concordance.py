@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tasks.records import Record
-from tasks.statistics.intervals import RESAMPLES, SEED, Floats, interval
+from tasks.statistics.intervals import RESAMPLES, SEED, TAIL, Floats, interval
+from tasks.text import number_words
 
 FEWEST = 50
 """Fewest samples for an interval: tau-b's covers 73-92% at 8 to 20, and 92-97% from here on."""
 DEFINED = 0.95
 """Least share of resamples with a value for an interval."""
 
-_TAIL = 0.025
 _CELLS = 2_000_000
 """Most numbers held at once while resampling."""
 
@@ -34,6 +34,13 @@ class Statistic(Record):
     ci_high: float | None = None
     why: str = ""
     """Reason why there is no value, or no interval; empty when there are both."""
+
+    @property
+    def words(self) -> str:
+        """The value with its interval, as far as they exist."""
+        if self.ci_low is None or self.ci_high is None:
+            return number_words(self.value)
+        return f"{self.value:.2f} [{self.ci_low:.2f}, {self.ci_high:.2f}]"
 
     def share_words(self, n: int) -> str:
         """Format a share of `n` answers with its interval; without one, the counts that it is made of."""
@@ -154,7 +161,7 @@ def _estimated(measure: Measure, pairs: Pairs) -> Statistic:
         return Statistic(value=value, why="no interval: too few different answers")
     if np.ptp(values) == 0:
         return Statistic(value=value, why="no interval: resampling cannot tell how sure this is")
-    low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
+    low, high = np.quantile(values, (TAIL, 1 - TAIL))
     return Statistic(value=value, ci_low=float(low), ci_high=float(high))
 
 
