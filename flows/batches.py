@@ -86,7 +86,7 @@ async def take_in(log: Log, asked: Parameters) -> State:
             spent = await asyncio.to_thread(spent_by_run, Path(session.folder), start.run_id)
             session.stopped = told.stopped.model_copy(update={"spent": spent})
         began = datetime.fromisoformat(start.started_at)
-        await session.end(run, (datetime.now(UTC) - began).total_seconds())
+        session.end(run, (datetime.now(UTC) - began).total_seconds())
         return await store_and_report(session)
 
 

@@ -116,7 +116,8 @@ class Session:
             raise
         finally:
             self.close(run)
-        await self.end(run, time.monotonic() - self._began)
+        if not self.waits:
+            self.end(run, time.monotonic() - self._began)
 
     async def prepare(self, dataset: Dataset) -> tuple[Dataset, RunStart]:
         """Let the extensions prepare the run; return the dataset as it is judged, and the run's first record."""
@@ -170,10 +171,8 @@ class Session:
             found = [sentence for each in self.extensions for sentence in await each.finish()]
             self.warnings = [*self.said, *run.warnings(), *found]
 
-    async def end(self, run: Run, seconds: float) -> None:
+    def end(self, run: Run, seconds: float) -> None:
         """End a run in its ledger."""
-        if self.waits:
-            return
         self.all_ok = end_run(run, self.warnings, seconds, self.stopped).all_ok
 
     async def finish_thumbnails(self) -> None:

@@ -139,7 +139,7 @@ def questions(store: Path) -> Iterator[tuple[str, str]]:
             yield f"view {entry.name}, counted by evaluation", counted
         elif entry.kind == "view":
             yield f"view {entry.name}", f"FROM {entry.name}"
-    for name in queries.names():
+    for name in queries.QUERIES:
         yield f"report {name}", queries.question(name, run=figures, since="2020-01-01")
     for name in ("scores", "all_tags", "trend", "samples", "reasons"):
         yield f"report {name}, images", queries.question(name, run=images)

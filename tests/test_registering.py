@@ -13,17 +13,7 @@ from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
 from served import listed
 
-from flows.server.deployments import (
-    MISSING,
-    Registered,
-    digests,
-    left_over,
-    merge,
-    on_server,
-    read_list,
-    register,
-    variable_name,
-)
+from flows.server.deployments import MISSING, Registered, digests, left_over, merge, read_list, register, variable_name
 from tasks.errors import InputError
 
 NIGHTLY = {"slug": "nightly", "cron": "0 2 * * *", "timezone": "UTC"}
@@ -240,9 +230,8 @@ def test_renamed_deployment_leaves_a_message_about_the_old_one(house: House) -> 
     house.up()
     house.name = f"{house.name}-renamed"
     house.up(name=house.name)
-    there = asyncio.run(on_server())
     title = f"colors/{house.name}"
-    messages = left_over(there, [title])
+    messages = asyncio.run(left_over([title]))
     assert [words for words in messages if words.startswith(f"{former} is on this server and not in the list: ")]
     assert not [words for words in messages if words.startswith(f"{title} ")]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from flows.commands.console import Command, Group, Option, command_line, printable_json, say, warn
+from flows.commands.console import Command, Group, Option, command_line, printable_json, warn
 from flows.commands.options import by_options, model_options, parse_options
 from flows.process import judged
 from tasks.comparing.verdict import layout_lines
@@ -18,13 +18,7 @@ from tasks.judging.results import red_words, status_lines
 from tasks.ledger.remote import local_cache
 from tasks.pages.background import page_line, thumbnails_line
 from tasks.pages.queries import people_lines_of
-from tasks.pages.run_summary import (
-    Summary,
-    defect_lines,
-    failure_lines,
-    price_lines,
-    summarize,
-)
+from tasks.pages.run_summary import Summary, defect_lines, failure_lines, price_lines, summarize
 from tasks.presentation import tables
 from tasks.records.judge import EMBEDDED
 from tasks.records.parameters import (
@@ -83,10 +77,11 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     for warning in result["warnings"]:
         warn(warning)
     if found := result.get("quote"):
-        _print_quote(Quote.model_validate(found), as_json)
+        print(printable_json(found) if as_json else printable("\n".join(Quote.model_validate(found).lines())))
         return OK
     if told := result.get("waits"):
-        _print_waiting(result["run_id"], " ".join(filter(None, (told, result.get("also")))), as_json)
+        words = " ".join(filter(None, (told, result.get("also"))))
+        print(printable_json({"run_id": result["run_id"], "waits": words}) if as_json else printable(words))
         return NOT_ALL_OK
     if not result["run_id"]:  # shards whose store cannot be read here
         return NOT_ALL_OK
@@ -173,20 +168,6 @@ def _command(name: str, flows: Sequence[str], words: str) -> Command:
 
 for _name, _words in OF_FLOWS.items():
     run.add_command(_command(_name, SEVERAL.get(_name, (_name,)), _words))
-
-
-def _print_quote(found: Quote, as_json: bool) -> None:
-    if as_json:
-        print(printable_json(found.model_dump(mode="json")))
-    else:
-        say("\n".join(found.lines()))
-
-
-def _print_waiting(run_id: str, words: str, as_json: bool) -> None:
-    if as_json:
-        print(printable_json({"run_id": run_id, "waits": words}))
-    else:
-        tables.console().print(printable(words), soft_wrap=True)
 
 
 def _print_summary(summary: Summary) -> None:

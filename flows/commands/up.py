@@ -282,7 +282,7 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
     Args:
         own: the server has no other runner.
     """
-    from flows.server.deployments import left_over, on_server, register
+    from flows.server.deployments import left_over, register
     from flows.server.runner import skip_late
 
     await _make_automations(notify)
@@ -294,7 +294,7 @@ async def register_all(listed: Sequence[Deployed], ui: str, notify: str, reset: 
         print(f"    {title:<27} {printable(due)}")
         for sentence in served.said:
             print(f"      {printable(sentence)}")
-    for sentence in left_over(await on_server(), [title for title, _ in registered]):
+    for sentence in await left_over([title for title, _ in registered]):
         print(f"    {printable(sentence)}")
     if own and (late := await skip_late(there)):
         print(f"  {late}")

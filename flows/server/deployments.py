@@ -321,21 +321,16 @@ async def register(deployed: Deployed, reset: bool) -> Registered:
     return Registered(served.id, sorted(words), said)
 
 
-async def on_server() -> list[DeploymentResponse]:
-    """Return all deployments on the server, also those by others."""
-    async with get_client() as client:
-        return await client.read_deployments()
-
-
-def left_over(found: Iterable[DeploymentResponse], served: Collection[str]) -> list[str]:
-    """Return a sentence for each deployment of our flows that is neither in the list nor on a work pool.
+async def left_over(served: Collection[str]) -> list[str]:
+    """Return a sentence for each deployment of our flows on the server that is neither in the list nor on a work pool.
 
     It may have another name in the list now, or belong to another list. It is left as it is, and its due runs wait.
 
     Args:
-        found: all deployments of the server.
         served: titles of those in the list.
     """
+    async with get_client() as client:
+        found = await client.read_deployments()
     ours = [each for each in found if each.entrypoint in ENTRYPOINTS and not each.work_pool_name]
     titles = {f"{ENTRYPOINTS[each.entrypoint or '']}/{each.name}" for each in ours}
     return [

@@ -17,15 +17,10 @@ from tasks.protocols import protocol_of
 _BEGIN = re.compile(r"^-- (\w+): .+$", re.MULTILINE)
 
 
-def names() -> list[str]:
-    """Return the names of all queries."""
-    return list(_QUERIES)
-
-
 def question(name: str, **values: str) -> str:
     """Return the SQL of one query, with these values (ids of evaluations) in their places."""
     quoted = {key: "'" + value.replace("'", "''") + "'" for key, value in values.items()}
-    return Template(_QUERIES[name]).substitute(quoted)
+    return Template(QUERIES[name]).substitute(quoted)
 
 
 def ask(store: Path, name: str, **values: str) -> list[dict[str, Any]]:
@@ -48,12 +43,12 @@ def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
 
 
 def _read() -> dict[str, str]:
-    """Read name -> SQL."""
     _, *parts = _BEGIN.split(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
     return {name: sql.strip().rstrip(";") for name, sql in zip(parts[::2], parts[1::2], strict=True)}
 
 
-_QUERIES = _read()
+QUERIES = _read()
+"""Name -> SQL."""
 
 
 Row = Mapping[str, Any]

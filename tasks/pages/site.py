@@ -164,7 +164,12 @@ def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
         InputError: there is no history, or it cannot be queried; or data to be forgotten is still here.
         RemoteUnavailable: the network or the store fails, or other machines write the index all the time.
     """
-    _check_forgotten(remote)
+    remote.fetch()
+    if (remote.folder / UNFINISHED).exists():
+        raise InputError(
+            f"no page is sent to {remote.bucket.url}: something that was to be forgotten is still on this machine, and "
+            f"`jury store sync --store {remote.bucket.url}` removes it"
+        )
     remote.send_all()  # the machine that makes the next index must find the runs of this one
     there = remote.bucket.sizes(FOLDER)
     due = {page.name for page in (*_lacking(remote.folder, there), *made)}
@@ -181,16 +186,6 @@ def _send_beside(remote: Remote, folder: str, there: Mapping[str, int]) -> None:
     remote.bucket.remove([name for name in there if name.startswith(f"{folder}/") and name not in here])
     for names in slices([name for name, size in here.items() if there.get(name) != size]):
         remote.bucket.put({name: read_file(remote.folder, name) for name in names}, "image/jpeg")
-
-
-def _check_forgotten(remote: Remote) -> None:
-    """Raise InputError if pages may show data that was removed from the bucket."""
-    remote.fetch()
-    if (remote.folder / UNFINISHED).exists():
-        raise InputError(
-            f"no page is sent to {remote.bucket.url}: something that was to be forgotten is still on this machine, and "
-            f"`jury store sync --store {remote.bucket.url}` removes it"
-        )
 
 
 def _lacking(store: Path, there: Collection[str]) -> list[Path]:
@@ -210,7 +205,9 @@ def _send_index(remote: Remote) -> int:
     If two machines write at once, the later one finds the runs that the other sent.
     """
     for _ in range(TIMES):
-        _bring(remote)
+        remote.fetch()
+        exchange_beside(remote)
+        land(remote.folder)
         index = gather_index(remote.folder)
         there = {name.removeprefix(f"{FOLDER}/") for name in remote.bucket.sizes(FOLDER)}
         data = index_page(index, there).encode("utf-8", "replace")
@@ -218,13 +215,6 @@ def _send_index(remote: Remote) -> int:
         if not remote.fetch():
             return index.evaluations
     raise RemoteUnavailable(f"The index in {remote.bucket.url}/{FOLDER} is written by other machines all the time")
-
-
-def _bring(remote: Remote) -> None:
-    """Load all data that an index shows from the bucket into the history."""
-    remote.fetch()
-    exchange_beside(remote)
-    land(remote.folder)
 
 
 def renew_and_send(store: str, run_ids: Iterable[str]) -> None:

@@ -237,22 +237,14 @@ class AnchorSeries(NamedTuple):
         The sum that raised the alarm may have begun with nights that were low by chance. So its nights count only from
         the one that puts anchors or candidate off their baselines with the most certainty.
         """
-        known = [night for night in range(since, at + 1) if self._both_known(night)]
-        if not known or since < self._whole_from():
+        both = self.drops, self.candidate
+        known = [night for night in range(since, at + 1) if all(each[night].change is not None for each in both)]
+        if not known or since < max(map(_whole_from, both)):
             return Attribution("cannot tell", since)
-        starts = [(self._own(known[place:]), known[place:]) for place in range(len(known))]
+        starts = [([_shift(each, known[place:]) for each in both], known[place:]) for place in range(len(known))]
         (judge, own), nights = max(starts, key=lambda start: max(shift.certainty for shift in start[0]))
         candidate = Shift(own.change - judge.change, float(np.hypot(own.error, judge.error)))
         return Attribution(_MOVED[judge.moved, candidate.moved], nights[0], len(nights), judge, candidate)
-
-    def _own(self, nights: Sequence[int]) -> tuple[Shift, Shift]:
-        return _shift([self.drops[night] for night in nights]), _shift([self.candidate[night] for night in nights])
-
-    def _both_known(self, night: int) -> bool:
-        return all(each[night].change is not None for each in (self.drops, self.candidate))
-
-    def _whole_from(self) -> int:
-        return max(_whole_from(self.drops), _whole_from(self.candidate))
 
 
 _MOVED: dict[tuple[bool, bool], Moved] = {
@@ -285,7 +277,7 @@ def _whole_from(nights: Sequence[Night]) -> int:
     return next((at for at, night in enumerate(nights) if night.limit is not None), len(nights))
 
 
-def _shift(nights: Sequence[Night]) -> Shift:
-    changes = [night.change or 0.0 for night in nights]
-    scale = float(np.mean([night.scale or 0.0 for night in nights]))
+def _shift(series: Sequence[Night], nights: Sequence[int]) -> Shift:
+    changes = [series[night].change or 0.0 for night in nights]
+    scale = float(np.mean([series[night].scale or 0.0 for night in nights]))
     return Shift(float(np.mean(changes)), scale * (1 / len(nights) + 1 / BASELINE) ** 0.5)
