@@ -144,17 +144,17 @@ class Chunks:
             each.after_chunk()
 
     async def _read(self, samples: Sequence[Sample]) -> list[Case]:
+        def load(part: Sequence[Sample]) -> list[Case]:
+            return [self.run.read(sample, self.run.thumbnails) for sample in part]
+
         part = math.ceil(len(samples) / READERS)
         parts = (samples[first : first + part] for first in range(0, len(samples), part))
-        read = await asyncio.gather(*(asyncio.to_thread(self._load, part) for part in parts))
+        read = await asyncio.gather(*(asyncio.to_thread(load, part) for part in parts))
         cases = list(chain.from_iterable(read))
         for case in cases:
             case.number = next(self._numbers)
         self._portion = max(1, PORTION_BYTES * len(cases) // (1 + sum(case.picture_bytes for case in cases)))
         return cases
-
-    def _load(self, samples: Sequence[Sample]) -> list[Case]:
-        return [self.run.read(sample, self.run.thumbnails) for sample in samples]
 
     async def _warm_up(self) -> None:
         """Prepare the end of the run once little is left to read and the run only waits for the judge."""

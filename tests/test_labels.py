@@ -192,13 +192,6 @@ def test_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> N
         import_labels(tmp_path, write(tmp_path / "people.jsonl", verdict()), "diagram", name)
 
 
-def test_name_that_begins_like_a_run_id_is_refused(tmp_path: Path) -> None:
-    file = write(tmp_path / "20261121T015833-diagram.jsonl", verdict())
-    with pytest.raises(ValueError, match=r"'20261121T015833-diagram': it begins like the id of a run"):
-        import_labels(tmp_path, file, "diagram")
-    assert import_labels(tmp_path, file, "diagram", "people-20261121T015833").labels == 1
-
-
 def test_rebuilt_history_contains_the_labels(tmp_path: Path, jury: Jury, ask: Ask) -> None:
     file = write(tmp_path / "people.jsonl", verdict())
     jury("labels", "import", file, "--flow", "diagram")

@@ -69,11 +69,9 @@ def test_long_name_is_wrapped_whole() -> None:
     assert name in "".join(line.strip() for line in text.splitlines())
 
 
-def test_piped_table_has_no_color_codes_and_full_width(tmp_path: Path) -> None:
-    path = tmp_path / "table.txt"
-    with path.open("w", encoding="utf-8") as file:
-        console(file).print(grid_table(GRID(score_rows(EVERY_KIND)), []))
-    text = path.read_text(encoding="utf-8")
+def test_piped_table_has_no_color_codes_and_full_width(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print(grid_table(GRID(score_rows(EVERY_KIND)), []))
+    text = capsys.readouterr().out
     assert "\x1b" not in text and row_cells(text, "overall")
 
 

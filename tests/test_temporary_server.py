@@ -19,7 +19,7 @@ from served import environment, wait_for
 
 from flows.server import server_process
 from flows.server.server import PrefectServer
-from flows.server.server_process import DATABASE, ELSEWHERE, give_database, prepared_file
+from flows.server.server_process import DATABASE, give_database, prepared_file
 from tasks.errors import InputError
 
 
@@ -102,13 +102,6 @@ def test_home_with_a_database_is_not_changed(existing: str, tmp_path: Path) -> N
     (tmp_path / existing).write_text("a person's")
     give_database(tmp_path)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(existing, "a person's")]
-
-
-@pytest.mark.parametrize("name", ELSEWHERE)
-def test_home_with_an_external_database_gets_none(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(name, "postgresql+asyncpg://127.0.0.1/prefect")
-    give_database(tmp_path)
-    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize("why", ["the migrations fail", "no locks"])

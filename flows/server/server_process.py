@@ -22,8 +22,6 @@ DATABASE = "prefect.db"
 FOLDER = "image-jury"
 FAILURES = (OSError, RuntimeError, sqlite3.Error, subprocess.SubprocessError)
 """Errors if the database cannot be made or kept; RuntimeError: this user has no home."""
-ELSEWHERE = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
-"""Variables that name another database than the one in the home."""
 MIGRATE = """
 import asyncio
 from prefect.server.database import provide_database_interface
@@ -36,8 +34,6 @@ def give_database(home: Path) -> None:
 
     Errors are ignored: without it, the server migrates a database of its own.
     """
-    if any(os.environ.get(name) for name in ELSEWHERE):
-        return
     with contextlib.suppress(*FAILURES), alone(home):
         # A log that others left without its database would be taken for a part of the new one.
         if not any(home.glob(f"{DATABASE}*")):

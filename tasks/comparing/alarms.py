@@ -235,14 +235,10 @@ class Alarm(NamedTuple):
     @property
     def words(self) -> str:
         """Full message, in sentences."""
-        said = (f"{self.short}{self._most}", self.attribution, self.falsely)
+        change = signed(self.most_change, protocol_of(self.flow).decimals)
+        most = f"; most in {one_line(self.most_in)} ({change})" if self.most_in is not None else ""
+        said = (f"{self.short}{most}", self.attribution, self.falsely)
         return " ".join(f"{words}." for words in said if words)
-
-    @property
-    def _most(self) -> str:
-        if self.most_in is None or self.most_change is None:
-            return ""
-        return f"; most in {one_line(self.most_in)} ({signed(self.most_change, protocol_of(self.flow).decimals)})"
 
 
 class Place(NamedTuple):
@@ -271,8 +267,8 @@ class Place(NamedTuple):
             said = f"the baseline has {self.baseline_nights} of {BASELINE} nights"
         else:
             said = f"{signed(self.change, decimals)} against the baseline of {self.baseline_score:.{decimals}f}"
-        if self.cusum_limit is not None:
-            said += f"; nights below it add up to {self.cusum:.1f}, the alarm is at {self.cusum_limit:.1f}"
+            if self.cusum_limit is not None:
+                said += f"; nights below it add up to {self.cusum:.1f}, the alarm is at {self.cusum_limit:.1f}"
         edited = f"; {self.left_out:,} {parts} that other nights lack are left out" if self.left_out else ""
         return f"{one_line(self.candidate, LONGEST_NAME)}: {said}{edited}"
 

@@ -218,7 +218,6 @@ NO_ANSWER = "no answer"
 """Answer to a question that has only a comment."""
 NOT_SHOWN = "cannot be shown"
 """Answer to all questions about an item whose picture or text is gone."""
-_RUN = re.compile(r"\d{8}T\d{6}")
 _OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
 _NUMBER = re.compile("0|[1-9][0-9]{0,5}")
 LARGEST = 256_000_000
@@ -253,13 +252,16 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
         InputError: the name is taken or impossible, the file is too large, or rows are wrong; all of them are listed.
     """
     name = name or file.stem
-    _check_name(name)
+    if not is_label_name(name):
+        raise InputError(
+            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100"
+        )
     if not file.is_file():
         raise InputError(f"labels {file}: there is no such file")
     data = read_regular(file, LARGEST, (real_place(file),))
     digest = sha256(data).hexdigest()
     place = label_folder(store, name)
-    saved = _saved(file, data)
+    saved = _saved(file, data) if file.suffix.lower() == ".json" else None
     page = read_page(store, saved.page) if saved else None
     flow = _flow(file, flow, page)
     if (place / ABOUT).exists():
@@ -329,15 +331,6 @@ def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[st
     return labels
 
 
-def _saved(file: Path, data: bytes) -> Saved | None:
-    if file.suffix.lower() != ".json":
-        return None
-    try:
-        return saved_file(data)
-    except InputError as error:
-        raise InputError(f"labels {file}: {error}") from None
-
-
 def _flow(file: Path, flow: str, page: LabelPage | None) -> str:
     if page and flow not in ("", page.flow):
         raise InputError(f"labels {file}: the page that saved it is about {page.flow}, not {flow}: leave out --flow")
@@ -357,18 +350,6 @@ def _check_new(store: Path, saved: Saved) -> None:
             )
 
 
-def _check_name(name: str) -> None:
-    if not is_label_name(name):
-        raise InputError(
-            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100"
-        )
-    if _RUN.match(name):
-        raise InputError(
-            f"labels cannot be called {name!r}: it begins like the id of a run, which it would be taken for; choose "
-            "another name with --name"
-        )
-
-
 def _same(kept: LabelSet, flow: str, digest: str) -> LabelSet:
     if (kept.flow, kept.source_sha256) != (flow, digest):
         raise InputError(
@@ -382,7 +363,7 @@ def _question(label: LabelRow) -> tuple[str, ...]:
     return (label.candidate, label.sample_id, label.dimension, label.aspect, label.annotator, label.order)
 
 
-def saved_file(data: bytes) -> Saved | None:
+def _saved(file: Path, data: bytes) -> Saved | None:
     """Read a file that a page saved; None if the data is no such file. Raises InputError if parts of it are missing."""
     try:
         found = from_json(data)
@@ -392,10 +373,12 @@ def saved_file(data: bytes) -> Saved | None:
         return None
     parts = cast("dict[str, Any]", found)
     if parts["format"] != FORMAT:
-        raise InputError(f"format is {quoted(str(parts['format']))}, known here is {FORMAT!r}: upgrade Image Jury")
+        unknown = f"format is {quoted(str(parts['format']))}, known here is {FORMAT!r}: upgrade Image Jury"
+        raise InputError(f"labels {file}: {unknown}")
     page, name, rows = parts.get("page"), parts.get("name"), parts.get("answers")
     if not isinstance(page, str) or not isinstance(name, str) or not name.strip() or not isinstance(rows, list):
-        raise InputError("it has not the page, the name and the list of answers that a page saves: save it again")
+        lacking = "it has not the page, the name and the list of answers that a page saves: save it again"
+        raise InputError(f"labels {file}: {lacking}")
     return Saved(page, name, cast("list[object]", rows))
 
 

@@ -6,7 +6,7 @@ The history answers a few queries for all of it, however many evaluations there 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -231,14 +231,5 @@ def _line(
 def _statuses(rows: Rows) -> dict[str, str]:
     found: defaultdict[str, list[ControlRate]] = defaultdict(list)
     for row in rows:
-        found[row["run_id"]].append(_rate(*(row[name] for name in _OF_RATES)))
+        found[row.pop("run_id")].append(control_rate(**row))
     return {run_id: judge_status(rates) for run_id, rates in found.items()}
-
-
-_OF_RATES = ("measure", "n", "failed", "unusable", "samples", "failed_samples")
-
-
-@lru_cache(maxsize=4096)
-def _rate(*values: Any) -> ControlRate:
-    """Return the rate for these counts, cached: most evaluations have the same, and an interval takes a while."""
-    return control_rate(**dict(zip(_OF_RATES, values, strict=True)))

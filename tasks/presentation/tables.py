@@ -4,7 +4,7 @@ import base64
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.text import one_line, printable
 
@@ -68,15 +68,14 @@ def _widths(grid: Grid) -> list[int]:
     return [max([width, *map(len, column)]) for width, *column in zip(headers, *lines, strict=True)]
 
 
-def console(stream: IO[str] | None = None) -> "Console":
-    """Return a console for tables on `stream` or standard output; it prints texts unchanged.
+def console() -> "Console":
+    """Return a console for tables on standard output; it prints texts unchanged.
 
     It is as wide as the terminal; without a terminal it has `PIPED_WIDTH` columns and no colors.
     """
     from rich.console import Console
 
-    target = sys.stdout if stream is None else stream
-    return Console(file=target, width=None if target.isatty() else PIPED_WIDTH, markup=False, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else PIPED_WIDTH, markup=False, highlight=False)
 
 
 QUOTE = 300

@@ -1,6 +1,7 @@
 """Certainty of levels and of differences: 95% intervals, corrections by people's labels, and offsets between judges."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 from math import ceil, floor, log10
 from typing import Literal, NamedTuple
@@ -101,6 +102,7 @@ def of_equal_values(value: float, n: int, low: float, high: float, tail: float =
     return value - others * (value - low), value + others * (high - value)
 
 
+@lru_cache(maxsize=4096)  # an index asks for a thousand evaluations, most of which have the same counts
 def proportion(count: float, n: int) -> Interval:
     """Return the share of `count` among `n`, 0-1, with the exact 95% interval of Clopper and Pearson (1934).
 
