@@ -8,10 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from tasks.comparing.trend import Point
+from tasks.history.queries import query
 from tasks.judging.counts import CallCounts
 from tasks.ledger.run_files import Ledger
 from tasks.ledger.side_records import OtherCall
-from tasks.pages.queries import ask, points
+from tasks.pages.queries import question
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -205,8 +206,8 @@ def scored(**scores: float | None) -> tuple[AspectScore, ...]:
 
 def page_trend(store: Path, run_id: str, *dimensions: str) -> list[Point]:
     """Return the trend points on a run's page, for these dimensions or tags."""
-    rows = ask(store, "trend", run=run_id)
-    return [point for point in points(rows) if point.dimension in dimensions]
+    points = [Point(*row) for row in query(store, question("trend", run=run_id)).rows]
+    return [point for point in points if point.dimension in dimensions]
 
 
 def rasterized(drawing: bytes) -> bytes:

@@ -160,7 +160,7 @@ def test_forgotten_sample_leaves_no_trace(store: Path, jury: Any) -> None:
 def test_forgotten_run_keeps_its_cost_and_replies_that_others_reused(store: Path, jury: Any) -> None:
     before, cost = tree(store), spent(store)
     code, out, _ = jury("store", "forget", "--run", FIRST[:15], "--yes", "--store", store)
-    assert code == 0 and "prefect flow-run delete 11111111-2222-3333-4444-555555555555" in out
+    assert code == 0 and "`prefect flow-run delete`: 11111111-2222-3333-4444-555555555555." in out
     after = tree(store)
     assert {name for name in before if name not in after} == {name for name in before if f"ledger/{FIRST}" in name}
     assert after.keys() - before.keys() == {f"ledger/{FIRST}/removed.json"}

@@ -1,6 +1,5 @@
 """`jury store sync`, `rebuild` and `forget`: the history in step with the ledgers, and removal for good."""
 
-import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -32,7 +31,7 @@ from tasks.ledger.removals import PAGES, beside, drop_run, keep_days, remove_old
 from tasks.ledger.run_files import JUDGMENTS, OUTCOMES, run_folders, start_of
 from tasks.pictures.thumbnails import make_waiting
 from tasks.records.parameters import FLOWS
-from tasks.text import listed, number_of
+from tasks.text import listed, number_of, one_line
 
 
 @click.command(cls=Command)
@@ -99,7 +98,6 @@ def _tend_pictures(store: Path, remote: Remote | None) -> None:
         print(f"{number_of(old, 'file')} of pictures and pages older than {number_of(keep_days(), 'day')} removed")
 
 
-_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_NAMED = 10
 
 
@@ -207,15 +205,13 @@ def _list(folder: Path, plan: Plan) -> None:
 def _in_prefect(folder: Path, plan: Plan) -> list[str]:
     """Return advice on Prefect's records of the runs, since its database is not ours to change."""
     starts = [start_of(folder / "ledger" / run_id) for run_id in plan.runs]
-    ids = [start.prefect_run_id for start in starts if start and _UUID.fullmatch(start.prefect_run_id)]
-    if not ids:
-        return []
-    return [
-        f"Prefect keeps names, parameters, logs and artifacts of {number_of(len(ids), 'flow run')}. Delete them where "
-        "PREFECT_API_URL leads to their server (`jury up` prints that of this store), and the artifacts that "
-        "`prefect artifact ls --all --output json` lists with these ids as `flow_run_id`:",
-        *(f"  prefect flow-run delete {flow_run}" for flow_run in ids),
-    ]
+    ids = [start.prefect_run_id for start in starts if start and start.prefect_run_id]
+    kept = f"Prefect keeps names, parameters, logs and artifacts of {number_of(len(ids), 'flow run')}"
+    return (
+        [f"{kept}; delete them in its UI or with `prefect flow-run delete`: {listed(map(one_line, ids))}."]
+        if ids
+        else []
+    )
 
 
 def _for_people(folder: Path, plan: Plan) -> list[str]:

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from tasks.comparing.trend import Point
 from tasks.errors import InputError
 from tasks.history import queries as history
 from tasks.ledger import run_files as ledger
@@ -30,16 +28,6 @@ def ask(store: Path, name: str, **values: str) -> list[dict[str, Any]]:
         InputError: there is no history, or it cannot be queried.
     """
     return history.as_json_rows(history.query(store, question(name, **values)))
-
-
-def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
-    """Convert rows of the view `trend` to points."""
-    found: list[Point] = []
-    for row in rows:
-        values = {name: row[name] for name in Point._fields}
-        values["started_at"] = datetime.fromisoformat(row["started_at"])
-        found.append(Point(**values))
-    return found
 
 
 def _read() -> dict[str, str]:

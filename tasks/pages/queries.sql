@@ -38,8 +38,8 @@ SELECT 'samples', status, count(*) FROM outcomes JOIN shard_runs USING (run_id) 
 ORDER BY kind, n DESC, status;
 
 -- trend: Scores over time
-SELECT t.candidate, t.dimension, t.started_at, t.run_id, t.n, t.scored, t.score, t.ci_low, t.ci_high, t.comparable,
-       t.break_reason, t.baseline_score, t.dropped, t.edited
+SELECT t.candidate, t.dimension, t.started_at, t.run_id, t.score, t.ci_low, t.ci_high, t.break_reason, t.baseline_score,
+       t.dropped, t.edited
 FROM trend t JOIN evaluations e USING (flow, dataset, judge, prompt_set)
 WHERE e.run_id = $run AND list_contains(e.candidates, t.candidate) AND t.started_at <= e.started_at
 QUALIFY dense_rank() OVER (ORDER BY t.started_at DESC, t.run_id DESC) <= 60

@@ -18,7 +18,7 @@ from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
 from tasks.ledger.run_files import folder, read_start
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
-from tasks.pages.queries import ask, corrected_words, people_lines, points, question
+from tasks.pages.queries import ask, corrected_words, people_lines, question
 from tasks.pages.unfinished import of_run
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
@@ -37,16 +37,7 @@ TEXTS, TEXTS_OF_LARGE = 6_000_000, 3_000_000
 LOOKED_AT = 3
 """Number of the lowest samples, and of the most fragile ones, that the page shows first."""
 ALONE = "This run is compared with nothing and enters no trend."
-_QUESTIONS = (
-    "scores",
-    "all_tags",
-    "people",
-    "rates",
-    "controls",
-    "cost",
-    "statuses",
-    "trend",
-)
+_QUESTIONS = ("scores", "all_tags", "people", "rates", "controls", "cost", "statuses")
 
 
 @dataclass(frozen=True)
@@ -199,7 +190,6 @@ def gather(store: Path, run_id: str) -> Evaluation:
             display=display,
             limit=min(limit, LONGEST_TEXT),
         )
-        line = points(answers["trend"])
         samples, pictures = list[Markup](), set[str]()
         lowest, fragile = list[Card](), list[Card]()
         for card in cards(rows, context):
@@ -217,7 +207,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
             fragile=fragile,
             pictures=pictures,
             comparisons=comparisons,
-            points=line,
+            points=[Point(*row) for row in history.query(store, question("trend", run=run_id)).rows],
             watched=watched(store, run_id),
             state="" if about["finished_at"] else of_run(store, read_start(folder(store, run_id))).words,
         )

@@ -123,38 +123,32 @@ OPACITY_OF_PARTS = 0.4
 """Opacity that keeps the intervals visible on their bars, black on white and white on black."""
 
 
-class ScoreBar(NamedTuple):
-    """A score of a candidate, drawn as a bar."""
+def score_chart(title: str, scores: Sequence[Scored], highest: float, whole: str = "") -> Chart:
+    """Draw a panel for each candidate with a bar for each score from 0 to `highest`, its interval on it.
 
-    candidate: str
-    label: str
-    """Label at its left."""
-    name: str
-    """Candidate, dimension and part of the score, for readers who do not see the chart."""
-    row: Scored
-    is_part: bool
-    """True if it is the score of a part of another one; its bar is fainter."""
-
-
-def score_chart(title: str, bars: Sequence[ScoreBar], highest: float) -> Chart:
-    """Draw a panel for each candidate with a bar for each score from 0 to `highest`, its interval on it."""
+    Args:
+        scores: scores of dimensions, each followed by those of its parts, which are fainter.
+        whole: name of the only dimension; empty: its own.
+    """
     ticks = [(WIDTH * number / 5, f"{highest * number / 5:g}") for number in range(6)]
+    labels = [row.group_name or whole or row.dimension for row in scores]
+    bars = [(label, _score_bar(row, highest)) for label, row in zip(labels, scores, strict=True)]
     panels = [
-        rows(name, [(each.label, _score_bar(each, highest)) for each in bars if each.candidate == name], ticks)
-        for name in dict.fromkeys(each.candidate for each in bars)
+        rows(name, [each for each, row in zip(bars, scores, strict=True) if row.candidate == name], ticks)
+        for name in dict.fromkeys(row.candidate for row in scores)
     ]
-    left, right = label_room(each.label for each in bars), text_room(score_with_interval(each.row) for each in bars)
-    words = " ".join(f"{each.name}: {score_with_interval(each.row)}." for each in bars)
-    return stacked(title, panels, left, WIDTH + 8 + right, f"{title}. {words}")
+    named = [filter(None, (row.candidate, whole or row.dimension, row.group_name)) for row in scores]
+    shown = [score_with_interval(row) for row in scores]
+    words = " ".join(f"{', '.join(map(one_line, name))}: {score}." for name, score in zip(named, shown, strict=True))
+    return stacked(title, panels, label_room(labels), WIDTH + 8 + text_room(shown), f"{title}. {words}")
 
 
-def _score_bar(each: ScoreBar, highest: float) -> Markup:
-    row, scale, middle = each.row, WIDTH / highest, BAR_HEIGHT / 2
+def _score_bar(row: Scored, highest: float) -> Markup:
+    scale, middle = WIDTH / highest, BAR_HEIGHT / 2
     marks = [text(WIDTH + 8, middle + 4, score_with_interval(row))]
     if row.score is not None:
-        marks.append(
-            bar(0, 3, scale * row.score, BAR_HEIGHT - 6, SCORE_COLOUR, OPACITY_OF_PARTS if each.is_part else 1)
-        )
+        opacity = OPACITY_OF_PARTS if row.group_name else 1
+        marks.append(bar(0, 3, scale * row.score, BAR_HEIGHT - 6, SCORE_COLOUR, opacity))
     if row.ci_low is not None and row.ci_high is not None:
         marks.append(rule(scale * row.ci_low, middle, scale * row.ci_high, middle, INK, 2))
     return joined(marks)

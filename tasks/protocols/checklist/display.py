@@ -19,7 +19,6 @@ from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
 from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms, score_cells
 from tasks.records import Outcome
 from tasks.records.parameters import SOFT
-from tasks.text import one_line
 
 SHARE = "Scores are shares of right answers, 0-100: by picture, then by prompt. A group has all answers of its checks."
 ALL_RIGHT = "All right: share of the pictures without a wrong answer."
@@ -66,13 +65,9 @@ class ChecklistDisplay(Display[CheckRow]):
 
     def chart(self, scores: Sequence[CheckRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for all checks and for each group, 0-100."""
-        bars = [
-            charts.ScoreBar(row.candidate, label, f"{one_line(row.candidate)}, {label}", row, bool(row.group_name))
-            for best in ranked(scores)[:MOST_CANDIDATES]
-            for row in (best, *_groups(scores, best.candidate))
-            for label in [row.group_name or "all checks"]
-        ]
-        return charts.score_chart(TITLE, bars, RIGHT)
+        best = ranked(scores)[:MOST_CANDIDATES]
+        shown = [row for each in best for row in (each, *_groups(scores, each.candidate))]
+        return charts.score_chart(TITLE, shown, RIGHT, "all checks")
 
     def aspect_words(self, score: float | None) -> str:
         """Return whether a check is right; after several votes, the share of those that say so."""

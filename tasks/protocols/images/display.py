@@ -76,14 +76,14 @@ class ImageDisplay(Display[GradeRow]):
     def chart(self, scores: Sequence[GradeRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
         best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
-        bars = [
-            charts.ScoreBar(row.candidate, row.group_name or row.dimension, _name(row), row, bool(row.group_name))
+        shown = [
+            row
             for candidate in best
             for grades in by_tag(scores)
             for row in (grades.score, *grades.aspects)
             if row.candidate == candidate
         ]
-        return charts.score_chart(TITLE, bars, HIGHEST_GRADE)
+        return charts.score_chart(TITLE, shown, HIGHEST_GRADE)
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the prompt, and the score of each aspect with its explanation."""
@@ -157,10 +157,6 @@ def _named(found: Mapping[str, str]) -> str:
 # The chart
 
 TITLE = "Mean scores with their 95% intervals"
-
-
-def _name(row: GradeRow) -> str:
-    return ", ".join(map(one_line, filter(None, (row.candidate, row.dimension, row.group_name))))
 
 
 DISPLAY = ImageDisplay()
