@@ -232,7 +232,7 @@ _FILES = (
     r"label-pages/[0-9a-f]{16}\.json",
     rf"anchors/{_ID}/{_ID}/(anchors\.jsonl|pictures/{_SHA256})",
     rf"bridges/{_ID}/bridge\.jsonl|calls/{_ID}/calls\.jsonl",
-    rf"passports/{_ID}/card\.json",
+    rf"passports/{_ID}/(card|stopped)\.json",
     rf"alarms/(restart|told)-{_ID}\.json",
     r"jury\.log|forgetting\.json",
 )

@@ -25,7 +25,13 @@ TESTED = [line for line in LINES if line.items]
 
 
 def row(item: Item, answer: Answer | None, **changes: object) -> PassportReply:
-    fields = {"line": item.line, "item": item.number, "expected": item.answer, "raw": "{}"}
+    fields = {
+        "key": f"{item.line}{item.number}",
+        "line": item.line,
+        "item": item.number,
+        "expected": item.answer,
+        "raw": "{}",
+    }
     reply = {"error": "", "pictures": (), "rung": "json_schema", "judge_answered": "m"}
     more = {"not_sent": (), "asked_at": "2026-11-22T09:00:00+00:00"}
     result = {"status": "ok", "answer": answer, "right": answer is not None and item.is_right(answer)}

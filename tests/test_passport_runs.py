@@ -18,14 +18,13 @@ from test_passport import replies
 from tasks.endpoint.api_keys import no_secret
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.ledger.passports import CARD, PASSPORTS, Card, keep_card, newest_card, passport_folders, read_card
+from tasks.ledger.passports import CARD, PASSPORTS, Card, keep_exam, newest_card, passport_folders, read_card
 from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.passport.exam import calls_of, take_exam
 from tasks.passport.items import Item, card_lines, items_of, marks
 from tasks.passport.lines import FAINT, FIRST, TWO, warning
 from tasks.records.judge import Judge as Settings
-from tasks.spending.bill import OtherCalls
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import tariff
 
@@ -77,7 +76,7 @@ class Judge:
 def test_passed_exam_exits_0_and_puts_its_card_into_the_history(jury: Jury, ask: Ask) -> None:
     with LoopbackJudge(Judge()) as loopback:
         code, out, err = jury("judge", "exam", *judged_by(loopback)[:4])
-    message = f"jury: m is asked {CALLS} small questions about drawn pictures\n"
+    message = f"jury: m is asked {CALLS} small questions about drawn pictures; a stop keeps the replies\n"
     assert (code, err) == (0, message)
     assert "✗" not in out and "smallest letters read" not in out
     assert "11 of 11 lines passed. It is the judge's by name and address" in out
@@ -104,18 +103,20 @@ def test_exam_is_billed_and_refused_if_it_exceeds_the_month(
         assert code == 2 and "does not fit into what is left of the month's budget (JURY_BUDGET_MONTH)" in err
 
 
-def test_exam_stops_at_its_budget_and_its_calls_are_counted(tmp_path: Path) -> None:
+def test_exam_stops_at_its_budget_and_the_next_reuses_its_replies(tmp_path: Path) -> None:
     limit = 0.025
     with LoopbackJudge(Judge()) as loopback:
         judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
         found = tariff(judge, "m", "standard", datetime.now(UTC))
         assert found
         budget = Budget(limit, CallCosts(found, 100))
-        calls = OtherCalls(tmp_path, judge, "passport", budget=budget)
         with pytest.raises(InputError, match="a further question, which may cost"):
-            asyncio.run(take_exam(judge, 1, "p", calls, no_secret))
-    spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
-    assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and loopback.count < CALLS
+            asyncio.run(take_exam(tmp_path, judge, 1, "p", no_secret, budget))
+        spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
+        asked = loopback.count
+        assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and asked < CALLS
+        card = asyncio.run(take_exam(tmp_path, judge, 1, "q", no_secret))
+    assert card.calls <= CALLS - (asked - 1) and {line.state for line in card.lines} == {"passed"}
 
 
 def test_failed_exam_exits_3_and_prints_the_consequences(jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +159,7 @@ def store_card(store: Path, changes: dict[str, Any], **states: str) -> Card:
     more = {"judge_answered": "m-1", "edition": "1", "seed": 1, "calls": 84, "seconds": 5.0, "lines": lines}
     times = {"finished_at": "2026-11-01T00:00:00+00:00"}
     card = Card.model_validate({**about, **more, **times, **changes})
-    keep_card(store, card)
+    keep_exam(store, card.passport_id, card)
     assert read_card(store / "passports" / card.passport_id) == card
     return card
 

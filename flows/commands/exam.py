@@ -11,7 +11,7 @@ import click
 from flows.commands.console import Command, Option, left_to_sync, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
-from tasks.ledger.passports import PASSPORTS, Card, keep_card
+from tasks.ledger.passports import PASSPORTS, Card
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.passport.exam import calls_of, check_examinable, take_exam
@@ -20,7 +20,6 @@ from tasks.presentation.tables import console, grid_table
 from tasks.records import new_id
 from tasks.records.judge import Judge
 from tasks.records.parameters import Probe
-from tasks.spending.bill import OtherCalls
 from tasks.text import number_of, printable
 
 PASSED, NOT_PASSED = 0, 3
@@ -61,15 +60,12 @@ async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) ->
 
     questions, passport_id = calls_of(seed), new_id("passport", datetime.now(UTC))
     budget = await budget_of_calls(judge, folder, remote, passport_id)
-    calls = OtherCalls(folder, judge, "passport", asked_by=passport_id, budget=budget)
     asked = number_of(questions, "small question")
-    warn(f"{judge.model} is asked {asked} about drawn pictures")
+    warn(f"{judge.model} is asked {asked} about drawn pictures; a stop keeps the replies")
     with click.progressbar(
         length=questions, label="questions", show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
-        card = await take_exam(judge, seed, passport_id, calls, secret_block, lambda: bar.update(1))
-    keep_card(folder, card)
-    return card
+        return await take_exam(folder, judge, seed, passport_id, secret_block, budget, lambda: bar.update(1))
 
 
 exam = Command(

@@ -1,5 +1,6 @@
 """Passports: exams of the judges' vision, each in one file `<store>/passports/<passport_id>/card.json`.
 
+An exam that stops keeps its replies as `stopped.json` in its place, and the next one takes them over.
 The history's table `passports` is loaded from these files. `tasks.passport` defines questions and pass marks.
 """
 
@@ -14,7 +15,7 @@ from tasks.ledger import run_files as ledger
 from tasks.ledger.run_files import write_record
 from tasks.records import HistoryRecord, Int32, JudgmentStatus, LedgerRecord, Record
 
-PASSPORTS, CARD = "passports", "card.json"
+PASSPORTS, CARD, STOPPED = "passports", "card.json", "stopped.json"
 
 LineState = Literal["passed", "failed", "not measured"]
 
@@ -22,6 +23,8 @@ LineState = Literal["passed", "failed", "not measured"]
 class PassportReply(Record):
     """Reply to one question."""
 
+    key: str
+    """SHA-256 of all properties that identify the question."""
     line: str
     item: int
     status: JudgmentStatus
@@ -38,6 +41,12 @@ class PassportReply(Record):
     judge_answered: str
     not_sent: tuple[str, ...]
     asked_at: str
+
+
+class StoppedExam(LedgerRecord):
+    """Replies of an exam that stopped: `stopped.json`."""
+
+    replies: tuple[PassportReply, ...]
 
 
 class CardLine(HistoryRecord):
@@ -97,11 +106,20 @@ class Card(LedgerRecord):
         return tuple(line for line in self.lines if line.state in ("failed", "not measured"))
 
 
-def keep_card(store: Path, card: Card) -> None:
-    """Write a card, whole or not at all."""
-    place = store / PASSPORTS / card.passport_id
+def keep_exam(store: Path, passport_id: str, exam: Card | StoppedExam) -> None:
+    """Write a card, or the replies of an exam that stopped, whole or not at all."""
+    place = store / PASSPORTS / passport_id
     private_folder(place)
-    write_record(place / CARD, card)
+    write_record(place / (CARD if isinstance(exam, Card) else STOPPED), exam)
+
+
+def stopped_replies(store: Path) -> dict[str, PassportReply]:
+    """Return the replies of exams that stopped, which were paid for, by the key of their questions."""
+    found: dict[str, PassportReply] = {}
+    for place in ledger.folders_with(store, PASSPORTS, STOPPED):
+        with suppress(InputError, OSError):  # a damaged file costs questions that are asked again
+            found |= {reply.key: reply for reply in ledger.read_record(place / STOPPED, StoppedExam).replies}
+    return found
 
 
 def passport_folders(store: Path) -> list[Path]:

@@ -3,17 +3,22 @@
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply
 from tasks.errors import InputError
-from tasks.ledger.passports import Card, PassportReply
+from tasks.ledger.passports import Card, PassportReply, StoppedExam, keep_exam, stopped_replies
 from tasks.passport import lines
-from tasks.passport.items import Item, card_lines, items_of, prepared, question_of, read_reply
+from tasks.passport.items import Item, card_lines, items_of, prepared, question_key, question_of, read_reply
 from tasks.records.judge import EMBEDDED, Judge
 from tasks.spending.bill import OtherCalls
+from tasks.spending.budget import Budget
+
+FRESH_HOURS = 20
+"""Age up to which replies of a stopped exam are taken over: a card describes the judge as it is."""
 
 
 def calls_of(seed: int) -> int:
@@ -30,19 +35,21 @@ def check_examinable(judge: Judge) -> None:
 
 
 async def take_exam(
+    store: Path,
     judge: Judge,
     seed: int,
     passport_id: str,
-    calls: OtherCalls,
     secret: Secret,
+    budget: Budget | None = None,
     heard: Callable[[], object] = lambda: None,
 ) -> Card:
-    """Ask all questions, and return the card.
+    """Ask all questions, keep the card, and return it. An exam that stops keeps its replies for the next one.
 
     Args:
         seed: seed of the pictures: equal seeds ask exactly the same.
         passport_id: name of the passport.
         secret: place of a key that is not in the environment.
+        budget: budget that its calls must fit into; None: they have no limit.
         heard: called after each reply.
 
     Raises:
@@ -50,17 +57,26 @@ async def take_exam(
         JudgeStopped: no call can succeed, or the judge was away for too long.
     """
     items, rows, began = items_of(seed), list[PassportReply](), time.monotonic()
+    fresh = (datetime.now(UTC) - timedelta(hours=FRESH_HOURS)).isoformat()
+    earlier = {key: row for key, row in stopped_replies(store).items() if row.status == "ok" and row.asked_at > fresh}
+    calls = OtherCalls(store, judge, "passport", asked_by=passport_id, budget=budget)
 
     async def ask_one(vlm: Vlm, item: Item) -> None:
         pictures = await asyncio.to_thread(prepared, item)
+        question = question_of(item, pictures)
+        key = question_key(question, pictures, judge)
         shown = tuple(picture.note.sent_sha256 for picture in pictures)
-        rows.append(_row(item, shown, await calls.ask(vlm, question_of(item, pictures))))
+        rows.append(earlier.get(key) or _row(item, key, shown, await calls.ask(vlm, question)))
         heard()
 
-    async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
-        for item in items:
-            group.create_task(ask_one(vlm, item))
-    return Card(
+    try:
+        async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
+            for item in items:
+                group.create_task(ask_one(vlm, item))
+    finally:
+        if rows and len(rows) < len(items):
+            keep_exam(store, passport_id, StoppedExam(replies=tuple(rows)))
+    card = Card(
         passport_id=passport_id,
         judge=judge.model,
         endpoint=judge.base_url,
@@ -68,16 +84,19 @@ async def take_exam(
         finished_at=datetime.now(UTC).isoformat(),
         edition=lines.EDITION,
         seed=seed,
-        calls=len(rows),
+        calls=sum(earlier.get(row.key) is not row for row in rows),
         seconds=round(time.monotonic() - began, 3),
         lines=card_lines(items, rows),
         replies=tuple(rows),
     )
+    keep_exam(store, passport_id, card)
+    return card
 
 
-def _row(item: Item, pictures: tuple[str, ...], reply: Reply) -> PassportReply:
+def _row(item: Item, key: str, pictures: tuple[str, ...], reply: Reply) -> PassportReply:
     answer, error = read_reply(reply.text, item) if reply.status == "ok" else (None, reply.error)
     return PassportReply(
+        key=key,
         line=item.line,
         item=item.number,
         status="invalid" if reply.status == "ok" and error else reply.status,

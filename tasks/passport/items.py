@@ -16,10 +16,12 @@ from tasks.demo.samples import Scene, checked_scene
 from tasks.endpoint.replies import objects, reply_words, shown, unwrapped
 from tasks.endpoint.requests import Image as SentPicture
 from tasks.endpoint.requests import Request, object_schema
+from tasks.ledger.evaluations import digest
 from tasks.ledger.passports import CardLine, LineState, PassportReply
 from tasks.passport import lines
 from tasks.passport.lines import COLORS, LINE, LINES, NOTHING, PLACES, SHAPES, WHICH, Line
 from tasks.pictures.preparation import Picture, Policy, prepare
+from tasks.records.judge import Judge
 from tasks.text import one_line
 
 SEEN, ANSWER = "seen", "answer"
@@ -420,6 +422,19 @@ def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
     )
     schema = object_schema({SEEN: {"type": "string"}, ANSWER: form})
     return Request(SYSTEM, tuple(content), f"passport_{item.line}", schema)
+
+
+def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge) -> str:
+    """Return the SHA-256 of all that identifies this question; time-outs, concurrency and prices do not count."""
+    named = judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
+    return digest(
+        {
+            "texts": [asked.system, *(part for part in asked.content if isinstance(part, str))],
+            "schema": asked.schema,
+            "pictures": [picture.note.sent_sha256 for picture in pictures],
+            "judge": {name: str(value) for name, value in named.items()} | judge.asked_besides,
+        }
+    )
 
 
 def read_reply(text: str, item: Item) -> tuple[Answer | None, str]:

@@ -172,7 +172,8 @@ class OtherCalls:
 
             raise InputError(
                 f"stopped: {money(budget.spent)} are spent, and a further question, which may cost "
-                f"{money(budget.needed)}, does not fit into what is left of the month's budget ({VARIABLE})"
+                f"{money(budget.needed)}, does not fit into what is left of the month's budget ({VARIABLE}). The "
+                "replies so far are kept, and the same command goes on from there"
             )
         reply = await vlm.ask(question)
         charge = await self.note(question, reply)

@@ -18,7 +18,6 @@ from tasks.presentation.wording import (
 from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Quoted, Shown, Terms, score_cells
 from tasks.records import MIXED, OVERALL, WINNERS, DimensionOutcome, Outcome
 from tasks.statistics.scores import HIGHEST, NEUTRAL_SCORE, ScoreRow, ranking
-from tasks.text import one_line
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
 CARRIED = "Carried: judged by the last picture before the stage, since the generator's critic was content with it."
@@ -68,13 +67,13 @@ class FigureDisplay(Display[ScoreRow]):
     def chart(self, scores: Sequence[ScoreRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for the overall score and each dimension, 0-100."""
         rows = _scores(scores)
-        bars = [
-            charts.ScoreBar(row.candidate, row.dimension, _name(row), row, row.dimension != OVERALL)
+        shown = [
+            row
             for best in ranking(rows)[:MOST_CANDIDATES]
             for row in rows
             if row.grouping == "all" and row.candidate == best.candidate
         ]
-        return charts.score_chart("Mean scores with their 95% intervals", bars, HIGHEST)
+        return charts.score_chart("Mean scores with their 95% intervals", shown, HIGHEST)
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """Return the verdict on each dimension with its reason, and the figures' caption."""
@@ -153,10 +152,6 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
     kind = "overall" if row.dimension == OVERALL else "dimension"
     numbers = [str(column.of(row)) if column.only in ("", kind) else "" for column in counts]
     return [*score_cells(row), *numbers, coverage_words(row)]
-
-
-def _name(row: ScoreRow) -> str:
-    return f"{one_line(row.candidate)}, {one_line(row.dimension)}"
 
 
 DISPLAY = FigureDisplay()
