@@ -23,7 +23,7 @@ from tasks.judging.counts import CallCounts
 from tasks.judging.results import Results, control_rates
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
 from tasks.pages.run_summary import Summary, cost_lines, price_lines, sentence, summarize
-from tasks.records import Judgment, Outcome
+from tasks.records import AspectScore, Judgment, Outcome
 from tasks.report import publish
 
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(svg\+xml|jpeg);base64,([A-Za-z0-9+/=]+)\)")
@@ -114,7 +114,14 @@ def test_image_is_shown_with_aspects_and_requirements(tmp_path: Path) -> None:
     keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
     text = markdown(summary(tmp_path, row, **fields))
     assert [title for title, *_ in pictures(text)] == ["Image", "Scores"]
-    assert cells(text, "position_accuracy") and "Not all requirements are met." in text
+    assert cells(text, "position_accuracy")[1] == "9.00" and "## Good, but not as asked: " in text
+
+
+def test_wrong_checks_come_first_with_the_judges_answers(tmp_path: Path) -> None:
+    checks = [AspectScore(aspect="c", question=f"{n:g}?", score=n, explanation="no: gone") for n in (100.0, 0.0)]
+    row = image(score=50.0, flow="facts", tag="together", aspects=checks)
+    text = markdown(summary(tmp_path, row, flow="facts", dimensions=("together",)))
+    assert "| 0? | wrong | no: gone |\n| 100? | right | no: gone |" in text
 
 
 def test_order_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from tasks.presentation.charts import OPACITY_OF_PARTS, SCORE_COLOUR, Chart
 from tasks.presentation.tables import grid_table
 from tasks.protocols import display_of
-from tasks.protocols.display import Quoted, Terms, labels_of
+from tasks.protocols.display import Terms, labels_of
 from tasks.protocols.figures.display import score_notes
 from tasks.records import OVERALL, Outcome
 
@@ -49,16 +49,6 @@ def test_headline_is_the_overall_score_or_the_score_of_each_tag() -> None:
     assert [(name, row.score) for name, row in FIGURES.headline(score_rows(pairs))] == [("best", 100.0), ("alpha", 0.0)]
     rows = grade_rows([image("0/0", 9, aspects=scored(a=1)), image("1/0", 4, tag="colors")], 7)
     assert [(name, row.score) for name, row in IMAGES.headline(rows)] == [("alpha, counting", 9), ("alpha, colors", 4)]
-
-
-def test_figure_shows_its_verdicts_and_image_its_aspects() -> None:
-    found = FIGURES.shown(outcome("s1", "M-HG", "Model", caption="a caption"), {"faithfulness": "because"})
-    assert found.table.lines[:2] == [["faithfulness", "Model", "because"], ["conciseness", "missing", ""]]
-    assert found.outcome.before == "Outcome: Model (" and found.below == (Quoted("Caption: ", "a caption"),)
-    found = IMAGES.shown(image(score=3, aspects=scored(a=1.5, b=None), satisfied=False, prompt="two cats"), {})
-    assert [line[:2] for line in found.table.lines] == [["a", "1.50"], ["b", "–"]]
-    assert found.above == (Quoted("Prompt (counting): ", "two cats"),)
-    assert found.outcome.after == " Not all requirements are met."
 
 
 def test_sample_without_a_score_is_labelled_by_its_status() -> None:

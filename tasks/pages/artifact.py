@@ -1,16 +1,18 @@
 """Markdown artifact of a run in the Prefect UI."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from tasks.judging.results import NotableSample, red_words, status_lines
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, cost_lines, defect_lines, failure_lines, verdict_of
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
 from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_with_interval
-from tasks.protocols.display import Quoted
-from tasks.records import Outcome
+from tasks.protocols.display import Display
+from tasks.records import DimensionOutcome, Outcome
 from tasks.text import bounded
 
 MOST_LINES = 20
@@ -102,24 +104,35 @@ def _lowest_first(sample: NotableSample) -> tuple[bool, float]:
 
 
 def _sample(summary: Summary, sample: NotableSample, kept: Mapping[str, bytes]) -> list[str]:
-    """Lay out one sample: its pictures, the judge's replies with their reasons, and their way to the outcome."""
+    """Lay out one sample: its pictures, the way to its outcome, and the judge's answers with their reasons."""
     outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
-    title = f"## {sample.why}: {plain_markdown(f'{outcome.sample_id}{candidate}', NAME)}"
-    shown = summary.display.shown(outcome, sample.reasons)
-    lines = [list(map(plain_markdown, line)) for line in shown.table.lines]
+    path = f"{outcome.overall} ({outcome.tier_path})" if outcome.overall else outcome.tier_path
+    lines = [list(map(plain_markdown, line)) for line in _answers(summary.display, sample)]
     return [
-        title,
-        *map(_quoted, shown.above),
+        f"## {sample.why}: {plain_markdown(f'{outcome.sample_id}{candidate}', NAME)}",
+        *([f"Prompt: {plain_markdown(outcome.prompt)}"] if outcome.prompt else []),
         _pictures(summary.display.sides, outcome, kept),
-        _quoted(shown.outcome),
-        *([markdown_table(shown.table.header, lines, numbers=False)] if lines else []),
-        *map(_quoted, shown.below),
+        f"Outcome: {plain_markdown(path)}",
+        markdown_table(["", "answer", "the judge's reasons"], lines, numbers=False),
+        *([f"Caption: {plain_markdown(outcome.caption)}"] if outcome.caption else []),
     ]
 
 
-def _quoted(words: Quoted) -> str:
-    return f"{words.before}{plain_markdown(words.text)}{words.after}"
+def _answers(display: Display[Any], sample: NotableSample) -> list[list[str]]:
+    """Return question, answer and reason of each aspect or check, the wrong checks first; else of each dimension."""
+    outcome = sample.outcome
+    if not outcome.aspects:
+        return [[each.dimension, _verdict(each), sample.reasons.get(each.dimension, "")] for each in outcome.dimensions]
+    aspects = sorted(outcome.aspects, key=lambda one: one.score if one.question and one.score is not None else math.inf)
+    return [[each.question or each.aspect, display.aspect_words(each.score), each.explanation] for each in aspects]
+
+
+def _verdict(dimension: DimensionOutcome) -> str:
+    words = dimension.verdict or "missing"
+    if not dimension.order_flip:
+        return words
+    return f"{words} (Human first: {dimension.human_first}; Model first: {dimension.model_first})"
 
 
 def _pictures(sides: Sequence[str], outcome: Outcome, kept: Mapping[str, bytes]) -> str:

@@ -43,24 +43,6 @@ class Level(NamedTuple):
     score: float
 
 
-class Quoted(NamedTuple):
-    """A stranger's text between words of our own."""
-
-    before: str
-    text: str
-    after: str = ""
-
-
-class Shown(NamedTuple):
-    """One sample with its result, from top to bottom; its pictures are shown above the outcome."""
-
-    above: Sequence[Quoted]
-    outcome: Quoted
-    table: Grid
-    """The judge's answers; every cell may contain a stranger's text."""
-    below: Sequence[Quoted]
-
-
 OUTCOMES = {"Model": "Model wins", "Human": "Human wins", "forfeit": "missing output"}
 """Outcome or status -> its name on a page, where that is another one."""
 
@@ -110,10 +92,6 @@ class Display(ABC, Generic[Row]):
     def aspect_words(self, score: float | None) -> str:
         """Return the score of one aspect of a sample in words."""
         return "does not apply" if score is None else number_words(score)
-
-    @abstractmethod
-    def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """Return one sample, with the judge's reasons by dimension."""
 
     @abstractmethod
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Display of checklists: shares of right answers over all checks and by group, and the picture with its checks."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.presentation import charts
 from tasks.presentation.charts import MOST_CANDIDATES, Chart
@@ -16,7 +16,7 @@ from tasks.presentation.wording import (
 )
 from tasks.protocols.checklist.reply import RIGHT
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms, score_cells
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Terms, score_cells
 from tasks.records import Outcome
 from tasks.records.parameters import SOFT
 
@@ -72,17 +72,6 @@ class ChecklistDisplay(Display[CheckRow]):
     def aspect_words(self, score: float | None) -> str:
         """Return whether a check is right; after several votes, the share of those that say so."""
         return "not scored" if score is None else {RIGHT: "right", 0.0: "wrong"}.get(score, f"{score:.0f}% right")
-
-    def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """Return the prompt, and each check with the judge's answer, the wrong ones first."""
-        checks = sorted(outcome.aspects, key=lambda each: RIGHT + 1 if each.score is None else each.score)
-        lines = [[each.question, self.aspect_words(each.score), each.explanation] for each in checks]
-        return Shown(
-            above=(Quoted("Prompt: ", outcome.prompt),),
-            outcome=Quoted("Outcome: ", outcome.tier_path),
-            table=Grid(["check", "result", "the judge's answer"], lines),
-            below=(),
-        )
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons: a missing score, a wrong answer, an answer that is not scored."""

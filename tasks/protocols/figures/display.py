@@ -15,8 +15,8 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Quoted, Shown, Terms, score_cells
-from tasks.records import MIXED, OVERALL, WINNERS, DimensionOutcome, Outcome
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Terms, score_cells
+from tasks.records import MIXED, OVERALL, WINNERS, Outcome
 from tasks.statistics.scores import HIGHEST, NEUTRAL_SCORE, ScoreRow, ranking
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
@@ -75,16 +75,6 @@ class FigureDisplay(Display[ScoreRow]):
         ]
         return charts.score_chart("Mean scores with their 95% intervals", shown, HIGHEST)
 
-    def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """Return the verdict on each dimension with its reason, and the figures' caption."""
-        lines = [[each.dimension, _verdict(each), reasons.get(each.dimension, "")] for each in outcome.dimensions]
-        return Shown(
-            above=(),
-            outcome=Quoted(f"Outcome: {outcome.overall or 'none'} (", outcome.tier_path, ")"),
-            table=Grid(["dimension", "verdict", "the judge's reasons"], lines),
-            below=(Quoted("Caption: ", outcome.caption),),
-        )
-
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons: missing outcomes, wins, clear losses, and dimensions that contradict each other."""
         verdicts = {each.verdict for each in outcome.dimensions}
@@ -100,13 +90,6 @@ class FigureDisplay(Display[ScoreRow]):
 
 def _scores(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
     return [row for row in rows if row.measure == "score"]
-
-
-def _verdict(dimension: DimensionOutcome) -> str:
-    words = dimension.verdict or "missing"
-    if not dimension.order_flip:
-        return words
-    return f"{words} (Human first: {dimension.human_first}; Model first: {dimension.model_first})"
 
 
 def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:

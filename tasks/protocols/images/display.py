@@ -15,7 +15,7 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Quoted, Shown, Terms, score_cells
+from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Terms, score_cells
 from tasks.records import Outcome
 from tasks.statistics.scores import HIGHEST_GRADE, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line
@@ -25,7 +25,6 @@ MEANS = "By image: the mean over images. Aspects: their mean."
 
 CONTRADICTORY = 2.0
 """Difference between the overall score and the mean of the aspects that is worth a look."""
-_CHECKED = {True: " All requirements are met.", False: " Not all requirements are met.", None: ""}
 MOST_NAMED = 4
 """Most candidates whose number of images is shown."""
 
@@ -84,16 +83,6 @@ class ImageDisplay(Display[GradeRow]):
             if row.candidate == candidate
         ]
         return charts.score_chart(TITLE, shown, HIGHEST_GRADE)
-
-    def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
-        """Return the prompt, and the score of each aspect with its explanation."""
-        lines = [[each.aspect, number_words(each.score), each.explanation] for each in outcome.aspects]
-        return Shown(
-            above=(Quoted(f"Prompt ({outcome.tag}): ", outcome.prompt),),
-            outcome=Quoted("Outcome: ", outcome.tier_path, _CHECKED[outcome.satisfied]),
-            table=Grid(["aspect", "score", "the judge's reasons"], lines),
-            below=(),
-        )
 
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Yield reasons: a missing score, a score that contradicts the check or the aspects, a good or a bad image."""
