@@ -85,7 +85,7 @@ def test_artifact_lists_failures_defects_and_warnings(tmp_path: Path) -> None:
 
 def test_artifact_of_a_clean_run_has_no_empty_sections(tmp_path: Path) -> None:
     text = markdown(summary(tmp_path, judgment("s1"), outcome("s1", "GGGG", "Tie")))
-    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Scores"]
+    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Lowest: s1", "## Scores"]
 
 
 def test_artifact_of_a_run_without_outcomes_says_unfinished(tmp_path: Path) -> None:
@@ -103,9 +103,9 @@ def test_chart_and_thumbnails_are_embedded_pictures_that_decode(tmp_path: Path) 
     assert found == [("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG"), ("Scores", "svg+xml", "PNG")], (
         "pictures come first"
     )
-    assert "## Lost in tier 1: s1" in text
+    assert "## Lowest: s1" in text
     assert "tier 1: faithfulness Human, readability Human" in text and "Caption: Overview of the method." in text
-    assert cells(text.split("## Lost")[1], "faithfulness") == ["faithfulness", "Human", "An arrow is reversed."]
+    assert cells(text.split("## Lowest")[1], "faithfulness") == ["faithfulness", "Human", "An arrow is reversed."]
 
 
 def test_image_is_shown_with_aspects_and_requirements(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_image_is_shown_with_aspects_and_requirements(tmp_path: Path) -> None:
     keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
     text = markdown(summary(tmp_path, row, **fields))
     assert [title for title, *_ in pictures(text)] == ["Image", "Scores"]
-    assert cells(text, "position_accuracy")[1] == "9.00" and "## Good, but not as asked: " in text
+    assert cells(text, "position_accuracy")[1] == "9.00"
 
 
 def test_wrong_checks_come_first_with_the_judges_answers(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_order_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
     first = {"human_first": "Human", "model_first": "Model", "order_flip": True, "reversal": True}
     dimensions = (flipped.dimensions[0].model_copy(update=first), *flipped.dimensions[1:])
     text = markdown(summary(tmp_path, flipped.model_copy(update={"dimensions": dimensions})))
-    shown = cells(text.split("## Verdicts pull apart")[1], "faithfulness")[1]
+    shown = cells(text.split("## Lowest")[1], "faithfulness")[1]
     assert shown == "Mixed (Human first: Human; Model first: Model)"
 
 
@@ -172,7 +172,7 @@ def test_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     text = markdown(summary(tmp_path, *rows), [words] * 100)
     assert len(text.encode()) < 1_000_000
     thumbnails = [raw for _, kind, raw, _ in pictures(text) if kind == "jpeg"]
-    assert len(thumbnails) == 8 and max(map(len, thumbnails)) <= THUMBNAIL_BYTES
+    assert len(thumbnails) == 6 and max(map(len, thumbnails)) <= THUMBNAIL_BYTES
 
 
 def test_artifact_imports_no_slow_packages() -> None:
@@ -281,29 +281,19 @@ def test_summary_is_ok_unless_a_row_failed(tmp_path: Path, rows: list[Judgment |
     assert summary(tmp_path, *rows).all_ok is all_ok
 
 
-def test_one_notable_sample_of_each_kind_is_chosen(tmp_path: Path) -> None:
+def test_lowest_samples_are_chosen_by_the_mean_of_their_dimensions(tmp_path: Path) -> None:
     rows = [
-        outcome("tie", "GGGG", "Tie"),
-        outcome("win", "MHMM", "Model"),
-        outcome("second win", "MMMM", "Model"),
-        outcome("late loss", "GHGH", "Human", tier="tier 2"),
-        outcome("loss", "HGHG", "Human"),
-        outcome("flip", "XGGG", "Tie"),
         outcome("forfeit", "----", None, status="forfeit"),
-        outcome("incomplete", "-GGG", None, status="incomplete"),
+        outcome("tie", "GGGG", "Tie"),
+        outcome("loss", "HGHG", "Human"),
+        outcome("clear loss", "HHHH", "Human"),
+        outcome("win", "MHMM", "Model"),
     ]
-    chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).notable}
-    # The second win is not chosen: no kind that it fits is left.
-    assert chosen == {
-        "Won": "win",
-        "Lost in tier 1": "loss",
-        "Verdicts pull apart": "flip",
-        "Missing output (forfeit)": "forfeit",
-        "Not complete": "incomplete",
-    }
+    lowest = [each.outcome.sample_id for each in summary(tmp_path, *rows).lowest]
+    assert lowest == ["clear loss", "loss", "tie"]
 
 
-def test_notable_sample_has_the_reasons_for_its_verdicts(tmp_path: Path) -> None:
+def test_low_sample_has_the_reasons_for_its_verdicts(tmp_path: Path) -> None:
     found = summary(
         tmp_path,
         judgment("s1", "faithfulness", "Human", vote=1, reasoning="outvoted"),
@@ -313,7 +303,7 @@ def test_notable_sample_has_the_reasons_for_its_verdicts(tmp_path: Path) -> None
         judgment("s2", "faithfulness", "Model", reasoning="another sample's"),
         outcome("s1", "MGXG", "Model"),
     )
-    assert found.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
+    assert found.lowest[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
 
 
 def test_sentence_states_the_verdict_and_failed_judgments(tmp_path: Path) -> None:

@@ -153,14 +153,13 @@ def test_best_image_has_highest_score_then_highest_aspect_mean(tmp_path: Path) -
     assert [row["sample_id"] for row in as_json_rows(query(tmp_path, "best_images"))] == ["0/2"]
 
 
-def test_image_summary_has_scores_and_notable_images(tmp_path: Path) -> None:
+def test_image_summary_has_scores_and_the_lowest_images(tmp_path: Path) -> None:
     found = [image("0/0", 9, satisfied=False), image("1/0", 3, aspect_mean=8.0), image("2/0", 8)]
     found += [image("3/none", None, status="bad_picture", problem="no picture")]
     summary = summarize(tmp_path, write_finished_run(tmp_path, "counting", 0, found))
     grades = [each for each in summary.scores if isinstance(each, GradeRow)]
     assert grades == summary.scores and row(grades).scored == 3
-    scored = {"Good, but not as asked": "0/0", "Overall and aspects pull apart": "1/0", "Good": "2/0"}
-    assert {each.why: each.outcome.sample_id for each in summary.notable} == {**scored, "Not scored": "3/none"}
+    assert [each.outcome.sample_id for each in summary.lowest] == ["1/0", "2/0", "0/0"]
     assert not summary.all_ok
 
 

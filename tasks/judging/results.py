@@ -4,11 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from heapq import nsmallest
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from threading import RLock
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from tasks.datasets.paths import NO_PICTURE
 from tasks.demo.defects import CLEAN, CLEAN_SCENE, FORFEIT
@@ -16,7 +17,7 @@ from tasks.ledger.run_files import OUTCOMES, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
 from tasks.protocols import control_rules_of, display_of, protocol_of
 from tasks.protocols.controls import Heard, Original
-from tasks.protocols.display import Display, threshold_of
+from tasks.protocols.display import threshold_of
 from tasks.records import (
     ANCHOR,
     CONTROL_MEASURES,
@@ -269,6 +270,8 @@ def anchor_row(anchor: Outcome) -> AnchorRow:
 
 
 SHOWN = 5
+LOWEST = 3
+"""Samples that the artifact shows."""
 
 
 class Failure(NamedTuple):
@@ -296,10 +299,9 @@ class DefectCount(NamedTuple):
         return self.kind in CLEAN or self.kind == CLEAN_SCENE
 
 
-class NotableSample(NamedTuple):
-    """Sample worth looking at; for a figure with the judge's first reasoning for the verdict of each dimension."""
+class LowSample(NamedTuple):
+    """Sample with a low score; for a figure with the judge's first reasoning for the verdict of each dimension."""
 
-    why: str
     outcome: Outcome
     reasons: dict[str, str]
 
@@ -316,7 +318,6 @@ class NotableSample(NamedTuple):
 class OutcomeTally:
     """Counts over the outcomes of a run, without their scores."""
 
-    display: Display[Any]
     good_from: float
     """See `threshold_of`."""
     statuses: Counter[str] = field(default_factory=Counter[str])
@@ -327,8 +328,8 @@ class OutcomeTally:
     known: Counter[str] = field(default_factory=Counter[str])
     caught: Counter[str] = field(default_factory=Counter[str])
     unjudged: Counter[str] = field(default_factory=Counter[str])
-    notable: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-    """Reason to look at a sample -> first outcome with it."""
+    lowest: list[Outcome] = field(default_factory=list[Outcome])
+    """Samples to look at: those with the lowest means, as on pages, and others only where too few are complete."""
 
     def add(self, outcome: Outcome) -> None:
         """Add the next row of the ledger."""
@@ -342,17 +343,16 @@ class OutcomeTally:
             self.known[outcome.injected] += 1
             self.caught[outcome.injected] += outcome.caught is True
             self.unjudged[outcome.injected] += outcome.caught is None
-        reasons = self.display.notable(outcome, self.good_from)
-        if new := next((why for why in reasons if why not in self.notable), ""):
-            self.notable[new] = outcome
-
-    def notable_samples(self) -> list[NotableSample]:
-        """Return the samples worth looking at, so far without reasons."""
-        return [NotableSample(why, outcome, {}) for why, outcome in self.notable.items()]
+        self.lowest = nsmallest(LOWEST, [*self.lowest, outcome], key=_lowest_first)
 
     def defects(self) -> list[DefectCount]:
         """Return the counts of the injected defects, by kind."""
         return [DefectCount(kind, n, self.caught[kind], self.unjudged[kind]) for kind, n in sorted(self.known.items())]
+
+
+def _lowest_first(outcome: Outcome) -> tuple[bool, float, str, str]:
+    scores = [each.score for each in outcome.aspects or outcome.dimensions if each.score is not None]
+    return outcome.status != "complete", fmean(scores) if scores else 0.0, outcome.sample_id, outcome.candidate
 
 
 KEPT = 4
@@ -377,7 +377,7 @@ class Results:
         self._controls: list[Outcome] = []
         self.anchors: list[AnchorRow] = []
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
-        self.outcomes = OutcomeTally(self._display, threshold_of(start.flow, start.parameters))
+        self.outcomes = OutcomeTally(threshold_of(start.flow, start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
         """Candidate -> values of its samples that are compared with those of other evaluations."""
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.judging.results import NotableSample, red_words, status_lines
+from tasks.judging.results import LowSample, red_words, status_lines
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, cost_lines, defect_lines, failure_lines, verdict_of
 from tasks.presentation.tables import NAME, bullets, markdown_grid, markdown_picture, markdown_table, plain_markdown
@@ -33,11 +33,11 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), alarms: Sequence[st
     from tasks.pages.page import fitted, thumbnails  # Jinja, which is not needed before the end of a run
 
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
-    hashes = [note.source_sha256 for each in summary.notable for note in each.outcome.pictures.values()]
+    hashes = [note.source_sha256 for each in summary.lowest for note in each.outcome.pictures.values()]
     kept = dict(fitted(thumbnails(summary.store, hashes), THUMBNAIL_BYTES))
     parts = [
         *_heading(summary, alarms),
-        *(part for each in sorted(summary.notable, key=_lowest_first) for part in _sample(summary, each, kept)),
+        *(part for each in summary.lowest for part in _sample(summary, each, kept)),
         *_scores(_best_of(summary), _facts(summary)),
         *(["## Failures and warnings", bullets(trouble)] if trouble else []),
     ]
@@ -98,19 +98,14 @@ def _best_of(summary: Summary) -> Summary:
     return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
 
 
-def _lowest_first(sample: NotableSample) -> tuple[bool, float]:
-    """Return a key by which scored samples come first, the lowest score at the front."""
-    return sample.outcome.status != "complete", sample.outcome.score or 0.0
-
-
-def _sample(summary: Summary, sample: NotableSample, kept: Mapping[str, bytes]) -> list[str]:
+def _sample(summary: Summary, sample: LowSample, kept: Mapping[str, bytes]) -> list[str]:
     """Lay out one sample: its pictures, the way to its outcome, and the judge's answers with their reasons."""
     outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
     path = f"{outcome.overall} ({outcome.tier_path})" if outcome.overall else outcome.tier_path
     lines = [list(map(plain_markdown, line)) for line in _answers(summary.display, sample)]
     return [
-        f"## {sample.why}: {plain_markdown(f'{outcome.sample_id}{candidate}', NAME)}",
+        f"## Lowest: {plain_markdown(f'{outcome.sample_id}{candidate}', NAME)}",
         *([f"Prompt: {plain_markdown(outcome.prompt)}"] if outcome.prompt else []),
         _pictures(summary.display.sides, outcome, kept),
         f"Outcome: {plain_markdown(path)}",
@@ -119,7 +114,7 @@ def _sample(summary: Summary, sample: NotableSample, kept: Mapping[str, bytes]) 
     ]
 
 
-def _answers(display: Display[Any], sample: NotableSample) -> list[list[str]]:
+def _answers(display: Display[Any], sample: LowSample) -> list[list[str]]:
     """Return question, answer and reason of each aspect or check, the wrong checks first; else of each dimension."""
     outcome = sample.outcome
     if not outcome.aspects:

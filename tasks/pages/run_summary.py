@@ -14,7 +14,7 @@ from tasks.judging.results import (
     SHOWN,
     ControlRate,
     Failure,
-    NotableSample,
+    LowSample,
     OutcomeTally,
     control_rates,
     red_words,
@@ -122,8 +122,8 @@ class Summary(NamedTuple):
     """Scores of every candidate, dimension or tag, and group of samples."""
     outcomes: OutcomeTally
     judgments: JudgmentTally
-    notable: list[NotableSample]
-    """Samples worth looking at, with the judge's reasons."""
+    lowest: list[LowSample]
+    """Samples with the lowest scores, with the judge's reasons."""
     controls: list[ControlRate]
     """Rates of the controls; empty: the run had none."""
     rates: list[RateRow]
@@ -161,10 +161,10 @@ def summarize(store: Path, run_id: str) -> Summary:
     evaluation = read_evaluation(store, run_id)
     start, end, runs = evaluation
     results = results_of(start, runs)
-    judgments, notable = JudgmentTally(), results.outcomes.notable_samples()
+    judgments, lowest = JudgmentTally(), [LowSample(outcome, {}) for outcome in results.outcomes.lowest]
     for row in evaluation.judgments():
         judgments.add(row)
-        for sample in notable:
+        for sample in lowest:
             sample.note_reason(row)
     for question in evaluation.first_questions(store):
         judgments.add_first_question(question)
@@ -175,7 +175,7 @@ def summarize(store: Path, run_id: str) -> Summary:
         scores=results.scores,
         outcomes=results.outcomes,
         judgments=judgments,
-        notable=notable,
+        lowest=lowest,
         controls=control_rates(results.controls),
         rates=results.rates,
         unmeasured=_unmeasured(store, end) if end else "",

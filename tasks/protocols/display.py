@@ -1,20 +1,17 @@
 """Display of a kind of judging: its tables, charts and samples, as plain data."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from tasks.errors import InputError
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, interval_words, score_words
-from tasks.records import OVERALL, Outcome
+from tasks.records import OVERALL
 from tasks.records.parameters import parameters_of
 from tasks.statistics.scores import GradeRow, ScoreRow
 from tasks.text import number_words
-
-MISSING_OUTPUT = "Missing output (forfeit)"
-"""Reason to look at a sample for which the candidate delivered no output."""
 
 Row = TypeVar("Row", bound=ScoreRow | GradeRow)
 
@@ -92,10 +89,6 @@ class Display(ABC, Generic[Row]):
     def aspect_words(self, score: float | None) -> str:
         """Return the score of one aspect of a sample in words."""
         return "does not apply" if score is None else number_words(score)
-
-    @abstractmethod
-    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Yield reasons for a person to look at a sample, the best reason first; see `threshold_of`."""
 
 
 def score_cells(row: ScoreRow | GradeRow) -> list[str]:

@@ -1,13 +1,12 @@
 """Display of the kind: the share of statements that are true, and each picture with its statement."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tasks.presentation.charts import Chart, bar, label_room, stacked
 from tasks.presentation.charts import rows as panel
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import coverage_words, interval_words, score_words
 from tasks.protocols.display import Display, Headline, Terms
-from tasks.records import Outcome
 from tasks.statistics.scores import ScoreRow, ranking
 
 
@@ -35,9 +34,6 @@ class PresenceDisplay(Display[ScoreRow]):
     def chart(self, scores: Sequence[ScoreRow]) -> Chart:
         rows = [(row.candidate, bar(0, 3, row.score or 0, 20, "green")) for row in ranking(scores)]
         return stacked("Scores", [panel("", rows)], label_room(name for name, _ in rows), 100, "")
-
-    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        yield "True" if outcome.overall == "yes" else "Not true"
 
 
 DISPLAY = PresenceDisplay()

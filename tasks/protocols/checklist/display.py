@@ -1,6 +1,6 @@
 """Display of checklists: shares of right answers over all checks and by group, and the picture with its checks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tasks.presentation import charts
 from tasks.presentation.charts import MOST_CANDIDATES, Chart
@@ -16,8 +16,7 @@ from tasks.presentation.wording import (
 )
 from tasks.protocols.checklist.reply import RIGHT
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Terms, score_cells
-from tasks.records import Outcome
+from tasks.protocols.display import Display, Headline, Terms, score_cells
 from tasks.records.parameters import SOFT
 
 SHARE = "Scores are shares of right answers, 0-100: by picture, then by prompt. A group has all answers of its checks."
@@ -72,15 +71,6 @@ class ChecklistDisplay(Display[CheckRow]):
     def aspect_words(self, score: float | None) -> str:
         """Return whether a check is right; after several votes, the share of those that say so."""
         return "not scored" if score is None else {RIGHT: "right", 0.0: "wrong"}.get(score, f"{score:.0f}% right")
-
-    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Yield reasons: a missing score, a wrong answer, an answer that is not scored."""
-        if outcome.score is None:
-            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not scored"
-        elif outcome.satisfied:
-            yield "All right"
-        else:
-            yield "Not all right" if outcome.satisfied is False else "Some checks not scored"
 
 
 def ranked(rows: Iterable[CheckRow]) -> list[CheckRow]:

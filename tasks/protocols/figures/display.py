@@ -1,6 +1,6 @@
 """Display of pairwise figures: wins and losses, the mean score 0-100, and the two figures side by side."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,8 +15,8 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Level, Terms, score_cells
-from tasks.records import MIXED, OVERALL, WINNERS, Outcome
+from tasks.protocols.display import Display, Headline, Level, Terms, score_cells
+from tasks.records import OVERALL
 from tasks.statistics.scores import HIGHEST, NEUTRAL_SCORE, ScoreRow, ranking
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
@@ -74,18 +74,6 @@ class FigureDisplay(Display[ScoreRow]):
             if row.grouping == "all" and row.candidate == best.candidate
         ]
         return charts.score_chart("Mean scores with their 95% intervals", shown, HIGHEST)
-
-    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Yield reasons: missing outcomes, wins, clear losses, and dimensions that contradict each other."""
-        verdicts = {each.verdict for each in outcome.dimensions}
-        if outcome.status != "complete":
-            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not complete"
-        if outcome.overall == "Model":
-            yield "Won"
-        if outcome.overall == "Human" and outcome.tier == "tier 1":
-            yield "Lost in tier 1"
-        if verdicts >= WINNERS or MIXED in verdicts:
-            yield "Verdicts pull apart"
 
 
 def _scores(rows: Sequence[ScoreRow]) -> list[ScoreRow]:

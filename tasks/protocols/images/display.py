@@ -1,6 +1,6 @@
 """Display of generated images: scores 0-10 by tag and aspect, and the image with its prompt."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from tasks.presentation import charts
@@ -15,16 +15,13 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
-from tasks.protocols.display import MISSING_OUTPUT, Display, Headline, Terms, score_cells
-from tasks.records import Outcome
+from tasks.protocols.display import Display, Headline, Terms, score_cells
 from tasks.statistics.scores import HIGHEST_GRADE, GradeRow, by_tag
 from tasks.text import bounded, number_words, one_line
 
 SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
 MEANS = "By image: the mean over images. Aspects: their mean."
 
-CONTRADICTORY = 2.0
-"""Difference between the overall score and the mean of the aspects that is worth a look."""
 MOST_NAMED = 4
 """Most candidates whose number of images is shown."""
 
@@ -83,18 +80,6 @@ class ImageDisplay(Display[GradeRow]):
             if row.candidate == candidate
         ]
         return charts.score_chart(TITLE, shown, HIGHEST_GRADE)
-
-    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
-        """Yield reasons: a missing score, a score that contradicts the check or the aspects, a good or a bad image."""
-        if outcome.score is None:
-            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not scored"
-            return
-        good = outcome.score >= good_from
-        if outcome.satisfied is not None and outcome.satisfied != good:
-            yield "Good, but not as asked" if good else "As asked, but not good"
-        if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
-            yield "Overall and aspects pull apart"
-        yield "Good" if good else "Not good"
 
 
 def _of_columns(terms: Terms) -> list[str]:
