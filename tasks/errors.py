@@ -43,12 +43,8 @@ class BatchesUnavailable(InputError):
         """True if the endpoint asks to try again later."""
 
 
-class JudgeUnavailable(Exception):
-    """Missing reply of the judge: network, 429, 5xx or a time-out. A retry may help."""
-
-
-class InvalidReply(Exception):
-    """Calls of a chunk got no reply in the allowed form; their retry may help."""
+class CallsUnsettled(Exception):
+    """Calls of a chunk got no reply, or none in the allowed form; their retry may help."""
 
 
 def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:

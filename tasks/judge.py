@@ -13,7 +13,7 @@ from prefect.states import Cancelled
 
 from tasks.endpoint.replies import Reply, Usage
 from tasks.endpoint.requests import Request
-from tasks.errors import InvalidReply, JudgeUnavailable
+from tasks.errors import CallsUnsettled
 from tasks.judging.case import Call, Case, Chunk
 from tasks.judging.run import Run
 from tasks.protocols import protocol_of
@@ -26,7 +26,7 @@ OF_A_BATCH = Request("", (), "", {})
 
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
-    return isinstance(state.data, JudgeUnavailable | InvalidReply)
+    return isinstance(state.data, CallsUnsettled)
 
 
 @task(
@@ -77,7 +77,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
         last: no retry follows; unsettled calls remain as recorded.
 
     Raises:
-        JudgeUnavailable, InvalidReply: a retry may settle the remaining calls, and this was not the last one.
+        CallsUnsettled: a retry may settle the remaining calls, and this was not the last one.
         ExceptionGroup: holds a JudgeStopped: no call can succeed; the other calls of the chunk are cancelled.
     """
     async with asyncio.TaskGroup() as group:
@@ -87,8 +87,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
     counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # the limit forbids a retry
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
     if open_calls and not last:
-        words = f"{open_calls} calls on {dimension} to be made again: {counted(counts)}"
-        raise JudgeUnavailable(words) if counts["unavailable"] else InvalidReply(words)
+        raise CallsUnsettled(f"{open_calls} calls on {dimension} to be made again: {counted(counts)}")
     return dict(counts)
 
 

@@ -20,7 +20,7 @@ from written_datasets import png
 from tasks.aggregate import aggregate
 from tasks.endpoint import client
 from tasks.endpoint.client import MOST_FAILURES
-from tasks.errors import InvalidReply, JudgeUnavailable
+from tasks.errors import CallsUnsettled
 from tasks.extensions.budget import FORMAT_TOKENS, PICTURE_TOKENS
 from tasks.judge import judge_dimension, take_over
 from tasks.judging.case import Case, Chunk, plan
@@ -74,7 +74,7 @@ class Scene:
             each.calls = tuple(call for call in plan(each, RUBRIC, self.parameters) if call.dimension == "faithfulness")
             take_over(run, each)
         for _ in range(times - 1):
-            with pytest.raises((JudgeUnavailable, InvalidReply)):
+            with pytest.raises(CallsUnsettled):
                 await judge_dimension(run, "faithfulness", self.cases, last=False)
         return await judge_dimension(run, "faithfulness", self.cases, last=last)
 
