@@ -136,26 +136,6 @@ def _named_as_httpx2_does() -> Generator[None]:
 async def _bounded(response: httpx2.Response, mask: Mask) -> httpx2.Response:
     """Read the body of a streamed response, whole or cut at the size limit, and mask it. The caller closes it."""
     longest = LONGEST_REPLY if response.is_success else LONGEST_ERROR
-    if _fits(response.headers, longest):
-        whole = await response.aread()
-        content = mask.body(whole)
-        as_it_came = content == whole and not response.has_redirect_location  # messages show no other header
-        return response if as_it_came else _made(response, content, mask)
-    return await _read(response, longest, mask)
-
-
-def connection_problem(response: httpx2.Response) -> str:
-    """Return the reason why a response's body is incomplete; empty if it is whole."""
-    return response.extensions.get(_PROBLEM, "")
-
-
-def _fits(headers: httpx2.Headers, longest: int) -> bool:
-    """Return whether the headers announce a short, uncompressed body; the connection delivers no more bytes."""
-    length = headers.get("content-length", "")
-    return "content-encoding" not in headers and length.isdecimal() and int(length) <= longest
-
-
-async def _read(response: httpx2.Response, longest: int, mask: Mask) -> httpx2.Response:
     content, found = bytearray(), ""
     try:
         # httpx2 decompresses on demand, in pieces of at most 1 MiB.
@@ -170,19 +150,19 @@ async def _read(response: httpx2.Response, longest: int, mask: Mask) -> httpx2.R
     kept = mask.body(bytes(content))  # before it is cut: a part of a key does not look like the key
     if found:
         kept = kept[:KEPT] + f"\n[The rest was not read: {found}]".encode()
-    return _made(response, kept, mask, found)
-
-
-def _made(response: httpx2.Response, content: bytes, mask: Mask, found: str = "") -> httpx2.Response:
-    """Return a copy of a response with this content, and with masked headers."""
     headers = [(name, mask.body(value)) for name, value in response.headers.raw if name.lower() not in _OF_THE_WIRE]
     return httpx2.Response(
         response.status_code,
         headers=headers,
-        content=content,
+        content=kept,
         request=response.request,
         extensions={**response.extensions, _PROBLEM: found},
     )
+
+
+def connection_problem(response: httpx2.Response) -> str:
+    """Return the reason why a response's body is incomplete; empty if it is whole."""
+    return response.extensions.get(_PROBLEM, "")
 
 
 RAW = {"X-Stainless-Raw-Response": "raw"}
