@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 from batch_twin import BatchTwin
-from endpoint_twins import moved_to
 from factories import start
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback_replies import Reply as Answered
-from loopback_replies import Request as Seen
 from loopback_replies import error, gzipped
 
 from tasks.batches import results, submission
@@ -115,25 +113,6 @@ def test_run_is_locked_by_one_process_at_a_time(log: Log) -> None:
 
 
 # The endpoint
-
-
-def test_only_litellm_gets_the_model_in_a_header(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str | None] = []
-
-    class Recording(BatchTwin):
-        async def _reply(self, request: Seen, reader: Any) -> Any:
-            seen.append(request.headers.get("x-litellm-model"))
-            return await super()._reply(request, reader)
-
-    async def ask(address: str) -> None:
-        async with Batches(Judge(model="gpt", base_url=address)) as batches:
-            assert await batches.find({"run": "none"}, 0) == ""
-
-    with Recording() as twin:
-        asyncio.run(ask(twin.base_url))
-        moved_to(monkeypatch, "litellm", twin.base_url)
-        asyncio.run(ask(twin.base_url))
-    assert seen == [None, "gpt"]
 
 
 def test_batch_is_read_whatever_its_fields_are() -> None:

@@ -102,10 +102,6 @@ class Run:
         self.ledger.append(judgment(f"s{call}", price=self.price, **about))
 
 
-async def judge_together(*runs: Run) -> None:
-    await asyncio.gather(*(run.judges() for run in runs))
-
-
 def total_spent(*runs: Run) -> float:
     return sum(run.spent for run in runs)
 
@@ -123,23 +119,6 @@ def test_successive_runs_stay_within_the_monthly_budget(tmp_path: Path) -> None:
     asyncio.run(other.judges())
     asyncio.run(third.judges())
     assert 10.0 - one.price <= total_spent(one, other) <= 10.0 + 1e-9 and third.spent == 0.0
-
-
-@pytest.mark.usefixtures("month")
-@pytest.mark.parametrize("names", [("1-one", "2-other"), ("2-one", "1-other")])
-def test_concurrent_runs_stay_within_the_monthly_budget(tmp_path: Path, names: tuple[str, str]) -> None:
-    runs = [Run(tmp_path, name) for name in names]
-    asyncio.run(judge_together(*runs))
-    assert 10.0 - runs[0].price <= total_spent(*runs) <= 10.0 + 2 * runs[0].price
-
-
-@pytest.mark.usefixtures("month")
-def test_concurrent_shards_stay_within_the_monthly_budget(tmp_path: Path) -> None:
-    about = {"evaluation_id": "e", "shards": 8}
-    shards = [Run(tmp_path, f"{number}-shard", shard=number, **about) for number in range(1, 9)]
-    asyncio.run(judge_together(*shards))
-    assert [run.spent for run in shards] == [pytest.approx(10 / 8, abs=run.price) for run in shards]
-    assert total_spent(*shards) <= 10.0
 
 
 @pytest.mark.usefixtures("month")

@@ -187,6 +187,7 @@ def test_key_repeated_by_a_batch_is_stored_nowhere(tmp_path: Path, monkeypatch: 
     assert not [words for _, out, err in shown for words in (out, err) if KEY in words]
     assert [one for one in (tmp_path / "store").rglob("*") if one.is_file() and KEY.encode() in one.read_bytes()] == []
     assert [row.reasoning for row in every_judgment(tmp_path / "store") if row.status == "ok"] == ["[key] [key]"] * 2
+    assert {*twin.models} == {""}, "the header is for LiteLLM's proxy"
 
 
 def test_batch_requests_equal_those_of_a_live_run(

@@ -1,6 +1,5 @@
 """Calls that judge no sample: they count in bill and month, and no texts of them are kept."""
 
-import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,16 +35,3 @@ def test_unknown_price_remains_unknown(loopback: LoopbackJudge, jury: Jury, ask:
 def test_embedded_judge_costs_nothing_and_writes_no_store(tmp_path: Path, jury: Jury) -> None:
     assert jury("judge", "ping")[0] == 0
     assert not (tmp_path / "store").exists()
-
-
-def test_damaged_row_is_skipped_and_reported(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
-    for _ in range(2):
-        assert jury("judge", "ping", *judged_by(loopback)[:4], *PRICES)[0] == 0
-    first, _ = OTHER_CALLS.folders(tmp_path / "store")
-    file = first / OTHER_CALLS.file
-    file.write_bytes(file.read_bytes().replace(b'"price":', b'"price":?'))
-    shutil.rmtree(tmp_path / "store" / ".history")
-    (tmp_path / "store" / "history.duckdb").unlink()
-    code, _, err = jury("store", "sync")
-    assert code == 2 and "line 1: damaged: " in err and str(file) in err
-    assert [row["calls"] for row in ask("SELECT calls FROM spend")] == [1]

@@ -26,7 +26,6 @@ from flows.cli import main
 from tasks.errors import InputError
 from tasks.extensions import bucket
 from tasks.extensions.bucket import Sending, fetch_replies
-from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.run_files import BATCHES, END, OUTCOMES, folder
 
@@ -66,14 +65,6 @@ async def until(condition: Callable[[], bool]) -> None:
         if condition():
             return
         await asyncio.sleep(0.02)
-
-
-def test_rest_of_a_run_is_sent_at_its_end(remote: Remote) -> None:
-    async def run() -> tuple[str, ...]:
-        async with Sending(remote, RUN_ID) as ledger:
-            return await ledger.finish()
-
-    assert asyncio.run(run()) == () and arrived(remote)
 
 
 def test_run_that_cannot_be_sent_gives_a_warning(remote: Remote) -> None:
@@ -147,15 +138,6 @@ def test_failed_fetch_of_replies_gives_a_warning(remote: Remote, tmp_path: Path)
     (tmp_path / "elsewhere").write_text("a file where the local cache should be")
     hours, [warning] = asyncio.run(fetch_replies(Remote(remote.bucket.url, tmp_path / "elsewhere"), 1e6))
     assert hours == 0 and "could not be fetched" in warning and "File exists" in warning and "elsewhere" in warning
-
-
-def test_daemon_thread_returns_results_and_raises_errors() -> None:
-    def fail() -> None:
-        raise KeyError("gone")
-
-    assert asyncio.run(in_daemon_thread(lambda: 7)) == 7
-    with pytest.raises(KeyError, match="gone"):
-        asyncio.run(in_daemon_thread(fail))
 
 
 # Whole runs, and their use on other machines
