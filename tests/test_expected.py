@@ -106,7 +106,7 @@ def test_past_replies_are_of_the_same_judge_and_prompts(tmp_path: Path) -> None:
         ledger.write("{torn")
     rows = past_replies(tmp_path, start(f"{RUN}9", **fields, parameters=judge))
     assert [row.tokens_in for row in rows] == [7, 8, 1]
-    assert [each.amounts.tokens_in for each in seen(rows, ())] == [8, 1]
+    assert [each.amounts.tokens_in for each in seen(rows, (), {})] == [8, 1]
 
 
 def test_repeated_calls_are_paid_again(tmp_path: Path) -> None:

@@ -198,11 +198,6 @@ def test_unsupported_service_tier_is_refused(base_url: str, words: str) -> None:
     assert words in str(caught.value) and "Leave judge.service_tier out" in str(caught.value)
 
 
-def test_service_tier_set_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=r"judge\.extra holds service_tier: leave one of them out"):
-        addressed(parameters_for("openai", service_tier="flex", extra={"service_tier": "priority"}))
-
-
 # The recommended model
 
 

@@ -209,11 +209,9 @@ def test_failed_line_gives_a_warning_in_flows_that_need_it(tmp_path: Path) -> No
     assert "(reads small text)" in messages["diagram"] and messages["diagram"] == messages["plot"]
     assert "(counts objects)" in messages["counting"] and COMMAND in messages["counting"]
     assert messages["colors"] == "" and "(counts objects, tells yes from no)" in messages["facts"]
-    store_card(tmp_path / "older", {"lines": []})
-    untested = warning(tmp_path / "older", "facts", JUDGE, now=NOW)
-    assert "did not test what this flow needs" in untested and "tells yes from no" in untested and COMMAND in untested
 
 
+@pytest.mark.usefixtures("prefect_server")
 def test_run_warns_of_a_failed_line_and_the_card_can_be_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:
     store = tmp_path / "store"
     with LoopbackJudge() as loopback:

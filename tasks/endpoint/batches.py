@@ -36,12 +36,10 @@ FILE_SECONDS = 300.0
 class BatchState(NamedTuple):
     """State of a batch, as its endpoint reports it."""
 
-    id: str
     status: str
     output_file: str
     """Id of the file of replies; empty if there is none."""
     error_file: str
-    total: int
     completed: int
     failed: int
     problem: str
@@ -168,10 +166,9 @@ def _state(batch: Batch) -> BatchState:
     listed = [as_object(each) for each in errors] if isinstance(errors, list) else []  # pyright: ignore
     words = [f"{e.get('code')}: {e.get('message')}" + (f" (line {e['line']})" if e.get("line") else "") for e in listed]
     return BatchState(
-        batch.id,
         str(batch.status),
         batch.output_file_id or "",
         batch.error_file_id or "",
-        *(n if isinstance(n := counts.get(name), int) else 0 for name in ("total", "completed", "failed")),
+        *(n if isinstance(n := counts.get(name), int) else 0 for name in ("completed", "failed")),
         problem=one_line("; ".join(words[:MOST_ERRORS]), MOST_WORDS),
     )

@@ -20,8 +20,6 @@ RECOMMENDED_MODEL, RECOMMENDED_ENDPOINT = "gpt-6.1-terra", "openai"
 """Model that documentation, help and demo name as a judge, and the short name of its endpoint."""
 RESOURCE = "RESOURCE"
 """Placeholder in an address for a name that differs for each user."""
-SERVICE_TIER = "service_tier"
-"""Field of a request body and of a reply."""
 
 CacheField = Literal["prompt_cache_key", "prompt_cache_breakpoint", "cache_control"]
 
@@ -149,10 +147,6 @@ def addressed(asked: P) -> P:
             f"judge.base_url is {name!r}, and judge.model names no model there: set it to one that sees pictures, by "
             f"the name that {address}/models lists"
         )
-    if asked.judge.service_tier == "batch" and isinstance(asked, Probe):
-        raise InputError(
-            "judge.service_tier is 'batch': that is for `jury run`; leave it out here, which is the standard price"
-        )
     judge = in_its_tier(asked.judge if address == name else asked.judge.model_copy(update={"base_url": address}))
     return asked if judge is asked.judge else asked.model_copy(update={"judge": judge})
 
@@ -161,17 +155,13 @@ def in_its_tier(judge: Judge) -> Judge:
     """Return the judge with its tier's waits in place of default ones; a form sends defaults, too.
 
     Raises:
-        InputError: `known.toml` has no such tier of the endpoint, or `judge.extra` names another.
+        InputError: `known.toml` has no such tier of the endpoint.
     """
     if judge.service_tier == "standard":
         return judge
     known = known_at(judge.base_url)
     if not known or judge.service_tier not in known.tiers:
         raise InputError(f"judge.service_tier is {judge.service_tier!r}: {_without_tier(judge, known)}")
-    if SERVICE_TIER in judge.extra:
-        raise InputError(
-            f"judge.service_tier is {judge.service_tier!r}, and judge.extra holds {SERVICE_TIER}: leave one of them out"
-        )
     if judge.service_tier != "flex":
         return judge
     usual = {name: Judge.model_fields[name].default for name in FLEX_WAITS}

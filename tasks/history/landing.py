@@ -29,7 +29,7 @@ from tasks.history.database import (
 from tasks.history.queries import held_open, opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
-from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Kept, Restart, read_restart, restart_files
+from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
 
 VIEWS = (
     "shard_runs",
@@ -131,29 +131,21 @@ class _Once(NamedTuple):
 
     column: str
     """Column with the name of the folder."""
-    folder: str
-    """Folder of the store that contains the folders with rows."""
-    last: str
-    """Name of the file whose presence means that a folder is complete."""
-    file: str
-    """Name of the file with the rows."""
+    folders: Callable[[Path], list[Path]]
+    """Lister of all complete folders of this kind in a store, sorted by name."""
     rows: Callable[[Path], Iterable[Mapping[str, Any]]]
     """Reader of the rows of a folder."""
-
-    def folders(self, store: Path) -> list[Path]:
-        """Return all complete folders of this kind in the store, sorted by name."""
-        return ledger.folders_with(store, self.folder, self.last)
-
-
-def _once(kept: Kept[Any]) -> _Once:
-    return _Once(kept.column, kept.folder, kept.file, kept.file, kept.history_rows)
+    file: str
+    """Name of the file with the rows."""
 
 
 _WRITTEN_ONCE = {
-    "labels": _Once("name", "labels", labels.ABOUT, labels.LABELS, labels.history_rows),
-    "passports": _Once("passport_id", "passports", passports.CARD, passports.CARD, passports.history_rows),
-    "bridges": _once(BRIDGES),
-    "other_calls": _once(OTHER_CALLS),
+    "labels": _Once("name", labels.label_folders, labels.history_rows, labels.LABELS),
+    "passports": _Once("passport_id", passports.passport_folders, passports.history_rows, passports.CARD),
+    **{
+        table: _Once(kept.column, kept.folders, kept.history_rows, kept.file)
+        for table, kept in {"bridges": BRIDGES, "other_calls": OTHER_CALLS}.items()
+    },
 }
 """Table -> ledgers that are loaded into it."""
 

@@ -111,16 +111,23 @@ class Remote:
         self.folder = folder
         self._pictures = _Pictures(self.bucket, folder)
 
-    def send(self, run_id: str) -> None:
-        """Send the new data of a run made here: whole lines with their pictures, and after the end `end.json`."""
-        self._send(ledger.folder(self.folder, run_id))
+    def send(self, run_id: str) -> bool:
+        """Send the new data of a run made here: whole lines with their pictures, and after the end `end.json`.
+
+        Returns:
+            Whether there was any.
+        """
+        run = ledger.folder(self.folder, run_id)
+        if not _is_own(run) or any(each.is_symlink() for each in (run, *run.iterdir())):
+            return False  # loading reports a ledger with a link
+        return self._send_parts(run)
 
     def send_all(self) -> list[str]:
         """Send the new data of every run made here, even crashed ones; return the ids of the runs with new data."""
         there = self._runs()
         self._drop_outdated(there)  # runs that another machine removed must not be sent again
         runs = [run for run in ledger.run_folders(self.folder) if END not in there.get(run.name, {})]
-        return [run.name for run in runs if self._send(run)]
+        return [run.name for run in runs if self.send(run.name)]
 
     def fetch(self, since: datetime | None = None) -> list[str]:
         """Fetch the new data of other machines' runs into the local cache; return the ids of the runs with new data.
@@ -228,11 +235,6 @@ class Remote:
         self.fetch_folder(name)
 
     # Sending
-
-    def _send(self, run: Path) -> bool:
-        if not _is_own(run) or any(each.is_symlink() for each in (run, *run.iterdir())):
-            return False  # loading reports a ledger with a link
-        return self._send_parts(run)
 
     def _send_parts(self, run: Path) -> bool:
         """Send what the bucket lacks of a run; return whether it lacked anything."""

@@ -159,13 +159,10 @@ def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STO
     card = newest_card(store, judge.model, judge.base_url)
     if card is None:
         return f"nobody has tested what {who} sees and keeps to: {make} does, with a few drawn pictures"
-    tested, failed = {line.line for line in card.lines}, {line.line for line in card.failed()}
+    failed = {line.line for line in card.failed()}
     if wanting := [line for line in needed(flow) if line.name in failed]:
         lacks = f"{who} does not do what this flow needs ({_titles(wanting)})"
         return f"by its passport of {_day(card)} {lacks}: {make} tests it again"
-    if untested := [line for line in needed(flow) if line.name not in tested]:
-        lacks = f"did not test what this flow needs ({_titles(untested)})"
-        return f"the passport of {who}, made on {_day(card)}, {lacks}: {make} makes a new one"
     days = ((now or datetime.now(UTC)) - datetime.fromisoformat(card.finished_at)).days
     old = f"the passport of {who} is {days} days old, and judges change behind their names: {make} makes a new one"
     return old if days > STALE_DAYS else ""

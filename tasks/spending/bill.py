@@ -201,7 +201,7 @@ class OtherCalls:
                 for request, reply in vlm.take_asides():
                     charge = await self.add(request, reply)
                     if self._budget:
-                        self._budget.spent += charge.price or 0.0
+                        self._budget.pay(charge.price)
                 await self.write_down()
 
     async def note(self, request: Request, reply: Reply) -> Charge:

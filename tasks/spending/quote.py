@@ -87,17 +87,17 @@ def _prompt_of(row: Judgment, prompts: Mapping[str, str]) -> str:
     return next((dimension for dimension, sha256 in prompts.items() if sha256 == row.prompt_sha256), row.dimension)
 
 
-def seen(rows: Iterable[Judgment], calls: Iterable[Call], prompts: Mapping[str, str] | None = None) -> list[Seen]:
+def seen(rows: Iterable[Judgment], calls: Iterable[Call], prompts: Mapping[str, str]) -> list[Seen]:
     """Return amounts and times of replies, with the length of their questions if these calls have the same texts.
 
     Args:
-        prompts: dimension -> SHA-256 of its prompt; None: each dimension asks one question about a sample.
+        prompts: dimension -> SHA-256 of its prompt.
     """
     letters = {(call.dimension, call.text_sha256): call.letters for call in calls}
     found: list[Seen] = []
     for row in rows:
         if row.status not in UNBILLED:
-            prompt = _prompt_of(row, prompts or {})
+            prompt = _prompt_of(row, prompts)
             amounts = Amounts(row.tokens_in, row.tokens_cached, row.tokens_written, row.tokens_out)
             length = letters.get((prompt, row.text_sha256))
             found.append(Seen(prompt, amounts, row.seconds, length, megapixels(row.pictures)))
