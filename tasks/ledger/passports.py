@@ -34,6 +34,7 @@ class PassportReply(Record):
     expected: str | int | tuple[str, ...]
     right: bool
     raw: str
+    """Beginning of the reply."""
     error: str
     pictures: tuple[str, ...]
     """SHA-256 of each picture as sent."""

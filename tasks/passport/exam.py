@@ -20,6 +20,9 @@ from tasks.spending.budget import Budget
 FRESH_HOURS = 20
 """Age up to which replies of a stopped exam are taken over: a card describes the judge as it is."""
 
+LONGEST_RAW = 2_000
+"""Most characters kept of a reply: a card is read by every run of its judge."""
+
 
 def calls_of(seed: int) -> int:
     """Return the number of questions of a passport."""
@@ -103,7 +106,7 @@ def _row(item: Item, key: str, pictures: tuple[str, ...], reply: Reply) -> Passp
         answer=answer,
         expected=item.answer,
         right=answer is not None and item.is_right(answer),
-        raw=reply.text,
+        raw=reply.text[:LONGEST_RAW],
         error=error,
         pictures=pictures,
         rung=reply.rung,
