@@ -18,7 +18,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import picture_sha256, read_picture
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
-from tasks.files import alone, private_folder, read_regular, write_whole
+from tasks.files import MOST_BYTES, alone, private_folder, read_regular, write_whole
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.bucket import in_daemon_thread
@@ -33,7 +33,6 @@ SEED = "anchors 1"
 """Arbitrary constant: the same dataset must give the same anchors."""
 _HASH = 16
 """Digits of the manifest's hash in the name of a set."""
-_MOST_BYTES = 2**28
 
 
 class Anchors(NamedTuple):
@@ -162,7 +161,7 @@ def _picture(draft: Path, data: bytes, policy: Policy) -> str:
 
 def _read(place: Path, flow: str, parameters: Parameters) -> Anchors:
     manifest = place / MANIFEST
-    rows = read_regular(manifest, _MOST_BYTES)
+    rows = read_regular(manifest, MOST_BYTES)
     found = sha256(rows).hexdigest()
     if not place.name.endswith(f"-{found[:_HASH]}"):
         raise InputError(f"{manifest} is damaged: its hash is not the one in the name of its folder; {renew(flow)}")

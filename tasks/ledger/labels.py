@@ -20,7 +20,7 @@ from tasks.files import (
 )
 from tasks.ledger import run_files as ledger
 from tasks.ledger.bucket import MOST_OBJECT, Bucket, slices
-from tasks.ledger.run_files import line_of, write_record
+from tasks.ledger.run_files import SOURCE, line_of, write_record
 from tasks.records import LedgerRecord, Record
 from tasks.text import listed
 
@@ -115,7 +115,6 @@ _ORIGIN = {
 }
 """Fields of the label set that every row of the history's table repeats."""
 _NAME = re.compile(r"\w[\w.-]{0,99}")
-_SOURCE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
 
 
 class LabelRow(LedgerRecord):
@@ -301,7 +300,7 @@ def _descriptions(bucket: Bucket) -> dict[str, bytes]:
 
 def _source(about: bytes) -> str:
     """Return the SHA-256 of the source in the description of a set; empty if it is damaged."""
-    found = _SOURCE.search(about)
+    found = SOURCE.search(about)
     return found[1].decode() if found else ""
 
 

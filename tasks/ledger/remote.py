@@ -35,8 +35,8 @@ from tasks.ledger.bucket import (
     checked_url,
     slices,
 )
-from tasks.ledger.removals import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
-from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, REMOVED, RUN
+from tasks.ledger.removals import drop_run, mark_of, note_outdated, revision_in, revision_of
+from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, REMOVED, RUN, SOURCE
 from tasks.pictures.thumbnails import made
 from tasks.records.parameters import at_home
 
@@ -426,5 +426,5 @@ class _Pictures:
 
 
 def _pictures(rows: Iterable[bytes]) -> set[str]:
-    """Return the thumbnail names of all pictures in rows; quotes inside texts are escaped and never match."""
-    return {f"pictures/{sha256.decode()}.jpg" for lines in rows for sha256 in PICTURE.findall(lines)}
+    """Return the thumbnail names of all pictures in rows."""
+    return {f"pictures/{sha256.decode()}.jpg" for lines in rows for sha256 in SOURCE.findall(lines)}

@@ -14,9 +14,11 @@ from tasks.errors import InputError
 from tasks.files import is_store_name, read_regular, remove_file, remove_folder, write_file
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.run_files import (
+    LONGEST_ROW,
     OUTCOMES,
     REMOVED,
     RUN,
+    SOURCE,
     folders_with,
     moment_of,
     read_record,
@@ -29,11 +31,9 @@ from tasks.records import LedgerRecord
 
 UNFINISHED = "forgetting.json"
 """File of a store with its unfinished removals; see `tasks.history.forgetting`."""
-_MOST_BYTES = 2**26
 _MOST_COST = 1e9
 """Maximum cost of a call; higher values are ignored."""
 _REVISION = re.compile(rb'"revision": ?([0-9]{1,6})\b')
-PICTURE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
 _MARK = re.compile(r"revision-(\d{6})")
 
 
@@ -60,7 +60,7 @@ def revision_in(names: Iterable[str]) -> int:
 def revision_of(run: Path) -> int:
     """Return the last revision in `run.json` of a run; parsing thousands of whole records would take seconds."""
     with suppress(InputError, OSError):
-        found = _REVISION.findall(read_regular(run / RUN, _MOST_BYTES))
+        found = _REVISION.findall(read_regular(run / RUN, LONGEST_ROW))
         return int(found[-1]) if found else 0
     return 0
 
@@ -79,9 +79,9 @@ def note_outdated(store: Path, runs: Sequence[Path]) -> None:
     The removals of another machine are then repeated here for pictures, pages and history.
     """
     there = (store / UNFINISHED).exists()
-    noted: dict[str, Any] = json.loads(read_regular(store / UNFINISHED, _MOST_BYTES)) if there else {}
+    noted: dict[str, Any] = json.loads(read_regular(store / UNFINISHED, LONGEST_ROW)) if there else {}
     before: list[str] = noted.get("pictures", [])
-    shows = {found.decode() for run in runs for line in _outcomes(run) for found in PICTURE.findall(line)}
+    shows = {found.decode() for run in runs for line in _outcomes(run) for found in SOURCE.findall(line)}
     plan: dict[str, Any] = {"kind": "", "name": "", "flow": "", **noted, "pictures": sorted(shows.union(before))}
     write_file(store, UNFINISHED, json.dumps(plan).encode())
 
@@ -92,7 +92,7 @@ def is_removing(store: Path) -> bool:
     Of another machine's removal, the fetch has replaced the ledgers before anything else is left to do.
     """
     with suppress(FileNotFoundError, ValueError, AttributeError):  # a damaged note may be of any removal
-        return bool(json.loads(read_regular(store / UNFINISHED, _MOST_BYTES)).get("kind", True))
+        return bool(json.loads(read_regular(store / UNFINISHED, LONGEST_ROW)).get("kind", True))
     return (store / UNFINISHED).exists()
 
 

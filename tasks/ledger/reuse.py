@@ -14,6 +14,7 @@ from tasks.ledger.removals import is_removing
 from tasks.ledger.run_files import (
     END,
     JUDGMENTS,
+    LONGEST_ROW,
     is_written,
     moment_of,
     parse_row,
@@ -27,7 +28,6 @@ from tasks.text import enumerated
 
 _STOPPED = b'"stopped": {'
 """Part of the end of a run that stopped at its budget, as `Ledger` writes it."""
-_MOST_BYTES = 2**26
 
 
 class Replies:
@@ -174,6 +174,6 @@ def _is_over(run: Path, scheduled: bool) -> bool:
     """Return whether a run ended, not counting a stop at its budget; for a scheduled run a stop is an end, too."""
     # Quotes inside texts are escaped: no warning can look like a field. Parsing all end records takes seconds.
     try:
-        return (run / END).exists() and (scheduled or _STOPPED not in read_regular(run / END, _MOST_BYTES))
+        return (run / END).exists() and (scheduled or _STOPPED not in read_regular(run / END, LONGEST_ROW))
     except (InputError, OSError):  # its replies are lent by their age alone
         return True

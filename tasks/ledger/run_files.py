@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
@@ -31,8 +32,10 @@ REMOVED = "removed.json"
 
 _BLOCK = 1 << 20
 """Bytes read at once: a line assembled from several reads takes three times as long."""
-_MOST_BYTES = 2**26
+LONGEST_ROW = 2**26
 """Maximum bytes of a row, or of a file with one record; longer ones are damaged, and are not read whole."""
+SOURCE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
+"""Hash of a picture's or label's file in the bytes of a record; quotes inside texts are escaped and never match."""
 STOPPED_BY = "Stopped: "
 """Beginning of the last words of a run that an error stopped."""
 LONGEST_PROGRESS = 600
@@ -134,7 +137,7 @@ def read_record(path: Path, kind: type[R]) -> R:
     Raises:
         InputError: it is damaged, or another version wrote it.
     """
-    return validate_row(kind, parse_row(read_regular(path, _MOST_BYTES), path), path)
+    return validate_row(kind, parse_row(read_regular(path, LONGEST_ROW), path), path)
 
 
 def moment_of(text: str) -> datetime | None:
@@ -155,10 +158,10 @@ def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         return
     offset = 0
     with open_regular(path, _BLOCK) as file:
-        for line in iter(partial(file.readline, _MOST_BYTES), b""):
-            if line.endswith(b"\n") or len(line) == _MOST_BYTES:
+        for line in iter(partial(file.readline, LONGEST_ROW), b""):
+            if line.endswith(b"\n") or len(line) == LONGEST_ROW:
                 yield offset, line
-            if len(line) == _MOST_BYTES:
+            if len(line) == LONGEST_ROW:
                 return
             offset += len(line)
 
