@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -108,12 +107,8 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-PROGRAM = [Path(__file__).parents[1] / name for name in ("flows", "tasks")]
-"""Folders of our modules and their files."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk that only the user can fix, for any file."""
-GOES_ON = ("run", "demo", "batch collect", "batch cancel", "judge exam", "prompts draft-checks")
-"""Commands that continue where they were stopped."""
 
 
 class _Lazy(click.Command):
@@ -160,18 +155,11 @@ def _code(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        goes_on = "; every reply so far is in the ledger, and the same command goes on from there"
-        warn("stopped" + (goes_on if _judges(words) else ""))
+        warn("stopped; every reply so far is in the ledger, and the same command goes on from there")
         return 130
     except Exception as error:
         return _exit_code(error)
     return code
-
-
-def _judges(words: list[str]) -> bool:
-    """Return whether a command keeps replies: all of these do, except a demo that only draws samples."""
-    named = (words[0], " ".join(words[:2])) if words else ()
-    return any(each in GOES_ON for each in named) and not any(each.startswith("--samples") for each in words)
 
 
 def _run(words: list[str]) -> int:
@@ -205,15 +193,10 @@ def _keep_closest(error: click.UsageError) -> None:
 
 
 def _is_users(error: OSError) -> bool:
-    """Return whether a user can mend an error: of the remote store, of a full disk, or of a file that is not ours."""
+    """Return whether a user can mend an error: of the remote store, of a file, or of a full disk."""
     from tasks.ledger.bucket import RemoteUnavailable
 
-    if isinstance(error, RemoteUnavailable):
-        return True
-    if not error.filename:
-        return error.errno in FULL
-    file = Path(str(error.filename)).absolute()
-    return not any(file.is_relative_to(ours) for ours in PROGRAM)
+    return isinstance(error, RemoteUnavailable) or bool(error.filename) or error.errno in FULL
 
 
 def _exit_code(error: Exception) -> int:
