@@ -264,26 +264,17 @@ async def evaluate_in_shards(flow: str, asked: Parameters, store: str, said: lis
     Raises:
         InputError: there is no server with such a deployment, or a shard was stopped: with its own sentence.
     """
-    began = datetime.now(UTC)
-    evaluation = await _judge_shards(flow, asked.model_copy(update={"store": store}))
-    return await _put_together(evaluation, asked.store, began, said, await results_key(flow))
-
-
-async def _judge_shards(flow: str, asked: Parameters) -> str:
-    """Run the shards; return the id of the evaluation."""
     if getattr(asked, "export", ""):
         raise InputError("export and shards do not go together: every shard would write the same file")
-    deployment = await _deployment(flow)
-    evaluation = new_id(flow, datetime.now(UTC))
-    numbers = range(1, asked.shards + 1)
-    common = absolute(asked)
+    deployment, began = await _deployment(flow), datetime.now(UTC)
+    evaluation, common = new_id(flow, began), absolute(asked.model_copy(update={"store": store}))
     print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
     tags = [f"{TAGS['evaluation_id']}{evaluation}", *([SCHEDULED] if is_scheduled() else [])]
     async with asyncio.TaskGroup() as group:
-        for number in numbers:
+        for number in range(1, asked.shards + 1):
             name, own = f"{evaluation} · shard {number} of {asked.shards}", [f"{TAGS['shard']}{number}", *tags]
             group.create_task(_judge_shard(deployment.id, common, name, own))
-    return evaluation
+    return await _put_together(evaluation, asked.store, began, said, await results_key(flow))
 
 
 def shard_of(run: FlowRun) -> dict[str, str]:

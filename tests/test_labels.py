@@ -163,8 +163,8 @@ def test_labels_of_unknown_samples_are_reported_and_kept(tmp_path: Path, jury: J
     rows = [verdict("s0"), verdict("s1", candidate="nobody"), *(verdict(f"t{n}") for n in range(6))]
     file = write(tmp_path / "people.jsonl", *rows)
     code, out, _ = jury("labels", "import", file, "--flow", "diagram")
-    words = "7 of 8 labels are about no sample of any diagram run in the history; they are kept"
-    assert code == 0 and f"{words}, and count once a run has it: s1, t0, t1, t2, t3 and 2 more" in out
+    words = "7 of 8 labels are kept until a run has them, about no sample of any diagram run in the history: "
+    assert code == 0 and f"{words}s1, t0, t1, t2, t3 and 2 more" in out
     assert len(ask("labels")) == 8
     known = write(tmp_path / "known.jsonl", verdict("s0"))
     assert "no sample" not in jury("labels", "import", known, "--flow", "diagram")[1]

@@ -81,21 +81,14 @@ def _notes(found: Agreement) -> list[str]:
     """Return each reason for unpaired answers or missing numbers once, with the questions that it applies to."""
     reasons: dict[str, list[str]] = {}
     for each in found.questions:
-        for reason in [*_unpaired(each), *_undefined(each)]:
-            reasons.setdefault(reason, []).append(_name(each))
+        kinds = {"answered by A alone": each.only_a, "by B alone": each.only_b, "of other pictures": each.other_picture}
+        if words := [f"{n:,} {kind}" for kind, n in kinds.items() if n]:
+            reasons.setdefault(f"not paired, {', '.join(words)}", []).append(_name(each))
+        named = {"equal": each.agreement, "kappa": each.kappa, "tau-b": each.tau}
+        for why in dict.fromkeys(found.why for found in named.values() if found.why and each.n):
+            undefined = ", ".join(name for name, found in named.items() if found.why == why)
+            reasons.setdefault(f"{undefined} {why}", []).append(_name(each))
     return [f"{reason}: {', '.join(names)}" for reason, names in reasons.items()]
-
-
-def _unpaired(each: Agreed) -> list[str]:
-    counts = {"answered by A alone": each.only_a, "by B alone": each.only_b, "of other pictures": each.other_picture}
-    words = [f"{n:,} {kind}" for kind, n in counts.items() if n]
-    return [f"not paired, {', '.join(words)}"] if words else []
-
-
-def _undefined(each: Agreed) -> list[str]:
-    named = {"equal": each.agreement, "kappa": each.kappa, "tau-b": each.tau}
-    whys = dict.fromkeys(found.why for found in named.values() if found.why and each.n)
-    return [f"{', '.join(name for name, found in named.items() if found.why == why)} {why}" for why in whys]
 
 
 def _name(each: Agreed) -> str:

@@ -69,7 +69,9 @@ def status(store: str) -> int:
         say(line)
     for line in alarm_lines(folder):
         say(line)
-    return max(_show_forgetting(folder, store), _show_history(folder))
+    if begun := (folder / UNFINISHED).exists():  # a kill, or another machine's request
+        say(f"forgetting begun and not finished: `jury store sync --store {shlex.quote(store)}` does the rest")
+    return max(3 * begun, _show_history(folder))
 
 
 def _pages_words(store: Path) -> str:
@@ -96,14 +98,6 @@ def _told(run: Path) -> tuple[str, str]:
     incomplete = "INCOMPLETE, " if end and not end.all_ok else ""
     forgotten = "; rows were forgotten at a request" if start.revision else ""
     return start.run_id, f"{what}: {incomplete}{came}{forgotten}"
-
-
-def _show_forgetting(folder: Path, store: str) -> int:
-    """Print a line if a removal is unfinished, after a kill or another machine's request; return 3 if so, else 0."""
-    begun = (folder / UNFINISHED).exists()
-    if begun:
-        say(f"forgetting begun and not finished: `jury store sync --store {shlex.quote(store)}` does the rest")
-    return 3 if begun else 0
 
 
 def _show_history(store: Path) -> int:

@@ -239,6 +239,8 @@ def notes(comparison: "Comparison") -> list[str]:
     missing = ", ".join(f"{n} {why}" for why, n in sorted(comparison.not_paired.items()))
     among, parts = comparison.among, label_rules_of(comparison.after.flow).pooled
     equal = comparison.equal and comparison.equal.share_words(comparison.equal_of)
+    before, later = (f"{size:.2g}" for size in comparison.sizes)
+    uneven = f"Images a prompt differ: {before} before, {later} after; the share of prompts with a good one grows so."
     return [
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
@@ -247,7 +249,7 @@ def notes(comparison: "Comparison") -> list[str]:
         *[f"Not paired: {missing}."] * bool(missing),
         *[f"Intervals of this pair alone, not adjusted for choosing among {among}."] * (among > 2),
         *[comparison.shared] * bool(comparison.shared),
-        *sizes_words(comparison.sizes),
+        *[uneven] * (before != later),
     ]
 
 
@@ -255,13 +257,6 @@ def left_out_words(comparison: "Comparison") -> str:
     """Count the questions that only one of the runs asks."""
     parts = label_rules_of(comparison.after.flow).pooled
     return f"{comparison.left_out:,} of {comparison.parts:,} {parts} differ"
-
-
-def sizes_words(sizes: tuple[float, float]) -> list[str]:
-    """Return a warning if the two sides have different numbers of images a prompt."""
-    before, after = (f"{size:.2g}" for size in sizes)
-    uneven = f"Images a prompt differ: {before} before, {after} after; the share of prompts with a good one grows so."
-    return [uneven] * (before != after)
 
 
 def side_words(side: "Side") -> str:

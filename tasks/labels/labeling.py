@@ -18,7 +18,7 @@ from tasks.datasets.rows import Cells, Columns, find_rows
 from tasks.errors import InputError, Problems, first_fault
 from tasks.files import read_regular, real_place
 from tasks.history import queries as history
-from tasks.history.queries import Evaluation, find, one_opening, query
+from tasks.history.queries import Evaluation, find, one_opening
 from tasks.labels.inputs import Drawable, Inputs, known_questions, prompts_of, read_inputs
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import (
@@ -288,19 +288,13 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
 
 def about_no_sample(store: Path, about: LabelSet) -> str:
     """Return a sentence about labels of a set that are about no sample of any run; empty if there are none."""
-    sql = """SELECT sample_id, count(*) FROM labels l WHERE name = $1 AND NOT EXISTS (
-        SELECT 1 FROM outcomes o WHERE o.flow = l.flow AND o.sample_id = l.sample_id
-            AND coalesce(l.candidate, '') IN ('', o.candidate))
-        GROUP BY sample_id ORDER BY min(l.rowid)"""
-    found = query(store, sql, values=(about.name,)).rows
-    if not found:
-        return ""
-    number, ids = sum(n for _, n in found), listed((one_line(str(name)) for name, _ in found), 5)
-    verb, they = ("is", "it is") if number == 1 else ("are", "they are")
-    whose = f"no sample of any {about.flow} run in the history"
-    return (
-        f"{number:,} of {about.labels:,} labels {verb} about {whose}; {they} kept, and count once a run has it: {ids}"
-    )
+    sql = """SELECT count(*), list(DISTINCT sample_id ORDER BY sample_id) FROM labels l
+        WHERE name = $1 AND NOT EXISTS (
+            SELECT 1 FROM outcomes o WHERE o.flow = l.flow AND o.sample_id = l.sample_id
+                AND coalesce(l.candidate, '') IN ('', o.candidate))"""
+    [(number, ids)] = history.query(store, sql, values=(about.name,)).rows
+    whose = f"about no sample of any {about.flow} run in the history: {listed(map(one_line, ids or ()), 5)}"
+    return f"{number:,} of {about.labels:,} labels are kept until a run has them, {whose}" if number else ""
 
 
 def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[str]]) -> list[LabelRow]:

@@ -1,6 +1,6 @@
 """Page of an evaluation: one HTML file that opens anywhere, with no server and no network."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from tasks.comparing import verdict as verdicts
 from tasks.comparing.trend import breaks, trend_charts
 from tasks.errors import InputError
-from tasks.files import drafted, remove_folder, rewrite_file, write_file, write_whole
+from tasks.files import drafted, remove_folder, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import beside, why_missing
 from tasks.pages import report_facts as facts
@@ -46,35 +46,31 @@ def write_page(
     if len(kept) < len(hashes):
         lacks = why_missing(datetime.fromisoformat(evaluation.about["started_at"]).replace(tzinfo=UTC))
     folder = beside(target.name) if evaluation.beside and kept else ""
+
+    def write(name: str, pieces: Iterable[bytes]) -> None:
+        if in_site:
+            rewrite_file(store, f"{FOLDER}/{name}", pieces)
+            return
+        with drafted(target.parent / name) as draft, draft.open("wb") as file:
+            file.writelines(pieces)
+
     if in_site:
         remove_folder(store, f"{FOLDER}/{beside(target.name)}")
-    if folder:
-        _write_beside(store, target.with_name(folder), kept, in_site)
+    elif folder:
+        if (target.parent / folder).is_symlink():
+            raise InputError(f"{target.parent / folder}: refused: it is a link; nothing behind it is changed")
+        (target.parent / folder).mkdir(exist_ok=True)
+    for sha256, data in fitted(kept) if folder else ():
+        write(f"{folder}/{sha256}.jpg", [data])
     first = evaluation.first_pictures
     kept = dict(sorted(kept.items(), key=lambda each: each[0] not in first))
     if folder:
         pictures = ((sha256, f"{quote(folder)}/{sha256}.jpg") for sha256 in kept)
     else:
         pictures = ((sha256, f"data:image/jpeg;base64,{data}") for sha256, data in embedded(kept))
-    data = (piece.encode("utf-8", "replace") for piece in page(evaluation, pictures, in_site, lacks, folder))
-    if in_site:
-        rewrite_file(store, f"{FOLDER}/{target.name}", data)
-        return target.stat().st_size
-    with drafted(target) as draft, draft.open("wb") as file:
-        file.writelines(data)
+    whole = page(evaluation, pictures, in_site, lacks, folder)
+    write(target.name, (piece.encode("utf-8", "replace") for piece in whole))
     return target.stat().st_size
-
-
-def _write_beside(store: Path, folder: Path, kept: Mapping[str, Path], in_site: bool) -> None:
-    if folder.is_symlink():
-        raise InputError(f"{folder}: refused: it is a link; nothing behind it is changed")
-    if not in_site:
-        folder.mkdir(exist_ok=True)
-    for sha256, data in fitted(kept):
-        if in_site:
-            write_file(store, f"{FOLDER}/{folder.name}/{sha256}.jpg", data)
-        else:
-            write_whole(folder / f"{sha256}.jpg", data)
 
 
 def page(
