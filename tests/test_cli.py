@@ -311,11 +311,8 @@ def test_flow_that_raises_is_a_bug_and_one_that_stops_is_not(
 ) -> None:
     judge = ("--judge.model", "m", "--judge.base-url", loopback.base_url)
     loopback.answer = lambda _: refusing(401, "no such key")
-    for given in (
-        ["--dataset", tmp_path / "nowhere"],
-        ["--dataset", "samples"],
-    ):  # one stops before the flow, one in it
-        code, _, err = jury("run", "diagram", *given, *judge)
+    for dataset in (tmp_path / "nowhere", "samples"):  # one stops before the flow, one in it
+        code, _, err = jury("run", "diagram", "--dataset", dataset, *judge)
         assert code == 2 and "a fault of" not in err
     monkeypatch.setattr(pipeline, "unfinished_before", raiser(KeyError("a slip")))
     code, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", "1", *judge)

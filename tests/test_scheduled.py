@@ -152,26 +152,8 @@ def test_run_without_deployment_is_never_blocked() -> None:
 
 
 @flow
-async def report_key(limit: int = 0) -> str:
-    return await results_key("diagram")
-
-
-@flow
-async def report_schedule_and_key() -> str:
+async def report_schedule_and_key(limit: int = 0) -> str:
     return f"{is_scheduled()} {await results_key('diagram')}"
-
-
-def test_run_started_by_an_automation_counts_as_scheduled() -> None:
-    async def story() -> list[str]:
-        async with deploy(report_schedule_and_key) as here:
-            [night] = await here.scheduled(1)
-            return [
-                await here.result_of(run)
-                for run in (night, await here.create_by_automation(), await here.create_by_hand())
-            ]
-
-    nightly = "True diagram-hourly"
-    assert asyncio.run(story()) == [nightly, nightly, "False diagram-hourly-by-hand"]
 
 
 @flow
@@ -180,17 +162,17 @@ async def name_itself() -> None:
     await name_stopped("diagram")  # an error after the first call
 
 
-def test_only_unmodified_scheduled_runs_use_the_nightly_key() -> None:
-    async def keys() -> list[Any]:
-        async with deploy(report_key, limit=20) as here:
+def test_only_unmodified_runs_by_a_schedule_or_an_automation_use_the_nightly_key() -> None:
+    async def keys() -> list[str]:
+        async with deploy(report_schedule_and_key, limit=20) as here:
             first, changed = await here.scheduled(2)
             await here.client.update_flow_run(changed.id, parameters={"limit": 4})
             changed = await here.client.read_flow_run(changed.id)
-            return [await here.result_of(run) for run in (first, changed, await here.create_by_hand())] + [
-                await report_key()
-            ]
+            runs = first, await here.create_by_automation(), changed, await here.create_by_hand()
+            return [*[await here.result_of(run) for run in runs], await report_schedule_and_key()]
 
-    assert asyncio.run(keys()) == ["diagram-hourly", *["diagram-hourly-by-hand"] * 2, "diagram-command"]
+    nightly, by_hand = "True diagram-hourly", "diagram-hourly-by-hand"
+    assert asyncio.run(keys()) == [nightly, nightly, f"True {by_hand}", f"False {by_hand}", "False diagram-command"]
 
 
 @pytest.mark.parametrize(
@@ -205,43 +187,28 @@ def test_artifact_key_combines_flow_and_deployment(name: str, key: str) -> None:
     assert key_of("diagram", name) == key
 
 
-def test_run_name_typed_by_a_person_is_kept() -> None:
-    async def names() -> list[str]:
-        async with deploy(name_itself) as here:
-            found = []
-            for name in ("before the fix", generate_slug(2), "theta3-cancri-nebula"):
-                run = await here.client.create_flow_run_from_deployment(here.id, name=name)
-                await here.execute(run)
-                found.append((await here.client.read_flow_run(run.id)).name)
-            return found
+async def names_after(of: Flow[..., Any], state: str, *names: str, **parameters: Any) -> list[str]:
+    """Return the names of runs that begin with these names and end in this state."""
+    async with deploy(of, **parameters) as here:
+        runs = [await here.client.create_flow_run_from_deployment(here.id, name=name) for name in names]
+        assert {(await here.execute(run)).name for run in runs} == {state}
+        return [(await here.client.read_flow_run(run.id)).name for run in runs]
 
+
+def test_run_name_typed_by_a_person_is_kept() -> None:
+    names = "before the fix", generate_slug(2), "theta3-cancri-nebula"
     ours = "diagram · alpha · gpt-x · 3 samples"
-    assert asyncio.run(names()) == ["before the fix", ours, ours]
+    assert asyncio.run(names_after(name_itself, "Completed", *names)) == ["before the fix", ours, ours]
 
 
 def test_run_stopped_before_loading_is_named_so_unless_named_by_hand(tmp_path: Path) -> None:
-    async def names() -> list[str]:
-        form = {"dataset": str(tmp_path / "nowhere"), "store": str(tmp_path / "store")}
-        async with deploy(counting, parameters=form) as here:
-            found = []
-            for name in ("theta3-cancri-nebula", "before the fix"):
-                run = await here.client.create_flow_run_from_deployment(here.id, name=name)
-                assert (await here.execute(run)).is_failed()
-                found.append((await here.client.read_flow_run(run.id)).name)
-            return found
-
-    assert asyncio.run(names()) == ["counting · stopped before its first call", "before the fix"]
+    form = {"dataset": str(tmp_path / "nowhere"), "store": str(tmp_path / "store")}
+    names = asyncio.run(names_after(counting, "Failed", "theta3-cancri-nebula", "before the fix", parameters=form))
+    assert names == ["counting · stopped before its first call", "before the fix"]
 
 
 def test_generated_run_names_are_distinguished_from_typed_ones() -> None:
-    made_up = [
-        "theta3-cancri-nebula",
-        "beta4-nishio",
-        "alpha42-nishio",
-        "omega-mudor-point",
-        "eta-canis-majoris",
-        "Rustic-Drob",
-    ]
+    made_up = ["theta3-cancri-nebula", "beta4-nishio", "omega-mudor-point", "eta-canis-majoris", "Rustic-Drob"]
     made_up += ["diagram · alpha · gpt-x · 3 samples", *(generate_slug(2) for _ in range(50))]
     assert all(map(is_made_up, made_up))
     typed = ["before the fix", "gpt-6 again", "judge-v2", "alpha", "before-fix", "Rustic", "", "delta test"]
