@@ -243,9 +243,7 @@ def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> lis
     tally = RateTally()
     for outcome in outcomes:
         tally.decide(outcome)
-    for judgment in judgments:
-        tally.hear(judgment)
-    return tally.rows()
+    return tally.rows(judgments)
 
 
 def counted_run(

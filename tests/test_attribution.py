@@ -88,7 +88,6 @@ def test_alarm_states_what_moved_in_event_page_and_views(store: Path) -> None:
     assert "on 2 nights since 2026-09-17, the candidate beside them by −13." in alarm.words
     payload = payload_of(alarm, newest)
     assert payload["moved"] == "candidate moved" and payload["attribution"] in alarm.words
-    assert [each.line for each in seen.attributions] == [f"alpha: {alarm.attribution}"]
     query = "SELECT DISTINCT moved, moved_since::DATE::VARCHAR FROM anchors WHERE moved IS NOT NULL"
     assert ask(store, query) == [("candidate moved", "2026-09-17")]
     trend = "SELECT count(*) FROM trend WHERE dimension = 'overall' AND moved = 'candidate moved'"

@@ -54,11 +54,6 @@ class Attribution(NamedTuple):
         candidate = change_words(self.candidate_shift, self.candidate_low, self.candidate_high, decimals)
         return f"{_SAID[self.moved]}: the anchors changed by {judge} {since}, the candidate beside them by {candidate}"
 
-    @property
-    def line(self) -> str:
-        """Sentence with the candidate's name."""
-        return f"{one_line(self.candidate, LONGEST_NAME)}: {self.words}"
-
 
 _SAID = {
     "judge moved": "The judge moved",
@@ -281,8 +276,6 @@ class Watched(NamedTuple):
     """Open alarms of the scores."""
     news: Sequence[Alarm]
     """Open alarms of the scores that no run has reported yet."""
-    attributions: Sequence[Attribution] = ()
-    """Causes by the anchors: of open alarms of the scores, and of their own alarms."""
     judges: Sequence[MovedJudge] = ()
     """Open alarms of the anchors."""
     judge_news: Sequence[MovedJudge] = ()
@@ -363,7 +356,7 @@ def watched(store: Path, run_id: str) -> Watched:
     told = list(told_before(store))
     news = [each for each in seen if not any(_tells(one, each) for one in told)]
     judge_news = [each for each in judges if not any(_tells(one, each) for one in told)]
-    return Watched(places, seen, news, put_down, judges, judge_news)
+    return Watched(places, seen, news, judges, judge_news)
 
 
 def _attributed(alarm: Alarm, found: Sequence[Attribution]) -> Alarm:

@@ -15,7 +15,7 @@ from tasks.records import Record
 from tasks.records.parameters import INSTRUMENT
 from tasks.statistics.concordance import Statistic
 from tasks.statistics.intervals import Difference, holm
-from tasks.statistics.series import ALL_PROMPTS, Compared, Measure, Measured, Series, paired, series, share_parts
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, Series, paired, series, share_parts
 from tasks.text import listed, natural, one_line
 
 MOST_CHANGED = 200
@@ -291,15 +291,14 @@ def _side(run: Evaluation, candidate: str) -> Side:
 def rows(before: Series, after: Series) -> list[Row]:
     """Return the differences by every measure of both sides: the headline, then the others with p adjusted together."""
     shared = [measure for measure in before.values if measure in after.values]
-    found = [(measure, paired(before, after, measure)) for measure in shared]
-    tested = [(measure, each, each.p) for measure, each in found[1:] if each.p is not None]
-    adjusted = holm([p for _, _, p in tested])
-    others = [_row(measure, each, p) for (measure, each, _), p in zip(tested, adjusted, strict=True)]
-    return [*(_row(measure, each) for measure, each in found[:1]), *others]
-
-
-def _row(measure: Measure, found: Difference, p_holm: float | None = None) -> Row:
-    return Row(dimension=measure.dimension, measure=measure.measure, difference=found, p_holm=p_holm)
+    found = [
+        Row(dimension=each.dimension, measure=each.measure, difference=paired(before, after, each), p_holm=None)
+        for each in shared
+    ]
+    tested = [(row, row.difference.p) for row in found[1:] if row.difference.p is not None]
+    adjusted = holm([p for _, p in tested])
+    others = [row.model_copy(update={"p_holm": p}) for (row, _), p in zip(tested, adjusted, strict=True)]
+    return [*found[:1], *others]
 
 
 def not_paired(before: Series, after: Series) -> Counter[str]:

@@ -408,7 +408,7 @@ class Results:
     def rates(self) -> list[RateRow]:
         """Rates of the judge's agreement with itself; judgments are read for them if it was asked more than once."""
         asked_again = self._runs if repeated(self._start) else ()
-        return self._rates.with_judgments(chain.from_iterable(map(read_judgments, asked_again))).rows()
+        return self._rates.rows(chain.from_iterable(map(read_judgments, asked_again)))
 
     @cached_property
     def controls(self) -> list[ControlRow]:

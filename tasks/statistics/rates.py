@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean
 from typing import Literal
@@ -71,15 +71,11 @@ _Found = Iterator[tuple[str, Measure, float]]
 
 @dataclass
 class RateTally:
-    """Rates of a run while its rows are read, outcomes and judgments in any order."""
+    """Rates of a run while its outcomes are read."""
 
     _values: defaultdict[_Place, list[float]] = field(default_factory=lambda: defaultdict(list))
     _units: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """(Candidate, image) -> its prompt, resampled as a whole because its images are alike. Figures have none."""
-    _said: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
-    """(Candidate, sample) -> answer in the last attempt of each of its calls."""
 
     def decide(self, outcome: Outcome) -> None:
         """Add the outcome of a real sample."""
@@ -88,23 +84,19 @@ class RateTally:
         for dimension, measure, value in _decided(outcome):
             self._values[outcome.candidate, dimension, measure].append(value)
 
-    def with_judgments(self, judgments: Iterable[Judgment]) -> "RateTally":
-        """Return a tally of the same outcomes with these judgments, in the order of the ledger."""
-        other = replace(self, _said=defaultdict(dict))
-        for judgment in judgments:
-            other.hear(judgment)
-        return other
+    def rows(self, judgments: Iterable[Judgment]) -> list[RateRow]:
+        """Return a row for every rate with at least one value.
 
-    def hear(self, judgment: Judgment) -> None:
-        """Add a judgment, unless it is about a control; a later attempt of the same call replaces it."""
-        if not judgment.control:
-            call = judgment.dimension, judgment.order, judgment.vote
-            self._said[judgment.candidate, judgment.sample_id][call] = answer(judgment)
-
-    def rows(self) -> list[RateRow]:
-        """Return a row for every rate with at least one value."""
+        Args:
+            judgments: judgments of the run in the order of the ledger; the last attempt of a call counts, controls do
+                not. Without any, only rates of outcomes are returned.
+        """
+        answers: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = defaultdict(dict)
+        for each in judgments:
+            if not each.control:
+                answers[each.candidate, each.sample_id][each.dimension, each.order, each.vote] = answer(each)
         units: defaultdict[_Place, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        for (candidate, sample_id), said in self._said.items():
+        for (candidate, sample_id), said in answers.items():
             unit = self._units.get((candidate, sample_id), sample_id)
             for dimension, measure, value in _heard(said):
                 units[candidate, dimension, measure][unit].append(value)
