@@ -14,9 +14,8 @@ from tasks.spending.budget import month_of
 
 
 @pytest.fixture(autouse=True)
-def _no_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "prefect_server" not in request.fixturenames:
-        monkeypatch.delenv("PREFECT_API_URL", raising=False)
+def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
 def test_missing_store_is_reported(tmp_path: Path, jury: Any) -> None:

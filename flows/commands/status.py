@@ -129,14 +129,11 @@ def _at_work() -> list[str]:
 def _server_lines() -> list[str]:
     """Return lines about the runs of the server, each with its kind first, such as `running`."""
     from prefect import get_client  # Prefect takes a second to import, and without a server nobody needs it
-    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort
 
     with get_client(sync_client=True) as client:
-        deployments = {each.id: each for each in client.read_deployments()}
-        flows = {flow.id: flow.name for flow in client.read_flows()}
-        names = flows | {each.id: each.name for each in deployments.values()}
-        now = datetime.now(UTC)
+        deployments, now = client.read_deployments(), datetime.now(UTC)
 
         def runs(states: str, sort: FlowRunSort, most: int, kind: str = "type", **moments: Any) -> "list[FlowRun]":
             wanted = FlowRunFilter.model_validate({"state": {kind: {"any_": states.split()}}, **moments})
@@ -148,11 +145,15 @@ def _server_lines() -> list[str]:
         due = runs("SCHEDULED", FlowRunSort.EXPECTED_START_TIME_ASC, LOOKED_AT, expected_start_time={"after_": now})
         first = {(run.deployment_id, run.created_by and run.created_by.id): run for run in reversed(due)}
         coming = sorted(first.values(), key=lambda run: str(run.expected_start_time))[:NEXT]
+        # Their flows alone: of all flows, the server returns at most 200.
+        theirs = {"id": {"any_": [run.flow_id for run in (*running, *failed, *partly, *coming)]}}
+        flows = client.read_flows(flow_filter=FlowFilter.model_validate(theirs))
+        names = {each.id: each.name for each in (*flows, *deployments)}
         return [
             *(f"running  {_named(run, names)}, {(run.state_name or '').lower()}{_since(run)}" for run in running),
             *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in failed),
             *(f"partly   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in partly),
-            *(f"paused   {words}" for words in _paused([*deployments.values()])),
+            *(f"paused   {words}" for words in _paused(deployments)),
             *(f"next     {_when(run.expected_start_time)}  {_whose(run, names)}" for run in coming),
         ]
 
