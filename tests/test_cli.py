@@ -332,9 +332,10 @@ def test_suggested_command_names_the_program_as_called(tmp_path: Path, monkeypat
 
 
 def test_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> None:
-    drawn = tmp_path / "drawn"
+    drawn = tmp_path / "drawn here"
     code, out, err = jury("demo", "--samples", drawn, "--count", 2, "--prompts", 1)
-    assert (code, err) == (0, "") and f"2 plot samples drawn; judge them with: jury run plot --dataset {drawn}\n" in out
+    assert (code, err) == (0, "")
+    assert f"2 plot samples drawn; judge them with: jury run plot --dataset '{drawn}'\n" in out
     assert len(json.loads((drawn / "diagram" / "test.json").read_bytes())) == 2
     assert not (tmp_path / "store").exists(), "nothing was judged"
     code, _, err = jury("demo", "--count", 2)

@@ -1,6 +1,7 @@
 """`jury demo`: drawn samples with known defects, judged at once or only drawn into a folder."""
 
 from pathlib import Path
+from shlex import quote
 
 import click
 from click.core import ParameterSource
@@ -72,17 +73,17 @@ def _judge(store: str) -> int:
         "query \"SELECT sample_id, overall, tier_path FROM outcomes WHERE injected = 'black'\"",
         f"run diagram --dataset samples --judge {RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} --limit 4",
     ):
-        print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {store}"))
+        print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {quote(store)}"))
     return max(codes)
 
 
 def _draw(root: Path, count: int, prompts: int, seed: int) -> None:
     """Draw samples into a folder, and print the commands that judge them."""
     draw_all(root, count, prompts, seed)
-    for flow in PAIRWISE:
-        print(f"{count} {flow} samples drawn; judge them with: {command_line(f'run {flow} --dataset {root}')}")
-    checking = command_line(f"run facts --dataset {root / 'diagram' / CHECKS}")
-    print(f"checks of the diagrams written; judge them with: {checking}")
-    judging = command_line(f"run geneval --dataset {root / GENERATED}")
-    print(f"images of {prompts} prompts a tag drawn; judge them with: {judging}")
-    print(f"their checks written; judge them with: {command_line(f'run facts --dataset {root / GENERATED / CHECKS}')}")
+    for what, flow, place in (
+        *((f"{count} {flow} samples drawn", flow, root) for flow in PAIRWISE),
+        ("checks of the diagrams written", "facts", root / "diagram" / CHECKS),
+        (f"images of {prompts} prompts a tag drawn", "geneval", root / GENERATED),
+        ("their checks written", "facts", root / GENERATED / CHECKS),
+    ):
+        print(f"{what}; judge them with: {command_line(f'run {flow} --dataset {quote(str(place))}')}")

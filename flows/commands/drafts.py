@@ -3,6 +3,7 @@
 import asyncio
 from datetime import datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -61,7 +62,7 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     kept = keep_right(folder, run_folder(local, judged(FACTS, first)["run_id"]))
     print(printable(f"{kept} and are in {folder / CHECKS}. Asked for the second time:\n"))
     code = run_flow(FACTS, _parameters(folder / CHECKS, asked.judge, store).model_copy(update={"reuse_hours": 0}))
-    judging = command_line(f"run facts --dataset {folder / CHECKS} --images FOLDER")
+    judging = command_line(f"run facts --dataset {quote(str(folder / CHECKS))} --images FOLDER")
     print(printable(f"\nEdit the checks, and set confirmed to true where you agree. Then judge figures: {judging}"))
     return code
 
