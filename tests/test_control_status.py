@@ -43,6 +43,12 @@ def rate(measure: str, n: int, fails: int) -> ControlRate:
     return control_rate(measure, n, fails, 0, n, fails)
 
 
+def answers(control: Outcome, dimension: str, **new: str | None) -> Outcome:
+    """Return the control with other verdicts for one dimension."""
+    dimensions = (each.model_copy(update=new) if each.dimension == dimension else each for each in control.dimensions)
+    return control.model_copy(update={"dimensions": tuple(dimensions)})
+
+
 def row_of(control: Outcome, *real: Outcome) -> ControlRow:
     """Return the control's row in a run with these other samples."""
     results = Results(factories.start(flow=control.flow, parameters={"threshold": 7.0}), [])
@@ -90,9 +96,7 @@ def test_verdicts_fail_control_without_original(kind: str, verdicts: str, overal
 )
 def test_preference_in_either_order_fails_equal_pictures(orders: dict, fails: object) -> None:
     control = outcome("s1", "GXGG", "Tie", control=SAME)
-    same, mixed, *others = control.dimensions
-    dimensions = (same, mixed.model_copy(update=orders), *others)
-    assert failed(control.model_copy(update={"dimensions": dimensions})) is fails
+    assert failed(answers(control, control.dimensions[1].dimension, **orders)) is fails
 
 
 @pytest.mark.parametrize(
@@ -148,16 +152,9 @@ def test_amber_line_says_whether_controls_were_too_few(n: int, fails: int, words
     assert line.endswith(words) and len(line) <= 80
 
 
-def answers(control: Outcome, dimension: str, human_first: str | None, model_first: str | None) -> Outcome:
-    """Return the control with other verdicts for one dimension, one for each order."""
-    new = {"human_first": human_first, "model_first": model_first}
-    dimensions = (each.model_copy(update=new) if each.dimension == dimension else each for each in control.dimensions)
-    return control.model_copy(update={"dimensions": tuple(dimensions)})
-
-
 def test_equal_figures_fail_by_dimension_and_share_of_answers() -> None:
-    control = answers(outcome("s1", "GGHG", "Tie", control=SAME), "faithfulness", "Both are good", "Model")
-    row = row_of(control)
+    both = {"human_first": "Both are good", "model_first": "Model"}
+    row = row_of(answers(outcome("s1", "GGHG", "Tie", control=SAME), "faithfulness", **both))
     assert (row.questions, row.answered, row.failures, row.failed) == (4, 4, 1.5, True)
 
 
@@ -184,7 +181,8 @@ def test_failures_on_two_pairs_only_are_not_red() -> None:
     ],
 )  # fmt: skip
 def test_neglect_counts_shares_and_injection_outcomes(kind: str, faithful: tuple, overall: str, share: float) -> None:
-    control = answers(outcome("s1", "HHHH", overall, control=kind), "faithfulness", *faithful)
+    both = dict(zip(("human_first", "model_first"), faithful, strict=True))
+    control = answers(outcome("s1", "HHHH", overall, control=kind), "faithfulness", **both)
     row = row_of(control, outcome("s1", overall="Human"))
     assert (row.questions, row.answered, row.failures) == (1, 1, share)
 

@@ -133,10 +133,6 @@ def temporary(tmp_path: Path) -> Iterator[PrefectServer]:
     server.end()
 
 
-def pid_of(server: PrefectServer) -> int:
-    return server.child.now.pid
-
-
 def is_running(group: int) -> bool:
     try:
         os.killpg(group, 0)
@@ -158,7 +154,7 @@ def test_early_request_is_answered_once_the_server_is_ready(temporary: PrefectSe
     page = urllib.request.Request(f"{temporary.api}/health", headers={"Origin": "http://localhost:3000"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(page, timeout=120)
-    first = pid_of(temporary)
+    first = temporary.child.now.pid
     assert re.search(r"^Umask:\s0077$", Path(f"/proc/{first}/status").read_text(), re.MULTILINE)
     assert os.getpgid(first) == first != os.getpgrp(), "Ctrl-C must not reach the server"
     assert (temporary.log.parent / DATABASE).stat().st_mode & 0o777 == 0o600
@@ -184,7 +180,7 @@ def test_server_ends_with_a_killed_program(tmp_path: Path) -> None:
 
 
 def test_failed_server_start_names_the_log(temporary: PrefectServer) -> None:
-    os.killpg(pid_of(temporary), signal.SIGKILL)
+    os.killpg(temporary.child.now.pid, signal.SIGKILL)
     with pytest.raises(InputError) as caught:
         asyncio.run(temporary.answering())
     assert str(caught.value) == f"the temporary Prefect server did not start; its last words are in {temporary.log}"
