@@ -239,7 +239,12 @@ def test_answers_of_people_are_scored_like_those_of_judges(check: Check, answer:
     found = LABELS.people_label(item, own.asked.question, answer)
     assert (found.aspect, found.score, LABELS.merged_answer("", [found.score])) == (check.check_id, score, score)
     assert LABELS.scale.alike(100.0, 200 / 3) and not LABELS.scale.alike(50.0, 100.0)
-    assert LABELS.merged_answer("", [100.0, 0.0]) is None and LABELS.merged_answer("", [50.0, 0.0, 50.0]) == 50
+
+
+@pytest.mark.parametrize(("answers", "merged"), [([100, 0], 50), ([50, 0, 50], 50), ([100, 100, 0, None], 100)])
+def test_people_who_disagree_about_a_check_share_its_score(answers: list[float | None], merged: float) -> None:
+    """Without them, people would seem to agree with the judge, and fewer labels would count."""
+    assert LABELS.merged_answer("", answers) == merged
 
 
 # Whole runs

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from statistics import fmean
 
 from tasks.datasets.rows import Cells
 from tasks.errors import InputError
@@ -72,10 +73,10 @@ class ChecklistLabels(LabelRules):
         )
 
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:
-        """Merge answers of several people: that of most; None if they are level."""
-        found = Counter(float(each) for each in answers if each is not None).most_common(2)
-        level = len({times for _, times in found}) < len(found)
-        return None if level or not found else found[0][0]
+        """Merge answers of several people: that of most, or the mean of those that are level."""
+        found = Counter(float(each) for each in answers if each is not None).most_common()
+        most = [answer for answer, times in found if times == found[0][1]]
+        return fmean(most) if most else None
 
 
 LABELS = ChecklistLabels()
