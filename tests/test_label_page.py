@@ -396,6 +396,8 @@ def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, t
     assert "labels: 0 sent, 1 fetched" in jury_on("one", "store", "sync")[1]
     assert jury_on("two", "labels", "remove", "labels-reader-1")[0] == 0
     assert not list((tmp_path / "bucket" / "labels").rglob("*.json*"))
+    code, _, err = jury_on("one", "labels", "import", str(file))
+    assert code == 2 and "these labels were removed as 'labels-reader-1', on every machine: choose another" in err
     assert jury_on("one", "store", "sync")[0] == 0
     assert json.loads(jury_on("one", "query", "SELECT count(*) AS n FROM labels", "--json")[1]) == [{"n": 0}]
     assert "holds no labels" in jury_on("one", "labels", "list")[1]

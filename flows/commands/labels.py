@@ -13,6 +13,7 @@ from tasks.history.landing import land
 from tasks.labels.labeling import LONGEST, SHARED, Asked, Made, about_no_sample, import_labels, make_pages
 from tasks.ledger.labels import (
     LABEL_PAGES,
+    REMOVED,
     UNIFORM,
     LabelSet,
     label_folders,
@@ -116,9 +117,10 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
 def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     """Store the labels of a file; warn if the history or the remote store cannot be reached now."""
     folder = local_cache(store)
-    with left_to_sync("pages made on other machines are missing for now"):
+    with left_to_sync("pages and removals of other machines are missing for now"):
         if remote := remote_of(store):
             remote.fetch_folder(LABEL_PAGES)
+            remote.fetch_folder(REMOVED)
     before = {place.name for place in label_folders(folder)}
     about = import_labels(folder, Path(file).expanduser(), flow or "", name)
     people = labels_words(about.labels, len(about.annotators))

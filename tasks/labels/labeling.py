@@ -34,6 +34,7 @@ from tasks.ledger.labels import (
     label_folders,
     read_label_set,
     read_page,
+    removed_labels,
 )
 from tasks.protocols import label_rules_of
 from tasks.protocols.labels import NUMBER, OWN, UNANSWERED, LabelRules, PeopleQuestion
@@ -249,7 +250,8 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
         flow: flow whose samples a table is about; a page's file contains it.
 
     Raises:
-        InputError: the name is taken or impossible, the file is too large, or rows are wrong; all of them are listed.
+        InputError: the name is taken, impossible or that of these labels before their removal; the file is too large;
+            or rows are wrong, and all of them are listed.
     """
     name = name or file.stem
     if not is_label_name(name):
@@ -260,6 +262,8 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
         raise InputError(f"labels {file}: there is no such file")
     data = read_regular(file, LARGEST, (real_place(file),))
     digest = sha256(data).hexdigest()
+    if (name, digest) in removed_labels(store):
+        raise InputError(f"these labels were removed as {name!r}, on every machine: choose another name with --name")
     place = label_folder(store, name)
     saved = _saved(file, data) if file.suffix.lower() == ".json" else None
     page = read_page(store, saved.page) if saved else None
