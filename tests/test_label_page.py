@@ -380,6 +380,11 @@ def test_imported_table_needs_a_flow_and_is_listed_as_not_drawn(own: Path, tmp_p
                            "drawn is not known, so that they correct no score")  # fmt: skip
     code, _, err = jury("labels", "remove", "none")
     assert code == 2 and "no labels are called 'none'; there are labels-reader-1, people" in err
+    (own / "labels" / "people" / "label.json").write_text("{")
+    code, out, err = jury("labels", "list")
+    assert (code, out) == (0, f"{first}\n") and "people/label.json, line 1: damaged: " in err
+    code, _, err = jury("labels", "import", file, "--name", "again")
+    assert code == 2 and "are here already, as 'labels-reader-1'" in err, "a damaged set stops no import"
 
 
 def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, tmp_path: Path, jury_on: Jury) -> None:

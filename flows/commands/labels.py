@@ -17,8 +17,8 @@ from tasks.ledger.labels import (
     UNIFORM,
     LabelSet,
     label_folders,
+    label_sets,
     labels_words,
-    read_label_set,
     remove_labels,
 )
 from tasks.ledger.remote import local_cache, remote_of
@@ -142,12 +142,14 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
 @click.command(cls=Command)
 @store_option
 def list_labels(store: str) -> int:
-    """Print a line for each set of labels, by name."""
-    folder = local_cache(store)
-    found = [read_label_set(place) for place in label_folders(folder)]
-    for about in found:
-        say(f"{about.name}: {_words(about)}")
-    if not found:
+    """Print a line for each set of labels, by name, and warn of damaged ones."""
+    folder, damaged = local_cache(store), dict[str, str]()
+    found = label_sets(folder, damaged)
+    for name, about in found.items():
+        say(f"{name}: {_words(about)}")
+    for words in damaged.values():
+        warn(f"{words}; remove its folder, and import these labels again")
+    if not (found or damaged):
         print(
             f"{store} holds no labels: `jury labels page RUN` makes a page for people, and `jury labels import` brings "
             "their answers in"

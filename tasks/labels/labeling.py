@@ -31,7 +31,7 @@ from tasks.ledger.labels import (
     is_label_name,
     keep_labels,
     label_folder,
-    label_folders,
+    label_sets,
     read_label_set,
     read_page,
     removed_labels,
@@ -339,8 +339,7 @@ def _flow(file: Path, flow: str, page: LabelPage | None) -> str:
 
 def _check_new(store: Path, saved: Saved) -> None:
     """Check that a person answers a page once: a later save replaces an earlier one only after that is removed."""
-    for place in label_folders(store):
-        kept = read_label_set(place)
+    for kept in label_sets(store, {}).values():
         if kept.page == saved.page and saved.name in kept.annotators:
             raise InputError(
                 f"the answers of {saved.name!r} to this page are here already, as {kept.name!r}: if these are newer, "

@@ -229,6 +229,17 @@ def read_label_set(place: Path) -> LabelSet:
     return ledger.read_record(place / ABOUT, LabelSet)
 
 
+def label_sets(store: Path, damaged: dict[str, str]) -> dict[str, LabelSet]:
+    """Return the sets of labels in a store by name; add the reason to `damaged` for those that cannot be read."""
+    found = dict[str, LabelSet]()
+    for place in label_folders(store):
+        try:
+            found[place.name] = read_label_set(place)
+        except InputError as error:
+            damaged[place.name] = str(error)
+    return found
+
+
 def history_rows(place: Path) -> Iterator[dict[str, Any]]:
     """Return the labels in a folder as rows of the history's table `labels`.
 
@@ -286,9 +297,8 @@ def exchange_labels(remote: "Remote") -> Exchanged:
             bucket.put({_object(name, file): read_file(store, _object(name, file))})
     theirs = {name: _source(about) for name, about in sorted(there.items()) if about != here.get(name, b"")}
     clashing = [name for name, source in theirs.items() if name in here and source != _source(here[name])]
-    fetched = [name for name, source in theirs.items() if source and name not in clashing]
-    for name in fetched:
-        _fetch(bucket, store, name)  # also sets of which another machine has forgotten rows
+    whole = (name for name, source in theirs.items() if source and name not in clashing)
+    fetched = [name for name in whole if _fetch(bucket, store, name)]  # also sets with rows forgotten elsewhere
     return Exchanged(sent, [name for name in fetched if name not in here], clashing)
 
 
@@ -304,11 +314,15 @@ def _source(about: bytes) -> str:
     return found[1].decode() if found else ""
 
 
-def _fetch(bucket: Bucket, store: Path, name: str) -> None:
+def _fetch(bucket: Bucket, store: Path, name: str) -> bool:
+    """Fetch a set; return whether the bucket has all of it."""
     objects = [_object(name, file) for file in (LABELS, ABOUT)]
     found = bucket.get(objects)
-    for each in objects if len(found) == len(objects) else ():
+    if len(found) < len(objects):
+        return False
+    for each in objects:
         write_file(store, each, found[each])
+    return True
 
 
 def _object(name: str, file: str) -> str:
