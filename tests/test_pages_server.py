@@ -100,7 +100,7 @@ def test_foreign_hosts_and_origins_are_forbidden(address: str) -> None:
 def test_index_shows_progress_of_unfinished_runs(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     run_id, later = (f"{now + timedelta(seconds=second):%Y%m%dT%H%M%S}-diagram-0000aa" for second in (0, 1))
-    begun = {"started_at": now.isoformat(), "candidates": ("<i>alpha",)}
+    begun = {"started_at": now.isoformat(), "candidates": ("<i>alpha",), "parameters": {"judge": "another program's"}}
     ledger = Ledger(tmp_path, start(run_id, **begun))
     ledger.append(judgment())
     ledger.note_progress("24/40 calls · 3/10 samples · 12 s left")

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
@@ -59,8 +59,8 @@ def of_run(store: Path, start: RunStart) -> Unfinished:
         return Unfinished(start, "Another machine runs it, or ran it and was stopped.", goes_on=True)
     if start.parameters.get("quote"):
         return Unfinished(start, "A quote.", goes_on=False)
-    judge = cast("dict[str, Any]", start.parameters.get("judge") or {})
-    calls = number_of(int(judge.get("concurrency", 0)), "call")
+    concurrency = start.judge_settings.get("concurrency")
+    calls = number_of(concurrency if isinstance(concurrency, int) else 0, "call")
     reached = f" ({_TIME_LEFT.sub('', told)})" if told else ""
     billed = f"up to {calls} in flight at its end may be billed as well"
     return Unfinished(start, f"Killed or interrupted{reached}. {KEPT}; {billed}.", goes_on=False)

@@ -1,8 +1,9 @@
 """Runs: their beginning and their end as recorded, and the offset between two judges."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -74,6 +75,12 @@ class RunStart(LedgerRecord):
     """Number of times rows were removed from the run on request; a copy with a lower number is out of date."""
     removed_cost: dict[str, float] = Field(default_factory=dict[str, float])
     """Month (UTC, `2026-11`) -> cost of the calls of removed rows, which remains spent."""
+
+    @property
+    def judge_settings(self) -> Mapping[str, Any]:
+        """Return the parameters of the judge; none if another program wrote something else in their place."""
+        judge = self.parameters.get("judge")
+        return cast("Mapping[str, Any]", judge) if isinstance(judge, dict) else {}
 
 
 class LimitsFound(Record, extra="ignore"):

@@ -209,9 +209,7 @@ def _same_judge(one: RunStart, other: RunStart) -> bool:
 
 def _setting(start: RunStart, name: str) -> object:
     """Return a setting of the judge, or of the flow."""
-    judge: Any = start.parameters.get("judge")
-    given: dict[str, Any] = {**start.parameters, **(judge or {})}
-    return given.get(name) or None
+    return {**start.parameters, **start.judge_settings}.get(name) or None
 
 
 BATCH_HOURS = 24
