@@ -188,7 +188,7 @@ def paired(before: Series, after: Series, measure: Measure, tail: float = TAIL) 
 MANY_UNITS = 2_000
 """Number of units from which the sums of signs are drawn from their normal limit: flipping each sign takes longer."""
 _CELLS = 4_000_000
-"""Most signs held at once."""
+"""Most signs, or sums of signs, held at once."""
 
 
 class BesideBest(NamedTuple):
@@ -272,7 +272,7 @@ def _sums(residuals: Floats, seed: int) -> Iterator[NDArray[Any]]:
         values, vectors = np.linalg.eigh(residuals.T @ residuals)
         yield random.standard_normal((RESAMPLES, pairs)) @ (vectors * np.sqrt(np.maximum(values, 0))).T
         return
-    at_once = max(1, _CELLS // units)
+    at_once = max(1, _CELLS // max(units, pairs))
     for done in range(0, RESAMPLES, at_once):
         signs = random.integers(0, 2, (min(at_once, RESAMPLES - done), units), dtype=np.int8)
         yield (2 * signs.astype(np.float32) - 1) @ residuals.astype(np.float32)
