@@ -141,6 +141,14 @@ def test_candidate_without_a_run_is_an_input_error(tmp_path: Path, jury: Any) ->
     assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
 
 
+@pytest.mark.parametrize(("flow", "margin"), [("diagram", "100"), ("counting", "10"), ("diagram", "nan")])
+def test_margin_that_any_candidate_keeps_is_refused(tmp_path: Path, jury: Any, flow: str, margin: str) -> None:
+    keep_two(tmp_path, [WON] * 30, [WON] * 30)
+    command = ["gate", "--flow", flow, "--candidate", "new", "--against", "base", "--margin", margin]
+    code, _, err = jury(*command, "--store", tmp_path)
+    assert code == 2 and f"--margin {margin}: scores of {flow} lie between 0 and " in err
+
+
 # Uncertainty
 
 

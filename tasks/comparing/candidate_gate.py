@@ -92,15 +92,19 @@ def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float
         across: intended differences between the two evaluations, as for `compare`.
 
     Raises:
-        InputError: no finished evaluation of this flow has a candidate, or a name in `across` is unknown.
+        InputError: no finished evaluation of this flow has a candidate, a name in `across` is unknown, or the margin is
+            so wide that any candidate would pass.
     """
+    highest = protocol_of(flow).highest
+    if not 0 <= margin < highest:
+        raise InputError(f"--margin {margin:g}: scores of {flow} lie between 0 and {highest:g}; allowed is less")
     after = _newest(store, flow, candidate, measured=candidate == against)
     before = _before(store, after, candidate, against)
     try:
         comparison = compare(store, before.run_id, after.run_id, (against, candidate), across)
     except NotAlike as error:
         return _gate(store, after, candidate, None, against, before, unsure=[str(error)])
-    found = bounded(comparison.rows[0].difference, margin, protocol_of(flow).highest)
+    found = bounded(comparison.rows[0].difference, margin, highest)
     return _gate(store, after, candidate, found, against, before, comparison)
 
 
