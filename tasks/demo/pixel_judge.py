@@ -188,9 +188,14 @@ def _paper(pixels: Pixels) -> tuple[NDArray[Any], float]:
     return paper, float(_luminance(paper) @ (0.2126, 0.7152, 0.0722))
 
 
+def _of_channels(pick: np.ufunc, pixels: NDArray[Any]) -> NDArray[Any]:
+    """Return the largest or least channel of each pixel. numpy's own `max(axis=2)` takes many times as long."""
+    return pick(pick(pixels[..., 0], pixels[..., 1]), pixels[..., 2])
+
+
 def _ink(pixels: Pixels, paper: NDArray[Any]) -> NDArray[np.bool_]:
     # Relative to the strongest ink there is, so that a pale figure has ink as well.
-    distance = np.abs(pixels - paper.astype(np.int16)).max(axis=2)
+    distance = _of_channels(np.maximum, np.abs(pixels - paper.astype(np.int16)))
     return distance > max(8.0, 0.1 * float(np.percentile(distance[::2, ::2], 99)))
 
 
@@ -207,8 +212,8 @@ def _lettering(gray: Pixels) -> float:
 
 
 def _calm(pixels: Pixels) -> float:
-    brightest = pixels.max(axis=2)
-    chroma = brightest - pixels.min(axis=2)
+    brightest = _of_channels(np.maximum, pixels)
+    chroma = brightest - _of_channels(np.minimum, pixels)
     colored = chroma > 0.15 * 255
     if colored.mean() < LEAST_COLOR:
         return 1.0
@@ -285,15 +290,17 @@ def find_blobs(picture: Image.Image) -> list[Blob]:
     picture.thumbnail((IMAGE_SIDE, IMAGE_SIDE), Image.Resampling.BOX)
     pixels = np.asarray(picture)
     ground = np.median(np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]]), axis=0)
-    groups, _ = ndimage.label(np.abs(pixels - ground).max(axis=2) > LEAST_DIFFERENCE, np.ones((3, 3)))
-    sizes = np.bincount(groups.ravel())
+    groups, _ = ndimage.label(
+        _of_channels(np.maximum, np.abs(pixels - np.float32(ground))) > LEAST_DIFFERENCE, np.ones((3, 3))
+    )
+    sizes, boxes = np.bincount(groups.ravel()), ndimage.find_objects(groups)
     large = [group for group in np.argsort(-sizes[1:]) + 1 if sizes[group] >= LEAST_AREA * groups.size]
-    return [_blob(pixels, groups == group) for group in large[:MOST_BLOBS]]
+    return [_blob(pixels, groups == group, *boxes[group - 1]) for group in large[:MOST_BLOBS]]
 
 
-def _blob(pixels: NDArray[np.uint8], mask: NDArray[np.bool_]) -> Blob:
-    rows, columns = ndimage.find_objects(mask.astype(np.uint8))[0]
-    names = ((pixels[mask][:, None] - _COLORS) ** 2).sum(axis=2).argmin(axis=1)
+def _blob(pixels: NDArray[np.uint8], mask: NDArray[np.bool_], rows: slice, columns: slice) -> Blob:
+    # Squares of distances, without the square of the pixel, which they have in common.
+    names = ((_COLORS**2).sum(axis=1) - pixels[mask] @ (2 * _COLORS.T)).argmin(axis=1)
     sides = (side / max(mask.shape) for side in (columns.start, rows.start, columns.stop, rows.stop))
     at_border = mask[[0, -1]].any() or mask[:, [0, -1]].any()  # as in a photo
     shape = "" if at_border else _shape(mask[rows, columns])
