@@ -1,4 +1,4 @@
-"""Bills of runs that end, stop or are interrupted: store, `spend`, `status` and the printed price agree."""
+"""Runs that end, stop or are interrupted: all bills agree, and interrupted ones resume without paying twice."""
 
 import re
 import signal
@@ -12,8 +12,11 @@ from batch_twin import BatchTwin
 from endpoint_twins import moved_to
 from killed import dies
 from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, Request, allowed_reply
 from written_datasets import write_figures
+from written_history import ask as rows_of
 
+from flows.cli import main
 from tasks.ledger.run_files import read_judgments, run_folders
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.spending.budget import Month, month_of
@@ -21,17 +24,36 @@ from tasks.spending.budget import Month, month_of
 CALL = (1200 * 1 + 80 * 10) / 1e6
 """Price of a loopback judge's reply by `PRICES`, for the tokens that it reports."""
 PRICES = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100, "judge.concurrency": 4}
-SAMPLES, IN_FLIGHT = 8, 4
+SAMPLES, CALLS, IN_FLIGHT = 8, 32, 4
+RESULTS = (
+    "SELECT sample_id, dimension, verdict, score FROM verdicts ORDER BY ALL",
+    "SELECT dimension, n, scored, model_wins, human_wins, both_good, score, ci_low, ci_high FROM leaderboard "
+    "ORDER BY dimension",
+)
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
+def by_picture(request: Request) -> Reply:
+    """A judge whose verdict depends only on the Model picture."""
+    return allowed_reply(("Model", "Human", "Both are good")[sum(b"".join(request.images[-1:])) % 3])(request)
+
+
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchTwin]:
-    running = BatchTwin()
-    with running:
+    with BatchTwin(by_picture) as running:
         moved_to(monkeypatch, "openai", running.base_url)
         yield running
+
+
+@pytest.fixture(scope="module")
+def undisturbed(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Results of a run that nobody interrupts."""
+    place = tmp_path_factory.mktemp("undisturbed")
+    with LoopbackJudge(by_picture) as judge:
+        given = [*write_figures(place / "data", SAMPLES), *judged_by(judge), "--store", str(place / "store")]
+        assert main(["run", "diagram", *given]) == 0
+    return [rows_of(place / "store", sql) for sql in RESULTS]
 
 
 def cost(store: Path) -> float:
@@ -59,8 +81,8 @@ def printed(out: str) -> float:
 
 
 @pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_interrupted_run_is_billed_at_once(
-    by: signal.Signals, tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any
+def test_interrupted_run_is_billed_at_once_and_resumes_without_paying_twice(
+    by: signal.Signals, tmp_path: Path, twin: BatchTwin, undisturbed: list[Any], jury: Any, ask: Any
 ) -> None:
     store, command = tmp_path / "store", ["run", "diagram", *write_figures(tmp_path / "data", SAMPLES)]
     command += [*judged_by(twin, **PRICES), "--store", str(store)]
@@ -70,9 +92,12 @@ def test_interrupted_run_is_billed_at_once(
     reached = r" \(\d+/32 calls · \d/8 samples · [^)]*\d\)" if by == signal.SIGINT else ".*"
     assert re.search(rf"{run.name}  .*: Killed or interrupted{reached}\. All replies so far are kept", status)
     assert f"; up to {IN_FLIGHT} calls in flight at its end may be billed as well.\n" in status
-    before, calls = cost(store), twin.count
-    code, out, err = jury(*command)
-    assert code == 0, err
+    before, calls, kept = cost(store), twin.count, len([*read_judgments(run)])
+    assert 0 < kept < CALLS and not (run / "end.json").exists()
+    code, out, err = jury(*command, "--reuse-hours", "0.000001")
+    assert code == 0 and twin.count - calls == 1 + CALLS - kept, err
+    assert [rows_of(store, sql) for sql in RESULTS] == undisturbed
+    assert run.name in str(ask("FROM failures"))
     check_bills(store, twin, jury, ask, IN_FLIGHT)
     assert printed(out) == pytest.approx(cost(store) - before, abs=1e-6) == pytest.approx((twin.count - calls) * CALL)
 

@@ -12,7 +12,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from killed import dies
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, cut_off, drop, error, hang, refusal, retry_after, text, verdict
 from loopback_replies import Request as Seen
@@ -26,6 +25,7 @@ from written_datasets import encoded, inline, record, result, write_benchmark, w
 from flows.diagram import diagram
 from tasks.demo.chat import PROBE
 from tasks.history.landing import Landed, land
+from tasks.history.queries import query
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
 from tasks.records.judge import Judge
@@ -185,45 +185,6 @@ def test_run_is_shown_in_prefect_and_a_second_one_reuses_its_replies(
     assert {table: ask(f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
 
 
-def test_killed_run_resumes_without_paying_twice(tmp_path: Path, jury: Any, ask: Any) -> None:
-    """After kill -9, only the missing calls are made, and the result equals that of an undisturbed run."""
-
-    def by_picture(seen: Seen) -> Reply:
-        return allowed_reply(("Model", "Human", "Both are good")[sum(seen.images[-1]) % 3])(seen)
-
-    given = write_figures(tmp_path / "data", samples=10)
-    store = tmp_path / "store"
-    judge = LoopbackJudge(by_picture)
-    with judge:
-        options = [*given, *judged_by(judge, **{"judge.concurrency": 4, "chunk-size": 5})]
-        dies(judge, "run", "diagram", *options, "--store", store, requests=1, rows=15)
-    [ledger] = store.glob("ledger/*/judgments.jsonl")
-    kept = ledger.read_bytes().count(b"\n")
-    assert 0 < kept < 40 and not (ledger.parent / "end.json").exists()
-    before = judge.count
-    with judge:
-        code, _, err = jury("run", "diagram", *options, "--reuse-hours", "0.000001")
-        assert code == 0 and judge.count - before == 40 - kept + 1, err
-    with LoopbackJudge(by_picture) as judge:
-        undisturbed = [*given, *judged_by(judge), "--store", str(tmp_path / "other")]
-        assert jury("run", "diagram", *undisturbed)[0] == 0
-    for question in (
-        "SELECT sample_id, dimension, verdict, score FROM verdicts ORDER BY ALL",
-        "SELECT dimension, n, scored, model_wins, human_wins, both_good, score, ci_low, ci_high FROM leaderboard "
-        "ORDER BY dimension",
-    ):
-        assert ask(question) == rows_of(tmp_path / "other", question)
-    assert jury("store", "sync")[0] == 0
-    failures = ask("SELECT * FROM failures")
-    assert failures and ledger.parent.name in json.dumps(failures)
-
-
-def rows_of(store: Path, question: str) -> list[dict[str, Any]]:
-    from tasks.history.queries import as_json_rows, query
-
-    return as_json_rows(query(store, question))
-
-
 def test_unwritable_history_is_reported_with_advice(store: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     given = [*write_figures(store.with_name("data")), *judged_by(loopback)]
     (store / ".history" / "master.duckdb").write_bytes(b"no database" * 1_000)
@@ -337,7 +298,7 @@ def test_run_and_reused_replies_leave_memory_before_storing(
     monkeypatch.setattr("tasks.history.landing.land", land_and_record)
     assert asyncio.run(run_diagram(given)).is_completed()
     assert left == []
-    assert rows_of(tmp_path / "store", "SELECT count(*) AS n FROM outcomes") == [{"n": 4}]
+    assert query(tmp_path / "store", "SELECT count(*) FROM outcomes").rows == [(4,)]
 
 
 MISTAKES: dict[str, tuple[str, str]] = {
