@@ -107,6 +107,8 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
+GOES_ON = ("run", "demo", "batch", "judge exam", "prompts draft-checks")
+"""Commands that continue where they were stopped."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 """Errors of a disk that only the user can fix, for any file."""
 
@@ -155,7 +157,8 @@ def _code(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        warn("stopped; every reply so far is in the ledger, and the same command goes on from there")
+        goes_on = "; every reply so far is in the ledger, and the same command goes on from there"
+        warn("stopped" + (goes_on if " ".join(words).startswith(GOES_ON) else ""))
         return 130
     except Exception as error:
         return _exit_code(error)

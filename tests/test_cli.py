@@ -293,6 +293,8 @@ def test_interrupt_is_reported(store: Path, jury: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr("flows.commands.demo.run_flow", raiser(KeyboardInterrupt()))
     code, _, err = jury("demo", "--store", store)
     assert code == 130 and err.startswith("jury: stopped; every reply so far is in the ledger, and the same command")
+    monkeypatch.setattr(store_commands, "land", raiser(KeyboardInterrupt()))
+    assert jury("store", "sync", "--store", store)[::2] == (130, "jury: stopped\n")
 
 
 def test_closed_output_pipe_is_no_error(store: Path) -> None:
