@@ -15,6 +15,7 @@ from prefect.client.schemas.objects import State
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_logger
 from prefect.states import Completed, Failed, Scheduled
+from pydantic import ValidationError
 
 from flows.batches import put_down, take_in
 from flows.flow_run import ANSWER_SECONDS, show_end, tell_in_sentences
@@ -25,7 +26,7 @@ from tasks.batches.results import asking, clear, logged_parameters, looked_after
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
-from tasks.errors import BatchesUnavailable, InputError, first_of
+from tasks.errors import BatchesUnavailable, InputError, first_fault, first_of
 from tasks.ledger.remote import local_cache
 from tasks.ledger.run_files import read_start
 from tasks.records.parameters import Collect, at_store
@@ -76,6 +77,10 @@ async def collected(store: str, run_id: str) -> State:
             return await _taken_further(log)
     except FileNotFoundError as error:
         raise InputError(f"{store} holds no run {run_id} that waits for a batch: {error}") from None
+    except ValidationError as error:  # of the run's parameters or cases; other runs are still collected
+        raise InputError(
+            f"the files of run {run_id}, which waits for its batch, are damaged: {first_fault(error)}"
+        ) from None
 
 
 async def _taken_further(log: Log) -> State:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from loopback_replies import Reply as Answered
 from loopback_replies import error, gzipped
 
+from flows.collect import collected
 from tasks.batches import results, submission
 from tasks.batches.log import Log, begin, locked, waiting_runs
 from tasks.batches.results import Replies
@@ -45,6 +46,15 @@ def log(tmp_path: Path) -> Log:
 
 def read(status: int, content: bytes) -> Reply:
     return Reply("ok" if status == 200 else "rejected", text=content.decode())
+
+
+def test_damaged_run_that_waits_is_named(tmp_path: Path) -> None:
+    begun = start(parameters={"judge": {"timeout_seconds": "soon"}})
+    with closing(Ledger(tmp_path, begun)) as ledger:
+        ledger.begin()
+    begin(tmp_path, begun.run_id).add("prepared", requests=(1,), asked="a", shown_as="diagram-command")
+    with pytest.raises(InputError, match=f"files of run {begun.run_id}.* are damaged: judge.timeout_seconds"):
+        asyncio.run(collected(str(tmp_path), begun.run_id))
 
 
 # Requests
