@@ -204,9 +204,7 @@ class _Pairs:
         if max(ratio, 1 / ratio) >= LEAST_RATIO:
             yield f"size (Model has {ratio:.2g} times the pixels of Human, in the median): detail may decide verdicts"
         if abs(self.transparent["human"] - self.transparent["model"]) >= LEAST_SHARE * n:
-            sides = ", ".join(
-                f"{side.capitalize()} in {self.transparent[side] / n:.0%}" for side in reversed(BOTH_SIDES)
-            )
+            sides = f"Model in {self.transparent['model'] / n:.0%}, Human in {self.transparent['human'] / n:.0%}"
             yield f"transparency (shown on white: {sides}): the background may decide verdicts"
 
 
@@ -221,12 +219,13 @@ class Comparability:
         """Count the pair of a sample, unless a picture is missing (not judged) or the sample is one generated image."""
         if not all(side in outcome.pictures for side in BOTH_SIDES):
             return
-        pairs = self.pairs.setdefault(outcome.candidate, _Pairs())
+        pairs, pixels = self.pairs.setdefault(outcome.candidate, _Pairs()), dict[str, int]()
         for side in BOTH_SIDES:
             note = outcome.pictures[side]
             pairs.formats[side][note.sent_format] += 1
             pairs.transparent[side] += ON_WHITE in note.changes
-        pairs.ratios.append(_pixels(outcome.pictures["model"]) / _pixels(outcome.pictures["human"]))
+            pixels[side] = note.sent_width * note.sent_height
+        pairs.ratios.append(pixels["model"] / pixels["human"])
 
     def warnings(self) -> list[str]:
         """Return a sentence for each difference between candidate and Human pictures that may decide verdicts.
@@ -238,10 +237,6 @@ class Comparability:
             for candidate, pairs in self.pairs.items()
             for words in pairs.differences()
         ]
-
-
-def _pixels(note: PictureNote) -> int:
-    return note.sent_width * note.sent_height
 
 
 def _shares(formats: Counter[str]) -> str:

@@ -76,15 +76,6 @@ def is_like_a_key(text: str) -> bool:
     return _LIKE_A_KEY.match(text) is not None
 
 
-def check_key_name(name: str) -> None:
-    """Raise InputError, without quoting it, if a key stands in the place of its name."""
-    if is_like_a_key(name):
-        raise InputError(
-            "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
-            "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
-        )
-
-
 def check_prices(price_in: float | None, price_out: float | None, of_cache: Sequence[float | None]) -> None:
     """Raise InputError if a price is given without one that it needs."""
     if price_in is None and any(price is not None for price in of_cache):
@@ -199,7 +190,11 @@ class Judge(Record):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        check_key_name(self.api_key_env)
+        if is_like_a_key(self.api_key_env):  # a key is not quoted
+            raise InputError(
+                "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
+                "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
+            )
         check_prices(self.price_in, self.price_out, (self.price_cached, self.price_written))
         if self.base_url != EMBEDDED:
             check_address(self.base_url)
