@@ -8,7 +8,6 @@ The unpacked size is therefore bounded first, by the file's footer, which DuckDB
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from threading import Lock
 from typing import BinaryIO, NamedTuple
 
@@ -63,48 +62,37 @@ class _Rows(NamedTuple):
     bytes: int
 
 
-class _Group(NamedTuple):
-    """Some fields of the rows of a Parquet file that are read together."""
-
-    place: Place
-    """The file; its row number is ignored."""
-    fields: tuple[str, ...]
-    number: int
-
-
-_Key = tuple[_Group, int]
-"""Group and modification time of the file, in nanoseconds: rows read before a change must not be reused."""
-
-
 class _Groups:
     """Groups of rows kept for the next reads: samples are read in order, several at a time, and reading one row alone
     would decode its whole row group."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[_Key, _Rows] = OrderedDict()
+        self._kept: OrderedDict[tuple[object, ...], _Rows] = OrderedDict()
         self._checked: set[tuple[int, int, int, int]] = set()
         self._lock = Lock()
 
-    def read(self, group: _Group, at: int, file: BinaryIO) -> dict[str, object]:
-        """Return a row of a group. One group is decoded at a time, even if many threads read.
+    def read(self, row: int, fields: Sequence[str], file: BinaryIO) -> dict[str, object]:
+        """Return these fields of a row. One group is decoded at a time, even if many threads read.
 
         Raises:
             IndexError: the row does not exist.
             InputError: the file, or a value in it, cannot be read.
         """
+        number, at = divmod(row, PARQUET_ROWS)
         status = os.fstat(file.fileno())
+        identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
         with self._lock:
-            if found := self._kept.get(key := (group, status.st_mtime_ns)):
+            # Rows that were read before the file changed are not used again.
+            if found := self._kept.get(key := (identity, *fields, number)):
                 self._kept.move_to_end(key)
                 return found.dicts[at]
             while sum(each.bytes for each in self._kept.values()) > PARQUET_KEPT:
                 self._kept.popitem(last=False)
-            identity = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
             if identity not in self._checked:
                 check_pages(file)
                 self._checked.add(identity)
-            first = group.number * PARQUET_ROWS
-            frame = _collected(_scanned(file).select(group.fields).slice(first, PARQUET_ROWS), first)
+            first = number * PARQUET_ROWS
+            frame = _collected(_scanned(file).select(fields).slice(first, PARQUET_ROWS), first)
             if (size := int(frame.estimated_size())) > MOST_TOGETHER:
                 return _dicts(frame.slice(at, 1))[0]
             self._kept[key] = _Rows(_dicts(frame), size)
@@ -140,11 +128,9 @@ def parquet_record(place: Place, fields: Sequence[str]) -> dict[str, object]:
     Raises:
         OSError, InputError: the file cannot be read, or has no such row or field.
     """
-    number, at = divmod(place.row, PARQUET_ROWS)
-    group = _Group(replace(place, row=-1), tuple(fields), number)
     with open_place(place) as file:
         try:
-            return _groups.read(group, at, file)
+            return _groups.read(place.row, fields, file)
         except IndexError:
             raise InputError(f"row {place.row + 1} is no longer there") from None
 
