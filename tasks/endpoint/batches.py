@@ -12,7 +12,7 @@ import httpx2
 from openai import APIStatusError, OpenAIError
 from openai.types import Batch
 
-from tasks.endpoint.api_keys import Mask, Secret, find_headers, find_key, no_secret
+from tasks.endpoint.api_keys import Secret, no_secret
 from tasks.endpoint.catalog import known_at
 from tasks.endpoint.client import connected
 from tasks.endpoint.refusals import read_refusal
@@ -62,12 +62,9 @@ class Batches:
         self._judge, self._secret = judge, secret
 
     async def __aenter__(self) -> Self:
-        self._key = await find_key(self._judge, self._secret)
-        headers = await find_headers(self._judge, self._secret)
         known = known_at(self._judge.base_url)
         routed = {LITELLM_MODEL: self._judge.model} if known and known.name == "litellm" else {}
-        self._mask = Mask((self._key, *headers.values()))
-        self._client = connected(self._judge, self._key, {**headers, **routed}, self._mask, FILE_SECONDS)
+        self._client, self._mask = await connected(self._judge, self._secret, routed, FILE_SECONDS)
         return self
 
     async def __aexit__(self, *_: object) -> None:

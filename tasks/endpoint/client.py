@@ -47,16 +47,20 @@ _PROBLEM = "image_jury_problem"
 _OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
 
 
-def connected(
-    judge: Judge, key: str, headers: Mapping[str, str], mask: Mask, seconds: float | None = None
-) -> AsyncOpenAI:
-    """Return a client of the judge's endpoint without retries, which would use up attempts while a judge is busy.
+async def connected(
+    judge: Judge, secret: Secret, more: Mapping[str, str] | None = None, seconds: float | None = None
+) -> tuple[AsyncOpenAI, Mask]:
+    """Return a client of the judge's endpoint, and the mask of its key and headers.
+
+    It makes no retries, which would use up attempts while a judge is busy. Replies are masked; not files, which are
+    larger than any reply and therefore streamed.
 
     Args:
-        headers: sent with every call.
-        mask: masks replies; not files, which are larger than any reply and therefore streamed.
+        more: headers sent with every call, beside the judge's own.
         seconds: longest silence; None: that of a call.
     """
+    key, headers = await find_key(judge, secret), await find_headers(judge, secret)
+    mask = Mask((key, *headers.values()))
     host = urlsplit(judge.base_url).hostname or ""
     if judge.base_url == EMBEDDED:
         from tasks.demo.pixel_judge import respond  # half a second that other judges do not need
@@ -67,14 +71,15 @@ def connected(
         # A redirect would carry pictures and texts to an unlisted host.
         base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=_mounts(host))
     seconds = seconds or judge.timeout_seconds
-    return AsyncOpenAI(
+    client = AsyncOpenAI(
         api_key=key or "none",
         base_url=base_url,
         timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
         max_retries=0,
         http_client=http,
-        default_headers=_headers(host, key, headers),
+        default_headers=_headers(host, key, {**headers, **(more or {})}),
     )
+    return client, mask
 
 
 def _mounts(host: str) -> dict[str, httpx2.AsyncBaseTransport | None] | None:
@@ -219,10 +224,7 @@ class Vlm:
         self._numbers = count()
 
     async def __aenter__(self) -> Self:
-        self._key = await find_key(self.judge, self._secret)
-        self._headers = await find_headers(self.judge, self._secret)
-        self.mask = Mask((self._key, *self._headers.values()))
-        self._client = connected(self.judge, self._key, self._headers, self.mask)
+        self._client, self.mask = await connected(self.judge, self._secret)
         judge = self.judge
         self._gate = Gate(self._who(), judge.concurrency, judge.patience_seconds, judge.call_seconds, self._knock)
         self._gate.open()
