@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tasks.endpoint.replies import Reply
+from tasks.endpoint.replies import Reply, Usage
 from tasks.endpoint.requests import Request
 from tasks.records.judge import Judge
 from tasks.spending.bill import Bill, Charge
 from tasks.text import money
 
 QUESTION = Request("Compare.", ("A question.",), "diagram_faithfulness", {})
-TOKENS: dict[str, Any] = {"tokens_in": 10_000, "tokens_cached": 9_000, "tokens_out": 500, "model": "gpt-5"}
+TOKENS: dict[str, Any] = {"usage": Usage(10_000, 9_000, tokens_out=500), "model": "gpt-5"}
 
 
 def charge(bill: Bill, reply: Reply, dimension: str = "faithfulness") -> Charge:
@@ -51,25 +51,25 @@ def test_reply_without_a_tier_is_priced_as_standard(tier: str) -> None:
 
 def test_cache_writes_may_cost_more_than_they_save() -> None:
     bill = Bill(Judge(model="gpt-5.6-terra", base_url="https://api.openai.com/v1"))
-    found = charge(bill, Reply("ok", tokens_in=10_000, tokens_written=8_000, model="gpt-5.6-terra"))
+    found = charge(bill, Reply("ok", usage=Usage(10_000, tokens_written=8_000), model="gpt-5.6-terra"))
     assert found.saved_by_cache == pytest.approx(-8_000 * 0.5 / 1e6)
 
 
 def test_timed_out_calls_are_estimated_from_their_own_dimension() -> None:
     bill = own_bill()
     for dimension, tokens in (("faithfulness", 2_000), ("faithfulness", 4_000), ("readability", 900_000)):
-        charge(bill, Reply("ok", tokens_in=tokens, tokens_out=100), dimension)
+        charge(bill, Reply("ok", usage=Usage(tokens, tokens_out=100)), dimension)
     found = charge(bill, Reply("unavailable", timed_out=2))
     assert (found.price, found.estimated) == (0.0, pytest.approx(2 * (3_000 * 1 + 100 * 10) / 1e6))
     unpriced = Bill(Judge(model="m", base_url="http://127.0.0.1:8000/v1"))
-    assert charge(unpriced, Reply("ok", tokens_in=9, timed_out=1)).estimated is None
+    assert charge(unpriced, Reply("ok", usage=Usage(9), timed_out=1)).estimated is None
 
 
 def test_total_is_expected_from_the_mean_price_of_ended_calls() -> None:
     bill = own_bill()
     assert bill.words(0, 100) == ""
     for _ in range(8):
-        charge(bill, Reply("ok", tokens_in=100_000))
+        charge(bill, Reply("ok", usage=Usage(100_000)))
     assert bill.words(0, 100) == "0.8000"
     assert bill.words(4, 100) == "0.8000 of about 20.0000", "half of the calls were asked again"
     bill.most, bill.most_is = 10.0, "all of its budget"
@@ -81,7 +81,7 @@ def test_total_is_expected_from_the_mean_price_of_ended_calls() -> None:
 @pytest.mark.parametrize("judge", [Judge(), Judge(model="m", base_url="http://127.0.0.1:8000/v1")])
 def test_free_or_unknown_prices_print_nothing(judge: Judge) -> None:
     bill = Bill(judge)
-    charge(bill, Reply("ok", tokens_in=100_000, model="m"))
+    charge(bill, Reply("ok", usage=Usage(100_000), model="m"))
     assert bill.words(1, 2) == ""
 
 

@@ -118,7 +118,7 @@ def test_reply_with_fields_of_odd_types_is_kept(loopback: LoopbackJudge) -> None
     loopback.answer = lambda _: Reply({"choices": [choice], "model": 7, "usage": usage})
     found = ask(judge(loopback))
     assert (found.status, found.text, found.model, found.finish_reason) == ("ok", "text", "7", "1")
-    assert (found.tokens_in, found.tokens_out) == (12, 3)
+    assert (found.usage.tokens_in, found.usage.tokens_out) == (12, 3)
 
 
 @pytest.mark.parametrize("words", ["image too blurry, more details at https://…", "the temperature of the soup"])

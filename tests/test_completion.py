@@ -42,7 +42,7 @@ completions = odd_object(
 def check(reply: Reply) -> None:
     """Assert a status, an error unless it is ok, and values that ledger and history can store."""
     assert reply.status in STATUSES and bool(reply.error) == (reply.status != "ok")
-    assert all(0 <= count <= MOST_COUNTED for count in (reply.tokens_in, reply.tokens_out, reply.tokens_cached))
+    assert all(0 <= count <= MOST_COUNTED for count in reply.usage)
     names = (reply.model, reply.fingerprint, reply.finish_reason)
     assert all(len(name) <= 200 for name in names)
     "".join(names).encode()

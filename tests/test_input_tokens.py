@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.endpoint.replies import InputTokens, Reply
+from tasks.endpoint.replies import InputTokens, Reply, Usage
 from tasks.endpoint.requests import Image, Request
 
 
@@ -11,7 +11,7 @@ def warnings_after(*questions: tuple[int, int], base_url: str = "https://judge.e
     seen = InputTokens()
     for length, tokens in questions:
         content = ("x" * (length - 10), Image("image/png", b"a picture of any size" * 100))
-        seen.note(Request("y" * 10, content, "diagram_faithfulness", {}), Reply("ok", tokens_in=tokens))
+        seen.note(Request("y" * 10, content, "diagram_faithfulness", {}), Reply("ok", usage=Usage(tokens)))
     return seen.warnings(base_url)
 
 

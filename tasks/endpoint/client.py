@@ -308,7 +308,7 @@ class Vlm:
             raise
         if reply.status == "unavailable" and (refusal := busy_within(response.content, response.headers)):
             return await self._refused(refusal, response, manner, ticket)
-        self._gate.answered(ticket, response.headers, reply.tokens_in + reply.tokens_out)
+        self._gate.answered(ticket, response.headers, reply.usage.tokens_in + reply.usage.tokens_out)
         self._there = True
         self._denied.clear()
         return reply

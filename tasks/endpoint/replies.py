@@ -343,13 +343,7 @@ class Reply(NamedTuple):
     model: str = ""
     fingerprint: str = ""
     """The endpoint's `system_fingerprint`: the configuration that the model runs on, as far as it is reported."""
-    tokens_in: int = 0
-    """Token counts, here and below, as defined in `Usage`."""
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    tokens_written: int = 0
-    tokens_reasoning: int = 0
-    tokens_pictures: int = 0
+    usage: Usage = Usage()
     tier: str = ""
     """Service tier of the reply, if the endpoint reports it: `standard`, `flex`, …"""
     seconds: float = 0.0
@@ -375,11 +369,6 @@ class Reply(NamedTuple):
             return plain
         said = {TEXT: self.text, FIRST_TOKEN: self.alternatives}
         return plain._replace(status="ok", error="", text=json.dumps(said, ensure_ascii=False))
-
-    @property
-    def usage(self) -> Usage:
-        """Token counts of the reply alone."""
-        return Usage(**{name: getattr(self, name) for name in Usage._fields})
 
 
 def read_completion(body: bytes, problem: str = "") -> Reply:
@@ -480,7 +469,7 @@ def _with_particulars(reply: Reply, completion: dict[str, Any]) -> Reply:
         model=_name(completion.get("model")),
         fingerprint=_name(completion.get("system_fingerprint")),
         tier=billed_tier(completion),
-        **read_usage(completion.get("usage"))._asdict(),
+        usage=read_usage(completion.get("usage")),
     )
 
 
@@ -545,7 +534,7 @@ class InputTokens:
 
     def note(self, request: Request, reply: Reply) -> None:
         """Add a reply to a question; one that reports no tokens is ignored."""
-        tokens = reply.tokens_in
+        tokens = reply.usage.tokens_in
         self._replies += bool(tokens)
         if tokens >= UNIT and tokens % UNIT <= SPARE:
             length = len(request.system) + sum(len(part) for part in request.content if isinstance(part, str))

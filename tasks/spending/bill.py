@@ -61,12 +61,12 @@ class Bill:
 
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
         """Return the cost of a call. A reply without a tier counts as standard, the most expensive tier requested."""
-        came = reply.model or reply.tokens_in
+        came = reply.model or reply.usage.tokens_in
         now, tier = datetime.now(UTC), reply.tier or (STANDARD if came else self._tier)
         prices = await self._tariff(reply.model, tier, now)
         standard = prices if tier == STANDARD else await self._tariff(reply.model, STANDARD, now)
         charge = _charge(prices, standard, reply)
-        if reply.tokens_in and charge.price is not None:
+        if reply.usage.tokens_in and charge.price is not None:
             paid = self._paid[dimension]
             paid[0], paid[1] = paid[0] + 1, paid[1] + charge.price
         if reply.timed_out:
@@ -116,14 +116,14 @@ def _charge(prices: Tariff | None, standard: Tariff | None, reply: Reply) -> Cha
     price = _price(prices, reply)
     if price is None:
         return Charge(price_source=prices.source)
-    by_tier = standard.price(reply) - prices.price(reply) if standard else None
-    return Charge(price, prices.source, 0.0, by_tier, prices.uncached(reply) - prices.price(reply))
+    by_tier = standard.price(reply.usage) - prices.price(reply.usage) if standard else None
+    return Charge(price, prices.source, 0.0, by_tier, prices.uncached(reply.usage) - prices.price(reply.usage))
 
 
 def _price(prices: Tariff, reply: Reply) -> float | None:
     """Return the price of a reply; None if it reports no tokens. A call that never reached a model costs nothing."""
-    if reply.tokens_in or reply.tokens_out:
-        return prices.price(reply)
+    if reply.usage.tokens_in or reply.usage.tokens_out:
+        return prices.price(reply.usage)
     came = reply.model or reply.status not in ("refused", *UNBILLED)
     return None if came and prices is not FREE else 0.0
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from tasks.endpoint.api_keys import is_loopback
 from tasks.endpoint.catalog import endpoints, known_at, read_tables
-from tasks.endpoint.replies import STANDARD, Reply, Usage
+from tasks.endpoint.replies import STANDARD, Usage
 from tasks.errors import InputError
 from tasks.records import Judgment, Record
 from tasks.records.judge import EMBEDDED, Judge
@@ -35,7 +35,7 @@ class Amounts(NamedTuple):
     tokens_out: float = 0
 
 
-Tokens = Amounts | Usage | Reply | Judgment
+Tokens = Amounts | Usage | Judgment
 
 
 class Rates(NamedTuple):
