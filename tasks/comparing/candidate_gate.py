@@ -242,11 +242,7 @@ def _sentence(gate: Gate) -> str:
     found, write = gate.found, signed if gate.against else number_words
     value, low, high, bound = (write(each, decimals) for each in (found.value, found.low, found.high, found.bound))
     between = f"[{low}, {high}]" if found.low is not None else "(no interval)"
-    whose = (
-        f"{plain_markdown(gate.candidate)} against {plain_markdown(gate.against)}"
-        if gate.against
-        else f"{plain_markdown(gate.candidate)}"
-    )
+    whose = " against ".join(plain_markdown(name) for name in (gate.candidate, gate.against) if name)
     return f"{whose}: {value} {between}, n = {found.n} {units}; {_rule(gate, bound)}."
 
 
