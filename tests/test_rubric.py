@@ -209,6 +209,7 @@ PLACE = (
     "prompt to replace: {}"
 )
 PLACED = f"position = 5\n{FRONT}"
+COUNTED = "position = 5\n" + ASPECTS.replace("[aspects.order", 'objects = "Objects"\n[aspects.count')
 FOUR = "aesthetics, conciseness, faithfulness, readability"
 
 
@@ -248,6 +249,12 @@ def test_position_does_not_change_the_prompt_digest(tmp_path: Path):
             "found a tag of the flow counting; allowed: a name that no other",
         ),
         ("object/clarity", PLACED, "unknown key `tier`; allowed: position, inputs, aspects"),
+        (
+            "object/clarity",
+            f"position = 5\n{ASPECTS.replace('order', 'score')}",
+            "with another name than overall_score",
+        ),
+        ("object/clarity", COUNTED, "key `aspects`: found {'count': {'zero': 'none', 'ten': 'perfect'}}; allowed: at"),
     ],
 )
 def test_invalid_new_prompt_is_reported_with_advice(tmp_path: Path, name: str, front: str, complaint: str):

@@ -166,6 +166,10 @@ _KEY = re.compile(r"`([A-Za-z0-9_]+)`")
 _NOT_APPLICABLE = re.compile(r"^.*\b(?:null|not applicable|n/a)\b.*$", re.MULTILINE | re.IGNORECASE)
 _SCALE = re.compile(r"^Score: 0 \((.+)\) to 10 \((.+)\)\.?[ \t\r]*$", re.MULTILINE)
 
+_OF_SCORES = (OVERALL_SCORE, SEEN, "explanation", "score")
+_OF_OBJECTS = ("objects", "object", "present", "count", "color", "relation_holds")
+"""Further keys of a reply with a check: its values would be taken for scores of an aspect with such a name."""
+
 AspectKey = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
 
 
@@ -194,9 +198,10 @@ class RubricPrompt(Prompt):
 
     @field_validator("aspects")
     @classmethod
-    def _some_and_free(cls, aspects: dict[str, Aspect]) -> dict[str, Aspect]:
-        if not aspects or {OVERALL_SCORE, SEEN} & aspects.keys():
-            raise InputError(f"at least one aspect, none of them named {OVERALL_SCORE} or {SEEN}")
+    def _some_and_free(cls, aspects: dict[str, Aspect], info: ValidationInfo) -> dict[str, Aspect]:
+        taken = (*_OF_SCORES, *(_OF_OBJECTS if "objects" in info.data.get("inputs", ()) else ()))
+        if not aspects or not aspects.keys().isdisjoint(taken):
+            raise InputError(f"at least one aspect, with another name than {listed(taken)}, which are keys of a reply")
         return aspects
 
     @field_validator("inputs")
@@ -314,7 +319,7 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET, only: Collection[str] 
     Args:
         only: dimensions whose prompts are asked; empty: all.
     """
-    default = _prompt_files(PROMPTS / flow)
+    default = _prompt_files(PROMPTS / flow) if flow in PROMPT_MODELS else {}
     if not default:
         raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
     own = _overlay(flow, prompt_set)
