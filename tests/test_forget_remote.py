@@ -61,7 +61,9 @@ def test_forgotten_sample_leaves_bucket_and_caches(written: Path, jury_on: Machi
     jury_on("one", "store", "sync")
     jury_on("two", "store", "sync")
     assert places(jury_on.there, *names) and places(second, *names)
+    Remote(jury_on.bucket, first).bucket.put({"pages/CNAME": b"ours.example"})
     out, err = jury_on("one", "store", "forget", *given, "--yes")
+    assert (jury_on.there / "pages" / "CNAME").exists(), "another program's"
     assert not err and "Other machines remove it with their next run or `jury store sync`" in out
     assert places(jury_on.there, *names) == [] == places(first, *names)
     jury_on("two", "store", "sync")

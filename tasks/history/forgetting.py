@@ -431,7 +431,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
         elif is_store_folder(f"{PAGES}/{name}"):
             remove_folder(store, f"{PAGES}/{name}")
     if remote and plan.kind:
-        remote.bucket.remove([*remote.bucket.sizes(PAGES)])
+        remote.bucket.remove([each for each in remote.bucket.sizes(PAGES) if is_store_name(each)])
     make_anew(store)
     end_plan(store)
 
