@@ -23,11 +23,14 @@ from test_checklists import red_cups_judge, write_manifest
 from written_history import ask
 
 from flows.cli import main
-from tasks.labels.inputs import Drawable, as_jpeg
+from tasks.errors import InputError
+from tasks.history.queries import find
+from tasks.labels.inputs import Drawable, as_jpeg, prompts_of
 from tasks.labels.labeling import Asked, dealt, drawing
 from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import LABEL_PAGES, LabelItem, LabelPage, read_page
 from tasks.pictures.preparation import Policy, prepare
+from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 pytestmark = pytest.mark.usefixtures("without_pages")
 
@@ -90,6 +93,21 @@ def test_people_share_exactly_20_items() -> None:
     assert [len(one & other) for one, other in combinations(ids, 2)] == [20, 20, 20]
     assert len({each.sample_id for hand in hands for each in hand}) == 20 + 3 * 4
     assert [each for each, *_ in hands] != [hands[0][0]] * 3, "each person has another order"
+
+
+def test_own_prompts_are_those_of_the_run_or_none(tmp_path: Path) -> None:
+    """Default prompts of the same names may have other tiers or aspects."""
+    file = tmp_path / "mine" / "diagram" / "aesthetics.md"
+    file.parent.mkdir(parents=True)
+    shutil.copy(PROMPTS / "diagram" / "aesthetics.md", file)
+    own = load_rubric("diagram", str(tmp_path / "mine"))
+    protocol = {"prompt aesthetics": own.prompt("aesthetics").digest}  # the run asked one of the dimensions
+    figures_store(tmp_path / "store", 1, prompt_set=own.prompt_set, protocol=protocol, ended={"protocol": protocol})
+    run = find(tmp_path / "store", RUN)
+    assert prompts_of(run) == own
+    file.write_text(file.read_text() + "More.\n")
+    with pytest.raises(InputError, match=r"mine' is gone or has changed since: put back its files as they were$"):
+        prompts_of(run)
 
 
 # Contents of a page

@@ -93,7 +93,7 @@ def test_custom_dimension_decides_and_appears_everywhere(
     # After a change of the prompt set, its labels page is refused: its questions are no longer the judge's.
     write_prompt(own / "diagram" / "visual_flow.md", "diagram/aesthetics.md", position="25", tier="1")
     code, _, err = jury("labels", "page", run["run_id"], "--ask", "visual_flow", "-o", tmp_path / "again.html")
-    assert code == 2 and f"its prompt set '{own}', which defines prompt visual_flow, is gone or has changed" in err
+    assert code == 2 and f"its prompt set '{own}' is gone or has changed since: put back" in err
     code, out, err = jury("run", "diagram", *given)
     assert code == 0, err
     code, _, err = jury(

@@ -258,7 +258,8 @@ def answers(store: Path, rater: Rater, judged: Sequence[Evaluation]) -> dict[Key
     for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
         found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
     merged = {key: _merged(rules, key.question, rows) for key, rows in found.items()}
-    if rater.kind == "evaluation":
+    derives = type(rules).overall_of is not LabelRules.overall_of and any(key.question != OVERALL for key in merged)
+    if rater.kind == "evaluation" or not derives:
         return merged
     prompts = prompts_of(judged[0]) if judged else load_rubric(rater.flow)
     return {**_overalls(rules, merged, prompts), **merged}

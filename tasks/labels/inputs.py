@@ -4,6 +4,7 @@ from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from io import BytesIO
@@ -167,28 +168,21 @@ _SCORED = """
 def prompts_of(evaluation: Evaluation) -> Rubric:
     """Return the prompts of an evaluation.
 
-    A folder of the user may be gone, or changed since. Then the default prompts stand in, if they have the same names.
-
     Raises:
-        InputError: they have not.
+        InputError: they are in a folder of the user that is gone, or has changed since.
     """
     flow, prompt_set = evaluation.flow, evaluation.prompt_set
     if prompt_set in prompt_sets():
         return load_rubric(flow, prompt_set)
     asked = {name: value for name, value in evaluation.protocol.items() if name.startswith(PROMPT)}
-    try:
+    with suppress(InputError):
         own = load_rubric(flow, prompt_set)
-    except InputError:
-        own = None
-    if own and asked == {f"{PROMPT}{each.dimension}": each.digest for each in own.prompts}:
-        return own
-    default = load_rubric(flow)
-    if added := asked.keys() - {f"{PROMPT}{each.dimension}" for each in default.prompts}:
-        raise InputError(
-            f"{evaluation.run_id}: its prompt set {prompt_set!r}, which defines {', '.join(sorted(added))}, is gone or "
-            "has changed since: put back its files as they were"
-        )
-    return default
+        if asked.items() <= {f"{PROMPT}{each.dimension}": each.digest for each in own.prompts}.items():
+            return own
+    raise InputError(
+        f"{evaluation.run_id}: its prompt set {prompt_set!r} is gone or has changed since: put back its files as they "
+        "were"
+    )
 
 
 def known_questions(store: Path, flow: str) -> dict[str, dict[str, None]]:
