@@ -131,19 +131,25 @@ class _Once(NamedTuple):
 
     column: str
     """Column with the name of the folder."""
-    folders: Callable[[Path], list[Path]]
-    """Lister of all complete folders of this kind in a store, sorted by name."""
-    rows: Callable[[Path], Iterable[Mapping[str, Any]]]
-    """Reader of the rows of a folder."""
+    folder: str
+    """Folder of the store that contains the folders with rows."""
+    last: str
+    """Name of the file whose presence means that a folder is complete."""
     file: str
     """Name of the file with the rows."""
+    rows: Callable[[Path], Iterable[Mapping[str, Any]]]
+    """Reader of the rows of a folder."""
+
+    def folders(self, store: Path) -> list[Path]:
+        """Return all complete folders of this kind in a store, sorted by name."""
+        return ledger.folders_with(store, self.folder, self.last)
 
 
 _WRITTEN_ONCE = {
-    "labels": _Once("name", labels.label_folders, labels.history_rows, labels.LABELS),
-    "passports": _Once("passport_id", passports.passport_folders, passports.history_rows, passports.CARD),
+    "labels": _Once("name", "labels", labels.ABOUT, labels.LABELS, labels.history_rows),
+    "passports": _Once("passport_id", passports.PASSPORTS, passports.CARD, passports.CARD, passports.history_rows),
     **{
-        table: _Once(kept.column, kept.folders, kept.history_rows, kept.file)
+        table: _Once(kept.column, kept.folder, kept.file, kept.file, kept.history_rows)
         for table, kept in {"bridges": BRIDGES, "other_calls": OTHER_CALLS}.items()
     },
 }
