@@ -25,11 +25,7 @@ class Habitual(InputError):
 
 
 class JudgeStopped(InputError):
-    """Error after which no call to this judge can succeed: the run stops with this sentence."""
-
-
-class JudgeGaveUp(JudgeStopped):
-    """End of the longest allowed wait for the judge: the same run, started again, asks the missing questions."""
+    """Error after which no call to this judge can succeed, now or at all: the run stops with this sentence."""
 
 
 class BatchesUnavailable(InputError):

@@ -18,7 +18,7 @@ from loopback_replies import allowed_reply
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import PIECE_BYTES, Image, Manner, Request, body, probe_request
-from tasks.errors import JudgeGaveUp, JudgeStopped
+from tasks.errors import JudgeStopped
 from tasks.records.judge import Judge
 
 SCHEMA = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
@@ -63,7 +63,7 @@ def test_server_that_does_not_speak_http_stops_the_run() -> None:
         await writer.drain()
         writer.close()
 
-    with pytest.raises(JudgeGaveUp, match=r"has not answered for 1 s: the connection was (lost|reset)"):
+    with pytest.raises(JudgeStopped, match=r"has not answered for 1 s: the connection was (lost|reset)"):
         asyncio.run(ask_server(serve, patience_seconds=1))
 
 
@@ -72,7 +72,7 @@ def test_server_that_does_not_speak_http_stops_the_run() -> None:
 def test_server_that_never_reads_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        with pytest.raises(JudgeGaveUp, match=r"has not answered for 1 s: no whole reply within 0.3 s"):
+        with pytest.raises(JudgeStopped, match=r"has not answered for 1 s: no whole reply within 0.3 s"):
             asyncio.run(ask(address, about=question(16_000_000), timeout_seconds=0.3, patience_seconds=1))
     gc.collect()
 

@@ -11,7 +11,7 @@ from tasks.endpoint import client, gate
 from tasks.endpoint.client import MOST_FAILURES, MOST_SILENCES, Vlm
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Image, Request, probe_request
-from tasks.errors import JudgeGaveUp, JudgeStopped
+from tasks.errors import JudgeStopped
 from tasks.records.judge import Judge
 
 FIGURES = 24
@@ -96,7 +96,7 @@ def test_run_stops_with_the_reason_if_all_figures_fail(name: str, words: str) ->
         timeout = 0.2 if name == "no answer" else 20  # a busy machine answers late
         settings = {"timeout_seconds": timeout, "patience_seconds": patience, "call_seconds": 120, "concurrency": 16}
         asyncio.run(judge_all(judge.base_url, **settings))
-    assert stopped.group_contains((JudgeStopped, JudgeGaveUp), match=words)
+    assert stopped.group_contains(JudgeStopped, match=words)
 
 
 def test_run_gives_up_after_patience_if_all_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +115,7 @@ def test_run_gives_up_after_patience_if_all_calls_are_limited(monkeypatch: pytes
     fault = Faulty(FAULTS["429"], figures(range(6)))
     with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
         asyncio.run(scene(judge.base_url))
-    assert stopped.group_contains(JudgeGaveUp, match="has refused all calls for 5 s: 429: Too many requests.")
+    assert stopped.group_contains(JudgeStopped, match="has refused all calls for 5 s: 429: Too many requests.")
 
 
 def test_calls_told_to_wait_an_hour_end_or_stop_the_run() -> None:
@@ -127,4 +127,4 @@ def test_calls_told_to_wait_an_hour_end_or_stop_the_run() -> None:
     fault = Faulty(hour, figures(range(FIGURES)))
     with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
         asyncio.run(judge_all(judge.base_url))
-    assert stopped.group_contains(JudgeGaveUp, match="asks to wait 1 h, and judge.patience_seconds allows 20 s")
+    assert stopped.group_contains(JudgeStopped, match="asks to wait 1 h, and judge.patience_seconds allows 20 s")

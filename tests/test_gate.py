@@ -14,7 +14,7 @@ from tasks.endpoint import client, gate
 from tasks.endpoint.client import MOST_FAILURES, Vlm
 from tasks.endpoint.replies import Reply as Answer
 from tasks.endpoint.requests import Image, Request
-from tasks.errors import JudgeGaveUp, JudgeStopped
+from tasks.errors import JudgeStopped
 from tasks.records.judge import Judge
 
 AWAY = "waiting for the judge, which does not answer"
@@ -116,11 +116,11 @@ def test_hanging_judge_is_given_up_after_patience(loopback: LoopbackJudge) -> No
         async with vlm_of(loopback, timeout_seconds=0.3, patience_seconds=2, concurrency=8) as vlm:
             await vlm.ask(question())
             loopback.answer = lambda _: hang()
-            with pytest.raises(JudgeGaveUp) as gave_up:
+            with pytest.raises(JudgeStopped) as gave_up:
                 await ask_many(vlm, 40)
             words = "has not answered for 2 s: no whole reply within 0.3 s"
             assert str(gave_up.value) == f"The judge m at {loopback.base_url} {words}"
-            with pytest.raises(JudgeGaveUp, match="has not answered for 2 s"):
+            with pytest.raises(JudgeStopped, match="has not answered for 2 s"):
                 await vlm.ask(question())
 
     asyncio.run(scene())

@@ -258,8 +258,8 @@ class Vlm:
             place: place of the sample in the run: calls about earlier ones start first.
 
         Raises:
-            JudgeStopped: the key, the model or the quota is refused, or all first calls end in the same error.
-            JudgeGaveUp: no call was answered for `patience_seconds`, or the endpoint asks to wait longer than that.
+            JudgeStopped: the key, the model or the quota is refused, or all first calls end in the same error; or no
+                call was answered for `patience_seconds`, or the endpoint asks to wait longer than that.
         """
         ticket = self._gate.join(sample or f"call {next(self._numbers)}", place)
         reply = await self._asked(request, ticket)

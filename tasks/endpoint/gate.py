@@ -11,7 +11,7 @@ from itertools import count
 from typing import Literal, NoReturn
 
 from tasks.endpoint.refusals import room
-from tasks.errors import JudgeGaveUp
+from tasks.errors import JudgeStopped
 from tasks.records import LimitsFound
 from tasks.text import duration
 
@@ -447,7 +447,7 @@ class Gate:
         """Wait for a turn, which `answered`, `refused`, `failed` or `cancel` ends.
 
         Raises:
-            JudgeGaveUp: patience has ended.
+            JudgeStopped: patience has ended.
         """
         await asyncio.sleep(max(0.0, ticket.not_before - time.monotonic()))
         if self._why:
@@ -490,7 +490,7 @@ class Gate:
             wait: seconds that the endpoint asks to wait; None or 0 if it names none.
 
         Raises:
-            JudgeGaveUp: patience has ended, or the endpoint asks several samples to wait for longer than that.
+            JudgeStopped: patience has ended, or the endpoint asks several samples to wait for longer than that.
         """
         now = time.monotonic()
         self._waits += 1
@@ -579,7 +579,7 @@ class Gate:
                     sign, pause = await self._knock(), min(2 * pause, KNOCK_SECONDS[1])
         except TimeoutError:
             words = f"{self._name} has not answered for {duration(self._patience)}: {words}"
-            self._close(JudgeGaveUp(words))
+            self._close(JudgeStopped(words))
             return
         self._quiet_since = None
         if sign == "answered":
@@ -627,8 +627,8 @@ class Gate:
         self._changed.set()
 
     def _give_up(self, words: str) -> NoReturn:
-        self._close(JudgeGaveUp(words))
-        raise JudgeGaveUp(words)
+        self._close(JudgeStopped(words))
+        raise JudgeStopped(words)
 
     def _close(self, why: Exception) -> None:
         """Start no further call, and raise this error for all waiting ones."""
