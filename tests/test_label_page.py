@@ -411,7 +411,8 @@ def test_pages_and_removals_reach_every_machine_of_a_remote_store(store: Path, t
     url = f"file://{tmp_path}/bucket"
     jury_on("one", "labels", "list")  # from here on, this process uses the cache of machine one
     shutil.copytree(store, local_cache(url), dirs_exist_ok=True, ignore=shutil.ignore_patterns(LABEL_PAGES))
-    assert jury_on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))[0] == 0
+    code, out, _ = jury_on("one", "labels", "page", RUN, "-o", str(tmp_path / "label.html"))
+    assert code == 0 and f"jury labels import labels-NAME.json --store {url}\n" in out
     [kept] = (local_cache(url) / LABEL_PAGES).glob("*.json")
     page = read_page(local_cache(url), kept.stem)
     file = save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"))

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import sys
 import traceback
@@ -12,6 +13,7 @@ from pathlib import Path
 import click
 
 from tasks.errors import InputError
+from tasks.records.parameters import at_home, default_store
 from tasks.text import cut, printable
 
 ALL = "jury.help-all"
@@ -129,12 +131,17 @@ def aligned(rows: Sequence[Sequence[str]], widths: Sequence[int] = ()) -> Iterat
         yield GAP.join(set_cell_size(cell, width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def command_line(words: str) -> str:
-    """Return a command to type next, with the program as it was called: by its path, or as `jury` if on the PATH."""
+def command_line(words: str, store: str = "") -> str:
+    """Return a command to type next, with the program as it was called: by its path, or as `jury` if on the PATH.
+
+    Args:
+        store: store that it works on, named where it is not the default one; empty: it needs none.
+    """
     called = Path(sys.argv[0])
     found = shutil.which("jury")
     by_path = called.name == "jury" and not (found and called.exists() and called.samefile(found))
-    return f"{sys.argv[0] if by_path else 'jury'} {words}"
+    where = f" --store {shlex.quote(store)}" if store and at_home(store) != default_store() else ""
+    return f"{sys.argv[0] if by_path else 'jury'} {words}{where}"
 
 
 def printable_json(value: object) -> str:

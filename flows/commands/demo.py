@@ -13,7 +13,7 @@ from tasks.demo.samples import CHECKS, GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
-from tasks.records.parameters import FLOWS, PAIRWISE, default_store, parameters_of
+from tasks.records.parameters import FLOWS, PAIRWISE, parameters_of
 
 CANDIDATE = "drawn"
 """Candidate of the drawn figures; the drawn images have candidates of their own."""
@@ -73,7 +73,7 @@ def _judge(store: str) -> int:
         "query \"SELECT sample_id, overall, tier_path FROM outcomes WHERE injected = 'black'\"",
         f"run diagram --dataset samples --judge {RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} --limit 4",
     ):
-        print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {quote(store)}"))
+        print(f"  {command_line(words, store)}")
     return max(codes)
 
 

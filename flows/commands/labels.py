@@ -76,7 +76,7 @@ def write_pages(
     with left_to_sync("import the answers on this machine, or run `jury store sync` when it can be reached"):
         if remote := remote_of(store):
             remote.send_folder(LABEL_PAGES)
-    _tell_of(pages, asked)
+    _tell_of(pages, asked, store)
     return 0
 
 
@@ -87,7 +87,7 @@ def _targets(target: Path, people: int) -> list[Path]:
     return [target.with_name(f"{target.stem}-{person}{target.suffix}") for person in range(1, people + 1)]
 
 
-def _tell_of(pages: list[Made], asked: Asked) -> None:
+def _tell_of(pages: list[Made], asked: Asked, store: str) -> None:
     first = pages[0].page
     drawn = {(item.sample_id, item.candidate, item.question) for page in pages for item in page.page.items}
     number = number_of(len(drawn), "question" if first.items[0].question else "sample")
@@ -98,7 +98,7 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
     if lost := sorted({f"{item.sample_id} ({item.lost})" for page in pages for item in page.page.items if item.lost}):
         shown = one_line(listed(lost, 5), LONGEST)
         warn(f"{number_of(len(lost), 'sample')} cannot be shown, and will count so: {shown}")
-    say(f"bring the answers in: {command_line('labels import labels-NAME.json')}")
+    say(f"bring the answers in: {command_line('labels import labels-NAME.json', store)}")
 
 
 @click.command(cls=Command)
@@ -129,13 +129,13 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     else:
         print(f"kept as {about.name}: {people}")
     run = about.of_run or "RUN"
-    print(f"compare them: {command_line(f'labels agreement {run} {about.name}')}")
+    print(f"compare them: {command_line(f'labels agreement {run} {about.name}', store)}")
     with left_to_sync():
         corrected = _share(folder, store)
         if words := about_no_sample(folder, about):
             say(words)
         if corrected:
-            print(f"the score corrected by people, from 15 labels on: {command_line('query corrected')}")
+            print(f"the score corrected by people, from 15 labels on: {command_line('query corrected', store)}")
     return 0
 
 
