@@ -106,8 +106,9 @@ def test_answers_of_one_side_only_are_counted_but_not_compared(store: Path) -> N
     assert (find(found, "conciseness").n, find(found, "conciseness").only_b) == (3, 3)
 
 
-def test_figures_redrawn_between_two_runs_are_not_compared(store: Path) -> None:
-    anew = {"human": picture("s00h"), "model": picture("another")}
+@pytest.mark.parametrize("role", ["human", "model"])
+def test_figures_redrawn_between_two_runs_are_not_compared(store: Path, role: str) -> None:
+    anew = {"human": picture("s00h"), "model": picture("s00m"), role: picture("another")}
     found = find(agreement_of_two(store, figures("MMH"), [*figures("MMH")[1:], outcome("s00", pictures=anew)]))
     assert (found.n, found.other_picture) == (2, 1)
 

@@ -26,7 +26,7 @@ _RUN = """
     WHERE run_id = CASE $2 WHEN 'labels' THEN (SELECT any_value(of_run) FROM labels WHERE name = $1) ELSE $1 END"""
 """Evaluation that a rater is, or whose page its labels are from."""
 _RATINGS = """
-    SELECT candidate, sample_id, question, tag, prompt_id, coalesce(picture, ''), verdict, score
+    SELECT candidate, sample_id, question, tag, prompt_id, coalesce(array_to_string(pictures, ' '), ''), verdict, score
     FROM ratings WHERE source = $1 ORDER BY ALL"""
 
 
@@ -48,8 +48,8 @@ class Answer(NamedTuple):
     tag: str = ""
     prompt_id: str = ""
     """Empty for figures, and for labels."""
-    picture: str = ""
-    """File of the judged picture's thumbnail; empty for labels."""
+    pictures: str = ""
+    """Hashes of all pictures that were shown; empty for labels from a table."""
 
 
 class Rater(Record):
@@ -115,7 +115,7 @@ class _Met(NamedTuple):
 
     @property
     def same_picture(self) -> bool:
-        return not (self.a.picture and self.b.picture) or self.a.picture == self.b.picture
+        return not (self.a.pictures and self.b.pictures) or self.a.pictures == self.b.pictures
 
 
 _NOTHING = Answer(None)
@@ -266,9 +266,9 @@ def answers(store: Path, rater: Rater, judged: Sequence[Evaluation]) -> dict[Key
 
 
 def _merged(rules: LabelRules, question: str, rows: list[tuple[Any, ...]]) -> Answer:
-    tag, prompt_id, picture, *_ = rows[0]
+    tag, prompt_id, pictures, *_ = rows[0]
     given = [score if verdict is None else verdict for *_, verdict, score in rows]
-    return Answer(rules.merged_answer(question, given), tag, prompt_id, picture)
+    return Answer(rules.merged_answer(question, given), tag, prompt_id, pictures)
 
 
 def _overalls(rules: LabelRules, merged: Mapping[Key, Answer], prompts: Rubric) -> dict[Key, Answer]:
