@@ -13,7 +13,6 @@ from pathlib import Path
 import click
 
 from tasks.errors import InputError
-from tasks.records.parameters import at_home, default_store
 from tasks.text import cut, printable
 
 ALL = "jury.help-all"
@@ -137,6 +136,8 @@ def command_line(words: str, store: str = "") -> str:
     Args:
         store: store that it works on, named where it is not the default one; empty: it needs none.
     """
+    from tasks.records.parameters import at_home, default_store  # Pydantic, which `--help` does without
+
     called = Path(sys.argv[0])
     found = shutil.which("jury")
     by_path = called.name == "jury" and not (found and called.exists() and called.samefile(found))

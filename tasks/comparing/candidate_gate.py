@@ -195,7 +195,7 @@ def _newest(store: Path, flow: str, candidate: str, measured: bool = False) -> E
         names = [str(name) for (name,) in query(store, sql, values=(flow,)).rows]
         runs = f"those judged are {listed(names)}" if names else f"{store} holds no finished {flow} run"
         raise InputError(f"no finished {flow} run has a candidate {candidate!r}; {runs}")
-    return find(store, found[0])
+    return find(store, found[0][0])
 
 
 def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Evaluation:
@@ -204,25 +204,26 @@ def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Eva
         return after
     _newest(store, after.flow, against)
     earlier = _having(store, after.flow, against, measured=candidate == against)
-    others = [find(store, run_id) for run_id in earlier if run_id != after.run_id]
+    others = [each for each in earlier if each[0] != after.run_id]
     if not others:
         raise InputError(
             f"{candidate} has one finished {after.flow} run with replies of its own, {after.run_id}: there is none "
             "before it to compare with"
         )
     keys = after.series_key, after.protocol_key
-    return next((each for each in others if (each.series_key, each.protocol_key) == keys), others[0])
+    return find(store, next((run_id for run_id, *its in others if (*its,) == keys), others[0][0]))
 
 
-def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: bool = False) -> list[str]:
-    """Return evaluations of a candidate, the newest first; `measured`: without those that measured nothing.
+def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: bool = False) -> list[tuple[str, ...]]:
+    """Return id, series key and protocol key of a candidate's evaluations, the newest first.
 
     Args:
+        measured: without those that measured nothing.
         stopped: with those that stopped at their budget: an older one would not show the candidate as it is now.
     """
-    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2)
-        AND (measured OR NOT $3 OR $4 AND stopped IS NOT NULL) ORDER BY started_at DESC, run_id DESC LIMIT 20"""
-    return [str(run_id) for (run_id,) in query(store, sql, values=(flow, candidate, measured, stopped)).rows]
+    sql = """SELECT run_id, series_key, protocol_key FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2)
+        AND (measured OR NOT $3 OR $4 AND stopped IS NOT NULL) ORDER BY started_at DESC, run_id DESC"""
+    return query(store, sql, values=(flow, candidate, measured, stopped)).rows
 
 
 def markdown(gate: Gate) -> str:
