@@ -151,7 +151,8 @@ def test_json_has_no_control_characters(store: Path, jury: Any) -> None:
 def test_sql_is_limited_in_time_and_memory(store: Path, jury: Any, sql: str, words: str) -> None:
     code, out, err = jury("query", sql, "--seconds", "0.5", "--store", store)
     assert (code, out) == (2, "") and re.search(words, err) and "Traceback" not in err and not list(store.glob("*.tmp"))
-    assert jury("query", "SELECT 1", "--seconds", "0", "--store", store)[0] == 0
+    for seconds in ("0", "inf"):
+        assert jury("query", "SELECT 1", "--seconds", seconds, "--store", store)[0] == 0
 
 
 def test_temporary_disk_space_of_sql_is_limited(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:

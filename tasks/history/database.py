@@ -136,7 +136,7 @@ def ended_after(db: Connection, seconds: float) -> Generator[None]:
     if not seconds:
         yield
         return
-    timer = threading.Timer(seconds, db.interrupt)
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), db.interrupt)
     timer.daemon = True
     timer.start()
     try:
