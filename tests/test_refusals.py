@@ -192,6 +192,7 @@ REJECTED = [
          "rejected", "body"),
     Case("Anthropic, errors", 413, anthropic("request_too_large", "Request exceeds 32 MB"), "rejected",
          "Request exceeds"),
+    Case("a question that is too long for the address or the headers", 431, "", "rejected", ""),
     Case("nginx", 413, "<html><head><title>413 Too\nLarge</title></head></html>", "rejected", "413 Too Large"),
     Case("words of the question", 400, openai("Invalid image for the prompt: 'Does it read Insufficient balance?'"),
          "rejected"),

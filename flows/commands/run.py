@@ -151,7 +151,7 @@ def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
             print(f"\n{flow}\n")
         codes.append(run_flow(flow, asked, as_json))
     if set(flows) >= {*T2I} and not as_json:
-        print(f"\nAll tags together: {command_line('query t2i_leaderboard')}")
+        print(f"\nAll tags together: {command_line('query t2i_leaderboard', asked.store)}")
     return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 

@@ -184,7 +184,7 @@ BUSY_STATUSES = (429, 498, 503, 529)
 _BY_STATUS: dict[int, Kind] = {
     **dict.fromkeys(BUSY_STATUSES, "busy"),
     402: "quota",
-    **dict.fromkeys((400, 413, 422), "rejected"),
+    **dict.fromkeys((400, 411, 413, 414, 415, 422, 431, 451), "rejected"),
     **dict.fromkeys((401, 403, 407), "denied"),
     **dict.fromkeys((404, 405, 410), "absent"),
 }
