@@ -4,12 +4,12 @@ import asyncio
 import logging
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import httpx2
 import numpy as np
@@ -44,6 +44,7 @@ WORDIER = 2.0
 SAME_LAYOUT = {"diagram": 0.6, "plot": 0.8}
 """Flow -> agreement from which two figures count as the same. Any two plots agree in their frames and axes."""
 
+Result = TypeVar("Result")
 Pixels = NDArray[np.uint8]
 Numbers = NDArray[np.float64]
 
@@ -439,7 +440,7 @@ def answer(body: bytes) -> dict[str, Any] | str:
 
 def _compare(question: Question) -> dict[str, Any]:
     pictures, allowed = question.roles(), question.properties["winner"]["enum"]
-    found = compare_figures(question.name, _measure(pictures["human"]), _measure(pictures["model"]))
+    found = compare_figures(question.name, *(_look(measure_figure, pictures[role]) for role in ("human", "model")))
     verdict = found.verdict if found.verdict in allowed else NEUTRAL
     if verdict not in allowed:
         raise BadRequest(f"The pixel judge needs {NEUTRAL!r} among the verdicts allowed; found {', '.join(allowed)}")
@@ -452,18 +453,18 @@ def _compare(question: Question) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=KEPT_PICTURES)
-def _measure_once(data: bytes) -> Measures:
-    return measure_figure(as_shown(data))
+def _look_once(measure: Callable[[Image.Image], Result], data: bytes) -> Result:
+    return measure(as_shown(data))
 
 
-def _measure(data: bytes) -> Measures:
+def _look(measure: Callable[[Image.Image], Result], data: bytes) -> Result:
     with _lock:  # the questions about a picture come at the same time
-        return _measure_once(data)
+        return _look_once(measure, data)
 
 
 def _score(question: Question) -> dict[str, Any]:
     aspects = [key for key in question.properties if key not in (OVERALL_SCORE, SEEN)]
-    prompt, found = question.text(PROMPT), find_blobs(as_shown(question.pictures[0][1]))
+    prompt, found = question.text(PROMPT), _look(find_blobs, question.pictures[0][1])
     scored = score_image(aspects, prompt, found)
     reply: dict[str, Any] = {one.aspect: {"explanation": one.explanation, "score": one.score} for one in scored}
     if SEEN in question.properties:
@@ -498,7 +499,7 @@ def _check_facts(question: Question) -> dict[str, Any]:
     is_list = "answers" in question.properties  # else one check, perhaps to be answered in one word
     lines = question.text(CHECK_LIST).splitlines() if is_list else [question.text(ONE_CHECK)]
     is_diagram = any(_NUMBERED.sub(r"\1", line) in DIAGRAM_QUESTIONS for line in lines)
-    found = (look_at_diagram if is_diagram else find_blobs)(as_shown(question.pictures[0][1]))
+    found = _look(look_at_diagram if is_diagram else find_blobs, question.pictures[0][1])
     answers = [_answered(line, found) for line in lines]
     return {"answers": [{"number": n, **each} for n, each in enumerate(answers, 1)]} if is_list else answers[0]
 
