@@ -34,7 +34,7 @@ from tasks.endpoint import catalog
 from tasks.ledger.run_files import read_judgments, read_outcomes, read_start, run_folders
 from tasks.spending.budget import VARIABLE
 
-SAMPLES, CALLS = 4, 16
+SAMPLES, CALLS = 2, 8
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
@@ -116,18 +116,18 @@ def test_run_waits_for_its_batch_and_ends_when_collected(
 ) -> None:
     twin.polls, store = 3, tmp_path / "store"
     code, out, err = jury("run", "diagram", *dataset, *batched(twin))
-    assert code == 3 and "waits for its replies: batches: 1 in_progress; 0 of 16 requests done" in out, err
+    assert code == 3 and "waits for its replies: batches: 1 in_progress; 0 of 8 requests done" in out, err
     assert "`jury batch collect` takes them in" in out
     assert not [*store.glob("ledger/*/end.json")] and twin.count == 1
     assert ask("SELECT status FROM runs") == [{"status": "waiting"}] and ask("FROM failures") == []
     code, out, err = jury("status")
-    waits = "4 samples: Waits for its batches: batches: 1 in_progress; 0 of 16 requests done, as of 20"
+    waits = "2 samples: Waits for its batches: batches: 1 in_progress; 0 of 8 requests done, as of 20"
     assert waits in out and "; `jury batch collect` asks again." in out, out
     [run] = run_folders(store)
     code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 3 and f"Run {run.name} waits" in out and len(twin.batches) == 1, err
     code, out, err = jury("batch", "collect")
-    assert code == 3 and "waits for its replies: batches: 1 finalizing; 0 of 16 requests done" in out, err
+    assert code == 3 and "waits for its replies: batches: 1 finalizing; 0 of 8 requests done" in out, err
     code, out, err = jury("run", "diagram", *dataset, *batched(twin))
     assert code == 0 and "Traceback" not in err and f"run {run.name}" in out and run_folders(store) == [run], err
     check_paid_once(twin, store)
@@ -193,11 +193,11 @@ def test_key_repeated_by_a_batch_is_stored_nowhere(tmp_path: Path, monkeypatch: 
 def test_batch_requests_equal_those_of_a_live_run(
     twin: BatchTwin, dataset: list[str], live_run: tuple[object, list[str]], jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(submission, "MOST_REQUESTS", 7)
+    monkeypatch.setattr(submission, "MOST_REQUESTS", 3)
     assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
     lines = [json.loads(line) for file in twin.uploaded for line in file.data.splitlines()]
     assert sorted(json.dumps(line["body"]) for line in lines) == live_run[1]
-    assert [len(file.data.splitlines()) for file in twin.uploaded] == [7, 7, 2]
+    assert [len(file.data.splitlines()) for file in twin.uploaded] == [3, 3, 2]
     assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
     assert len({line["custom_id"] for line in lines}) == CALLS
 
@@ -394,20 +394,20 @@ def test_killed_run_resumes_without_paying_twice(
     store = tmp_path / "store"
     command: list[object] = ["run", "diagram", *dataset, *batched(twin)]
     for operation, times in SENDING.items():
-        dies(twin, *command, "--store", store, requests=9, asked=operation, times=times)
+        dies(twin, *command, "--store", store, requests=5, asked=operation, times=times)
         # The same command would continue it, too, but only after a minute, when the dead run's slots expire.
         command = ["batch", "collect"]
     [run] = run_folders(store)
     assert len(twin.batches) == 2 and not every_judgment(store)
-    assert [len(file.data.splitlines()) for file in twin.uploaded] == [9, 7, 7]  # the last upload was not logged
+    assert [len(file.data.splitlines()) for file in twin.uploaded] == [5, 3, 3]  # the last upload was not logged
 
-    for rows in (5, CALLS - 3):  # replies, then outcomes between them
-        dies(twin, "batch", "collect", "--store", store, requests=9, rows=rows)
+    for rows in (3, CALLS - 2):  # replies, then outcomes between them
+        dies(twin, "batch", "collect", "--store", store, requests=5, rows=rows)
         assert len(every_judgment(store)) + len([*read_outcomes(run)]) == rows
         assert 0 < len(every_judgment(store)) < CALLS and not (run / "end.json").exists()
         with (run / "judgments.jsonl").open("ab") as file:
             file.write(b'{"schema":7,"run_id":"torn')
-    dies(twin, "batch", "collect", "--store", store, requests=9, asked="delete file", times=2)
+    dies(twin, "batch", "collect", "--store", store, requests=5, asked="delete file", times=2)
     assert (run / "end.json").exists() and not nothing_left(twin, store)
 
     assert jury("batch", "collect")[0] == 0 and jury("batch", "collect")[:2] == (0, "nothing waits\n")
