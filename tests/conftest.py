@@ -36,7 +36,7 @@ from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 # Every run tests the same examples on any machine, so that a failure repeats. Their time is not tested.
-hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("same")
 
 # With its default thresholds, the garbage collector scans all imported test modules again and again, which takes a
@@ -80,6 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the slowest modules first; collect results of the programs in `PROGRAMS` last."""
     turns = {module: turn for turn, module in enumerate(LONGEST)}
     items.sort(key=lambda item: (item.path.stem in PROGRAMS, turns.get(item.path.stem, len(LONGEST))))
+
+
+def pytest_collection_finish() -> None:
+    """Leave all that was imported out of the garbage collector's searches, of which pytest adds several at the end."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
