@@ -22,7 +22,7 @@ from tasks.history.queries import Evaluation
 from tasks.labels.inputs import Drawable, Inputs
 from tasks.pages.site import renew
 from tasks.records import Judgment, Outcome, RunEnd, RunStart
-from tasks.rubrics.rubric import Rubric
+from tasks.rubrics.rubric import Rubric, load_rubric
 
 CLOSING = "</script></style></title></textarea>--></code>"
 """Closes any element or comment that a text may be in."""
@@ -80,7 +80,8 @@ def write_hostile(store: Path) -> Path:
 
 
 def _read(_store: Path, _run: Evaluation, rubric: Rubric, drawn: Collection[Drawable], _: str) -> Any:
-    """Return the inputs of a dataset with such texts: `read_inputs` would refuse most of these ids."""
+    """Return the inputs of a dataset with such texts: `read_inputs` would refuse most of these ids, and `prompts_of`
+    the name of their prompt set."""
     texts = {
         name: TEXT for prompt in rubric.prompts for name in prompt.inputs if name in ("context", "caption", "prompt")
     }
@@ -93,7 +94,10 @@ def write_pages(store: Path) -> dict[str, Path]:
     at = ["--store", str(store)]
     later, counting = renew(store, [LATER, COUNTING]).pages
     assert main(["compare", EARLIER, LATER, *at]) == 0
-    with patch("tasks.labels.labeling.read_inputs", _read):
+    with (
+        patch("tasks.labels.labeling.read_inputs", _read),
+        patch("tasks.labels.labeling.prompts_of", lambda run: load_rubric(run.flow)),
+    ):
         assert main(["labels", "page", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
         assert main(["labels", "page", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
     [comparison] = (store / "pages").glob("compare-*.html")
