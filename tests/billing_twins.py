@@ -13,7 +13,7 @@ from typing import Any
 from endpoint_habits import openai_error
 from endpoint_twins import Twin
 from loopback_replies import Reply, Request
-from prompt_caches import BlockCache, BreakpointCache, Prompt, Traffic, Usage, prompt_of
+from prompt_caches import BlockCache, BreakpointCache, Prompt, Usage, prompt_of
 
 LEAST = 1024
 """Shortest prompt, in tokens, that OpenAI and most Anthropic models cache; some Anthropic models need 4,096."""
@@ -32,8 +32,6 @@ class Rules(ABC):
     write: float = 1.0
     least: int = LEAST
     """Shortest prefix that is cached, in tokens."""
-    by_machine: bool = False
-    """Route requests beyond a rate to machines that have not cached their key."""
 
     @abstractmethod
     def cache(self) -> BlockCache | BreakpointCache:
@@ -105,8 +103,8 @@ class Vllm(Rules):
 
 
 RULES: dict[str, Rules] = {
-    "openai-5.5": EarlierOpenAi("openai", by_machine=True),
-    "openai-5.6": LaterOpenAi("openai", BREAKPOINT, write=1.25, by_machine=True),
+    "openai-5.5": EarlierOpenAi("openai"),
+    "openai-5.6": LaterOpenAi("openai", BREAKPOINT, write=1.25),
     "anthropic": Anthropic("openrouter", CONTROL, write=1.25),
     "anthropic-4096": Anthropic("openrouter", CONTROL, write=1.25, least=4096),
     "vllm": Vllm("vllm", read=0.0),
@@ -116,16 +114,13 @@ RULES: dict[str, Rules] = {
 class BillingTwin(Twin):
     """A twin that counts tokens, caches prompts and bills them."""
 
-    def __init__(self, name: str, latency: float = 0.0, in_flight: int = 0) -> None:
+    def __init__(self, name: str) -> None:
         self.rules = RULES[name]
         super().__init__(self.rules.endpoint)
         self.answer = self._answer_and_bill
-        self.latency = latency
-        """Seconds until a reply begins; its prompt can be read from the cache from then on."""
         self.used: list[tuple[str, Usage]] = []
         """Schema name and tokens of each request, in order of arrival, the first question included."""
         self._cache = self.rules.cache()
-        self._traffic = Traffic(in_flight if self.rules.by_machine else 0)
 
     def bill(self, question: str = "") -> float:
         """Return the price of the samples' requests in full-price tokens; `question` selects schema names."""
@@ -135,18 +130,14 @@ class BillingTwin(Twin):
         """Return the share of tokens that was read from the cache."""
         return sum(usage.read for _, usage in self.used) / sum(usage.total for _, usage in self.used)
 
-    async def begins(self) -> None:
-        """Wait until the reply begins."""
-        await asyncio.sleep(self.latency)
-
     async def _answer_and_bill(self, request: Request) -> Reply:
         if refused := self.rules.refusal(request):
             self.refusals.append(refused)
             return refused
-        prompt = self._traffic.sent_on(self.rules.prompt(request))
+        prompt = self.rules.prompt(request)
         usage = self._cache.look(prompt)
         self.used.append((request.schema_name, usage))
-        await self.begins()
+        await asyncio.sleep(0)  # other requests arrive before the prompt can be read from the cache
         self._cache.keep(prompt)
         reply = self._answer(request)
         counts = {"prompt_tokens": usage.total, "completion_tokens": 80, "total_tokens": usage.total + 80}

@@ -5,7 +5,6 @@ A token is four bytes of text, or a picture patch of 32 x 32 pixels.
 
 import base64
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,8 +20,6 @@ PATCH, MOST_PATCHES = 32, 2500
 """Side of a picture patch that is one token, in pixels; and most tokens of a picture."""
 ROUTED_BY = 256
 """Tokens that, with the key, determine the machine."""
-CALLS_A_MINUTE, MOST_A_MACHINE = 6, 15
-"""For each call in flight; and for each key and beginning."""
 
 
 class Usage(NamedTuple):
@@ -43,8 +40,6 @@ class Prompt(NamedTuple):
     """Tokens before each breakpoint, in order."""
     key: str
     """`prompt_cache_key` of the request."""
-    machine: int = 0
-    """Index of the machine among those for this key and beginning; each machine has its own cache."""
 
     @property
     def tokens(self) -> int:
@@ -52,7 +47,7 @@ class Prompt(NamedTuple):
 
     def prefixes(self, ends: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Yield token counts with the hash of that many tokens from the beginning; `ends` ascend."""
-        hashed, done = sha256(f"{self.machine} {self.key}".encode()), 0
+        hashed, done = sha256(self.key.encode()), 0
         for end in ends:
             hashed.update(self.stream[done * TOKEN : end * TOKEN])
             done = end
@@ -94,27 +89,6 @@ def picture_tokens(encoded: str) -> int:
 
 def _padded(text: bytes) -> bytes:
     return text + b" " * (-len(text) % TOKEN)
-
-
-@dataclass
-class Traffic:
-    """Routing of requests: for one key and beginning, a machine takes 15 requests a minute; further ones go to the next
-    machine (developers.openai.com/api/docs/guides/prompt-caching). Calls take ten seconds.
-    """
-
-    in_flight: int
-    """Calls at once, so that a minute has six times as many; 0: so few that one machine takes all."""
-    _all: int = 0
-    _seen: Counter[tuple[int, str, bytes]] = field(default_factory=Counter[tuple[int, str, bytes]])
-
-    def sent_on(self, prompt: Prompt) -> Prompt:
-        """Return the prompt with its machine."""
-        if not self.in_flight:
-            return prompt
-        here = (self._all // (CALLS_A_MINUTE * self.in_flight), prompt.key, prompt.stream[: ROUTED_BY * TOKEN])
-        self._all += 1
-        self._seen[here] += 1
-        return prompt._replace(machine=(self._seen[here] - 1) // MOST_A_MACHINE)
 
 
 @dataclass
