@@ -339,10 +339,7 @@ FOLDERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         [("images", "00000/00000_2"), ("images", "00000/00000_10"), ("images", "00001/00001-0")],
     ),
     "folder per prompt": (["00000/1.png", "00001/0.png"], [("images", "00000/1"), ("images", "00001/0")]),
-    "PDF beside an image": (
-        ["00000.png", "00000.pdf", "00001.png"],
-        [("images", "00000/00000"), ("images", "00001/00001")],
-    ),
+    "PDF beside it": (["00000.png", "00000.pdf", "00001.png"], [("images", "00000/00000"), ("images", "00001/00001")]),
     "candidates": (
         ["b/00000.png", "a/00000/0.png", "a/00001/0.png", "logs/plot.png"],
         [("a", "00000/0"), ("a", "00001/0"), ("b", "00000/00000"), ("b", "00001/none")],

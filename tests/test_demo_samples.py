@@ -15,14 +15,7 @@ from tasks.datasets.benchmark import read_labels
 from tasks.datasets.entries import read_texts
 from tasks.datasets.geneval import read_geneval
 from tasks.demo.defects import CLEAN, CLEAN_SCENE, DEFECTS, FORFEIT, IN_HUMAN, SCENE_DEFECTS
-from tasks.demo.samples import (
-    CANDIDATES,
-    MOST_PROMPTS,
-    TAGS,
-    draw_all,
-    draw_images,
-    drawn_samples,
-)
+from tasks.demo.samples import CANDIDATES, MOST_PROMPTS, TAGS, draw_all, draw_images, drawn_samples
 from tasks.errors import Problems
 from tasks.protocols.figures.protocol import caught
 from tasks.protocols.images.protocol import noticed

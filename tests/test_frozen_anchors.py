@@ -15,16 +15,7 @@ from written_images import prompt_row, write_geneval
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.extensions import extensions_of
-from tasks.extensions.anchors import (
-    MANIFEST,
-    PICTURES,
-    Anchors,
-    FrozenAnchors,
-    anchors_of,
-    folder,
-    in_turn,
-    retire,
-)
+from tasks.extensions.anchors import MANIFEST, PICTURES, Anchors, FrozenAnchors, anchors_of, folder, in_turn, retire
 from tasks.judging.case import load_case
 from tasks.judging.extension import Opening
 from tasks.judging.protocol_items import picture_policy

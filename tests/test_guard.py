@@ -12,15 +12,7 @@ from pathlib import Path
 import pytest
 from served import headers as own_headers
 
-from flows.server.server_process import (
-    HOSTS,
-    LOOPBACK,
-    Receive,
-    Scope,
-    Send,
-    further_hosts,
-    guarded,
-)
+from flows.server.server_process import HOSTS, LOOPBACK, Receive, Scope, Send, further_hosts, guarded
 
 Headers = list[tuple[bytes, bytes]]
 HOST = (b"host", b"127.0.0.1:8000")

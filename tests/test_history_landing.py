@@ -53,10 +53,7 @@ def test_rates_cover_all_shards_of_an_evaluation(tmp_path: Path) -> None:
     land(tmp_path)
     assert ask(
         tmp_path, "SELECT run_id, dimension, n, value FROM reliability WHERE measure = 'repeat_agreement' ORDER BY ALL"
-    ) == [
-        ("nightly", "faithfulness", 2, 0.5),
-        ("nightly", "overall", 2, 0.5),
-    ]
+    ) == [("nightly", "faithfulness", 2, 0.5), ("nightly", "overall", 2, 0.5)]
 
 
 def test_fault_in_one_run_or_table_leaves_the_others_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -252,9 +252,7 @@ def test_hostile_image_folders_do_no_harm(folder: Path, name: str) -> None:
 # Pictures
 
 PICTURES: dict[str, bytes] = {
-    "a profile bomb": raw_png(
-        1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000, 1))
-    ),
+    "profile bomb": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000, 1))),
     "too much compressed pixel data": raw_png(8, 8, 8, 0, b"\0" * 50_000_000),
     "a JPEG of 65,535 px": b"\xff\xd8\xff\xc0\0\x11\x08\xff\xff\xff\xff\x03\x01\x11\0\x02\x11\1\x03\x11\1" + b"\0" * 99,
 }

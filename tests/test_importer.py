@@ -237,10 +237,7 @@ def test_surrounding_white_space_is_removed_and_reported(tmp_path: Path):
             r"key 'counting': found the keys right_number and lines `Score: 0 \(...\) to 10 \(...\)`: 2; allowed:",
         ),
         (json.dumps({"counting": "Count."}), r"key 'counting': found the keys none and lines .*: 0; allowed"),
-        (
-            json.dumps({"counting": COUNTED.replace("tidiness", "Tidiness")}),
-            r"set/counting/counting.md: key `aspects.Tidiness`",
-        ),
+        (json.dumps({"counting": COUNTED.replace("tidiness", "Tidiness")}), r"counting.md: key `aspects.Tidiness`"),
         (
             json.dumps({"counting": "Count.", "colors": "Look.", "diagram/faithfulness": "Compare."}),
             r"has 3 problems:\n  key 'counting'.*\n  key 'colors'.*\n  key 'diagram/faith",

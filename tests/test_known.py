@@ -184,10 +184,7 @@ def test_flex_tier_raises_timeouts_that_are_not_set(name: str) -> None:
     ("base_url", "words"),
     [
         ("mistral", "judge.service_tier is 'flex': Mistral does not document it; it is available from OpenAI, Azure"),
-        (
-            "https://judge.example/v1",
-            "the service tiers of the endpoint https://judge.example/v1 are unknown; it is available from ",
-        ),
+        ("https://judge.example/v1", "the service tiers of the endpoint https://judge.example/v1 are unknown; it is"),
         (EMBEDDED, "the service tiers of the endpoint embedded are unknown; it is available from "),
     ],
 )

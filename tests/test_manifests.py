@@ -102,10 +102,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "URL": ("https://example.org/1.png", "m.csv, row 1: 'https://example.org/1.png' is a URL, and no URL is fetched"),
     "typo": ("otu/1.png", "data: no file named in 'otu' is there, such as 'otu/1.png'; there is no such folder"),
     "case": ("OUT/1.png", "m.csv, row 1: path 'OUT/1.png' exists in another case: write 'out/1"),
-    "base64": (
-        inline(9) * 50,
-        f"m.csv, row 1: '{inline(9)[:40]}'… ({len(inline(9)) * 50:,} characters) is longer than a path",
-    ),
+    "base64": (inline(9) * 50, f"m.csv, row 1: '{inline(9)[:40]}'… ({len(inline(9)) * 50:,} characters) is longer"),
     "EPS": ("f.eps", "m.csv, row 1: f.eps is not a picture that can be judged: found PostScript (EPS): convert it"),
 }
 """A user's mistake -> the cell, and the beginning of its message."""

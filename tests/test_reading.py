@@ -9,15 +9,7 @@ from factories import end, judgment, line, outcome, start, write_run
 
 from tasks.errors import InputError
 from tasks.history.landing import land, rebuild
-from tasks.ledger.run_files import (
-    END,
-    JUDGMENTS,
-    RUN,
-    read_end,
-    read_judgments,
-    read_outcomes,
-    read_start,
-)
+from tasks.ledger.run_files import END, JUDGMENTS, RUN, read_end, read_judgments, read_outcomes, read_start
 from tasks.records import SCHEMA, Judgment
 
 

@@ -119,13 +119,7 @@ def test_missing_reply_or_requirement_gives_no_answer():
 
 @pytest.mark.parametrize(
     ("name", "plural"),
-    [
-        ("person", "people"),
-        ("knife", "knives"),
-        ("bus", "buses"),
-        ("toothbrush", "toothbrushes"),
-        ("skis", "ski"),
-    ],
+    [("person", "people"), ("knife", "knives"), ("bus", "buses"), ("toothbrush", "toothbrushes"), ("skis", "ski")],
 )
 def test_singular_and_plural_names_are_equal(name: str, plural: str):
     row = f'{{"include": [{{"class": "{name}", "count": 1}}]}}'
