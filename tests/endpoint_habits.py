@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from loopback_replies import Reply, completion, error, refusal
+from loopback_replies import Reply, error
 
 LIMIT_HEADERS = {
     f"x-ratelimit-{what}-{of}": value
@@ -30,23 +30,14 @@ def openai_error(status: int, words: str, param: str = "") -> Reply:
     return error(status, words, type="invalid_request_error", param=param or None)
 
 
-def azure_filter() -> Reply:
-    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"violence": {"filtered": True}}}
-    words = "The response was filtered due to the prompt triggering the content management policy."
-    details = {"message": words, "type": None, "param": "prompt", "code": "content_filter", "status": 400}
-    return Reply({"error": {**details, "innererror": inner}}, 400)
+def gemini_error(status: int, words: str, _param: str = "") -> Reply:
+    """A list with one error."""
+    error = {"code": status, "message": words, "status": "INVALID_ARGUMENT", "details": []}
+    return Reply([{"error": error}], status)
 
 
-def gemini_error(status: int, words: str, _param: str = "", wait: str = "") -> Reply:
-    """A list with one error; its details hold the wait before a retry."""
-    kind = {429: "RESOURCE_EXHAUSTED"}.get(status, "INVALID_ARGUMENT")
-    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait}] if wait else []
-    body = [{"error": {"code": status, "message": words, "status": kind, "details": details}}]
-    return Reply(body, status)  # pyright: ignore
-
-
-def openrouter_error(status: int, words: str, _param: str = "", **metadata: object) -> Reply:
-    return Reply({"error": {"message": words, "code": status, "metadata": metadata}}, status)
+def openrouter_error(status: int, words: str, _param: str = "") -> Reply:
+    return Reply({"error": {"message": words, "code": status, "metadata": {}}}, status)
 
 
 def vllm_error(status: int, words: str, param: str = "") -> Reply:
@@ -56,16 +47,15 @@ def vllm_error(status: int, words: str, param: str = "") -> Reply:
 
 
 def litellm_error(status: int, words: str, param: str = "") -> Reply:
-    kind = {429: "throttling_error"}.get(status, "invalid_request_error")
-    return error(status, words, code=str(status), type=kind, param=param or None)
+    return error(status, words, code=str(status), type="invalid_request_error", param=param or None)
 
 
 def mistral_error(status: int, words: str, param: str = "") -> Reply:
     """An unknown field is reported by its location, any other error by a message."""
     if status == 422:
         return Reply({"detail": [{"type": "extra_forbidden", "loc": ["body", param], "msg": words}]}, status)
-    kind, code = ("rate_limited", "1300") if status == 429 else ("invalid_request_error", "3051")
-    return Reply({"object": "error", "message": words, "type": kind, "param": None, "code": code}, status)
+    body = {"object": "error", "message": words, "type": "invalid_request_error", "param": None, "code": "3051"}
+    return Reply(body, status)
 
 
 # Habits of each endpoint
@@ -95,23 +85,13 @@ class Habits:
     """Headers of every reply."""
     flex_full: Reply | None = None
     """Error when flex processing is full; None: there is no flex tier, and its field is unknown."""
-    limited: Reply | None = None
-    """Error over the rate limit; None: its documentation mentions no rate limit."""
-    moderated: tuple[Reply, ...] = ()
-    """Replies to disallowed content: errors for a question, and endings of a reply."""
 
 
 def _strict(*more: str) -> frozenset[str]:
     return frozenset(SCHEMA_WORDS | {*more})
 
 
-def _add(reply: Reply, **headers: str) -> Reply:
-    return replace(reply, headers={**reply.headers, **{name.replace("_", "-"): text for name, text in headers.items()}})
-
-
 CACHED = {"prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 0}}
-_BUSY = "Rate limit reached for requests"
-_FILTERED = completion("", finish_reason="content_filter")
 
 HABITS: dict[str, Habits] = {
     "openai": Habits(
@@ -120,9 +100,7 @@ HABITS: dict[str, Habits] = {
         schema_words=_strict(),
         usage=CACHED,
         headers=LIMIT_HEADERS,
-        limited=error(429, _BUSY, "rate_limit_exceeded", "requests", headers=LIMIT_HEADERS),
         flex_full=error(429, "Resource unavailable. Please try again later.", "resource_unavailable"),
-        moderated=(refusal("I can't help with that."), _FILTERED),
     ),
     "azure": Habits(
         token_limits=("max_completion_tokens",),
@@ -130,30 +108,23 @@ HABITS: dict[str, Habits] = {
         schema_words=_strict(*BOUND_WORDS),
         usage=CACHED,
         headers=LIMIT_HEADERS,
-        limited=_add(error(429, "Please retry after 2 seconds.", "429", headers=LIMIT_HEADERS), retry_after="2"),
         flex_full=error(429, "Resource unavailable.", "429"),
-        moderated=(azure_filter(), _FILTERED),
     ),
     "gemini": Habits(
         error=gemini_error,
         unknown=400,
         pictures=3600,
-        limited=gemini_error(429, "Resource has been exhausted (e.g. check quota).", wait="2s"),
         flex_full=gemini_error(503, "The model is overloaded. Please try again later."),
-        moderated=(completion(None, finish_reason="SAFETY"), completion(None, finish_reason="PROHIBITED_CONTENT")),
     ),
     "anthropic": Habits(
         ignored=("response_format", "seed", "reasoning_effort"),
         pictures=100,
         usage={"prompt_tokens_details": None, "completion_tokens_details": None},
         headers=LIMIT_HEADERS,
-        limited=_add(error(429, "This request would exceed your rate limit.", headers=LIMIT_HEADERS), retry_after="2"),
     ),
     "openrouter": Habits(
         error=openrouter_error,
         usage={"cost": 0.0012},
-        limited=openrouter_error(429, "Provider returned error", raw="m is temporarily rate-limited upstream."),
-        moderated=(openrouter_error(403, "Your input was flagged", reasons=["violence"], flagged_input="a … b"),),
     ),
     "vllm": Habits(
         error=vllm_error,
@@ -164,13 +135,10 @@ HABITS: dict[str, Habits] = {
     "ollama": Habits(
         token_limits=("max_tokens",),
         ignored=("max_completion_tokens",),
-        limited=error(503, "server busy, please try again.  maximum pending requests exceeded", type="api_error"),
     ),
     "litellm": Habits(
         error=litellm_error,
         headers=LIMIT_HEADERS,
-        limited=_add(litellm_error(429, f"litellm.RateLimitError: {_BUSY}"), **LIMIT_HEADERS),
-        moderated=(litellm_error(400, "litellm.ContentPolicyViolationError: the prompt was filtered"),),
     ),
     "groq": Habits(
         pictures=3,
@@ -179,13 +147,11 @@ HABITS: dict[str, Habits] = {
         flex_full=error(498, "Flex tier capacity exceeded", "capacity_exceeded"),
         usage={"queue_time": 0.01, "prompt_time": 0.02, "completion_time": 0.1, "total_time": 0.13},
         headers=LIMIT_HEADERS,
-        limited=_add(error(429, _BUSY, "rate_limit_exceeded", "tokens", headers=LIMIT_HEADERS), retry_after="2"),
     ),
     "together": Habits(
         token_limits=("max_tokens",),
         ignored=("max_completion_tokens",),
         headers=LIMIT_HEADERS,
-        limited=error(429, "You have been rate limited.", type="credit_limit", headers=LIMIT_HEADERS),
     ),
     "mistral": Habits(
         error=mistral_error,
@@ -193,7 +159,6 @@ HABITS: dict[str, Habits] = {
         unknown=422,
         pictures=8,
         headers=LIMIT_HEADERS,
-        limited=_add(mistral_error(429, "Rate limit exceeded"), **LIMIT_HEADERS),
     ),
 }
 OLD_VLLM = replace(HABITS["vllm"], pictures=1, too_many="At most {most} image(s) may be provided in one request.")

@@ -71,6 +71,7 @@ def test_request_carries_prompt_pictures_schema_and_settings(loopback: LoopbackJ
         (refusal("I will not"), "refused", "I will not"),
         (text("", finish_reason="content_filter"), "refused", "filtered"),
         (cut_off(), "truncated", "token limit"),
+        (error(400, "filtered", code="content_filter"), "refused", "filtered"),
         (error(400, "maximum context length is 8192 tokens, response_format aside"), "rejected", "8192"),
         (error(413, "request too large"), "rejected", "too large"),
         (error(422, "bad picture"), "rejected", "bad picture"),
@@ -126,6 +127,13 @@ def test_error_that_mentions_a_parameters_name_drops_none(loopback: LoopbackJudg
     loopback.queue(Reply({"detail": words}, status=422))
     first, second = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
     assert (first.status, second.not_sent) == ("rejected", ()) and words in first.error
+
+
+def test_wait_that_a_refusal_names_is_kept(loopback: LoopbackJudge) -> None:
+    loopback.queue(retry_after(0.1))
+    reply = ask(judge(loopback))
+    assert (reply.status, reply.waits, reply.http_retries, loopback.count) == ("ok", 1, 0, 2)
+    assert reply.waited_seconds >= 0.1
 
 
 def test_retry_after_beyond_patience_makes_the_call_unavailable(loopback: LoopbackJudge) -> None:

@@ -1,10 +1,8 @@
 """Every known endpoint, in a run or by a question, as a twin that accepts and refuses what its documentation says."""
 
 import asyncio
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from endpoint_habits import BOUND_WORDS, HABITS, OLD_VLLM, SCHEMA_WORDS, SMALL_O
 from endpoint_twins import LENGTHS, Twin, not_strict
 from factories import any_sample
 from loopback_judge import judged_by
-from loopback_replies import Reply, error
 from own_data import RESULTS, write_own_benchmark
 from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
@@ -212,38 +209,6 @@ def test_flex_run_reports_replies_billed_otherwise(
     assert code == 0 and words in err, err
     tiers = {row["service_tier"] for row in ask("SELECT service_tier FROM judgments")}
     assert tiers == {{"default": "standard"}.get(billed, billed)}
-
-
-BUSY = [(name, habits.limited) for name, habits in HABITS.items() if habits.limited]
-FULL_FLEX = error(498, "Flex tier capacity exceeded.", code="capacity_exceeded", type="capacity_exceeded")
-
-
-def in_a_moment(limited: Reply) -> Reply:
-    """Return the reply with its wait, if it has one, reduced to a tenth of a second."""
-    headers = {name: "0.1" if name == "retry-after" else value for name, value in limited.headers.items()}
-    body = json.dumps(limited.body).replace('"2s"', '"0.1s"').replace("2 seconds", "0.1 seconds")
-    return replace(limited, headers=headers, body=json.loads(body))
-
-
-@pytest.mark.parametrize(("name", "limited"), [*BUSY, ("groq", FULL_FLEX)])
-def test_rate_limited_call_waits_and_is_repeated(name: str, limited: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.01, 0.01))
-    has_wait = "retry-after" in limited.headers or "retryDelay" in str(limited.body)
-    with Twin(name) as twin:
-        twin.take_its_place(monkeypatch)
-        twin.queue(in_a_moment(limited))
-        reply = ask_twin(twin, probe_request())
-    assert (reply.status, reply.waits, reply.http_retries, twin.count) == ("ok", 1, 0, 2)
-    assert reply.waited_seconds >= (0.1 if has_wait else 0.0), "the endpoint's wait is kept"
-
-
-@pytest.mark.parametrize(("name", "moderated"), [(name, one) for name, own in HABITS.items() for one in own.moderated])
-def test_moderated_content_is_refused(name: str, moderated: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Twin(name) as twin:
-        twin.take_its_place(monkeypatch)
-        twin.queue(moderated)
-        reply = ask_twin(twin, probe_request())
-    assert (reply.status, twin.count) == ("refused", 1) and reply.error
 
 
 def test_every_known_endpoint_has_a_twin() -> None:

@@ -84,7 +84,8 @@ WAITS = [
          "status": "Too Many Requests"}}, "busy", words=OVER, wait=26),
     Case("continue#11693: in words", 429, [gemini(f"{OVER}\nPlease retry in 38.962214405s.")], "busy",
          wait=38.962214405),
-    Case("OpenAI: words", 429, openai("Rate limit reached. Please try again in 1.2s. Visit …"), "busy", wait=1.2),
+    Case("OpenAI: words", 429, openai("Rate limit reached. Please try again in 1.2s. Visit …", "rate_limit_exceeded"),
+         "busy", wait=1.2),
     Case("OpenAI: milliseconds in words", 429, openai("Please try again in 20ms."), "busy", wait=0.02),
     Case("Azure, pollinations#6260", 429, {"error": {"code": "429", "message": "Please retry after 20 seconds."}},
          "busy", words="Please retry after 20 seconds.", wait=20),
@@ -97,6 +98,8 @@ WAITS = [
 ]  # fmt: skip
 
 BUSY = [
+    Case("LiteLLM, exception mapping", 429, openai("litellm.RateLimitError", "429", "throttling_error"), "busy"),
+    Case("Together, error codes", 429, openai("You have been rate limited.", kind="credit_limit"), "busy"),
     Case("Groq, flex processing", 498, openai("over capacity", "capacity_exceeded"), "busy"),
     Case("Anthropic, errors", 529, anthropic("overloaded_error", "Overloaded"), "busy"),
     Case("Mistral, cline#9085", 429, vllm("Rate limit exceeded", "rate_limited", code=1300), "busy"),
