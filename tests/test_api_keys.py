@@ -160,10 +160,6 @@ def test_loopback_hosts_are_recognized(host: str, here: bool) -> None:
     assert is_loopback(host) is here
 
 
-def headers(base_url: str, **named: str) -> dict[str, str]:
-    return asyncio.run(find_headers(Judge(model="m", base_url=base_url, headers=named), secret_block))
-
-
 def test_header_value_is_found_and_listed_like_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=MY_KEY,judge.example=TEAM_NAME")
     monkeypatch.setenv("TEAM_NAME", "blue\n")
@@ -187,7 +183,7 @@ def test_header_value_must_be_listed(base_url: str, name: str, words: str, monke
     monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=TEAM_NAME")
     monkeypatch.setenv("OTHER", "secret")
     with pytest.raises(JudgeStopped, match=words):
-        headers(base_url, Team=name)
+        asyncio.run(find_headers(Judge(model="m", base_url=base_url, headers={"Team": name}), secret_block))
 
 
 @pytest.mark.parametrize("key", ["sk-1\nsk-2", "schlüssel"])

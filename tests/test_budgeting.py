@@ -102,10 +102,6 @@ class Run:
         self.ledger.append(judgment(f"s{call}", price=self.price, **about))
 
 
-def total_spent(*runs: Run) -> float:
-    return sum(run.spent for run in runs)
-
-
 @pytest.fixture
 def month(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "10")
@@ -118,7 +114,7 @@ def test_successive_runs_stay_within_the_monthly_budget(tmp_path: Path) -> None:
     assert one.spent == pytest.approx(3.5), "an ended run releases the rest of its limit"
     asyncio.run(other.judges())
     asyncio.run(third.judges())
-    assert 10.0 - one.price <= total_spent(one, other) <= 10.0 + 1e-9 and third.spent == 0.0
+    assert 10.0 - one.price <= one.spent + other.spent <= 10.0 + 1e-9 and third.spent == 0.0
 
 
 @pytest.mark.usefixtures("month")

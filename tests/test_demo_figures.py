@@ -105,15 +105,10 @@ def test_checks_of_a_diagram_show_another_figure_or_paper_and_no_other_defect(se
 # Measures
 
 
-def sheet(size: tuple[int, int] = (800, 500)) -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    picture = Image.new("RGB", size, "white")
-    return picture, ImageDraw.Draw(picture)
-
-
 @pytest.mark.parametrize(("ink", "ratio"), [("#000000", 21.0), ("#767676", 4.54), ("#949494", 3.03), ("#ffffff", 1.0)])
 def test_contrast_follows_wcag_and_content_is_the_drawn_share(ink: str, ratio: float) -> None:
-    picture, draw = sheet()
-    draw.rectangle((0, 0, 480, 500), outline=ink, width=4)
+    picture = Image.new("RGB", (800, 500), "white")
+    ImageDraw.Draw(picture).rectangle((0, 0, 480, 500), outline=ink, width=4)
     found = measure_figure(picture)
     assert found.contrast == pytest.approx(ratio, abs=0.02)
     assert found.content == pytest.approx(0.6 if ratio > 1 else 0, abs=0.02)

@@ -46,10 +46,6 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def rows(path: Path) -> list[dict[str, Any]]:
-    return json.loads(path.read_bytes())
-
-
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -80,7 +76,7 @@ def test_every_defect_is_drawn_and_only_copies_have_equal_pictures(drawn: Path, 
     labels = read_labels(drawn, flow)
     defects = {kind for kind, dimensions in DEFECTS.items() if dimensions[flow == "plot"]}
     assert set(labels.values()) == defects | {*CLEAN, *FORFEIT}
-    for row in rows(drawn / f"results/{flow}.json"):
+    for row in json.loads((drawn / f"results/{flow}.json").read_bytes()):
         if (kind := labels[row["id"]]) in FORFEIT:
             continue
         shown = sides(drawn, flow, row)

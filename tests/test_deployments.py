@@ -13,7 +13,6 @@ import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import WorkPoolCreate
-from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.cli import main
 from flows.commands.up import STARTER
@@ -212,12 +211,8 @@ def deploy() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def on_the_server(client: SyncPrefectClient) -> dict[str, DeploymentResponse]:
-    return {flow: client.read_deployment_by_name(f"{flow}/{flow}-nightly") for flow in FLOWS}
-
-
 def test_work_pool_gets_every_deployment_of_the_list(client: SyncPrefectClient) -> None:
-    deployments = on_the_server(client)
+    deployments = {flow: client.read_deployment_by_name(f"{flow}/{flow}-nightly") for flow in FLOWS}
     for listed, (flow, deployed) in zip(read_list()[:-1], deployments.items(), strict=True):
         [schedule], [planned] = deployed.schedules, listed.schedules
         assert schedule.slug == planned.slug and schedule.active and not deployed.paused

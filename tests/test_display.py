@@ -31,10 +31,6 @@ def rasterize(chart: Chart) -> Image.Image:
     return Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB")
 
 
-def texts(chart: Chart) -> list[str]:
-    return [each.text or "" for each in ElementTree.fromstring(chart.on_page()).iter("text")]
-
-
 def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
     """Return the number of pixels within 3 of a colour."""
     counts = picture.getcolors(picture.width * picture.height) or []
@@ -177,5 +173,9 @@ def test_bar_length_is_the_score_and_parts_are_fainter() -> None:
     assert 2.5 < area(good, TAG) / area(bad, TAG) < 3.5 and area(good, ASPECT) == area(bad, ASPECT) > 0
     chart = IMAGES.chart(grade_rows([*images("alpha", 9), *images("alpha", 3, "colors")], 7))
     labels = [each.aspect for each in ASPECTS]
-    shown = [label for label in texts(chart) if label in ("color_attr", "colors", *labels)]
+    shown = [
+        each.text
+        for each in ElementTree.fromstring(chart.on_page()).iter("text")
+        if each.text in ("color_attr", "colors", *labels)
+    ]
     assert shown == ["color_attr", *labels, "colors", *labels]

@@ -81,14 +81,10 @@ def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def aim(drawing: str, secret: Path) -> bytes:
     """Insert the path of the secret picture into a drawing, also in parts embedded as base64."""
-    for each in sorted({*_embedded(drawing)}, key=len):
+    parts = {part.partition('"')[0] for part in drawing.split(";base64,")[1:]}
+    for each in sorted((each for each in parts if base64.b64decode(each).startswith(b"<svg")), key=len):
         drawing = drawing.replace(each, base64.b64encode(aim(base64.b64decode(each).decode(), secret)).decode())
     return drawing.replace("FILE", str(secret)).replace("NAME", secret.name).encode()
-
-
-def _embedded(drawing: str) -> list[str]:
-    found = [part.partition('"')[0] for part in drawing.split(";base64,")[1:]]
-    return [each for each in found if base64.b64decode(each).startswith(b"<svg")]
 
 
 @pytest.mark.parametrize("drawing", ATTACKS.values(), ids=ATTACKS)

@@ -149,10 +149,6 @@ def send_labels(_: Path, remote: Remote) -> None:
     exchange_labels(remote)
 
 
-def folder_sender(name: str) -> Callable[[Path, Remote], None]:
-    return lambda _, remote: remote.send_folder(name)
-
-
 def send_runs(_: Path, remote: Remote) -> None:
     remote.send_all()
 
@@ -165,7 +161,7 @@ def sync_and_send_pages(_: Path, remote: Remote) -> None:
 SENT: dict[str, tuple[str, str, Callable[[Path, Remote], None]]] = {
     "labels": ("labels/people/labels.jsonl", "labels.jsonl", send_labels),
     "all labels": ("labels", ".", send_labels),
-    "a bridge": (f"bridges/{RUN}/bridge.jsonl", "labels.jsonl", folder_sender("bridges")),
+    "a bridge": (f"bridges/{RUN}/bridge.jsonl", "labels.jsonl", lambda _, remote: remote.send_folder("bridges")),
     "judgments": (f"ledger/{RUN}/{JUDGMENTS}", JUDGMENTS, send_runs),
     "outcomes": (f"ledger/{RUN}/{OUTCOMES}", OUTCOMES, send_runs),
     "a run": (f"ledger/{RUN}", RUN, send_runs),

@@ -5,20 +5,16 @@ from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, verdict
+from loopback_replies import verdict
 from own_data import RESULTS, write_own_benchmark
-
-
-def prefer_model_in_published_layout(request: Request) -> Reply:
-    """Answer Model, except for aesthetics in the shared layout: there the dimension comes last."""
-    return verdict("Human" if "Judge aesthetics" in request.texts[-1] else "Model")
 
 
 @pytest.mark.usefixtures("prefect_server")
 def test_shared_layout_run_is_compared_with_published_layout_run(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
-    loopback.answer = prefer_model_in_published_layout
+    # In the shared layout the dimension comes last.
+    loopback.answer = lambda seen: verdict("Human" if "Judge aesthetics" in seen.texts[-1] else "Model")
     root = write_own_benchmark(tmp_path / "bench")
     data = ("--dataset", root, "--results", root / RESULTS, "--limit", 3, "--reuse-hours", 0, *judged_by(loopback))
     note = "layout shared, not the published one: `jury compare RUN 2"

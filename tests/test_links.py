@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from written_datasets import figure_row, inline, png, record, result, write_benchmark, write_json, write_two_stages
-from written_images import image_row, prompt_row, write_geneval, write_manifest
+from written_images import prompt_row, write_geneval, write_manifest
 
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import LOST, read_picture, read_texts
@@ -210,12 +210,6 @@ def figures(name: str) -> Callable[[Path, str, int], None]:
         overwrite(root, shade)
 
     return write
-
-
-def images(root: Path, words: str, shade: int) -> None:
-    root.mkdir(parents=True)
-    write_manifest(root / "m.jsonl", [image_row(n, prompt=words) for n in range(2)])
-    overwrite(root, shade)
 
 
 def geneval(root: Path, words: str, shade: int) -> None:

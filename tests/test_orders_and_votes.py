@@ -78,11 +78,6 @@ def expected(truth: str) -> Expected:
     )
 
 
-def expected_mean() -> Expected:
-    parts = [[n * value for value in expected(truth)] for truth, n in TRUTH.items()]
-    return Expected(*(sum(values) / SAMPLES for values in zip(*parts, strict=True)))
-
-
 def dataset(root: Path, samples: int) -> list[str]:
     given = write_figures(root, samples)
     for number in range(samples):
@@ -103,7 +98,8 @@ def test_intervals_cover_the_judges_true_habits(tmp_path: Path, loopback: Loopba
     assert code == 0, err
 
     found = {row["measure"]: row for row in ask("SELECT * FROM rates WHERE dimension = 'overall'")}
-    flip, first, agree, tier_1, score = expected_mean()
+    parts = [[n * value for value in expected(truth)] for truth, n in TRUTH.items()]
+    flip, first, agree, tier_1, score = (sum(values) / SAMPLES for values in zip(*parts, strict=True))
     shares = {"order_flip": flip, "first_position": first, "repeat_agreement": agree, "tier_1": tier_1}
     for measure, true in shares.items():
         assert found[measure]["n"] == SAMPLES, measure

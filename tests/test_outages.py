@@ -100,10 +100,6 @@ def run_in_state(deployment: Deployment, state: State) -> FlowRun:
     return run
 
 
-def state_of(deployment: Deployment, run: FlowRun) -> str | None:
-    return deployment.client.read_flow_run(run.id).state_name
-
-
 @pytest.mark.usefixtures("up_here")
 def test_only_runs_without_process_are_restarted(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
     taken, running, cancelled = (run_in_state(deployment, state) for state in (Pending(), Running(), Cancelling()))
@@ -113,6 +109,12 @@ def test_only_runs_without_process_are_restarted(deployment: Deployment, monkeyp
     fresh = run_in_state(deployment, Pending())
     asyncio.run(begin_again([deployment.id], since))
     runs = (taken, running, cancelled, working, fresh)
-    assert [state_of(deployment, run) for run in runs] == ["Scheduled", "Scheduled", "Cancelled", "Running", "Pending"]
+    assert [deployment.client.read_flow_run(run.id).state_name for run in runs] == [
+        "Scheduled",
+        "Scheduled",
+        "Cancelled",
+        "Running",
+        "Pending",
+    ]
     states = deployment.client.read_flow_run_states(running.id)
     assert "Crashed" in [state.name for state in states]

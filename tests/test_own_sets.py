@@ -1,7 +1,6 @@
 """A custom dimension and a custom tag through the whole pipeline: judge, history, pages, labels."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,6 @@ def write_prompt(target: Path, model: str, **changes: str) -> Path:
     return target
 
 
-def decisive_only_in(dimension: str, winner: str) -> Callable[[Request], Reply]:
-    """Return a judge that finds both figures good except in one dimension."""
-    return lambda seen: allowed_reply(winner if seen.schema_name.endswith(dimension) else G)(seen)
-
-
 def test_custom_dimension_decides_and_appears_everywhere(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:
@@ -46,7 +40,7 @@ def test_custom_dimension_decides_and_appears_everywhere(
     write_benchmark(tmp_path / "data", [record(number) for number in range(3)])
     results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
     given = ("--dataset", tmp_path / "data", "--results", results, *judged_by(loopback))
-    loopback.answer = decisive_only_in("visual_flow", "Model")
+    loopback.answer = lambda seen: allowed_reply("Model" if seen.schema_name.endswith("visual_flow") else G)(seen)
     code, out, err = jury("run", "diagram", *given, "--prompt-set", own)
     assert code == 0, err
     lines = [line.split()[0] for line in out.splitlines() if line.split()[:1] and line.split()[0] in (*FIVE, "overall")]

@@ -34,10 +34,6 @@ Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 
 
-def settings(loopback: LoopbackJudge) -> Settings:
-    return Settings(model="m", base_url=loopback.base_url)
-
-
 @cache
 def picture_items() -> dict[str, tuple[Item, int]]:
     """Return the item of each picture and the picture's position in it, by the hash of its bytes."""
@@ -106,7 +102,7 @@ def test_exam_is_billed_and_refused_if_it_exceeds_the_month(
 def test_exam_stops_at_its_budget_and_the_next_reuses_its_replies(tmp_path: Path) -> None:
     limit = 0.025
     with LoopbackJudge(Judge()) as loopback:
-        judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
+        judge = Settings(model="m", base_url=loopback.base_url, price_in=1.0, price_out=10.0, max_output_tokens=100)
         found = tariff(judge, "m", "standard", datetime.now(UTC))
         assert found
         budget = Budget(limit, CallCosts(found, 100))

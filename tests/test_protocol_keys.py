@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
 
 from factories import any_sample
 
@@ -11,22 +10,17 @@ from tasks.judging.questions import call_key
 from tasks.ledger.evaluations import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
 from tasks.records.judge import Judge
 from tasks.records.parameters import PAIRWISE, T2I, parameters_of
-from tasks.rubrics.rubric import Rubric, holdings, load_rubric
+from tasks.rubrics.rubric import holdings, load_rubric
 
 SETS = ("default", "paper", "checked")
 JUDGES = (Judge(), Judge(model="gpt-x", base_url="https://judge.example/v1"))
 PROTOCOL = {ASKED: "gpt-x", "model answered": "gpt-x-1", "temperature": "1", f"{PROMPT}readability": "a"}
 
 
-def rubrics() -> Iterator[Rubric]:
-    for flow in (*PAIRWISE, *T2I):
-        yield from (load_rubric(flow, name) for name in SETS if flow in holdings(name))
-
-
 def keys() -> dict[str, str]:
     """Return the call, protocol and judge keys of every shipped prompt, with two judges."""
     found: dict[str, str] = {}
-    for rubric in rubrics():
+    for rubric in (load_rubric(flow, name) for flow in (*PAIRWISE, *T2I) for name in SETS if flow in holdings(name)):
         parameters = parameters_of(rubric.flow)
         for judge in JUDGES:
             place = f"{rubric.flow}/{rubric.prompt_set}"

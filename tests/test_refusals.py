@@ -215,14 +215,10 @@ FAULTS = [
 CASES = WAITS + BUSY + QUOTA + MODERATED + REFUSED + REJECTED + FAULTS
 
 
-def refusal(case: Case) -> Refusal:
-    body = case.body if isinstance(case.body, str) else json.dumps(case.body)
-    return read_refusal(case.status, {"Date": DATE, **case.headers}, body.encode())
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.status} {case.source}")
 def test_refusal_gives_kind_wait_and_message(case: Case) -> None:
-    found = refusal(case)
+    body = case.body if isinstance(case.body, str) else json.dumps(case.body)
+    found = read_refusal(case.status, {"Date": DATE, **case.headers}, body.encode())
     assert found.kind == case.kind
     assert found.wait == (None if case.wait is None else pytest.approx(case.wait))
     assert found.words.startswith(case.words)

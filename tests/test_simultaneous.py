@@ -29,10 +29,6 @@ def compare_with_best(sides: Mapping[str, Mapping[str, float]], best: str) -> di
     return {name: its[OVERALL] for name, its in found.items()}
 
 
-def best_of(sides: Mapping[str, Mapping[str, float]]) -> str:
-    return max(sides, key=lambda name: sum(sides[name].values()))
-
-
 def test_two_candidates_get_the_plain_interval() -> None:
     sides = scores(2, 60, seed=1)
     units = sorted(sides["c0"])
@@ -58,7 +54,7 @@ def test_equal_candidates_are_seldom_called_worse_than_the_best() -> None:
     runs, adjusted, plain = 50, 0, 0
     for seed in range(runs):
         sides = scores(10, 50, seed)
-        best = best_of(sides)
+        best = max(sides, key=lambda name: sum(sides[name].values()))
         first = [*sides[best].values()]
         adjusted += any(each.difference.decision == "worse" for each in compare_with_best(sides, best).values())
         plain += any(difference(first, [*own.values()]).decision == "worse" for own in sides.values())

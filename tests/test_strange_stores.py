@@ -118,14 +118,10 @@ def test_damaged_ledgers_are_left_out_with_a_message(tmp_path: Path) -> None:
 # Replies of others
 
 
-def judgment_with_key(number: int) -> Judgment:
-    return judgment(f"s{number}", key=f"k{number}")
-
-
 @pytest.fixture
 def lending_run(tmp_path: Path) -> Path:
     """Return a finished run whose four replies could be reused."""
-    return write_run(tmp_path, start(), [judgment_with_key(number) for number in range(4)], end())
+    return write_run(tmp_path, start(), [judgment(f"s{n}", key=f"k{n}") for n in range(4)], end())
 
 
 def find_reusable(store: Path) -> tuple[list[int], Replies]:
