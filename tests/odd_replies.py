@@ -82,6 +82,7 @@ ODD = [
     no_completion("a message that is a text", {"choices": [{"message": "Model"}]}, "{", "Model"),
     no_completion("an error in words", {"error": "no such luck"}, "no such luck"),
     no_completion("an error object", {"error": {"message": "it fell over", "code": 502}}, "502: it fell over"),
+    no_completion("an error that reads 429", {"error": {"message": "429 tokens were read.", "code": "server_error"}}),
     no_completion("an error of a router", {"error": UPSTREAM}, "502: Provider returned error: overloaded upstream"),
     no_completion("an error with objects in it", {"error": {"message": {"de": "kaputt"}}}, '{"de": "kaputt"}'),
     no_completion("brackets", b"[" * DEEP, "[[[", "[[[["),

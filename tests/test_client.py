@@ -6,14 +6,11 @@ import pytest
 from loopback_judge import LoopbackJudge
 from loopback_replies import (
     Reply,
-    cut_off,
     drop,
     error,
     hang,
-    refusal,
     reset,
     retry_after,
-    text,
     to_samples,
     torn,
     verdict,
@@ -68,9 +65,6 @@ def test_request_carries_prompt_pictures_schema_and_settings(loopback: LoopbackJ
 @pytest.mark.parametrize(
     ("answer", "status", "words"),
     [
-        (refusal("I will not"), "refused", "I will not"),
-        (text("", finish_reason="content_filter"), "refused", "filtered"),
-        (cut_off(), "truncated", "token limit"),
         (error(400, "filtered", code="content_filter"), "refused", "filtered"),
         (error(400, "maximum context length is 8192 tokens, response_format aside"), "rejected", "8192"),
         (error(413, "request too large"), "rejected", "too large"),

@@ -277,20 +277,6 @@ def test_rate_limit_inside_a_reply_causes_a_wait(body: dict[str, object], loopba
     assert sum(reply.waits for reply in replies) == 3 and loopback.count == 6 + 3
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"error": {"message": "The worker died.", "code": 500}},
-        {"error": {"message": "429 tokens were read.", "code": "server_error"}},
-        {"choices": [{"error": {"message": "No.", "code": 502}, "message": {"content": "x"}}]},
-    ],
-)
-def test_other_errors_inside_a_reply_cause_no_wait(body: dict[str, object], loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: Reply(body)
-    [reply] = asyncio.run(ask(loopback, "Compare."))
-    assert (reply.status, reply.waits, loopback.count) == ("unavailable", 0, 1)
-
-
 def test_exhausted_quota_inside_a_reply_stops_the_run(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: Reply({"error": {"message": "No.", "code": 429, "type": "insufficient_quota"}})
     with pytest.raises(JudgeStopped, match="refuses all calls"):
