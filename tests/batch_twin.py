@@ -138,8 +138,6 @@ class BatchTwin(LoopbackJudge):
     # Batches
 
     def _make(self, body: dict[str, Any]) -> Reply:
-        if body["input_file_id"] not in self.files:
-            return error(400, f"No such file: {body['input_file_id']}")
         assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
         batch_id = f"batch-{len(self.batches):04}"
         made = Batch(batch_id, body["input_file_id"], body.get("metadata") or {}, int(time.time()))
@@ -147,20 +145,12 @@ class BatchTwin(LoopbackJudge):
         return Reply(self._batch_object(made))
 
     def _batch_object(self, batch: Batch) -> dict[str, Any]:
-        return {
-            "id": batch.id,
-            "object": "batch",
-            "endpoint": "/v1/chat/completions",
-            "completion_window": "24h",
-            "input_file_id": batch.file_id,
-            "status": batch.status,
-            "created_at": batch.created_at,
-            "metadata": batch.metadata,
-            "output_file_id": batch.outputs.get("output"),
-            "error_file_id": batch.outputs.get("error"),
-            "errors": {"object": "list", "data": batch.errors} if batch.errors else None,
-            "request_counts": {"total": batch.total, "completed": batch.completed, "failed": batch.failed},
-        }
+        about = {"created_at": batch.created_at, "input_file_id": batch.file_id, "metadata": batch.metadata}
+        counts = {"total": batch.total, "completed": batch.completed, "failed": batch.failed}
+        files = {f"{name}_file_id": batch.outputs.get(name) for name in ("output", "error")}
+        errors = {"object": "list", "data": batch.errors} if batch.errors else None
+        about |= {"id": batch.id, "object": "batch", "status": batch.status, "request_counts": counts}
+        return {**about, **files, "errors": errors}
 
     async def _polled(self, batch: Batch) -> Batch:
         """Poll a batch once: validating, in_progress, finalizing, then its final status."""
