@@ -94,6 +94,7 @@ def test_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "geneval", "--dataset", "x", "--export", "y"], "--export is for a run of one flow: several would"),
         (["query", "--jsn"], "No such option '--jsn'. Did you mean '--json'?\nTry `jury query --help`."),
         (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. Did you mean '--judge.model'?\n"),
+        (["run", "counting", "--layout", "shared"], "No such option '--layout'"),
         (["run", "diagram", "--datset", "d"], "No such option '--datset'. Did you mean '--dataset'?\n"),
         (["store", "pages", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer range.\nTry"),
         (["gate", "--candidate", "alpha"], "Missing option '--flow'."),

@@ -96,15 +96,6 @@ def test_custom_dimension_decides_and_appears_everywhere(
     assert code == 2 and "prompt visual_flow" in err
 
 
-def test_embedded_judge_answers_a_custom_dimension(tmp_path: Path, jury: Any, ask: Any) -> None:
-    own = tmp_path / "team"
-    write_prompt(own / "plot" / "visual_flow.md", "plot/aesthetics.md", position="50")
-    code, _, err = jury("run", "plot", "--dataset", "samples", "--limit", 2, "--prompt-set", own)
-    assert code == 0, err
-    [judgment] = ask("SELECT reasoning FROM judgments WHERE dimension = 'visual_flow' LIMIT 1")
-    assert "pixels do not show visual_flow, so all faults count" in judgment["reasoning"]
-
-
 def test_custom_tag_is_judged_scored_exported_and_labelled(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
 ) -> None:

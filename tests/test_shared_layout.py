@@ -194,11 +194,6 @@ def test_prompts_with_differing_labels_are_refused() -> None:
         warnings("https://api.openai.com/v1", rubric)
 
 
-def test_image_flows_have_no_layout_option(jury: Any) -> None:
-    code, _, err = jury("run", "counting", "--dataset", "samples", "--layout", "shared")
-    assert code == 2 and "--layout" in err
-
-
 # Cost, and waiting for the leading call
 
 
