@@ -16,6 +16,7 @@ import pytest
 from factories import DIMENSIONS, RUN, counted_run, end, image, judgment, outcome, rasterized, scored, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
+from written_history import keep_thumbnails
 
 from flows.run import Progress
 from tasks.errors import InputError
@@ -33,13 +34,6 @@ def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:
     """Return the summary of a finished run with these rows."""
     write_run(store, start(**changes), list(rows), end())
     return summarize(store, RUN)
-
-
-def keep_thumbnails(store: Path, sample: Outcome, image: Image.Image) -> None:
-    """Save the thumbnails of a sample as a run does."""
-    (store / "pictures").mkdir(exist_ok=True)
-    for note in sample.pictures.values():
-        image.save(store / "pictures" / f"{note.source_sha256}.jpg", quality=75)
 
 
 def pictures(text: str) -> list[tuple[str, str, bytes, Image.Image]]:
@@ -97,7 +91,7 @@ def test_artifact_of_a_run_without_outcomes_says_unfinished(tmp_path: Path) -> N
 
 def test_chart_and_thumbnails_are_embedded_pictures_that_decode(tmp_path: Path) -> None:
     lost = outcome("s1", "HGHG", "Human", tier_path="tier 1: faithfulness Human, readability Human")
-    keep_thumbnails(tmp_path, lost, Image.new("RGB", (512, 256), "teal"))
+    keep_thumbnails(tmp_path, [lost])
     text = markdown(summary(tmp_path, judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost))
     found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
     assert found == [("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG"), ("Scores", "svg+xml", "PNG")], (
@@ -111,7 +105,7 @@ def test_chart_and_thumbnails_are_embedded_pictures_that_decode(tmp_path: Path) 
 def test_image_is_shown_with_aspects_and_requirements(tmp_path: Path) -> None:
     fields = {"flow": "position", "dimensions": ("position",), "parameters": {"threshold": 7.0}}
     row = image(score=9.0, tag="position", satisfied=False, aspects=scored(position_accuracy=9.0))
-    keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
+    keep_thumbnails(tmp_path, [row])
     text = markdown(summary(tmp_path, row, **fields))
     assert [title for title, *_ in pictures(text)] == ["Image", "Scores"]
     assert cells(text, "position_accuracy")[1] == "9.00"
@@ -163,7 +157,9 @@ def test_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     for overall, verdicts in {"Human": "HHHH", "Model": "MMMM", "Tie": "XGGG", None: "----"}.items():
         status = "complete" if overall else "incomplete"
         row = outcome("s", verdicts, overall, status=status, caption=words, tier_path=words)
-        keep_thumbnails(tmp_path, row, noise)
+        keep_thumbnails(tmp_path, [row])
+        for file in (tmp_path / "pictures").iterdir():
+            noise.save(file, quality=75)
         row = row.model_copy(update={"sample_id": f"{overall}{words}"})
         reasons = [judgment(row.sample_id, each.dimension, each.verdict, reasoning=words) for each in row.dimensions]
         rows += [row, *reasons]
