@@ -1,9 +1,8 @@
 """Budgets: which calls fit, when a call waits, and how far a run can exceed its budget."""
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -14,18 +13,10 @@ from tasks.spending.budget import ENOUGH, Budget, CallCosts, Month, MonthLimit
 from tasks.spending.prices import Rates, Tariff
 
 TARIFF = Tariff((Rates(1.0, 0.1, 1.25, 10.0),), "given")
-T = TypeVar("T")
 
 
 def budget(limit: float | None, share: MonthLimit | None = None) -> Budget:
     return Budget(limit, CallCosts(TARIFF, 1000), share)
-
-
-def finish(work: Awaitable[T]) -> T:
-    async def all_of_it() -> T:
-        return await work
-
-    return asyncio.run(all_of_it())
 
 
 def test_call_is_expected_at_its_maximum_until_some_are_billed() -> None:
@@ -85,20 +76,20 @@ def test_repeated_call_has_to_fit_the_budget_too() -> None:
 
 def test_call_of_unknown_price_costs_its_reservation() -> None:
     money = budget(1.0)
-    assert finish(money.fits({"a": 0.6}))
+    assert asyncio.run(money.fits({"a": 0.6}))
     money.settle("a", "readability", None)
     assert money.spent == 0.6
 
 
 def test_free_sample_fits_until_the_run_ends() -> None:
     money = budget(0.5)
-    assert finish(money.fits({})) and not finish(money.fits({"a": 0.6}))
+    assert asyncio.run(money.fits({})) and not asyncio.run(money.fits({"a": 0.6}))
 
 
 def test_first_sample_that_does_not_fit_ends_a_batch() -> None:
     money = budget(1.0)
-    assert finish(money.fits_or_ends({"a": 0.6})) and not money.over
-    assert not finish(money.fits_or_ends({"b": 0.5}))
+    assert asyncio.run(money.fits_or_ends({"a": 0.6})) and not money.over
+    assert not asyncio.run(money.fits_or_ends({"b": 0.5}))
     assert money.over and money.needed == 0.5 and money.used == 0.6
 
 
@@ -107,23 +98,23 @@ def test_run_ends_at_an_unpriced_sample_whose_maximum_does_not_fit() -> None:
         return {each: money.expected(each, 4000) for each in DIMENSIONS}
 
     money = budget(0.05)
-    assert not finish(money.starts(lambda: at_most(money))) and money.unknown_words
+    assert not asyncio.run(money.starts(lambda: at_most(money))) and money.unknown_words
     assert money.over and money.needed == pytest.approx(4 * 0.015)
     unbilled = budget(0.1)
-    assert finish(unbilled.starts(lambda: at_most(unbilled)))
+    assert asyncio.run(unbilled.starts(lambda: at_most(unbilled)))
     for each in DIMENSIONS:
         unbilled.settle(each, each, None)  # the judge reports no tokens
-    assert not finish(unbilled.starts(lambda: at_most(unbilled))) and not unbilled.unknown_words, "stops as usual"
+    assert not asyncio.run(unbilled.starts(lambda: at_most(unbilled))) and not unbilled.unknown_words, "stops as usual"
     known = Budget(0.01, CallCosts(TARIFF, 1000, dict.fromkeys(DIMENSIONS, [0.003] * ENOUGH)))
-    assert not finish(known.starts(lambda: at_most(known))) and not known.unknown_words
+    assert not asyncio.run(known.starts(lambda: at_most(known))) and not known.unknown_words
 
 
 def test_exhausted_month_is_distinguished_from_the_runs_budget(tmp_path: Path) -> None:
     for limit, left, exhausted in ((1.0, 0.5, True), (0.5, 1.0, False), (None, 0.5, True)):
         money = budget(limit, MonthLimit(Month(tmp_path, "2026-11", left), None, None))
-        assert finish(money.fits({"a": 0.4}))
+        assert asyncio.run(money.fits({"a": 0.4}))
         money.settle("a", "readability", 0.4)
-        assert not finish(money.fits({"b": 0.4}))
+        assert not asyncio.run(money.fits({"b": 0.4}))
         assert (money.exhausted is not None) == exhausted
 
 

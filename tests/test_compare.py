@@ -240,7 +240,7 @@ def test_named_candidates_are_compared_in_each_flow_that_has_both(tmp_path: Path
     assert code == 2 and "no flow has complete runs of both 'beta' and 'gama'; candidates are alpha, beta" in err
 
 
-def test_command_prints_the_direction_and_interval_of_a_difference(store: Path, jury: Any) -> None:
+def test_command_prints_direction_and_interval_or_the_whole_as_json(store: Path, jury: Any) -> None:
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     assert code == 0, err
     words = "alpha scores higher than in its run of 2026-11-19 12:00 (at n = 29 of 30 samples): 82.8 against 51.7"
@@ -248,23 +248,25 @@ def test_command_prints_the_direction_and_interval_of_a_difference(store: Path, 
     assert "Not paired: 1 incomplete in the second, 1 only in the first, 2 only in the second." in out
     code, out, _ = jury("compare", AFTER, BEFORE, "--store", store)
     assert "alpha scores lower than in" in out and "difference −31.0 [−" in out
+    code, out, _ = jury("compare", BEFORE, AFTER, "--json", "--store", store)
+    assert code == 0 and Comparison.model_validate_json(out) == compare(store, BEFORE, AFTER)
+    assert json.loads(out)["rows"][0]["difference"]["decision"] == "better"
 
 
-def test_no_difference_is_printed_with_the_detectable_difference(tmp_path: Path, jury: Any) -> None:
-    keep_two(tmp_path, figures(*[WON, LOST] * 20), figures(*[LOST, WON] * 20))
+@pytest.mark.parametrize(
+    ("later", "words"),
+    [
+        # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
+        ([LOST, WON], ["since its run of 2026-11-19 12:00 (at n = 40 samples)", "; a difference of 46.0 would have"]),
+        ([WON, LOST], ["50.0 against 50.0, difference 0.0 (no interval: 0 changed)", "none: 0 changed"]),
+    ],
+)
+def test_no_difference_is_printed_with_what_would_have_shown(
+    tmp_path: Path, jury: Any, later: list[tuple[str, str]], words: list[str]
+) -> None:
+    keep_two(tmp_path, figures(*[WON, LOST] * 20), figures(*later * 20))
     code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
-    # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
-    assert code == 0 and "No difference shown for alpha since its run of 2026-11-19 12:00 (at n = 40 samples)" in out
-    assert "; a difference of 46.0 would have shown" in out
-
-
-def test_unchanged_scores_are_printed_without_an_interval(tmp_path: Path, jury: Any) -> None:
-    same = figures(*[WON, LOST] * 5)
-    keep_two(tmp_path, same, same)
-    code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
-    assert code == 0
-    assert "(at n = 10 samples): 50.0 against 50.0, difference 0.0 (no interval: 0 changed)" in out
-    assert "none: 0 changed" in out
+    assert code == 0 and "No difference shown for alpha" in out and all(each in out for each in words)
 
 
 def test_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
@@ -356,12 +358,6 @@ def test_comparison_page_escapes_names(tmp_path: Path, jury: Any) -> None:
     text = Path(err.removeprefix("page ").strip()).read_text()
     assert code == 0 and "<img" not in text and len(re.findall("<script", text)) == 1
     assert shlex.quote(names[1]) in html.unescape(text)
-
-
-def test_json_output_holds_the_whole_comparison(store: Path, jury: Any) -> None:
-    code, out, _ = jury("compare", BEFORE, AFTER, "--json", "--store", store)
-    assert code == 0 and Comparison.model_validate_json(out) == compare(store, BEFORE, AFTER)
-    assert json.loads(out)["rows"][0]["difference"]["decision"] == "better"
 
 
 @pytest.mark.parametrize(

@@ -394,26 +394,18 @@ def test_hostile_parameters_are_refused(folder: Path, name: str, monkeypatch: py
     make_link(folder / "link", folder.with_name(OUTSIDE))
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     given = [word.replace("{folder}", str(folder)) for word in PARAMETERS[name]]
-    fenced = name == "an export through a link"
-    if fenced:
+    if name == "an export through a link":
         monkeypatch.setenv("JURY_ROOTS", str(folder))
-    assert (
-        exit_code(folder, "run", "counting", "--dataset", "samples", "--limit", 1, "--store", folder / "store", *given)
-        == 2
-    )
+    usual = ("--dataset", "samples", "--limit", 1, "--store", folder / "store")
+    assert exit_code(folder, "run", "counting", *usual, *given) == 2
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
 # Text of strangers, up to the terminal
 
 
-SHOWN = (
-    ["status"],
-    ["query", "leaderboard"],
-    ["query", "failures"],
-    ["query", "FROM judgments", "--json"],
-    ["store", "sync"],
-)
+QUERIES = (["query", "leaderboard"], ["query", "failures"], ["query", "FROM judgments", "--json"])
+SHOWN = (["status"], *QUERIES, ["store", "sync"])
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -442,7 +434,10 @@ def test_text_of_strangers_sends_no_control_codes_to_the_terminal(folder: Path, 
 
 def thumbnails_and_names(run: Path) -> None:
     """Make thumbnails a pipe and a link to a secret; put control codes into the names of labels and of a run."""
-    _thumbnails(run)
+    (run.parents[1] / "pictures").mkdir(exist_ok=True)
+    one, other = sorted({*re.findall("[0-9a-f]{64}", (run / "outcomes.jsonl").read_text())})
+    pipe(run.parents[1] / "pictures" / f"{one}.jpg")
+    make_link(run.parents[1] / "pictures" / f"{other}.jpg", _secret(run))
     (run.parents[1] / "labels" / BELL).mkdir(parents=True)
     run.rename(run.with_name(f"2{BELL}".replace("/", "")))
 
@@ -457,25 +452,12 @@ def _secret(run: Path) -> Path:
     return run.parents[3] / OUTSIDE / "secret.png"
 
 
-def _thumbnails(run: Path) -> None:
-    (run.parents[1] / "pictures").mkdir(exist_ok=True)
-    one, other = sorted({*re.findall("[0-9a-f]{64}", (run / "outcomes.jsonl").read_text())})
-    pipe(run.parents[1] / "pictures" / f"{one}.jpg")
-    make_link(run.parents[1] / "pictures" / f"{other}.jpg", _secret(run))
-
-
 @pytest.mark.parametrize("harm", [thumbnails_and_names, labels_and_history])
 def test_hostile_stores_do_no_harm(folder: Path, harm: Callable[[Path], None]) -> None:
     store = folder / "store"
     run = whole_run(store)
     whole_run(store, OTHER)
     harm(run)
-    look_around(folder)
-
-
-def look_around(folder: Path) -> list[str]:
-    """Run commands on the store in a folder, check that they do no harm, and return their output."""
-    store = folder / "store"
     with watched(folder):
         printed = [ended(*words, "--store", store)[1] for words in (["store", "sync"], ["status"], ["query", "runs"])]
         printed.append(ended("report", "-o", folder / "report.html", "--store", store)[1])
@@ -484,4 +466,3 @@ def look_around(folder: Path) -> list[str]:
         commands_nothing(words)
     page = folder / "report.html"
     assert not page.exists() or base64.b64encode(SECRET.encode()).decode() not in page.read_text()
-    return printed

@@ -50,12 +50,12 @@ def hugging_face_cache(root: Path) -> tuple[Path, Path]:
     return snapshot / "data.jsonl", blobs
 
 
-def test_empty_folder_name_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_followed_folders_become_absolute_without_empty_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     manifest, blobs = hugging_face_cache(tmp_path)
     monkeypatch.chdir(blobs)
     assert "give --follow-links" in refusal("diagram", manifest, follow_links=[""])
     assert len(load("diagram", manifest, follow_links=["", str(blobs), ""]).samples) == 2
-    assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=[""])).follow_links == []
+    assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=["", "b"])).follow_links == [f"{blobs}/b"]
 
 
 def test_hugging_face_cache_is_read_if_blobs_folder_is_followed(tmp_path: Path):
@@ -110,10 +110,6 @@ def test_path_outside_without_link_does_not_suggest_following_links(tmp_path: Pa
 def test_missing_followed_folder_is_an_error(tmp_path: Path):
     with pytest.raises(ValueError, match=r"follow_links: .*/gone is no folder"):
         load("diagram", write_benchmark(tmp_path, [record(0)]), images=str(tmp_path), follow_links=["/gone"])
-
-
-def test_followed_folders_become_absolute():
-    assert absolute(PairwiseParameters(follow_links=["blobs"])).follow_links == [str(Path.cwd() / "blobs")]
 
 
 @pytest.mark.parametrize("name", ["diagram/test.json", "results/diagram.json"])

@@ -14,12 +14,6 @@ from test_limited_runs import artifacts_of
 pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
-def quote_json(jury: Any, *given: object) -> dict[str, Any]:
-    code, out, err = jury("run", "diagram", *given, "--json")
-    assert code == 0, err
-    return json.loads(out)
-
-
 def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     loopback.answer = JUDGES["reasoning"]
     given = [*write_figures(tmp_path / "data", 24), *judged_by(loopback, **PRICES)]
@@ -40,8 +34,9 @@ def test_quote_predicts_the_bill_and_is_reused(tmp_path: Path, loopback: Loopbac
         assert code == 0 and loopback.count == 1 + 5 * 4, "the pilot's replies are read without new calls"
         assert out.splitlines()[-1] == "by 20 earlier replies of this judge"
 
-    quote = quote_json(jury, *given, "--quote", "history")
-    assert loopback.count == 1 + 5 * 4, "a quote by history makes no call"
+    code, out, err = jury("run", "diagram", *given, "--quote", "history", "--json")
+    quote = json.loads(out)
+    assert code == 0 and loopback.count == 1 + 5 * 4, "a quote by history makes no call"
     assert (quote["calls"], quote["reused"], quote["pilot_samples"]) == (76, 20, 0)
     code, _, err = jury("run", "diagram", *given)
     assert code == 0, err
