@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from tasks.datasets.benchmark import read_labels
 from tasks.demo.canvas import SHAPES, encode
 from tasks.demo.defects import CLEAN_SCENE, SCENE_KINDS
-from tasks.demo.pixel_judge import Blobs, find_blobs, score_image
+from tasks.demo.pixel_judge import find_blobs, score_image
 from tasks.demo.samples import COLORS, draw_images, random_scene, read_prompt, spoil_scene
 from tasks.pictures.preparation import as_shown
 from tasks.protocols.images.protocol import noticed
@@ -23,21 +23,6 @@ from tasks.rubrics.rubric import holdings, load_rubric
 
 ASPECTS_OF = {tag: tuple(load_rubric(flow).prompt(tag).aspects) for flow in T2I for tag in holdings()[flow]}
 THREE = (Requirement(name="heart", color="pink", count=3),)
-
-
-def sheet(size: tuple[int, int] = (400, 400), color: str = "#e8ecf0") -> tuple[Image.Image, ImageDraw.ImageDraw]:
-    picture = Image.new("RGB", size, color)
-    return picture, ImageDraw.Draw(picture)
-
-
-def draw_blobs(required: tuple[Requirement, ...], kind: str = CLEAN_SCENE) -> Blobs:
-    return find_blobs(spoil_scene(random_scene(required, Random(11)), kind, Random(12)).draw())
-
-
-def photo() -> Blobs:
-    """Return blobs of a picture full of detail."""
-    small = np.random.default_rng(5).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-    return find_blobs(Image.fromarray(small).resize((512, 512), Image.Resampling.BICUBIC))
 
 
 def test_every_defect_is_noticed_and_clean_images_seldom_score_low(tmp_path: Path) -> None:
@@ -57,7 +42,8 @@ def test_every_defect_is_noticed_and_clean_images_seldom_score_low(tmp_path: Pat
 
 
 def test_blob_is_located_and_specks_are_ignored() -> None:
-    picture, draw = sheet((800, 400))
+    picture = Image.new("RGB", (800, 400), "#e8ecf0")
+    draw = ImageDraw.Draw(picture)
     draw.rectangle((100, 50, 299, 349), fill="#2f6fc4")
     draw.rectangle((700, 50, 702, 52), fill="black")
     (blob,) = find_blobs(picture)
@@ -80,6 +66,9 @@ def test_drawn_shapes_are_recognized_by_outline_and_color(color: str) -> None:
 
 @pytest.mark.parametrize("prompt", ["a photo of a dog", "two dogs left of a cat", "", "!?", "white " * 3000])
 def test_judge_claims_nothing_about_other_pictures_or_prompts(prompt: str) -> None:
-    for found in ([], photo(), draw_blobs(THREE)):
+    noise = np.random.default_rng(5).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    full_of_detail = Image.fromarray(noise).resize((512, 512), Image.Resampling.BICUBIC)
+    drawn = spoil_scene(random_scene(THREE, Random(11)), CLEAN_SCENE, Random(12)).draw()
+    for found in ([], find_blobs(full_of_detail), find_blobs(drawn)):
         for one in score_image(ASPECTS_OF["position"], prompt, found):
             assert one.score == 5 and one.explanation.endswith("pixels cannot tell.")

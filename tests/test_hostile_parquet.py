@@ -37,10 +37,7 @@ def text(megabytes: int, rows: int = 4) -> dict[str, pl.Series]:
     return {"text": pl.Series(["a" * megabytes * 1_000_000]).gather([0] * rows)}
 
 
-def within_one_list() -> dict[str, pl.Series]:
-    return {"text": pl.Series([pl.repeat(None, 20_000_000, dtype=pl.String, eager=True)])}
-
-
+NULLS = pl.repeat(None, 20_000_000, dtype=pl.String, eager=True)
 FEW_BYTES = "of them in column 'text.list.element', allowed are 209,715,200"
 CASES: dict[str, tuple[Callable[[], dict[str, pl.Series]], str]] = {
     "70 MB cells": (lambda: text(70, 9), "r.parquet: row 1, column 'text' has 70,000,000 bytes, allowed are 64,000,"),
@@ -49,7 +46,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, pl.Series]], str]] = {
         lambda: {f"text{at}": text(60)["text"] for at in range(4)},
         "rows 1 to 4 become 240,000,",
     ),
-    "a list of millions of nulls": (within_one_list, FEW_BYTES),
+    "a list of millions of nulls": (lambda: {"text": pl.Series([NULLS])}, FEW_BYTES),
     "allowed cells, repeated": (lambda: text(60, 12), ""),
 }
 

@@ -320,13 +320,6 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     assert code == 2 and f"cups.jsonl has other prompts or checks than at {run_id}" in err
 
 
-def change_answers(file: Path, change: Callable[[list[dict[str, Any]]], Any]) -> Path:
-    found = json.loads(file.read_text())
-    change(found["answers"])
-    file.write_text(json.dumps(found))
-    return file
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -344,7 +337,10 @@ def test_repeated_or_foreign_answers_are_refused(
     store: Path, page: LabelPage, tmp_path: Path, jury: Jury, change: Callable[[list[dict[str, Any]]], Any], words: str
 ) -> None:
     file = save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"))
-    code, _, err = jury("labels", "import", change_answers(file, change), "--store", store)
+    found = json.loads(file.read_text())
+    change(found["answers"])
+    file.write_text(json.dumps(found))
+    code, _, err = jury("labels", "import", file, "--store", store)
     assert code == 2 and words in err and "has 1 problem" in err and not (store / "labels").exists()
 
 

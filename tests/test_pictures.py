@@ -48,10 +48,8 @@ def refusal(data: bytes, policy: Policy = POLICY) -> str:
     return str(refused.value)
 
 
-def turned_by_xmp() -> PngInfo:
-    text = PngInfo()
-    text.add_itxt("XML:com.adobe.xmp", '<x tiff:Orientation="6"/>')
-    return text
+TURNED = PngInfo()
+TURNED.add_itxt("XML:com.adobe.xmp", '<x tiff:Orientation="6"/>')
 
 
 def damaged(data: bytes) -> bytes:
@@ -131,7 +129,7 @@ CHANGED = {
         POLICY,
         ("EXIF orientation applied",),
     ),
-    "PNG turned by XMP": (file(plain("RGB"), "PNG", pnginfo=turned_by_xmp()), POLICY, ("EXIF orientation applied",)),
+    "PNG turned by XMP": (file(plain("RGB"), "PNG", pnginfo=TURNED), POLICY, ("EXIF orientation applied",)),
     "CMYK JPEG": (file(plain("CMYK", 0), "JPEG"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
     "transparent PNG": (file(plain("RGBA", (0, 0, 0, 9)), "PNG"), POLICY, (WHITENED,)),
     "16 bits": (file(plain("I;16", 40_000), "PNG"), POLICY, ("16 bits scaled to 8",)),

@@ -49,11 +49,6 @@ def read_object(url: str, name: str) -> bytes:
     return s3().get_object(Bucket=where, Key=f"{prefix}/{name}")["Body"].read()
 
 
-def delete(url: str, name: str) -> None:
-    where, _, prefix = url.removeprefix("s3://").partition("/")
-    s3().delete_object(Bucket=where, Key=f"{prefix}/{name}")
-
-
 def sent_lines(url: str, run_id: str, file: str) -> bytes:
     """Return the file assembled from its parts in the bucket."""
     stem = Path(file).stem
@@ -61,18 +56,12 @@ def sent_lines(url: str, run_id: str, file: str) -> bytes:
     return b"".join(read_object(url, name) for name in names)
 
 
-def thumbnail(store: Path, name: str) -> Path:
-    target = store / "pictures" / f"{picture(name).source_sha256}.jpg"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(f"thumbnail of {name}".encode())
-    return target
-
-
 def judge_sample(ledger: Ledger, sample_id: str, run_id: str) -> None:
     """Add the rows of one sample: a judgment, its pictures and the outcome."""
     ledger.append(judgment(sample_id=sample_id, run_id=run_id))
-    for role in "hm":
-        thumbnail(ledger.folder.parents[1], sample_id + role)
+    (pictures := ledger.folder.parents[1] / "pictures").mkdir(exist_ok=True)
+    for name in (f"{sample_id}h", f"{sample_id}m"):
+        (pictures / f"{picture(name).source_sha256}.jpg").write_bytes(f"thumbnail of {name}".encode())
     ledger.append(outcome(sample_id, run_id=run_id))
 
 
@@ -263,7 +252,8 @@ def test_fetch_stops_at_a_missing_part_and_resumes_later(url: str, open_ledger: 
     Remote(url, here).send("r1")
     name = sorted(name for name in versions(url) if "judgments" in name)[1]
     held_back = read_object(url, name)
-    delete(url, name)
+    where, _, prefix = url.removeprefix("s3://").partition("/")
+    s3().delete_object(Bucket=where, Key=f"{prefix}/{name}")
     assert there.fetch() == ["r1"] and [row.sample_id for row in read_judgments(folder(there.folder, "r1"))] == ["s0"]
     assert not (folder(there.folder, "r1") / END).exists() and there.fetch() == []
     Remote(url, tmp_path).bucket.put({name: held_back})
