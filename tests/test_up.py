@@ -228,7 +228,7 @@ def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
             wait_for(wanted.is_set)
             for name in ("loading", "cancelled"):
                 up.api(f"/flow_runs/{made[name]}/set_state", {"state": {"type": "CANCELLING"}})
-            wait_for(lambda: "RUNNING" not in task_states(up, made["loading"]).values())
+            wait_for(lambda: {*task_states(up, made["loading"]).values()} == {"CANCELLED"})
         yield made
 
 
