@@ -5,9 +5,11 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,13 @@ def test_sql_is_limited_in_time_and_memory(store: Path, jury: Any, sql: str, wor
     assert (code, out) == (2, "") and re.search(words, err) and "Traceback" not in err and not list(store.glob("*.tmp"))
     for seconds in ("0", "inf"):
         assert jury("query", "SELECT 1", "--seconds", seconds, "--store", store)[0] == 0
+
+
+def test_query_ends_at_ctrl_c_in_one_sentence(store: Path, jury: Any) -> None:
+    pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    pressed.start()
+    code, out, err = jury("query", "SELECT count(*) FROM range(1000000000000)", "--seconds", "60", "--store", store)
+    assert (code, out, err) == (130, "", "jury: stopped\n")
 
 
 def test_temporary_disk_space_of_sql_is_limited(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:

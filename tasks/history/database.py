@@ -150,6 +150,10 @@ def told() -> Generator[None]:
     """Raise errors of DuckDB as an InputError in the words of a user."""
     try:
         yield
+    except RuntimeError as error:
+        if str(error) == "Query interrupted":  # at Ctrl-C, DuckDB raises this in its place
+            raise KeyboardInterrupt from error
+        raise
     except duckdb.Error as error:
         raise InputError(f"{_refusal(error)}: {error}") from error
 
