@@ -3,6 +3,7 @@
 The module of a command is imported when it is called, so that the help and the other commands respond at once.
 """
 
+import atexit
 import errno
 import os
 import sys
@@ -14,7 +15,7 @@ import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
-from flows.commands.console import Command, Group, tell_fault, warn
+from flows.commands.console import Command, Group, hush, tell_fault, warn
 from flows.server.supervision import end_without_the_rest
 from tasks.errors import InputError
 
@@ -142,6 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one message on standard error. 1 for a fault of the program, 130 after Ctrl-C.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
+    atexit.register(hush)
     code = _code(words)
     if arguments is None:
         end_without_the_rest(code)

@@ -1,6 +1,7 @@
 """Terminal of a command: help in sections, answers, warnings, faults, and commands to type next."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -156,3 +157,9 @@ def tell_fault(error: BaseException) -> None:
     print(printable("".join(traceback.format_exception(error))), file=sys.stderr)
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     warn(f"a fault of Image Jury, not of what you gave it: {what}")
+
+
+def hush() -> None:
+    """Hide the output of DuckDB 2.0 at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
