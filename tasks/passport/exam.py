@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -50,7 +50,6 @@ async def take_exam(
 
     Args:
         seed: seed of the pictures: equal seeds ask exactly the same.
-        passport_id: name of the passport.
         secret: place of a key that is not in the environment.
         budget: budget that its calls must fit into; None: they have no limit.
         heard: called after each reply.
@@ -60,22 +59,16 @@ async def take_exam(
         JudgeStopped: no call can succeed, or the judge was away for too long.
     """
     items, rows, began = items_of(seed), list[PassportReply](), time.monotonic()
-    fresh = (datetime.now(UTC) - timedelta(hours=FRESH_HOURS)).isoformat()
-    earlier = {key: row for key, row in stopped_replies(store).items() if row.status == "ok" and row.asked_at > fresh}
-    calls = OtherCalls(store, judge, "passport", asked_by=passport_id, budget=budget)
+    earlier, calls = _fresh_replies(store), OtherCalls(store, judge, "passport", asked_by=passport_id, budget=budget)
 
-    async def ask_one(vlm: Vlm, item: Item) -> None:
-        pictures = await asyncio.to_thread(prepared, item)
-        question = question_of(item, pictures)
-        key = question_key(question, pictures, judge)
-        shown = tuple(picture.note.sent_sha256 for picture in pictures)
-        rows.append(earlier.get(key) or _row(item, key, shown, await calls.ask(vlm, question)))
+    async def ask(vlm: Vlm, item: Item) -> None:
+        rows.append(await _reply(vlm, item, calls, earlier))
         heard()
 
     try:
         async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
             for item in items:
-                group.create_task(ask_one(vlm, item))
+                group.create_task(ask(vlm, item))
     finally:
         if rows and len(rows) < len(items):
             keep_exam(store, passport_id, StoppedExam(replies=tuple(rows)))
@@ -94,6 +87,23 @@ async def take_exam(
     )
     keep_exam(store, passport_id, card)
     return card
+
+
+def _fresh_replies(store: Path) -> dict[str, PassportReply]:
+    """Return the replies of stopped exams that are taken over, by the key of their questions."""
+    since = (datetime.now(UTC) - timedelta(hours=FRESH_HOURS)).isoformat()
+    return {key: row for key, row in stopped_replies(store).items() if row.status == "ok" and row.asked_at > since}
+
+
+async def _reply(vlm: Vlm, item: Item, calls: OtherCalls, earlier: Mapping[str, PassportReply]) -> PassportReply:
+    """Return the reply to one question, from a stopped exam if possible."""
+    pictures = await asyncio.to_thread(prepared, item)
+    question = question_of(item, pictures)
+    key = question_key(question, pictures, vlm.judge)
+    if key in earlier:
+        return earlier[key]
+    shown = tuple(picture.note.sent_sha256 for picture in pictures)
+    return _row(item, key, shown, await calls.ask(vlm, question))
 
 
 def _row(item: Item, key: str, pictures: tuple[str, ...], reply: Reply) -> PassportReply:
