@@ -118,24 +118,27 @@ def bar(x: float, y: float, width: float, height: float, color: str, opacity: fl
     return Markup(shape).format(*map(_number, (x, y, width, height)), color, opacity, GREY)
 
 
+MEAN_SCORES = "Mean scores with their 95% intervals"
 SCORE_COLOUR = "#0072B2"
 OPACITY_OF_PARTS = 0.4
 """Opacity that keeps the intervals visible on their bars, black on white and white on black."""
 
 
 def score_chart(title: str, scores: Sequence[Scored], highest: float, whole: str = "") -> Chart:
-    """Draw a panel for each candidate with a bar for each score from 0 to `highest`, its interval on it.
+    """Draw a panel for each of the best candidates with a bar for each score from 0 to `highest`, its interval on it.
 
     Args:
-        scores: scores of dimensions, each followed by those of its parts, which are fainter.
+        scores: scores of dimensions, each followed by those of its parts, which are fainter; the best candidate first.
         whole: name of the only dimension; empty: its own.
     """
     ticks = [(WIDTH * number / 5, f"{highest * number / 5:g}") for number in range(6)]
+    best = [*dict.fromkeys(row.candidate for row in scores)][:MOST_CANDIDATES]
+    scores = [row for row in scores if row.candidate in best]
     labels = [row.group_name or whole or row.dimension for row in scores]
     bars = [(label, _score_bar(row, highest)) for label, row in zip(labels, scores, strict=True)]
     panels = [
         rows(name, [each for each, row in zip(bars, scores, strict=True) if row.candidate == name], ticks)
-        for name in dict.fromkeys(row.candidate for row in scores)
+        for name in best
     ]
     named = [filter(None, (row.candidate, whole or row.dimension, row.group_name)) for row in scores]
     shown = [score_with_interval(row) for row in scores]

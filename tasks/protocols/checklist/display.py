@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tasks.presentation import charts
-from tasks.presentation.charts import MOST_CANDIDATES, Chart
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
@@ -64,8 +64,7 @@ class ChecklistDisplay(Display[CheckRow]):
 
     def chart(self, scores: Sequence[CheckRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for all checks and for each group, 0-100."""
-        best = ranked(scores)[:MOST_CANDIDATES]
-        shown = [row for each in best for row in (each, *_groups(scores, each.candidate))]
+        shown = [row for best in ranked(scores) for row in (best, *_groups(scores, best.candidate))]
         return charts.score_chart(TITLE, shown, RIGHT, "all checks")
 
     def aspect_words(self, score: float | None) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tasks.presentation import charts
-from tasks.presentation.charts import MOST_CANDIDATES, Chart
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     VS_BEST,
@@ -68,12 +68,9 @@ class FigureDisplay(Display[ScoreRow]):
         """Draw a panel for each of the best candidates, with a bar for the overall score and each dimension, 0-100."""
         rows = _scores(scores)
         shown = [
-            row
-            for best in ranking(rows)[:MOST_CANDIDATES]
-            for row in rows
-            if row.grouping == "all" and row.candidate == best.candidate
+            row for best in ranking(rows) for row in rows if row.grouping == "all" and row.candidate == best.candidate
         ]
-        return charts.score_chart("Mean scores with their 95% intervals", shown, HIGHEST)
+        return charts.score_chart(charts.MEAN_SCORES, shown, HIGHEST)
 
 
 def _scores(rows: Sequence[ScoreRow]) -> list[ScoreRow]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from tasks.presentation import charts
-from tasks.presentation.charts import MOST_CANDIDATES, Chart
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
     LONGEST_NAME,
@@ -71,15 +71,14 @@ class ImageDisplay(Display[GradeRow]):
 
     def chart(self, scores: Sequence[GradeRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
-        best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
         shown = [
             row
-            for candidate in best
+            for candidate, _ in ranked(scores)
             for grades in by_tag(scores)
             for row in (grades.score, *grades.aspects)
             if row.candidate == candidate
         ]
-        return charts.score_chart(TITLE, shown, HIGHEST_GRADE)
+        return charts.score_chart(charts.MEAN_SCORES, shown, HIGHEST_GRADE)
 
 
 def _of_columns(terms: Terms) -> list[str]:
@@ -126,11 +125,6 @@ def _named(found: Mapping[str, str]) -> str:
     """Return the first few candidates with their numbers, `steady 4, careless 1`."""
     shown = [f"{one_line(candidate, LONGEST_NAME)} {number}" for candidate, number in found.items() if number]
     return ", ".join(bounded(shown[:MOST_NAMED], len(shown)))
-
-
-# The chart
-
-TITLE = "Mean scores with their 95% intervals"
 
 
 DISPLAY = ImageDisplay()
