@@ -11,9 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar, cast
 from uuid import uuid4
 
 from tasks.errors import InputError
-from tasks.files import (
-    fits,
-)
+from tasks.files import fits
 
 T = TypeVar("T")
 MOST_OBJECT = 2**27

@@ -38,7 +38,7 @@ _MARK = re.compile(r"revision-(\d{6})")
 
 
 class RemovedRun(LedgerRecord):
-    """Removed run: `json`."""
+    """Removed run: `removed.json`."""
 
     run_id: str
     cost: dict[str, float]

@@ -231,5 +231,6 @@ def _line(
 def _statuses(rows: Rows) -> dict[str, str]:
     found: defaultdict[str, list[ControlRate]] = defaultdict(list)
     for row in rows:
-        found[row.pop("run_id")].append(control_rate(**row))
+        counts = {name: value for name, value in row.items() if name != "run_id"}
+        found[row["run_id"]].append(control_rate(**counts))
     return {run_id: judge_status(rates) for run_id, rates in found.items()}
