@@ -149,7 +149,7 @@ def test_key_changes_with_the_selection_and_with_picture_bytes(bench: Path):
 
 def test_key_ignores_format_and_place_of_pictures(tmp_path: Path):
     (tmp_path / "h.png").write_bytes(png(1))
-    pictures = {"csv": "h.png", "parquet": png(1), "jsonl": f"data:image/png;base64,{inline(1)}"}
+    pictures = {"csv": "h.png", "jsonl": f"data:image/png;base64,{inline(1)}"}
     rows = {ending: [figure_row(1, human_image=human, model_image="h.png")] for ending, human in pictures.items()}
     assert len({load(write_manifest(tmp_path / f"m.{ending}", its)).key for ending, its in rows.items()}) == 1
 

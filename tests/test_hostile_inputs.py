@@ -119,7 +119,6 @@ FILES: dict[str, tuple[str, bytes]] = {
     "many columns": ("x.csv", b"a," * 200_000 + b"\n1,2\n"),
     "duplicate columns with a secret": ("x.csv", f"{SECRET},{SECRET}\n1,2\n".encode()),
     "rows with too many cells": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
-    "a truncated Parquet file": ("x.parquet", b"PAR1\x15\x04"),
 }
 
 

@@ -123,7 +123,7 @@ def test_tasks_do_not_import_flows() -> None:
 
 @pytest.mark.parametrize(
     ("library", "allowed"),
-    [("openai", ("tasks.endpoint.",)), ("duckdb", ("tasks.history.", "tasks.datasets.parquet_records"))],
+    [("openai", ("tasks.endpoint.",)), ("duckdb", ("tasks.history.",))],
 )
 def test_a_library_is_imported_only_in_its_package(library: str, allowed: tuple[str, ...]) -> None:
     found = users(library, "flows", "tasks")

@@ -251,7 +251,6 @@ NAMED: dict[str, Case] = {
     "the results": (benchmark, "diagram", ".", "results/diagram.json", {"results": "results/diagram.json"}),
     "a manifest": (figures("m.jsonl"), "diagram", "m.jsonl", "m.jsonl", {}),
     "a manifest in CSV": (figures("m.csv"), "diagram", "m.csv", "m.csv", {}),
-    "a manifest in Parquet": (figures("m.parquet"), "diagram", "m.parquet", "m.parquet", {}),
 }
 """Paths from the user: they may be links to anywhere at the first reading, unless `JURY_ROOTS` is set."""
 

@@ -1,6 +1,5 @@
 """Manifests: a sample for each row, in all formats; generated images are grouped by prompt."""
 
-import hashlib
 import json
 import tracemalloc
 from pathlib import Path
@@ -44,7 +43,7 @@ def load_error(path: Path, flow: str = "diagram", **parameters: object) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv"])
 def test_manifest_formats_give_texts_and_pictures(tmp_path: Path, ending: str):
     rows = [row(1, candidate="x", category="c", difficulty="d"), row(2, candidate="x", category="c", difficulty="d")]
     samples = [entry.sample for entry in load(write_files(tmp_path / f"m.{ending}", rows)).entries]
@@ -55,23 +54,8 @@ def test_manifest_formats_give_texts_and_pictures(tmp_path: Path, ending: str):
     assert read_picture(samples[1].pictures["model"]) == png(2)
 
 
-def test_parquet_accepts_hugging_face_picture_columns(tmp_path: Path):
-    rows = [
-        row(1, human_image={"bytes": png(5), "path": "gone.png"}, model_image={"bytes": None, "path": "out/1.png"}),
-        row(2, human_image={"bytes": png(6), "path": None}, model_image={"bytes": png(7), "path": "x"}),
-        row(3, human_image={"bytes": png(6), "path": None}, model_image={"bytes": None, "path": None}),
-    ]
-    entries = load(write_files(tmp_path / "m.parquet", rows)).entries
-    samples = [entry.sample for entry in entries]
-    assert [read_picture(sample.pictures["human"]) for sample in samples] == [png(5), png(6), png(6)]
-    assert [read_picture(sample.pictures["model"]) for sample in samples[:2]] == [png(1), png(7)]
-    assert samples[2].pictures["model"].problem.startswith(f"{NO_PICTURE}key 'model_image' is null")
-    assert entries[0].human_sha256 == hashlib.sha256(png(5)).hexdigest()
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_plot_data_may_be_a_json_object(tmp_path: Path, ending: str):
-    path = write_files(tmp_path / f"m.{ending}", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
+def test_plot_data_may_be_a_json_object(tmp_path: Path):
+    path = write_files(tmp_path / "m.jsonl", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
     assert read_texts(load(path, "plot").entries[0].sample)["context"] == '{"y": [1, 2], "x": "ü"}'
 
 
@@ -208,7 +192,7 @@ def image_samples(path: Path, **parameters: object) -> list[Sample]:
     return [entry.sample for entry in load(path, "colors", **parameters).entries]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv", "parquet"])
+@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv"])
 def test_manifest_formats_give_prompts_images_and_requirements(tmp_path: Path, ending: str):
     requirements = {"include": json.dumps(INCLUDE), "exclude": json.dumps([{"class": "car", "count": 2}])}
     rows = [image_row(1, candidate="x", **requirements), image_row(2, candidate="x", **requirements)]
@@ -221,16 +205,14 @@ def test_manifest_formats_give_prompts_images_and_requirements(tmp_path: Path, e
     assert found[0].excluded == (Requirement(name="car", count=2),)
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
-def test_requirements_may_be_a_list(tmp_path: Path, ending: str):
+def test_requirements_may_be_a_list(tmp_path: Path):
     rows = [image_row(1, include=INCLUDE), image_row(2, include=INCLUDE)]
-    assert len(image_samples(write_manifest(tmp_path / f"m.{ending}", rows))[1].required) == 2
+    assert len(image_samples(write_manifest(tmp_path / "m.jsonl", rows))[1].required) == 2
 
 
-def test_images_may_be_parquet_bytes_or_data_urls(tmp_path: Path):
-    parquet = write_manifest(tmp_path / "m.parquet", [image_row(1, image=png(7))])
-    lines = write_manifest(tmp_path / "m.jsonl", [image_row(1, image=f"data:image/png;base64,{inline(8)}")])
-    assert [read_picture(image_samples(path)[0].pictures["image"]) for path in (parquet, lines)] == [png(7), png(8)]
+def test_images_may_be_data_urls(tmp_path: Path):
+    path = write_manifest(tmp_path / "m.jsonl", [image_row(1, image=f"data:image/png;base64,{inline(8)}")])
+    assert read_picture(image_samples(path)[0].pictures["image"]) == png(8)
 
 
 def test_rows_with_equal_tag_and_text_share_a_prompt(tmp_path: Path):

@@ -63,8 +63,6 @@ def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
     """Write the rows of a manifest in the format of the suffix."""
     if path.suffix == ".csv":
         pl.DataFrame(rows).write_csv(path)
-    elif path.suffix == ".parquet":
-        pl.DataFrame(rows).write_parquet(path)
     else:
         path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path

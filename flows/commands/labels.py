@@ -105,7 +105,7 @@ def _tell_of(pages: list[Made], asked: Asked, store: str) -> None:
 @click.argument(
     "file",
     metavar="FILE",
-    help="File saved by a page of `jury labels page`, or JSON Lines, JSON, CSV or Parquet: "
+    help="File saved by a page of `jury labels page`, or a table (JSON Lines, JSON or CSV): "
     "docs/howto/people.md lists the columns.",
     type=click.Path(),
 )

@@ -50,11 +50,11 @@ OF_FLOWS = {
 SEVERAL = {"geneval": T2I}
 """Name -> flows that it stands for."""
 DATASETS: dict[type[Parameters], str] = {
-    PairwiseParameters: "a PaperBananaBench folder with --results FILE or --images DIR, or a manifest (JSON Lines, CSV "
-    "or Parquet) with id, task, context, caption, human_image and model_image",
+    PairwiseParameters: "a PaperBananaBench folder with --results FILE or --images DIR, or a manifest (JSON Lines "
+    "or CSV) with id, task, context, caption, human_image and model_image",
     RubricParameters: "a folder in GenEval's layout, one candidate's or a folder of several, or a manifest (JSON "
-    "Lines, CSV or Parquet) with id, tag, prompt and image",
-    ChecklistParameters: "a manifest (JSON Lines, CSV or Parquet) with id, prompt, image and checks",
+    "Lines or CSV) with id, tag, prompt and image",
+    ChecklistParameters: "a manifest (JSON Lines or CSV) with id, prompt, image and checks",
 }
 """Parameters -> what their dataset may be."""
 

@@ -80,7 +80,7 @@ def _check_alike(met: Iterable[Mapping[str, tuple[Entry, str]]], problems: Probl
 
 
 def _human(entry: Entry) -> str:
-    return entry.human_sha256 or picture_sha256(entry.sample.pictures["human"])
+    return picture_sha256(entry.sample.pictures["human"])
 
 
 def _figure(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, problems: Problems) -> Entry | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from sys import intern
 from types import NoneType
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from tasks.datasets.paths import NO_PICTURE, Folder, looked_at, of_value
 from tasks.datasets.rows import Row, read_row
@@ -39,8 +39,6 @@ class Entry(NamedTuple):
 
     sample: Sample
     text_sha256: str
-    human_sha256: str
-    """Hash of a Human picture whose bytes came with its row; empty: the picture is read from its place."""
     own_order: bool = False
     """True if a text is data whose keys are not in alphabetical order. Earlier versions sent them sorted."""
 
@@ -93,28 +91,25 @@ def read_entry(
     texts = json.dumps(identities, sort_keys=True)
     data = [name for name, key in keys.items() if not isinstance(row.values[key], str | NoneType)]
     own_order = any(identities[name] != cleaned[name][0] for name in data)
-    picture = inner_picture(row.values.get(layout.human))
-    human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
-    return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256, own_order)
+    return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), own_order)
 
 
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
-    """Return the picture under a key: bytes or a `data:` URL in the record itself, or the path of a file in the folder.
+    """Return the picture under a key: a `data:` URL in the record itself, or the path of a file in the folder.
 
-    Either may have the form of Hugging Face's files. Raises InputError for any other type, and for the user mistakes
-    listed at `Folder.picture`.
+    Raises InputError for any other type, and for the user mistakes listed at `Folder.picture`.
     """
-    value = inner_picture(row.values.get(key))
     if absent := absence(row, key):
         return absent
-    if isinstance(value, bytes) or (isinstance(value, str) and value.startswith("data:")):
+    value = row.values[key]
+    if not isinstance(value, str):
+        raise InputError(f"key {key!r} is {kind(value)}, must be the path of a picture or a data: URL")
+    if value.startswith("data:"):
         return in_record(row, key, value)
-    if isinstance(value, str):
-        return folder.picture(value, str(row.values.get("id") or ""))
-    raise InputError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
+    return folder.picture(value, str(row.values.get("id") or ""))
 
 
-def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
+def in_record(row: Row, key: str, value: str) -> PictureSource:
     """Return the picture that a record itself contains under a key, with its problem if it is not a picture.
 
     Raises InputError if no reader here supports it.
@@ -127,22 +122,11 @@ def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
 
 def absence(row: Row, key: str) -> PictureSource | None:
     """Return why a record has no picture under a key (missing, null or empty); None if there is a value."""
-    value = inner_picture(row.values.get(key))
-    if value is not None and value not in ("", b""):
+    value = row.values.get(key)
+    if value is not None and value != "":
         return None
     state = "missing" if key not in row.values else "null" if value is None else "empty"
     return PictureSource(problem=f"{NO_PICTURE}key {quoted(key)} is {state} in {row.where}")
-
-
-def inner_picture(value: object) -> object:
-    """Return the picture of a value: Hugging Face's Parquet files have an object with its bytes and its path.
-
-    With bytes, the path is only a name; without them, it is the path of a file.
-    """
-    if isinstance(value, dict) and cast(dict[str, object], value).keys() == {"bytes", "path"}:
-        found = cast(dict[str, object], value)
-        return found["bytes"] or found["path"]
-    return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
@@ -253,11 +237,9 @@ def read_picture(source: PictureSource) -> bytes:
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
     try:
-        value = inner_picture(read_row(source.place, [source.field])[source.field])
+        value = read_row(source.place, [source.field])[source.field]
     except InputError as error:
         raise InputError(f"{LOST}{error}") from error
-    if isinstance(value, bytes):
-        return value
     try:
         return _from_base64(value)
     except InputError as error:

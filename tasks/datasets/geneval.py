@@ -46,7 +46,7 @@ class _Excluded(BaseModel, extra="forbid"):
 
 
 class _Included(_Excluded):
-    """An entry of `include`. Null means an absent key, since Parquet cannot leave one out."""
+    """An entry of `include`. Null means an absent key."""
 
     color: str | None = None
     position: tuple[Literal["left of", "right of", "above", "below"], StrictInt] | None = None
@@ -133,7 +133,7 @@ def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
         excluded=asked.excluded,
         notes=(*asked.notes, *filter(None, [image.note])),
     )
-    return Entry(sample, sha256(asked.prompt.encode()).hexdigest(), "")
+    return Entry(sample, sha256(asked.prompt.encode()).hexdigest())
 
 
 def absent_image(prompt_id: str, record: Place, candidate: str) -> Image:

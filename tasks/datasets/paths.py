@@ -310,10 +310,8 @@ def of_file(path: Path, within: Collection[str] = ()) -> bytes:
         raise InputError(f"picture {path} cannot be read: {error.strerror}") from error
 
 
-def of_value(value: bytes | str) -> bytes:
-    """Return the first bytes of a picture in a record, from bytes or base64 text; other text is encoded as it is."""
-    if isinstance(value, bytes):
-        return value[: LARGEST_DRAWING if is_svg(value[:ENOUGH]) else ENOUGH]
+def of_value(value: str) -> bytes:
+    """Return the first bytes of a picture in a record, from base64 text; other text is encoded as it is."""
     text = value.partition(",")[2] if value.startswith("data:") else value
     found = _decoded(text[: 2 * ENOUGH])[:ENOUGH]
     if is_svg(found):

@@ -136,8 +136,6 @@ def _marks(found: bytes) -> str:
 csv.field_size_limit(LONGEST)
 
 _BOM = b"\xef\xbb\xbf"
-TABLES = (".csv", ".parquet")
-"""Endings of files whose rows all have the same columns."""
 _NO_CELLS = list[str](), 0, 0
 
 
@@ -174,7 +172,7 @@ class Columns:
         for column in strange:
             problems.add(row.where, f"column {quoted(column)} does not exist, allowed are {allowed}")
         self._met |= row.values.keys()
-        if Path(row.place.path).suffix.lower() in TABLES and {*self._required} - row.values.keys():
+        if Path(row.place.path).suffix.lower() == ".csv" and {*self._required} - row.values.keys():
             problems.count()
             return False
         return True
@@ -190,7 +188,7 @@ class Columns:
 def find_rows(path: Path, problems: Problems, within: tuple[str, ...] = ()) -> Iterator[Row]:
     """Yield every readable record of a file in order; unreadable ones become problems, with file and row.
 
-    The ending selects the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. Text is UTF-8,
+    The ending selects the format: .json (array or one object a line), .jsonl, .ndjson, .csv. Text is UTF-8,
     with or without a byte order mark. A file broken between two records yields those before the break. After too many
     problems, reading ends. A file without records is a problem, too.
 
@@ -225,9 +223,8 @@ def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
     Raises InputError if the file is gone or no longer has such a record there.
     """
     path = Path(place.path)
-    reader = _READERS.get(path.suffix.lower(), _read_json)
     try:
-        values = reader(place, fields)
+        values = _read_csv(place) if path.suffix.lower() == ".csv" else json_object(_bytes_at(place))
     except (OSError, InputError) as error:
         raise InputError(f"{path.name} cannot be read as it was when the run started: {error}") from error
     if gone := [field for field in fields if field not in values]:
@@ -237,7 +234,7 @@ def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 def _find_json(place: Place, problems: Problems) -> Iterator[Row]:
     name = Path(place.path).name
-    with open_place(place) as file:
+    with _open_place(place) as file:
         _skip_bom(file)
         for number, span in json_spans(file):
             where = f"{name}, {number}"
@@ -250,14 +247,10 @@ def _find_json(place: Place, problems: Problems) -> Iterator[Row]:
             yield Row(where, replace(place, start=span.start, length=len(span.raw)), values)
 
 
-def _read_json(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    return json_object(_bytes_at(place))
-
-
 def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
     """Yield rows by their bytes, without Polars, which would parse all earlier rows whenever one is read again."""
     name = Path(place.path).name
-    with open_place(place) as file:
+    with _open_place(place) as file:
         records = _csv_records(file)
         header, *_ = next(records, _NO_CELLS)
         if len(set(header)) < len(header):
@@ -265,10 +258,10 @@ def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
             first = dict(zip(reversed(header), range(len(header), 0, -1), strict=True))
             twice = [f"{number} as {first[name]}" for number, name in enumerate(header, 1) if first[name] < number]
             raise InputError(f"names a column twice: number {listed(twice)}")
-        for row, (cells, start, length) in enumerate(records):
-            where = f"{name}, row {row + 1}"
+        for number, (cells, start, length) in enumerate(records, 1):
+            where = f"{name}, row {number}"
             if len(cells) == len(header):
-                own = replace(place, start=start, length=length, row=row)
+                own = replace(place, start=start, length=length)
                 yield Row(where, own, dict(zip(header, cells, strict=True)))
             elif cells:
                 problems.add(where, f"has {len(cells)} cells, the header names {len(header)}")
@@ -289,26 +282,13 @@ def _csv_records(file: BinaryIO) -> Iterator[tuple[list[str], int, int]]:
         ) from error
 
 
-def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    with open_place(place) as file:
+def _read_csv(place: Place) -> dict[str, object]:
+    with _open_place(place) as file:
         header, *_ = next(_csv_records(file), _NO_CELLS)
     cells, *_ = next(_csv_records(io.BytesIO(_bytes_at(place))), _NO_CELLS)
     if len(cells) != len(header):
-        raise InputError(f"row {place.row + 1} has {len(cells)} cells, the header names {len(header)}")
+        raise InputError(f"the row has {len(cells)} cells, the header names {len(header)}")
     return dict(zip(header, cells, strict=True))
-
-
-def _find_parquet(place: Place, problems: Problems) -> Iterator[Row]:
-    from tasks.datasets.parquet_records import parquet_records  # Polars and DuckDB: 0.3 s
-
-    for row, values in enumerate(parquet_records(place)):
-        yield Row(f"{Path(place.path).name}, row {row + 1}", replace(place, row=row), values)
-
-
-def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    from tasks.datasets.parquet_records import parquet_record
-
-    return parquet_record(place, fields)
 
 
 def _skip_bom(file: BinaryIO) -> int:
@@ -320,12 +300,12 @@ def _skip_bom(file: BinaryIO) -> int:
 
 
 def _bytes_at(place: Place) -> bytes:
-    with open_place(place) as file:
+    with _open_place(place) as file:
         file.seek(place.start)
         return file.read(place.length)
 
 
-def open_place(place: Place) -> BinaryIO:
+def _open_place(place: Place) -> BinaryIO:
     """Open the file of a record; see `open_regular`."""
     return open_regular(Path(place.path), within=place.within)
 
@@ -335,11 +315,6 @@ _FINDERS: dict[str, Callable[[Place, Problems], Iterator[Row]]] = {
     ".jsonl": _find_json,
     ".ndjson": _find_json,
     ".csv": _find_csv,
-    ".parquet": _find_parquet,
-}
-_READERS: dict[str, Callable[[Place, Sequence[str]], dict[str, object]]] = {
-    ".csv": _read_csv,
-    ".parquet": _read_parquet,
 }
 
 

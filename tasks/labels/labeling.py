@@ -302,7 +302,7 @@ def about_no_sample(store: Path, about: LabelSet) -> str:
 
 
 def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[str]]) -> list[LabelRow]:
-    """Return the labels in a table, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
+    """Return the labels in a table, in its order (JSON Lines, JSON or CSV, by its ending).
 
     The kind of judging defines the columns. All four verdicts are allowed on every dimension: the limits of a judge's
     answers do not bind people. Two answers of one annotator to the same question are a problem.

@@ -15,11 +15,9 @@ class Place:
     path: str
     """Absolute path of the file."""
     start: int = 0
-    """First byte of the record in the file (JSON formats)."""
+    """First byte of the record in the file."""
     length: int = 0
     """Bytes of the record; 0: the record is the whole file."""
-    row: int = -1
-    """Row of the record (CSV and Parquet); -1: not a table."""
     within: tuple[str, ...] = ()
     """Files and folders that must be or contain the file each time it is opened; see `open_regular`."""
 

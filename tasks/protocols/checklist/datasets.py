@@ -174,7 +174,7 @@ def _entries(prompts: Prompts, images: Images, instrument: str) -> Iterator[Entr
                     checks=prompt.checks,
                     notes=prompt.notes,
                 )
-                yield Entry(sample, text_sha256, "")
+                yield Entry(sample, text_sha256)
 
 
 def _all_alike(prompts: Prompts) -> Iterator[str]:

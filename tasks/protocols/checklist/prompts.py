@@ -166,7 +166,7 @@ def read_checks(value: object) -> list[WrittenCheck]:
     found: list[WrittenCheck] = []
     for number, written in enumerate(cast(list[object], value), 1):
         try:
-            if isinstance(written, dict):  # Parquet cannot leave out a key: it has null there
+            if isinstance(written, dict):  # null means an absent key
                 written = {key: each for key, each in cast(dict[str, object], written).items() if each is not None}
             found.append(WrittenCheck.model_validate(written))
         except ValidationError as error:
