@@ -323,6 +323,20 @@ def test_broken_row_of_a_published_set_is_refused_or_skipped(tmp_path: Path, cha
     assert words in left_out
 
 
+def test_rows_after_a_thousand_broken_ones_are_read(tmp_path: Path):
+    path = unigenbench(tmp_path) / "data" / "test_prompts_en.csv"
+    with path.open(newline="") as file:
+        (good,) = csv.DictReader(file)
+    write_table(path, [*[good | {"sub_dims_en": "{}"}] * 1_100, good | {"index": "1"}])
+    images = write_images(tmp_path / "images", "1_0.png")
+    found = load(path, images=images, skip_broken=True)
+    assert [each.sample_id for each in found.samples] == ["1/1_0"]
+    assert any(each.startswith("1,100 rows left out") for each in found.warnings)
+    write_table(path, [good | {"sub_dims_en": "{}"}])
+    with pytest.raises(InputError, match=r"has no prompt that can be read: 1 row left out, .*key 'Testpoints' is mis"):
+        load(path, images=images, skip_broken=True)
+
+
 def cups(folder: Path) -> Path:
     lines = [row(number) for number in range(2)]
     asked = {"vqa_list": [["Is there a cup?", "Yes"]], "skills": ["object"], "atom_count": 3}

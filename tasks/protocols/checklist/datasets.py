@@ -60,20 +60,27 @@ def read_checklists(source: Path, flow: str, parameters: ChecklistParameters) ->
     else:
         places = within if source.is_dir() else (real_place(source),)
         prompts = _read_published(PUBLISHED[name], files, places, problems, broken)
-        problems.stop(f"dataset {source.name}")
+        _check_some(prompts, source, problems, broken)
         images, strange = _find_images(prompts, parameters, problems)
         licence = f"{PUBLISHED[name].name} comes under the licence of its authors: {PUBLISHED[name].licence}"
         warnings = [licence, *strange]
-    problems.stop(f"dataset {source.name}")
-    left_out = broken.warnings() if isinstance(broken, Broken) else ()
+    _check_some(prompts, source, problems, broken)
     entries = list(_entries(prompts, images, parameters.instrument))
     require_picture(source, "image", entries)
     selected, missing = select_images(entries, parameters, read_labels(root, flow, within))
     tried = HUMAN in images and any(prompt.drafted_by for prompt in prompts.values())
     drafts = _draft_warnings(prompts, tried, parameters.judge.model)
-    warnings = [*warnings, *drafts, *_all_alike(prompts), *left_out, *missing]
+    left_out = broken.in_words() if isinstance(broken, Broken) else ""
+    warnings = [*warnings, *drafts, *_all_alike(prompts), *filter(None, [left_out]), *missing]
     key, series_key = (_checklists_key(prompts, parameters, checked, tried) for checked in (True, False))
     return make_dataset(source.name, key, selected, warnings, series_key)
+
+
+def _check_some(prompts: Prompts, source: Path, problems: Problems, broken: Problems) -> None:
+    """Raise InputError for a dataset with problems, or one without a prompt that can be read."""
+    problems.stop(f"dataset {source.name}")
+    if not prompts and isinstance(broken, Broken):
+        raise InputError(f"dataset {source.name} has no prompt that can be read: {broken.in_words()}")
 
 
 def _files(source: Path, asked: str) -> tuple[str, list[Path]]:

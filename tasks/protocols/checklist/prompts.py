@@ -71,11 +71,16 @@ class Broken(Problems):
         self.count()
         self._rows.setdefault(where, str(what))
 
-    def warnings(self) -> Iterator[str]:
-        """Yield a sentence that counts and names the rows."""
-        if self._rows:
-            rows = (f"{where} ({what})" for where, what in self._rows.items())
-            yield f"{number_of(len(self._rows), 'row')} left out, since they cannot be read: {listed(rows, 5)}"
+    @property
+    def too_many(self) -> bool:
+        """Return False: reading goes on, since the rows behind them are judged."""
+        return False
+
+    def in_words(self) -> str:
+        """Return words that count and name the rows; empty: there are none."""
+        rows = (f"{where} ({what})" for where, what in self._rows.items())
+        left_out = f"{number_of(len(self._rows), 'row')} left out, since they cannot be read"
+        return f"{left_out}: {listed(rows, 5)}" if self._rows else ""
 
 
 def build_prompt(rows: Sequence[Row], broken: Problems, draw: Draw) -> ChecklistPrompt | None:
