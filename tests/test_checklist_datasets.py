@@ -92,6 +92,18 @@ def test_table_and_json_lines_give_the_same_dataset(tmp_path: Path):
     assert [read_texts(each) for each in found.samples] == [read_texts(each) for each in lines.samples]
 
 
+def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path):
+    strange = row(1, CUP | {"question": "A \ud800?", "group": "\udc00"}, category="\ud800")
+    table = write_table(tmp_path / "m.csv", [strange | {"checks": json.dumps(strange["checks"]), "category": ""}])
+    lines = write_lines(tmp_path / "m.jsonl", [strange])
+    for path, category in ((lines, "\ufffd"), (table, "")):
+        [sample] = load(path).samples
+        assert (sample.category, *[(each.question, each.group) for each in sample.checks]) == (
+            category,
+            ("A \ufffd?", "\ufffd"),
+        )
+
+
 def changed(**other: object) -> dict[str, object]:
     return row(1, CUP | other)
 

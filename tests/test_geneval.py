@@ -1,6 +1,7 @@
 """GenEval image folders: one sample for each image; missing images and faults are reported before judging."""
 
 import json
+import os
 from collections import Counter
 from pathlib import Path
 from shutil import rmtree
@@ -109,6 +110,18 @@ def test_each_image_is_a_sample_with_its_prompt_and_requirements(tmp_path: Path)
     assert sample.excluded == (Requirement(name="dog", count=3),)
     assert (found.prompts["00001"].tag, found.prompts["00001"].prompt) == ("position", "a photo of a bench")
     assert all_warnings(found) == []
+
+
+def test_candidate_whose_folder_is_not_named_in_utf8_is_judged(tmp_path: Path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system holds no such name")
+    write_prompt(folder / "00000", prompt_row("bench"), ["0000.png"])
+    found = load(tmp_path)
+    assert [entry.sample.candidate for entry in found.entries] == ["caf?"]
+    assert read_picture(found.entries[0].sample.pictures["image"])
 
 
 def test_folder_of_prompt_folders_is_one_candidate(tmp_path: Path):

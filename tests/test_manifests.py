@@ -239,10 +239,20 @@ def test_prompt_without_image_of_a_candidate_is_reported(tmp_path: Path):
     assert read_row(absent.record, ["prompt"]) == {"prompt": "two clocks"}
 
 
-def test_lone_surrogates_are_replaced(tmp_path: Path):
-    strange = image_row(1, tag="\ud800", prompt="x\ud800", candidate="\ud800")
+HALF = "\ud800"
+"""Half of a surrogate pair, as a program leaves it that cuts a text after a number of UTF-16 units."""
+
+
+def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path):
+    strange = image_row(1, tag=HALF, prompt=f"x{HALF}", candidate=HALF)
     sample = image_samples(write_manifest(tmp_path / "m.jsonl", [strange]))[0]
-    assert (sample.tag, sample.candidate) == ("?", "?")
+    assert (sample.tag, sample.candidate) == ("\ufffd", "\ufffd")
+    strange = row(
+        1, candidate=HALF, category=HALF, difficulty=f"é \U0001f600 {HALF}", context=f"{HALF} é", caption=HALF
+    )
+    [figure] = (entry.sample for entry in load(write_files(tmp_path / "f.jsonl", [strange])).entries)
+    assert (figure.candidate, figure.category, figure.difficulty) == ("\ufffd", "\ufffd", "é \U0001f600 \ufffd")
+    assert read_texts(figure) == {"context": "\ufffd é", "caption": "\ufffd"}
 
 
 def test_prompts_have_the_same_ids_in_any_order_of_rows(tmp_path: Path):

@@ -96,6 +96,12 @@ def test_unreadable_rows_are_reported_and_the_others_read(
     assert words in text
 
 
+def test_halves_of_surrogate_pairs_are_replaced_and_pairs_kept():
+    raw = rb'{"a": "pair \ud83d\ude00, half \uD83D.", "b": [{"\udc00": null}, 1, true]}'
+    assert rows.json_object(raw) == {"a": "pair \U0001f600, half \ufffd.", "b": [{"\ufffd": None}, 1, True]}
+    assert rows.json_object(b'{"a": "half \xed\xa0\x80, \xed\x95\x9c"}') == {"a": "half \ufffd, \ud55c"}
+
+
 def test_missing_file_is_a_problem(tmp_path: Path):
     assert "No such file" in find_with_error(tmp_path / "gone.json")[1]
 

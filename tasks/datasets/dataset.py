@@ -151,7 +151,7 @@ def _image(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow
     if fault or not asked or not found:
         return None
     candidate, picture = found
-    return _ImageRow(well_formed(candidate), str(sample_id), asked, picture)
+    return _ImageRow(candidate, str(sample_id), asked, picture)
 
 
 def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:

@@ -133,22 +133,18 @@ def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
     """Return a text field as the judge reads it, and the number of Markdown image links removed from it.
 
     Links are removed unless `keep_links` is set, because they may point at the answer. An object or a list is written
-    as JSON, once, with its keys in their own order: the order of weekdays, for example, has a meaning. Half of a
-    surrogate pair, which no request can carry, becomes U+FFFD.
+    as JSON, once, with its keys in their own order: the order of weekdays, for example, has a meaning.
     """
-    links = 0
     if isinstance(value, str):
-        text, links = (value, 0) if keep_links else _IMAGE_LINK.subn("", value)
-    else:
-        text = "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), links
+        return (value, 0) if keep_links else _IMAGE_LINK.subn("", value)
+    return "" if value is None else json.dumps(value, ensure_ascii=False), 0
 
 
 def _identity(value: object) -> str:
     """Return a text as it enters the dataset key, however it is sent: without image links; data with sorted keys."""
     if isinstance(value, str | NoneType):
         return clean_text(value)[0]
-    return clean_text(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), keep_links=True)[0]
+    return clean_text(json.dumps(value, ensure_ascii=False, sort_keys=True), keep_links=True)[0]
 
 
 def id_fault(value: object) -> InputError | None:

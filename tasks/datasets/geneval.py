@@ -167,7 +167,7 @@ def read_asked(row: Row, problems: Problems) -> Asked | None:
     return Asked(
         where=row.where,
         place=row.place,
-        tag=well_formed(str(row.values["tag"])),
+        tag=str(row.values["tag"]),
         prompt=prompt,
         required=tuple(entry.requirement() for entry in included),
         excluded=tuple(Requirement(name=entry.name, count=entry.count) for entry in excluded),
@@ -240,7 +240,9 @@ def _candidates(source: Path, name: str) -> dict[str, Path]:
     """Return name -> folder of prompt folders, sorted by name."""
     if _holds_prompts(source):
         return {name or source.name: source}
-    found = {path.name: path for path in sorted(source.iterdir()) if path.is_dir() and _holds_prompts(path)}
+    found = {
+        well_formed(path.name): path for path in sorted(source.iterdir()) if path.is_dir() and _holds_prompts(path)
+    }
     if not found:
         raise InputError(
             f"dataset {source} holds no GenEval images: neither it nor a folder in it has folders 00000, 00001, …, "

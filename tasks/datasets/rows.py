@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import open_regular
 from tasks.records import Place
-from tasks.text import json_fault, kind, listed, quoted, well_formed
+from tasks.text import json_fault, kind, listed, quoted
 
 BLOCK = 4 << 20
 """Bytes per read."""
@@ -50,9 +50,11 @@ def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
 
 
 def json_object(raw: bytes) -> dict[str, object]:
-    """Parse a JSON object. Raises Habitual, with the content found, for anything else."""
+    """Parse a JSON object, and make its texts whole. Raises Habitual, with the content found, for anything else."""
     try:
         value: object = json.loads(raw.rstrip())
+        if any(mark in raw for mark in _MARKS_OF_HALVES):
+            value = whole_texts(value)
     except json.JSONDecodeError as error:
         # A program writes such lines all alike, though not at the same position.
         raise Habitual(f"is not a JSON object ({json_fault(error)})", error.msg) from error
@@ -62,6 +64,21 @@ def json_object(raw: bytes) -> dict[str, object]:
         found = f"found {kind(value)}"
         raise Habitual(f"is not a JSON object ({found})", found)
     return cast(dict[str, object], value)
+
+
+_MARKS_OF_HALVES = (b"\\ud", b"\\uD", b"\xed")
+"""Bytes of which any JSON with half of a surrogate pair has one, as JSON without it may."""
+
+
+def whole_texts(value: Any) -> Any:
+    """Return a JSON value with U+FFFD for each half of a surrogate pair, which no file and no request can contain."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [whole_texts(each) for each in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {whole_texts(key): whole_texts(each) for key, each in cast(dict[str, Any], value).items()}
+    return value
 
 
 def _line_spans(file: BinaryIO) -> Iterator[tuple[int, Span]]:
@@ -334,7 +351,7 @@ class Cells(NamedTuple):
         if value is not None and not isinstance(value, str):
             self.refuse(f"{column!r} is {kind(value)}, must be text")
             return ""
-        return well_formed(value or "").strip()
+        return (value or "").strip()
 
     def filled(self, column: str) -> str:
         """Return the text of a column, and note a problem if it is empty."""

@@ -134,7 +134,7 @@ def _read_manifest(path: Path, parameters: ChecklistParameters, problems: Proble
         found = elsewhere or candidate_and_picture(row, "image", folder, name, broken)
         if not prompt or not found:
             continue
-        candidate, sample_id = well_formed(found[0]), str(row.values["id"])
+        candidate, sample_id = found[0], str(row.values["id"])
         if (before := met.setdefault((candidate, sample_id), row.where)) != row.where:
             problems.add(row.where, met_before(candidate, sample_id, before))
         if (other := first_of_id.setdefault(sample_id, prompt)).prompt_id != prompt.prompt_id:
@@ -282,7 +282,10 @@ def _in_folder(root: Path, names: Mapping[str, str]) -> tuple[dict[str, Files], 
     found = {root.name: _matched(root, pictures, names)}
     if not any(found.values()):
         folders = sorted({root / path.relative_to(root).parts[0] for path in pictures})
-        each = {path.name: _matched(path, (one for one in pictures if path in one.parents), names) for path in folders}
+        each = {
+            well_formed(path.name): _matched(path, (one for one in pictures if path in one.parents), names)
+            for path in folders
+        }
         found = {name: its for name, its in each.items() if its}
     taken = {path for its in found.values() for _, files in its.values() for path in files}
     return found, [path.relative_to(root).as_posix() for path in pictures if path not in taken]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from tasks.datasets.entries import clean_text, id_fault, links_note, text_fault
-from tasks.datasets.rows import Row
+from tasks.datasets.rows import Row, whole_texts
 from tasks.errors import Problems, first_fault
 from tasks.records import Check, CheckForm, Place
 from tasks.text import json_fault, kind, listed, number_of, quoted
@@ -161,7 +161,7 @@ def read_checks(value: object) -> list[WrittenCheck]:
     """
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = whole_texts(json.loads(value))
         except json.JSONDecodeError as error:
             raise ValueError(f"'checks' is no JSON: {json_fault(error)}") from error
         except RecursionError as error:
