@@ -21,7 +21,7 @@ def load(source: Path, flow: str = "diagram", **parameters: object) -> Loaded:
 
 
 def candidates(found: Loaded) -> list[str]:
-    return list(dict.fromkeys(entry.sample.candidate for entry in found.entries))
+    return list(dict.fromkeys(sample.candidate for sample in found.samples))
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def bench(tmp_path: Path) -> Path:
 
 
 def test_samples_get_both_pictures_in_any_order_of_the_results(bench: Path):
-    samples = [entry.sample for entry in load(bench, results=str(bench.parent / "run.json")).entries]
+    samples = load(bench, results=str(bench.parent / "run.json")).samples
     assert [sample.sample_id for sample in samples] == ["test_0", "test_1"]
     for number, sample in enumerate(samples):
         assert read_picture(sample.pictures["human"]) == png(number)
@@ -40,7 +40,7 @@ def test_samples_get_both_pictures_in_any_order_of_the_results(bench: Path):
 
 
 def test_dataset_may_be_the_task_folder_itself(bench: Path):
-    assert len(load(bench / "diagram", results=str(bench.parent / "run.json")).entries) == 2
+    assert len(load(bench / "diagram", results=str(bench.parent / "run.json")).samples) == 2
 
 
 def test_folder_without_the_split_is_refused_with_its_files(bench: Path):
@@ -90,7 +90,7 @@ def test_candidate_is_named_by_parameter_file_or_folder(bench: Path):
 
 def test_samples_carry_labels_of_injected_defects(bench: Path):
     write_json(bench / "labels.json", {"test_1": "black"})
-    samples = [entry.sample for entry in load(bench, results=str(bench.parent / "run.json")).entries]
+    samples = load(bench, results=str(bench.parent / "run.json")).samples
     assert [sample.injected for sample in samples] == ["", "black"]
 
 
@@ -112,7 +112,7 @@ def test_invalid_human_picture_path_is_a_dataset_problem(bench: Path, path: str,
 @pytest.mark.parametrize("path", ["images/gone.png", None])
 def test_missing_human_picture_affects_only_its_sample(bench: Path, path: str | None):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
-    first, second = (entry.sample for entry in load(bench, results=str(bench.parent / "run.json")).entries)
+    first, second = load(bench, results=str(bench.parent / "run.json")).samples
     assert first.pictures["human"].problem.startswith(NO_PICTURE)
     assert first.pictures["model"].problem == second.pictures["human"].problem == ""
 

@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 from written_datasets import png
 
-from tasks.datasets.entries import Entry, Layout, clean_text, read_entry
+from tasks.datasets.entries import Layout, clean_text, read_figure
 from tasks.datasets.paths import NO_PICTURE, Folder
 from tasks.datasets.rows import Row
 from tasks.errors import Problems
-from tasks.records import Place
+from tasks.records import Place, Sample
 
 LAYOUT = Layout({"context": "content", "caption": "visual_intent"}, "path_to_gt_image")
 GOOD = {"id": "a", "content": "text", "visual_intent": "caption", "path_to_gt_image": "a.png"}
 
 
-def entry(folder: Path, flow: str = "diagram", **changes: object) -> Entry:
+def figure(folder: Path, flow: str = "diagram", **changes: object) -> Sample:
     (folder / "a.png").write_bytes(png(1))
     row = Row("r.json, record 1", Place(path="/r.json"), GOOD | changes)
     problems = Problems()
-    made = read_entry(row, flow, LAYOUT, Folder(folder), problems)
+    made = read_figure(row, flow, LAYOUT, Folder(folder), problems)
     problems.stop("r.json")
     assert made
     return made
@@ -56,18 +56,18 @@ def test_text_keeps_its_image_links_on_request():
     ],
 )
 def test_empty_texts_and_dropped_links_are_noted(tmp_path: Path, changes: dict[str, object], notes: tuple[str, ...]):
-    assert entry(tmp_path, **changes).sample.notes == notes
+    assert figure(tmp_path, **changes).notes == notes
 
 
 @pytest.mark.parametrize("content", [{"x": [1]}, [1, 2], "1,2", None])
 def test_plot_data_may_be_object_list_or_text(tmp_path: Path, content: object):
-    assert entry(tmp_path, "plot", content=content).sample.sample_id == "a"
+    assert figure(tmp_path, "plot", content=content).sample_id == "a"
 
 
 def test_text_hash_ignores_the_order_of_keys(tmp_path: Path):
-    hashes = {entry(tmp_path, "plot", content=data).text_sha256 for data in ({"a": 1, "b": 2}, {"b": 2, "a": 1})}
+    hashes = {figure(tmp_path, "plot", content=data).texts_key for data in ({"a": 1, "b": 2}, {"b": 2, "a": 1})}
     assert len(hashes) == 1
-    assert entry(tmp_path, "plot", content={"a": 1, "b": 3}).text_sha256 not in hashes
+    assert figure(tmp_path, "plot", content={"a": 1, "b": 3}).texts_key not in hashes
 
 
 @pytest.mark.parametrize(
@@ -91,21 +91,21 @@ def test_text_hash_ignores_the_order_of_keys(tmp_path: Path):
 )
 def test_invalid_field_is_named_with_its_row_and_allowed_values(tmp_path: Path, changes: dict[str, object], words: str):
     with pytest.raises(ValueError) as error:
-        entry(tmp_path, **changes)
+        figure(tmp_path, **changes)
     assert "r.json, record 1: " in str(error.value)
     assert words in str(error.value)
 
 
 def test_all_faults_of_one_record_are_listed(tmp_path: Path):
     with pytest.raises(ValueError, match="has 3 problems"):
-        entry(tmp_path, id="", content=1, category=2)
+        figure(tmp_path, id="", content=1, category=2)
 
 
 @pytest.mark.parametrize("key", ["content", "visual_intent"])
 def test_missing_text_key_is_a_fault(tmp_path: Path, key: str):
     row = Row("r.json, record 1", Place(path="/r.json"), {name: value for name, value in GOOD.items() if name != key})
     problems = Problems()
-    assert read_entry(row, "diagram", LAYOUT, Folder(tmp_path), problems) is None
+    assert read_figure(row, "diagram", LAYOUT, Folder(tmp_path), problems) is None
     with pytest.raises(ValueError, match=f"key '{key}' is missing"):
         problems.stop("r.json")
 
@@ -114,6 +114,6 @@ def test_missing_text_key_is_a_fault(tmp_path: Path, key: str):
     ("changes", "state"), [({"path_to_gt_image": None}, "is null"), ({"path_to_gt_image": ""}, "is empty")]
 )
 def test_sample_without_a_human_picture_is_kept_with_the_reason(tmp_path: Path, changes: dict[str, object], state: str):
-    human = entry(tmp_path, **changes).sample.pictures["human"]
+    human = figure(tmp_path, **changes).pictures["human"]
     assert human.place is None
     assert human.problem == f"{NO_PICTURE}key 'path_to_gt_image' {state} in r.json, record 1"

@@ -42,11 +42,11 @@ def load_error(source: Path, **parameters: object) -> str:
 
 def all_warnings(found: Generated) -> list[str]:
     """Return the warnings of a run that judges all samples."""
-    return [*found.warnings, *gaps([entry.sample for entry in found.entries])]
+    return [*found.warnings, *gaps(found.samples)]
 
 
 def ids(found: Generated) -> list[str]:
-    return [entry.sample.sample_id for entry in found.entries]
+    return [sample.sample_id for sample in found.samples]
 
 
 COVERED = {
@@ -88,9 +88,9 @@ def test_missing_folders_of_a_list_are_named_by_flow(tmp_path: Path, geneval_lis
     assert all_warnings(found) == [f"9 of {sum(tags.values())} prompts have no image of flux: {named}"]
     loads = [load_dataset(flow, given(root, metadata=str(geneval_list))) for flow in T2I]
     assert [dataset.warnings for dataset in loads] == [(words,) for words in warnings]
-    assert len(found.entries) == (sum(tags.values()) - 9) * 2 + 9
+    assert len(found.samples) == (sum(tags.values()) - 9) * 2 + 9
     assert Counter(prompt.tag for prompt in found.prompts.values()) == tags
-    assert all(len(entry.sample.required) in (1, 2) for entry in found.entries)
+    assert all(len(sample.required) in (1, 2) for sample in found.samples)
 
 
 def test_each_image_is_a_sample_with_its_prompt_and_requirements(tmp_path: Path):
@@ -101,7 +101,7 @@ def test_each_image_is_a_sample_with_its_prompt_and_requirements(tmp_path: Path)
     )
     found = load(write_geneval(tmp_path / "set", [prompt_row("cow"), row]))
     assert ids(found) == ["00000/0000", "00000/0001", "00001/0000", "00001/0001"]
-    sample = found.entries[3].sample
+    sample = found.samples[3]
     assert (sample.candidate, sample.tag, sample.prompt_id) == ("a", "position", "00001")
     assert read_picture(sample.pictures["image"]) == png(1)
     assert read_row(sample.record, [sample.texts["prompt"]]) == {"prompt": "a photo of a bench"}
@@ -120,23 +120,23 @@ def test_candidate_whose_folder_is_not_named_in_utf8_is_judged(tmp_path: Path):
         pytest.skip("this file system holds no such name")
     write_prompt(folder / "00000", prompt_row("bench"), ["0000.png"])
     found = load(tmp_path)
-    assert [entry.sample.candidate for entry in found.entries] == ["caf?"]
-    assert read_picture(found.entries[0].sample.pictures["image"])
+    assert [sample.candidate for sample in found.samples] == ["caf?"]
+    assert read_picture(found.samples[0].pictures["image"])
 
 
 def test_folder_of_prompt_folders_is_one_candidate(tmp_path: Path):
     write_geneval(tmp_path / "set", ROWS, 1, ("b", "a"))
     found = load(tmp_path / "set")
-    assert [(entry.sample.candidate, entry.sample.sample_id) for entry in found.entries] == [
+    assert [(sample.candidate, sample.sample_id) for sample in found.samples] == [
         *[("a", "00000/0000"), ("a", "00001/0000"), ("a", "00002/0000")],
         *[("b", "00000/0000"), ("b", "00001/0000"), ("b", "00002/0000")],
     ]
-    assert {entry.sample.candidate for entry in load(tmp_path / "set" / "b").entries} == {"b"}
-    assert {entry.sample.candidate for entry in load(tmp_path / "set" / "b", candidate_name="x").entries} == {"x"}
+    assert {sample.candidate for sample in load(tmp_path / "set" / "b").samples} == {"b"}
+    assert {sample.candidate for sample in load(tmp_path / "set" / "b", candidate_name="x").samples} == {"x"}
     assert "can name one candidate" in load_error(tmp_path / "set", candidate_name="x")
     root = write_geneval(tmp_path / "of one", ROWS, 1, ("20260101",))
-    assert {entry.sample.candidate for entry in load(root).entries} == {"20260101"}
-    assert {entry.sample.candidate for entry in load(root, candidate_name="x").entries} == {"x"}
+    assert {sample.candidate for sample in load(root).samples} == {"20260101"}
+    assert {sample.candidate for sample in load(root, candidate_name="x").samples} == {"x"}
 
 
 @pytest.mark.parametrize("place", ["set", "."])
@@ -178,7 +178,7 @@ def test_prompt_without_an_image_is_a_sample_with_that_problem(tmp_path: Path):
     (root / "b" / "00002" / "samples" / "0000.png").unlink()
     found = load(root)
     assert all_warnings(found) == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
-    sample = found.entries[4].sample
+    sample = found.samples[4]
     assert (sample.sample_id, sample.prompt_id, sample.candidate) == ("00001/none", "00001", "b")
     assert sample.pictures["image"].problem == f"{NO_PICTURE}b has no image of prompt 00001"
     assert read_row(sample.record, ["prompt"]) == {"prompt": "a photo of a cow"}
@@ -209,7 +209,7 @@ def test_prompts_come_from_folders_without_a_list(tmp_path: Path):
     found = load(root)
     assert [*found.prompts] == ["00000", "00001", "00002"]
     assert all_warnings(found) == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
-    assert read_row(found.entries[5].sample.record, ["prompt"]) == {"prompt": "a photo of a clock"}
+    assert read_row(found.samples[5].record, ["prompt"]) == {"prompt": "a photo of a clock"}
 
 
 def test_folder_without_metadata_takes_the_row_of_the_list(tmp_path: Path):
@@ -217,9 +217,9 @@ def test_folder_without_metadata_takes_the_row_of_the_list(tmp_path: Path):
     for number in (0, 2):
         (root / "a" / f"0000{number}" / "metadata.jsonl").unlink()
     found = load(root)
-    assert [entry.sample.tag for entry in found.entries] == ["single_object", "single_object", "counting"]
+    assert [sample.tag for sample in found.samples] == ["single_object", "single_object", "counting"]
     note = "a has no metadata.jsonl: the list's prompt is taken"
-    assert [entry.sample.notes for entry in found.entries] == [(note,), (), (note,)]
+    assert [sample.notes for sample in found.samples] == [(note,), (), (note,)]
     (root / LIST).unlink()
     assert f"a/00002: has no metadata.jsonl, and there is no {LIST} with its prompt" in load_error(root)
 
@@ -234,7 +234,7 @@ def test_link_out_of_the_dataset_is_refused(tmp_path: Path):
 def test_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
     row = prompt_row(prompt="a bench ![answer](x.png)")
     found = load(write_geneval(tmp_path / "set", [row], 1))
-    assert found.entries[0].sample.notes == ("1 image link dropped from the prompt",)
+    assert found.samples[0].notes == ("1 image link dropped from the prompt",)
     assert found.prompts["00000"].prompt == "a bench "
 
 

@@ -46,7 +46,7 @@ def load_error(path: Path, flow: str = "diagram", **parameters: object) -> str:
 @pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv"])
 def test_manifest_formats_give_texts_and_pictures(tmp_path: Path, ending: str):
     rows = [row(1, candidate="x", category="c", difficulty="d"), row(2, candidate="x", category="c", difficulty="d")]
-    samples = [entry.sample for entry in load(write_files(tmp_path / f"m.{ending}", rows)).entries]
+    samples = load(write_files(tmp_path / f"m.{ending}", rows)).samples
     found = [(one.sample_id, one.candidate, one.category, one.difficulty) for one in samples]
     assert found == [("s1", "x", "c", "d"), ("s2", "x", "c", "d")]
     assert read_texts(samples[1]) == {"context": "context 2", "caption": "caption 2"}
@@ -56,27 +56,27 @@ def test_manifest_formats_give_texts_and_pictures(tmp_path: Path, ending: str):
 
 def test_plot_data_may_be_a_json_object(tmp_path: Path):
     path = write_files(tmp_path / "m.jsonl", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
-    assert read_texts(load(path, "plot").entries[0].sample)["context"] == '{"y": [1, 2], "x": "ü"}'
+    assert read_texts(load(path, "plot").samples[0])["context"] == '{"y": [1, 2], "x": "ü"}'
 
 
 def test_manifest_gives_only_rows_of_the_flow(tmp_path: Path):
     path = write_files(tmp_path / "m.jsonl", [row(1), row(1, task="plot"), row(2, task="plot")])
-    assert [entry.sample.sample_id for entry in load(path, "plot").entries] == ["s1", "s2"]
+    assert [sample.sample_id for sample in load(path, "plot").samples] == ["s1", "s2"]
 
 
 def test_candidates_keep_file_order_and_default_to_the_file_stem(tmp_path: Path):
     rows = [row(2, candidate="b"), row(1, candidate="a"), row(1, candidate="b"), row(2)]
-    samples = [entry.sample for entry in load(write_files(tmp_path / "m.jsonl", rows), candidate_name="mine").entries]
+    samples = load(write_files(tmp_path / "m.jsonl", rows), candidate_name="mine").samples
     found = [(sample.candidate, sample.sample_id) for sample in samples]
     assert found == [("b", "s2"), ("b", "s1"), ("a", "s1"), ("mine", "s2")]
-    assert load(write_files(tmp_path / "march.csv", [row(1)])).entries[0].sample.candidate == "march"
+    assert load(write_files(tmp_path / "march.csv", [row(1)])).samples[0].candidate == "march"
 
 
 @pytest.mark.parametrize(("image", "start"), [("", NO_PICTURE), ("out/9.png", NO_PICTURE), ("a.txt", "not a picture")])
 def test_missing_model_picture_is_a_problem_of_its_role_only(tmp_path: Path, image: str, start: str):
     (tmp_path / "a.txt").write_text("none")
     rows = [row(1, model_image=image), row(2)]
-    pictures = load(write_files(tmp_path / "m.csv", rows)).entries[0].sample.pictures
+    pictures = load(write_files(tmp_path / "m.csv", rows)).samples[0].pictures
     assert pictures["model"].problem.startswith(start)
     assert pictures["human"].problem == ""
 
@@ -158,11 +158,11 @@ def test_sample_takes_less_than_two_kilobytes(tmp_path: Path):
     for _ in range(3):
         tracemalloc.start()
         try:
-            entries = load(path).entries
+            samples = load(path).samples
             taken.append(tracemalloc.get_traced_memory()[0])
         finally:
             tracemalloc.stop()
-        assert len(entries) == many
+        assert len(samples) == many
     assert min(taken) / many < 2_000
 
 
@@ -189,7 +189,7 @@ CLOCK = {"tag": "counting", "prompt": "two clocks"}
 
 
 def image_samples(path: Path, **parameters: object) -> list[Sample]:
-    return [entry.sample for entry in load(path, "colors", **parameters).entries]
+    return load(path, "colors", **parameters).samples
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv"])
@@ -218,22 +218,20 @@ def test_images_may_be_data_urls(tmp_path: Path):
 def test_rows_with_equal_tag_and_text_share_a_prompt(tmp_path: Path):
     rows = [image_row(0, **CLOCK), image_row(1), image_row(2, **CLOCK), image_row(3, prompt="two clocks")]
     found = load(write_manifest(tmp_path / "m.jsonl", rows), "colors")
-    ids = [(entry.sample.sample_id, entry.sample.prompt_id) for entry in found.entries]
+    ids = [(sample.sample_id, sample.prompt_id) for sample in found.samples]
     assert ids == [("i0", "i0"), ("i2", "i0"), ("i1", "i1"), ("i3", "i3")]
     prompts = {name: (prompt.tag, prompt.prompt) for name, prompt in found.prompts.items()}
     assert [*prompts] == ["i0", "i1", "i3"] and prompts["i1"] == ("colors", "a photo of a red car")
     assert (prompts["i0"], prompts["i3"]) == (("counting", "two clocks"), ("colors", "two clocks"))
-    first, second, other, _ = (entry.text_sha256 for entry in found.entries)
-    assert first == second != other
 
 
 def test_prompt_without_image_of_a_candidate_is_reported(tmp_path: Path):
     one, other = {"candidate": "a"}, {"candidate": "b"}
     rows = [image_row(0, **one), image_row(1, **one), image_row(2, **one, **CLOCK), image_row(0, **other)]
     found = load(write_manifest(tmp_path / "m.jsonl", rows), "colors")
-    found_gaps = gaps([entry.sample for entry in found.entries])
+    found_gaps = gaps(found.samples)
     assert found_gaps == ["1 of 2 prompts has no image of b: i2 (counting)"]
-    absent = found.entries[-1].sample
+    absent = found.samples[-1]
     assert (absent.sample_id, absent.candidate, absent.tag) == ("i2/none", "b", "counting")
     assert absent.pictures["image"].problem == f"{NO_PICTURE}b has no image of prompt i2"
     assert read_row(absent.record, ["prompt"]) == {"prompt": "two clocks"}
@@ -250,7 +248,7 @@ def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path):
     strange = row(
         1, candidate=HALF, category=HALF, difficulty=f"é \U0001f600 {HALF}", context=f"{HALF} é", caption=HALF
     )
-    [figure] = (entry.sample for entry in load(write_files(tmp_path / "f.jsonl", [strange])).entries)
+    [figure] = load(write_files(tmp_path / "f.jsonl", [strange])).samples
     assert (figure.candidate, figure.category, figure.difficulty) == ("\ufffd", "\ufffd", "é \U0001f600 \ufffd")
     assert read_texts(figure) == {"context": "\ufffd é", "caption": "\ufffd"}
 
@@ -264,7 +262,7 @@ def test_prompts_have_the_same_ids_in_any_order_of_rows(tmp_path: Path):
 @pytest.mark.parametrize("image", [None, "", "out/gone.png"])
 def test_missing_image_is_a_problem_of_its_sample_only(tmp_path: Path, image: str | None):
     found = load(write_manifest(tmp_path / "m.jsonl", [image_row(1, image=image), image_row(2)]), "colors")
-    first, second = (entry.sample.pictures["image"].problem for entry in found.entries)
+    first, second = (sample.pictures["image"].problem for sample in found.samples)
     assert first.startswith(NO_PICTURE)
     assert second == ""
 

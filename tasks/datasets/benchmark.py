@@ -8,13 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from tasks.datasets.entries import Entry, Layout, Loaded, absence, id_fault, in_record, read_entry, uncut
+from tasks.datasets.entries import Layout, Loaded, absence, id_fault, in_record, read_figure, uncut
 from tasks.datasets.paths import NO_PICTURE, Folder, dataset_root, is_url, plain_name
 from tasks.datasets.rows import Row, find_rows
 from tasks.demo.defects import KINDS, LABELS
 from tasks.errors import Habitual, InputError, Problems
 from tasks.files import read_regular, real_place
-from tasks.records import PictureSource
+from tasks.records import PictureSource, Sample
 from tasks.records.parameters import PAIRWISE, PairwiseParameters
 from tasks.text import enumerated, kind, listed, quoted
 
@@ -66,7 +66,7 @@ def read_results(
     problems: Problems,
     within: tuple[str, ...] = (),
 ) -> dict[str, Pictures]:
-    """Return stage -> Model pictures of these samples; without stages, one entry '' for the pictures named by records.
+    """Return stage -> Model pictures of these samples; without stages, one key '' for the pictures named by records.
 
     A stage that a content critic made needless gets the last picture before it, marked with its stage. Problems are
     records without a usable id, of unknown samples or with repeated ids, and pictures that are not text or have no
@@ -297,7 +297,7 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     root = dataset_root(source, flow)
     output = _output(root, flow, parameters)
     files = Folder(root, parameters.follow_links)
-    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, files, problems)
+    samples, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, files, problems)
     if not ids:
         return Loaded([], [])  # without ids, every result would be reported as unknown
     warnings: list[str] = []
@@ -311,9 +311,9 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     name = parameters.candidate_name or (output.name if output.is_dir() else output.stem)
     labels = read_labels(root, flow, files.within)
     paired = [
-        _paired(entry, f"{name}/{stage}" if stage else name, pictures, labels)
+        _paired(sample, f"{name}/{stage}" if stage else name, pictures, labels)
         for stage, pictures in figures.items()
-        for entry in entries
+        for sample in samples
     ]
     return Loaded(paired, warnings)
 
@@ -366,30 +366,29 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
 
 def _read_list(
     path: Path, flow: str, parameters: PairwiseParameters, files: Folder, problems: Problems
-) -> tuple[list[Entry], dict[str, str]]:
+) -> tuple[list[Sample], dict[str, str]]:
     """Return the samples of a split, and each id in it with its row, including records that have problems."""
-    entries: list[Entry] = []
+    samples: list[Sample] = []
     ids: dict[str, str] = {}
     folder, keep_links = Folder(path.parent, parameters.follow_links, files), uncut(parameters)
     files.check(path)
     for row in find_rows(path, problems, files.within):
-        entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
+        sample = read_figure(row, flow, LAYOUT, folder, problems, keep_links)
         sample_id = str(row.values.get("id"))
         if sample_id in ids:
             problems.add(row.where, f"id {sample_id!r} is already in {ids[sample_id]}: give one of them another id")
-        elif entry:
-            entries.append(entry)
+        elif sample:
+            samples.append(sample)
         ids.setdefault(sample_id, row.where)
     folder.check_named(problems)
-    return entries, ids
+    return samples, ids
 
 
-def _paired(entry: Entry, candidate: str, pictures: Pictures, labels: dict[str, str]) -> Entry:
-    sample = entry.sample
+def _paired(sample: Sample, candidate: str, pictures: Pictures, labels: dict[str, str]) -> Sample:
     both: dict[str, PictureSource] = {**sample.pictures, "model": pictures[sample.sample_id]}
     injected = labels.get(sample.sample_id, "")
     made = replace(sample, candidate=candidate, pictures=both, injected=injected)
     if made.carried_from:
         note = f"{candidate}: judged by the picture of {made.carried_from}, with which its generator ended"
         made = replace(made, notes=(*made.notes, note))
-    return entry._replace(sample=made)
+    return made

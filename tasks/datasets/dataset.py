@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.datasets.benchmark import read_benchmark, read_labels
-from tasks.datasets.entries import Entry, Layout, Loaded, id_fault, picture_in, picture_sha256, read_entry, uncut
+from tasks.datasets.entries import Layout, Loaded, id_fault, picture_in, picture_sha256, read_figure, uncut
 from tasks.datasets.geneval import Asked, Generated, Image, covered, gaps, read_asked, read_geneval
 from tasks.datasets.paths import NO_PICTURE, Folder, dataset_root
 from tasks.datasets.rows import Columns, Row, find_rows
@@ -46,7 +46,7 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
     columns = Columns(FIGURES, ("candidate", "category", "difficulty"))
     keep_links, tasks = uncut(parameters), set[str]()
-    met: dict[str, dict[str, tuple[Entry, str]]] = {}
+    met: dict[str, dict[str, tuple[Sample, str]]] = {}
     for row in find_rows(path, problems, (real_place(path),)):
         if not columns.meet(row, problems):
             continue
@@ -55,42 +55,40 @@ def read_figure_manifest(path: Path, flow: str, parameters: PairwiseParameters, 
             found = f"task is {quoted(task)}" if "task" in row.values else "key 'task' is missing"
             problems.add(row.where, Habitual(f"{found}, allowed are {' and '.join(PAIRWISE)}", f"task {task}"))
         tasks.add(task)
-        entry = _figure(row, flow, name, folder, keep_links, problems) if task == flow else None
-        if entry:
-            candidate, sample_id = entry.sample.candidate, entry.sample.sample_id
-            _, first = met.setdefault(candidate, {}).setdefault(sample_id, (entry, row.where))
+        sample = _figure(row, flow, name, folder, keep_links, problems) if task == flow else None
+        if sample:
+            _, first = met.setdefault(sample.candidate, {}).setdefault(sample.sample_id, (sample, row.where))
             if first != row.where:
-                problems.add(row.where, met_before(candidate, sample_id, first))
+                problems.add(row.where, met_before(sample.candidate, sample.sample_id, first))
     _check_alike(met.values(), problems)
     folder.check_named(problems)
     if columns.check(path.name, problems) and tasks and flow not in tasks:
         problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
-    return Loaded([entry for its in met.values() for entry, _ in its.values()], [])
+    return Loaded([sample for its in met.values() for sample, _ in its.values()], [])
 
 
-def _check_alike(met: Iterable[Mapping[str, tuple[Entry, str]]], problems: Problems) -> None:
+def _check_alike(met: Iterable[Mapping[str, tuple[Sample, str]]], problems: Problems) -> None:
     """Check that an id is one figure for all candidates, because these are compared on it."""
-    first: dict[str, tuple[Entry, str]] = {}
+    first: dict[str, tuple[Sample, str]] = {}
     for its in met:
-        for sample_id, (entry, where) in its.items():
-            one, named = first.setdefault(sample_id, (entry, where))
-            if entry.text_sha256 != one.text_sha256 or _human(entry) != _human(one):
+        for sample_id, (sample, where) in its.items():
+            one, named = first.setdefault(sample_id, (sample, where))
+            if sample.texts_key != one.texts_key or _human(sample) != _human(one):
                 what = f"id {quoted(sample_id)} has another text or Human picture than in {named}"
                 problems.add(where, f"{what}: give different figures different ids")
 
 
-def _human(entry: Entry) -> str:
-    return picture_sha256(entry.sample.pictures["human"])
+def _human(sample: Sample) -> str:
+    return picture_sha256(sample.pictures["human"])
 
 
-def _figure(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, problems: Problems) -> Entry | None:
-    entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
+def _figure(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, problems: Problems) -> Sample | None:
+    sample = read_figure(row, flow, LAYOUT, folder, problems, keep_links)
     found = candidate_and_picture(row, "model_image", folder, name, problems)
-    if not entry or not found:
+    if not sample or not found:
         return None
     candidate, model = found
-    pictures = {**entry.sample.pictures, "model": model}
-    return entry._replace(sample=replace(entry.sample, candidate=candidate, pictures=pictures))
+    return replace(sample, candidate=candidate, pictures={**sample.pictures, "model": model})
 
 
 class _ImageRow(NamedTuple):
@@ -218,10 +216,10 @@ def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dat
     """
     problems = Problems()
     read = read_benchmark if source.is_dir() else read_figure_manifest
-    entries, warnings = read(source, flow, parameters, problems)
+    samples, warnings = read(source, flow, parameters, problems)
     problems.stop(f"dataset {source.name}")
-    require_picture(source, "model", entries)
-    selected = select(entries, parameters)
+    require_picture(source, "model", samples)
+    selected = select(samples, parameters)
     return make_dataset(dataset_root(source, flow).name, dataset_key(selected), selected, warnings)
 
 
@@ -234,7 +232,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     read = read_geneval if source.is_dir() else read_image_manifest
     found = read(source, parameters, problems)
     problems.stop(f"dataset {source.name}")
-    require_picture(source, "image", found.entries)
+    require_picture(source, "image", found.samples)
     ours = _of_flow(found, flow, source.name, tags_of(flow, parameters.prompt_set))
     within = Folder(source, parameters.follow_links).within if source.is_dir() else ()
     selected, missing = select_images(ours, parameters, read_labels(source, flow, within))
@@ -242,9 +240,9 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     return make_dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *missing])
 
 
-def require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
+def require_picture(source: Path, role: str, samples: Sequence[Sample]) -> None:
     """Raise InputError if there is no picture to judge: a wrong choice of files must not become a low score."""
-    sources = [(entry.sample.sample_id, entry.sample.pictures[role]) for entry in entries]
+    sources = [(sample.sample_id, sample.pictures[role]) for sample in samples]
     if sources and all(picture.problem for _, picture in sources):
         sample_id, picture = sources[0]
         what = "Model picture" if role == "model" else "image"
@@ -252,9 +250,9 @@ def require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
         raise InputError(f"dataset {source.name} has no {what} at all: {why}; name the file or folder that holds them")
 
 
-def _of_flow(found: Generated, flow: str, name: str, tags: Sequence[str]) -> list[Entry]:
+def _of_flow(found: Generated, flow: str, name: str, tags: Sequence[str]) -> list[Sample]:
     """Return the images of prompts whose tags the flow judges."""
-    ours = [entry for entry in found.entries if entry.sample.tag in tags]
+    ours = [sample for sample in found.samples if sample.tag in tags]
     if not ours:
         there = Counter(prompt.tag for prompt in found.prompts.values())
         has = ", ".join(f"{tag} ({n} prompt{'s' * (n > 1)})" for tag, n in there.items())
@@ -265,46 +263,43 @@ def _of_flow(found: Generated, flow: str, name: str, tags: Sequence[str]) -> lis
 
 
 def select_images(
-    entries: Sequence[Entry], parameters: Parameters, labels: Mapping[str, str]
-) -> tuple[list[Entry], list[str]]:
+    samples: Sequence[Sample], parameters: Parameters, labels: Mapping[str, str]
+) -> tuple[list[Sample], list[str]]:
     """Return the images that pass all filters, each with its known defect, and a sentence about each gap among them.
 
     All images of their prompts count: if `ids` selects some of them, the others are not missing. Raises InputError as
     `select` does.
     """
-    selected = select(entries, parameters)
-    judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
-    missing = gaps([sample for sample, *_ in entries if (sample.candidate, sample.prompt_id) in judged])
-    injected = [labels.get(f"{sample.candidate}/{sample.sample_id}", "") for sample, *_ in selected]
-    marked = zip(selected, injected, strict=True)
-    return [each._replace(sample=replace(each.sample, injected=kind)) for each, kind in marked], missing
+    selected = select(samples, parameters)
+    judged = {(sample.candidate, sample.prompt_id) for sample in selected}
+    missing = gaps([sample for sample in samples if (sample.candidate, sample.prompt_id) in judged])
+    return [replace(each, injected=labels.get(f"{each.candidate}/{each.sample_id}", "")) for each in selected], missing
 
 
 def make_dataset(
-    name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str], series_key: str = ""
+    name: str, key: str, samples: Sequence[Sample], warnings: Sequence[str], series_key: str = ""
 ) -> Dataset:
-    """Return the dataset of these entries, with warnings about them after the given ones."""
-    samples = tuple(entry.sample for entry in entries)
+    """Return the dataset of these samples, with warnings about them after the given ones."""
     return Dataset(
         name=name,
         key=key,
         series_key=series_key,
-        samples=samples,
+        samples=tuple(samples),
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
         warnings=tuple(cut(well_formed(words)) for words in (*warnings, *_warnings(samples))),
         carried=any(sample.carried_from for sample in samples),
-        own_order=any(entry.own_order for entry in entries),
+        own_order=any(sample.own_order for sample in samples),
     )
 
 
-def dataset_key(entries: Sequence[Entry]) -> str:
+def dataset_key(samples: Sequence[Sample]) -> str:
     """Return the SHA-256 (hex) over id, texts and Human picture of each sample.
 
     Samples are sorted by id, so that neither file order nor candidates matter. If rows of several candidates share an
     id, the first counts.
     """
-    first = {entry.sample.sample_id: entry for entry in reversed(entries)}
-    parts = [(name, entry.text_sha256, _human(entry)) for name, entry in sorted(first.items())]
+    first = {sample.sample_id: sample for sample in reversed(samples)}
+    parts = [(name, sample.texts_key, _human(sample)) for name, sample in sorted(first.items())]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
@@ -351,8 +346,8 @@ def _without_row(samples: Sequence[Sample]) -> Iterator[tuple[str, list[str]]]:
     return ((candidate, [one for one in ids if one not in its]) for candidate, its in of.items() if len(its) < len(ids))
 
 
-def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
-    """Return the entries that pass all filters.
+def select(samples: Sequence[Sample], parameters: Parameters) -> list[Sample]:
+    """Return the samples that pass all filters.
 
     `limit` counts ids (prompt ids of generated images), so that every candidate is judged on the same ones. `ids` may
     also name prompts.
@@ -360,20 +355,19 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
     Raises InputError that lists every filter value missing from the dataset, or reports that no sample is left.
     """
     wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
-    _check_values(entries, wanted)
+    _check_values(samples, wanted)
     sets = {name: set(values) for name, values in wanted.items()}
-    left = [each for each in entries if all(_values(each.sample, name) & values for name, values in sets.items())]
+    left = [each for each in samples if all(_values(each, name) & values for name, values in sets.items())]
     if not left:
         raise InputError("no sample is left: each filter matches some samples, but no sample matches all filters")
-    counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
-    kept = set(list(dict.fromkeys(counted))[: parameters.limit or None])
-    return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
+    kept = set(list(dict.fromkeys(sample.subject for sample in left))[: parameters.limit or None])
+    return [sample for sample in left if sample.subject in kept]
 
 
-def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> None:
+def _check_values(samples: Sequence[Sample], wanted: Mapping[str, list[str]]) -> None:
     problems = Problems()
     for name, values in wanted.items():
-        there = dict.fromkeys(value for entry in entries for value in sorted(_values(entry.sample, name)))
+        there = dict.fromkeys(value for sample in samples for value in sorted(_values(sample, name)))
         known = listed(filter(None, there))
         for value in values:
             if value not in there:
@@ -394,6 +388,5 @@ def of_shard(samples: Sequence[Sample], shard: int, shards: int) -> tuple[Sample
     """
     if not shard:
         return tuple(samples)
-    ids = sorted({sample.prompt_id or sample.sample_id for sample in samples})
-    ours = set(ids[shard - 1 :: shards])
-    return tuple(sample for sample in samples if (sample.prompt_id or sample.sample_id) in ours)
+    ours = set(sorted({sample.subject for sample in samples})[shard - 1 :: shards])
+    return tuple(sample for sample in samples if sample.subject in ours)

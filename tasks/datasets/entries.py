@@ -34,19 +34,10 @@ class Layout(NamedTuple):
     human: str
 
 
-class Entry(NamedTuple):
-    """A sample with the hash of its texts, which are not kept."""
-
-    sample: Sample
-    text_sha256: str
-    own_order: bool = False
-    """True if a text is data whose keys are not in alphabetical order. Earlier versions sent them sorted."""
-
-
 class Loaded(NamedTuple):
-    """Contents of a dataset: entries by candidate, then in the dataset's order, and warnings."""
+    """Contents of a dataset: samples by candidate, then in the dataset's order, and warnings."""
 
-    entries: list[Entry]
+    samples: list[Sample]
     warnings: list[str]
 
 
@@ -61,9 +52,9 @@ def uncut(parameters: Parameters) -> bool:
     return parameters.keep_image_links or is_imported(parameters.prompt_set)
 
 
-def read_entry(
+def read_figure(
     row: Row, flow: str, layout: Layout, folder: Folder, problems: Problems, keep_links: bool = False
-) -> Entry | None:
+) -> Sample | None:
     """Return the sample of a record, without candidate and Model picture; None, with problems noted, if it has any."""
     human, faults = PictureSource(), list(_faults(row.values, flow, layout))
     try:
@@ -76,7 +67,9 @@ def read_entry(
         return None
     keys = layout.texts
     cleaned = {name: clean_text(row.values[key], keep_links) for name, key in keys.items()}
-    sample = Sample(
+    identities = {name: _identity(row.values[key]) for name, key in keys.items()}
+    data = [name for name, key in keys.items() if not isinstance(row.values[key], str | NoneType)]
+    return Sample(
         sample_id=str(row.values["id"]),
         candidate="",
         category=intern(str(row.values.get("category") or "")),
@@ -84,14 +77,11 @@ def read_entry(
         record=row.place,
         texts=keys,
         uncut=keep_links,
+        texts_key=hashlib.sha256(json.dumps(identities, sort_keys=True).encode()).hexdigest(),
+        own_order=any(identities[name] != cleaned[name][0] for name in data),
         pictures={"human": human},
         notes=tuple(note for name, (text, links) in cleaned.items() for note in _notes(name, text, links)),
     )
-    identities = {name: _identity(row.values[key]) for name, key in keys.items()}
-    texts = json.dumps(identities, sort_keys=True)
-    data = [name for name, key in keys.items() if not isinstance(row.values[key], str | NoneType)]
-    own_order = any(identities[name] != cleaned[name][0] for name in data)
-    return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), own_order)
 
 
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:

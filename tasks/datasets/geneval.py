@@ -2,14 +2,13 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, Field, StrictInt, TypeAdapter, ValidationError
 
 from tasks.datasets.benchmark import PICTURE_ENDINGS, preferred
-from tasks.datasets.entries import Entry, clean_text, links_note, text_fault
+from tasks.datasets.entries import clean_text, links_note, text_fault
 from tasks.datasets.paths import NO_PICTURE, Folder, is_allowed
 from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
 from tasks.errors import InputError, Problems, first_fault
@@ -76,8 +75,8 @@ class Image(NamedTuple):
 class Generated(NamedTuple):
     """Contents of a text-to-image dataset."""
 
-    entries: list[Entry]
-    """Entries of all tags, by candidate, then prompt, then image."""
+    samples: list[Sample]
+    """Samples of all tags, by candidate, then prompt, then image."""
     prompts: Mapping[str, Asked]
     """All expected prompts by id, in their own order."""
     warnings: list[str]
@@ -96,13 +95,13 @@ def covered(asked: Mapping[str, Asked], images: Images, prompt_set: str) -> Gene
     Args:
         prompt_set: defines the tags of the flows.
     """
-    entries = [
-        _entry(image, prompt_id, prompt, candidate)
+    samples = [
+        _sample(image, prompt_id, prompt, candidate)
         for candidate, its in images.items()
         for prompt_id, prompt in asked.items()
         for image in its.get(prompt_id) or [absent_image(prompt_id, prompt.place, candidate)]
     ]
-    return Generated(entries, asked, list(_unknown_tags(asked, prompt_set)))
+    return Generated(samples, asked, list(_unknown_tags(asked, prompt_set)))
 
 
 def gaps(samples: Sequence[Sample]) -> list[str]:
@@ -120,8 +119,8 @@ def gaps(samples: Sequence[Sample]) -> list[str]:
     ]
 
 
-def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
-    sample = Sample(
+def _sample(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Sample:
+    return Sample(
         sample_id=image.sample_id,
         candidate=candidate,
         tag=asked.tag,
@@ -133,7 +132,6 @@ def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
         excluded=asked.excluded,
         notes=(*asked.notes, *filter(None, [image.note])),
     )
-    return Entry(sample, sha256(asked.prompt.encode()).hexdigest())
 
 
 def absent_image(prompt_id: str, record: Place, candidate: str) -> Image:

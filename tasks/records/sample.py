@@ -100,6 +100,10 @@ class Sample:
     """Text field of the prompt (`context`, `caption`) -> key of the record that holds it."""
     uncut: bool = False
     """True if the texts are sent with the links to images in them."""
+    texts_key: str = ""
+    """Hash of the texts of a figure, for the key of the dataset; empty: an image, whose dataset has keys by prompt."""
+    own_order: bool = False
+    """True if a text is data whose keys are not in alphabetical order. Earlier versions sent them sorted."""
     pictures: Mapping[str, PictureSource] = field(default_factory=dict[str, PictureSource])
     """Role (`human` and `model`, or `image`) -> source of that picture."""
     required: tuple[Requirement, ...] = ()

@@ -17,7 +17,7 @@ from tasks.datasets.dataset import (
     require_picture,
     select_images,
 )
-from tasks.datasets.entries import Entry, id_fault
+from tasks.datasets.entries import id_fault
 from tasks.datasets.geneval import Image, Images, absent_image
 from tasks.datasets.paths import Folder
 from tasks.datasets.rows import LONGEST, Columns, Row, find_rows, json_object
@@ -65,9 +65,9 @@ def read_checklists(source: Path, flow: str, parameters: ChecklistParameters) ->
         licence = f"{PUBLISHED[name].name} comes under the licence of its authors: {PUBLISHED[name].licence}"
         warnings = [licence, *strange]
     _check_some(prompts, source, problems, broken)
-    entries = list(_entries(prompts, images, parameters.instrument))
-    require_picture(source, "image", entries)
-    selected, missing = select_images(entries, parameters, read_labels(root, flow, within))
+    samples = list(_samples(prompts, images, parameters.instrument))
+    require_picture(source, "image", samples)
+    selected, missing = select_images(samples, parameters, read_labels(root, flow, within))
     tried = HUMAN in images and any(prompt.drafted_by for prompt in prompts.values())
     drafts = _draft_warnings(prompts, tried, parameters.judge.model)
     left_out = broken.in_words() if isinstance(broken, Broken) else ""
@@ -163,13 +163,12 @@ def _draw(rows: Sequence[Row]) -> ChecklistPrompt:
     return ChecklistPrompt(str(prompt_id), "prompt", values["checks"], category, drafted_by=drafted_by)
 
 
-def _entries(prompts: Prompts, images: Images, instrument: str) -> Iterator[Entry]:
-    """Yield the entries by candidate, then prompt, then image; a prompt without an image has one."""
+def _samples(prompts: Prompts, images: Images, instrument: str) -> Iterator[Sample]:
+    """Yield the samples by candidate, then prompt, then image; a prompt without an image has one."""
     for candidate, its in images.items():
         for prompt in prompts.values():
-            text_sha256 = sha256(prompt.text.encode()).hexdigest()
             for image in its.get(prompt.prompt_id) or [absent_image(prompt.prompt_id, prompt.place, candidate)]:
-                sample = Sample(
+                yield Sample(
                     sample_id=image.sample_id,
                     candidate=candidate,
                     tag=instrument,
@@ -181,7 +180,6 @@ def _entries(prompts: Prompts, images: Images, instrument: str) -> Iterator[Entr
                     checks=prompt.checks,
                     notes=prompt.notes,
                 )
-                yield Entry(sample, text_sha256)
 
 
 def _all_alike(prompts: Prompts) -> Iterator[str]:
