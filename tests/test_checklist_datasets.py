@@ -104,6 +104,17 @@ def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path):
         )
 
 
+def test_named_file_may_be_a_link(tmp_path: Path):
+    path = write_lines(tmp_path / "sets" / "2026-11-28.jsonl", [row(1, CUP, candidate="a")])
+    write_images(tmp_path, "cup.png")
+    (tmp_path / "newest.jsonl").symlink_to(path)
+    assert load(tmp_path / "newest.jsonl").key == load(path).key
+    source = geneval2(tmp_path / "set") / "geneval2_data.jsonl"
+    (tmp_path / "set.jsonl").symlink_to(source)
+    images = write_images(tmp_path / "images", "00000.png")
+    assert load(tmp_path / "set.jsonl", images=images).key == load(source, images=images).key
+
+
 def changed(**other: object) -> dict[str, object]:
     return row(1, CUP | other)
 

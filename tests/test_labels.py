@@ -109,6 +109,11 @@ def test_mistake_is_reported_with_row_and_allowed_values(
     assert words in str(error.value)
 
 
+def test_table_may_be_a_link(tmp_path: Path) -> None:
+    (tmp_path / "newest.csv").symlink_to(write(tmp_path / "people.csv", verdict()))
+    assert read_rows(tmp_path / "newest.csv", "diagram") == read_rows(tmp_path / "people.csv", "diagram")
+
+
 def test_all_mistakes_of_a_file_are_reported_in_one_error(tmp_path: Path) -> None:
     file = write(tmp_path / "people.csv", verdict(verdict="model"), verdict("s2"), verdict("s3", "Human", "style"))
     with pytest.raises(ValueError, match=r"2 problems:(?s:.)*row 1: verdict is 'model'(?s:.)*row 3: dimension is 'sty"):

@@ -317,7 +317,7 @@ def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[st
     columns = Columns(rules.required, rules.optional)
     first: dict[tuple[str, ...], str] = {}
     labels: list[LabelRow] = []
-    for row in find_rows(file, problems):
+    for row in find_rows(file, problems, (real_place(file),)):
         if not columns.meet(row, problems):
             continue
         label = rules.read_label(Cells(row, problems), questions)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tasks.datasets.rows import LONGEST, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
-from tasks.files import open_regular, read_regular
+from tasks.files import open_regular, read_regular, real_place
 from tasks.protocols.checklist.prompts import NUMBERS, ChecklistPrompt, Draw
 from tasks.records import Place
 from tasks.text import quoted
@@ -184,8 +184,8 @@ FOLDERS = ("", "data", "dsg/data", "tifa_v1.0")
 
 
 def set_of(path: Path) -> str:
-    """Return the published set that a file is of; empty: none."""
-    with open_regular(path) as file:
+    """Return the published set that a file, or the target of a link, is of; empty: none."""
+    with open_regular(path, within=(real_place(path),)) as file:
         head = file.readline(HEAD) if path.suffix.lower() == ".csv" else file.read(HEAD)
     return next((name for name, each in PUBLISHED.items() if each.mark in head), "")
 
