@@ -8,7 +8,7 @@ from itertools import islice
 SHOWN = 20
 """Values listed in full; the rest is counted."""
 JSON_KINDS: dict[type, str] = {
-    type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text", bytes: "bytes",
+    type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text",
     list: "a list", dict: "an object",
 }  # fmt: skip
 
