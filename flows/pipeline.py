@@ -110,11 +110,8 @@ async def _judge(run: Run, chunk: Chunk, dimension: str) -> None:
     """Judge a dimension with the retries of this run; cancelling the run ends the step, too."""
     retries, delay = run.parameters.retries, exponential_backoff(run.parameters.retry_delay_seconds)
     retrying = judge.with_options(retries=retries, retry_delay_seconds=delay)
-    try:
-        with suppress(CancelledRun):
-            await retrying(_lent(run), _lent(chunk), dimension)
-    finally:
-        run.layout.step_ended(chunk.cases, dimension)
+    with suppress(CancelledRun):
+        await retrying(_lent(run), _lent(chunk), dimension)
 
 
 def _lent(argument: T) -> T:

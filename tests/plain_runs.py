@@ -118,7 +118,7 @@ class Scene:
             await run.vlm.probe(probe_request(2, self.parameters.shares_beginnings))
             for each in self.cases:
                 each.calls = plan(each, self.rubric, self.parameters, run.layout)
-            last = (judge_dimension(run, name, self.cases, last=True) for name in reversed(DIMENSIONS))
+            last = (judge_dimension(run, name, self.cases, last=True) for name in DIMENSIONS)
             await asyncio.gather(*last)
         return [row for each in self.cases for row in each.judgments]
 

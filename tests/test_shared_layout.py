@@ -3,7 +3,7 @@
 import asyncio
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,13 @@ import pytest
 from billing_twins import RULES, BillingTwin
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
-from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, layout, long_case, many, run_of
-from prefect.exceptions import CancelledRun
+from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, layout, long_case, many
 
-from flows import pipeline
 from tasks.endpoint import client
 from tasks.errors import InputError
-from tasks.extensions.shared_layout import FirstCalls, Leading, SharedLayout, check, keys_of, layout_of
+from tasks.extensions.shared_layout import FirstCalls, SharedLayout, check, keys_of, layout_of
 from tasks.judging import questions
-from tasks.judging.case import Call, Case, Chunk, plan
+from tasks.judging.case import Call, Case, plan
 from tasks.judging.extension import Limit
 from tasks.judging.protocol_items import asked_protocol
 from tasks.ledger.evaluations import protocol_key
@@ -276,63 +274,14 @@ def test_failed_leader_releases_the_other_calls(
     assert statuses == dict.fromkeys(DIMENSIONS, "ok") | {"faithfulness": "unavailable"}
 
 
-class Turns:
-    """Calls about one sample, each in flight until the test ends it."""
-
-    def __init__(self) -> None:
-        self.leading, self.begun = Leading(), list[str]()
-        self.ends = {call: asyncio.Event() for call in DIMENSIONS[:3]}
-
-    async def call(self, name: str) -> None:
-        alike = [Call(dimension, "human_first", 1, "") for dimension in DIMENSIONS[:3]]
-        async with self.leading.turn(Call(name, "human_first", 1, ""), alike):
-            self.begun.append(name)
-            await self.ends[name].wait()
-
-    def start(self, name: str) -> asyncio.Task[None]:
-        return asyncio.create_task(self.call(name))
-
-
 async def settle() -> None:
     """Yield until all tasks have gone as far as they can."""
     for _ in range(10):
         await asyncio.sleep(0)
 
 
-def test_first_dimension_leads_once_whatever_the_order_of_calls() -> None:
-    async def story() -> None:
-        turns = Turns()
-        tasks = [turns.start(name) for name in reversed(DIMENSIONS[:3])]
-        await settle()
-        assert turns.begun == ["faithfulness"]
-        turns.ends["faithfulness"].set()
-        await settle()
-        assert sorted(turns.begun[1:]) == ["conciseness", "readability"], "the others start together"
-        again = turns.start("conciseness")
-        await settle()
-        assert turns.begun[3:] == ["conciseness"], "nobody waits for a finished leader"
-        for end in turns.ends.values():
-            end.set()
-        await asyncio.gather(again, *tasks)
-
-    asyncio.run(story())
-
-
-def test_cancelled_leader_releases_the_other_calls() -> None:
-    async def story() -> None:
-        turns = Turns()
-        leader, other = turns.start("faithfulness"), turns.start("conciseness")
-        await settle()
-        leader.cancel()
-        await settle()
-        assert turns.begun == ["faithfulness", "conciseness"]
-        other.cancel()
-
-    asyncio.run(story())
-
-
 @pytest.mark.parametrize("how", ["ends", "fails", "cancelled"])
-def test_first_call_of_each_key_leads_and_others_follow_in_order(how: str) -> None:
+def test_first_call_of_each_beginning_leads_and_others_follow_in_order(how: str) -> None:
     async def story() -> None:
         first_calls, begun, ends = FirstCalls(), list[str](), {key: asyncio.Event() for key in "ab"}
 
@@ -356,37 +305,6 @@ def test_first_call_of_each_key_leads_and_others_follow_in_order(how: str) -> No
         await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(story())
-
-
-class Cancelled:
-    """A step that ends before it starts, as when people cancel a run."""
-
-    def with_options(self, **_: object) -> Callable[..., Awaitable[None]]:
-        async def step(*_: object) -> None:
-            raise CancelledRun
-
-        return step
-
-
-def test_calls_do_not_wait_for_a_dimension_whose_step_never_started(
-    tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def skip(*_: object) -> None:
-        pass
-
-    monkeypatch.setattr(pipeline, "judge", Cancelled())
-    monkeypatch.setattr(pipeline, "aggregate", skip)
-    made = case()
-    made.calls = plan(made, FLOWS["diagram"], PairwiseParameters(layout="shared"), SharedLayout(FLOWS["diagram"]))
-
-    async def others() -> None:
-        async with run_of(Scene(tmp_path, loopback).parameters) as run:
-            waiting = asyncio.create_task(run.layout.turn(made, made.calls[1]).__aenter__())
-            await asyncio.sleep(0)
-            await pipeline.judge_chunk(run, Chunk("0-0", ("faithfulness",), (made,)))
-        await waiting
-
-    asyncio.run(others())
 
 
 class Spent(Limit):

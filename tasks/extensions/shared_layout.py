@@ -10,7 +10,6 @@ import math
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from tasks.endpoint.catalog import known_at
@@ -63,66 +62,25 @@ def keys_of(judge: Judge, calls: int) -> int:
     return max(1, math.ceil(min(judge.concurrency * CALLS_A_MINUTE, calls) / MOST_A_KEY))
 
 
-class _Leader(NamedTuple):
-    call: Call
-    ended: asyncio.Event
-
-
-class Leading:
-    """Leaders of one sample: of its calls in one order, which begin alike, the first goes ahead."""
-
-    def __init__(self) -> None:
-        self._leaders: dict[Order, _Leader] = {}
-        self._given_up = set[str]()
-        """Dimensions whose calls are made no more."""
-
-    @asynccontextmanager
-    async def turn(self, call: Call, alike: Sequence[Call]) -> AsyncGenerator[None]:
-        """Wait for the turn of a call: the leader of its order goes at once, the others when it has ended.
-
-        Args:
-            alike: calls of the order to be made, including this one; the first that is not given up leads.
-        """
-        leader = self._leaders.get(call.order)
-        if leader is None:
-            able = (each for each in alike if each.dimension not in self._given_up)
-            leader = self._leaders[call.order] = _Leader(next(able, call), asyncio.Event())
-        if leader.call != call:
-            await leader.ended.wait()
-            yield
-            return
-        try:
-            yield
-        finally:
-            leader.ended.set()
-
-    def give_up(self, dimension: str) -> None:
-        """Give up the calls on a dimension: its step makes them no more, so no call waits for them."""
-        self._given_up.add(dimension)
-        for leader in self._leaders.values():
-            if leader.call.dimension == dimension:
-                leader.ended.set()
-
-
 class FirstCalls:
-    """First call with each key in a run; it writes the common beginning of all calls with that key to the cache."""
+    """First call with each beginning; it writes this beginning to the cache."""
 
     def __init__(self) -> None:
         self._ended: dict[str, asyncio.Event] = {}
 
     @asynccontextmanager
-    async def turn(self, key: str) -> AsyncGenerator[None]:
-        """Wait for the turn of a call: the first with its key goes at once, others when all first calls have ended.
+    async def turn(self, beginning: str) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: the first with its beginning goes at once, others once all first ones ended.
 
         They wait for all of these: otherwise they would come in clumps of one key, and a provider serves only so many
         calls a minute with one key.
         """
-        if key in self._ended:
+        if beginning in self._ended:
             for ended in [*self._ended.values()]:
                 await ended.wait()
             yield
             return
-        ended = self._ended[key] = asyncio.Event()
+        ended = self._ended[beginning] = asyncio.Event()
         try:
             yield
         finally:
@@ -137,8 +95,7 @@ class SharedLayout(Layout):
         self._keys = [sha256(f"{number}\n{self._system}".encode()).hexdigest()[:KEY_LENGTH] for number in range(keys)]
         # The hash of all prompts, each of which is in every question.
         self.identity = f"{SHARED} {sha256(self._system.encode()).hexdigest()}"
-        self._first_calls = FirstCalls()
-        self._leading = WeakKeyDictionary[Case, Leading]()
+        self._of_run, self._of_sample = FirstCalls(), WeakKeyDictionary[Case, FirstCalls]()
 
     def instructions(self, prompt: Prompt) -> str:
         """Return the same system message for all prompts."""
@@ -176,17 +133,9 @@ class SharedLayout(Layout):
     @asynccontextmanager
     async def turn(self, case: Case, call: Call) -> AsyncGenerator[None]:
         """Wait for the turn of a call: calls of one sample and order begin alike, and so do all with one key."""
-        alike = [each for each in case.calls if each.order == call.order and case.is_open(each)]
-        async with self._leaders(case).turn(call, alike), self._first_calls.turn(self.key(case.number)):
+        of_sample = self._of_sample.setdefault(case, FirstCalls())
+        async with of_sample.turn(call.order), self._of_run.turn(self.key(case.number)):
             yield
-
-    def step_ended(self, cases: Sequence[Case], dimension: str) -> None:
-        """See `Layout.step_ended`."""
-        for case in cases:
-            self._leaders(case).give_up(dimension)
-
-    def _leaders(self, case: Case) -> Leading:
-        return self._leading.setdefault(case, Leading())
 
 
 def _system(rubric: Rubric) -> str:

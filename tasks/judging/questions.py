@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -66,9 +66,6 @@ class Layout:
     def turn(self, case: "Case", call: "Call") -> AbstractAsyncContextManager[None]:
         """Return a context that waits for the turn of a call; if no two questions begin alike, each goes at once."""
         return nullcontext()
-
-    def step_ended(self, cases: Sequence["Case"], dimension: str) -> None:
-        """Give up the calls on a dimension, because its judge step has ended: no other call waits for them."""
 
 
 def schema_name(prompt: Prompt) -> str:
