@@ -9,7 +9,7 @@ from prefect.utilities.schema_tools.validation import validate
 from pydantic import ValidationError
 
 from tasks.records.judge import Judge
-from tasks.records.parameters import PAIRWISE, T2I, parameters_of
+from tasks.records.parameters import PAIRWISE, T2I, earlier_parameters, parameters_of
 from tasks.records.terms import TOPICS
 
 ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}
@@ -106,3 +106,8 @@ def test_variable_names_are_not_mistaken_for_keys(name: str) -> None:
 def test_form_explains_empty_fields(flow: str) -> None:
     description = parameters_of(flow).model_json_schema()["description"]
     assert description.endswith("A field that may not be empty is, emptied, as the deployment has it.")
+
+
+def test_parameters_of_an_earlier_run_lack_those_removed_since() -> None:
+    kept = parameters_of("facts")(limit=3).model_dump(mode="json") | {"wordy": True}
+    assert earlier_parameters("facts", kept) == parameters_of("facts")(limit=3)

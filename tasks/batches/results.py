@@ -17,7 +17,7 @@ from tasks.endpoint.replies import Reply, as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import remove_folder, write_whole
 from tasks.ledger.run_files import PROGRESS, read_start
-from tasks.records.parameters import Parameters, parameters_of
+from tasks.records.parameters import Parameters, earlier_parameters
 from tasks.text import one_line
 
 LONGEST_LINE = 2 * LONGEST_REPLY
@@ -41,11 +41,9 @@ class Line(NamedTuple):
 
 
 def logged_parameters(log: Log) -> Parameters:
-    """Return the parameters that a run was started with, at its present store and without those removed since."""
+    """Return the parameters that a run was started with, at its present store."""
     start = read_start(log.run)
-    model = parameters_of(start.flow)
-    known = {name: value for name, value in start.parameters.items() if name in model.model_fields}
-    return model.model_validate({**known, "store": str(log.store), "reuse_hours": 0})
+    return earlier_parameters(start.flow, {**start.parameters, "store": str(log.store), "reuse_hours": 0})
 
 
 def asking(log: Log, secret: Secret) -> Batches:

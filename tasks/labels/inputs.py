@@ -28,7 +28,7 @@ from tasks.pictures.thumbnails import scaled
 from tasks.protocols import label_rules_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import Sample
-from tasks.records.parameters import parameters_of
+from tasks.records.parameters import earlier_parameters
 from tasks.rubrics.rubric import Rubric, RubricPrompt, load_rubric, prompt_sets
 
 LONGEST_SIDE = 2048
@@ -90,7 +90,7 @@ def read_inputs(
     """
     try:
         [[kept]] = history.query(store, _ASKED, values=[evaluation.run_id]).rows
-        asked = parameters_of(evaluation.flow).model_validate(kept)
+        asked = earlier_parameters(evaluation.flow, kept)
         if unknown := places.keys() - type(asked).model_fields:
             raise InputError(f"runs of {evaluation.flow} have no --{' or --'.join(sorted(unknown))}: leave it out")
         own = bool(label_rules_of(evaluation.flow).pooled)

@@ -1,8 +1,9 @@
 """Parameters of flows: each model defines the options of a command, the form and the parameters of a deployment."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -329,3 +330,13 @@ PARAMETERS: dict[str, type[Parameters]] = {
 def parameters_of(flow: str) -> type[Parameters]:
     """Return the model of a flow's parameters."""
     return PARAMETERS[flow]
+
+
+def earlier_parameters(flow: str, kept: Mapping[str, Any]) -> Parameters:
+    """Return the parameters that a run was started with, without those removed since.
+
+    Raises:
+        ValidationError: a value is not allowed.
+    """
+    model = parameters_of(flow)
+    return model.model_validate({name: value for name, value in kept.items() if name in model.model_fields})
