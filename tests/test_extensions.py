@@ -1,5 +1,6 @@
 """Extensions of a run: which take part, and that no others and no unused parts of protocols are imported."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from served import environment
 from written_images import prompt_row, write_geneval
 
 from tasks.extensions import extensions_of
+from tasks.extensions.judge_notices import JudgeNotices
 from tasks.judging.extension import Opening
 from tasks.ledger.remote import Remote
 from tasks.records.judge import Judge
@@ -79,3 +81,16 @@ def test_default_run_imports_no_extension_and_no_other_protocol(tmp_path: Path, 
     parts = {"protocol", "display", "labels", "controls"}
     for folder, used in (("images", {"protocol", "display"}), ("figures", set[str]())):
         assert {part for part in parts if f"tasks.protocols.{folder}.{part}" in loaded} == used
+
+
+def test_cards_that_cannot_be_exchanged_stop_no_run(tmp_path: Path) -> None:
+    store, card = tmp_path / "cache", tmp_path / "card.json"
+    card.touch()
+    folder = store / "passports" / "20261101T020304-exam-ab12"
+    folder.mkdir(parents=True)
+    (folder / "card.json").symlink_to(card)
+    given = PairwiseParameters(judge=MODEL, store=str(store))
+    remote = Remote((tmp_path / "bucket").as_uri(), store)
+    opening = Opening("diagram", given, given, load_rubric("diagram"), remote, False)
+    [words] = asyncio.run(JudgeNotices(opening).finish())
+    assert words.startswith(f"Passports of judges could not be exchanged with {store}: {folder}/card.json: refused")

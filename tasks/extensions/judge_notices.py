@@ -3,10 +3,14 @@
 import asyncio
 from collections.abc import Sequence
 
+from tasks.errors import InputError
 from tasks.judging.extension import Extension
 from tasks.ledger.bucket import in_daemon_thread
 from tasks.ledger.passports import PASSPORTS
 from tasks.passport.lines import warning
+
+PATIENCE_SECONDS = 60.0
+"""Longest wait for a bucket, since the run has not ended in its ledger yet."""
 
 
 class JudgeNotices(Extension):
@@ -17,7 +21,10 @@ class JudgeNotices(Extension):
         opening, asked = self.opening, self.opening.asked
         try:
             if remote := opening.remote:
-                await in_daemon_thread(lambda: remote.share_folder(PASSPORTS))
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await in_daemon_thread(lambda: remote.share_folder(PASSPORTS))
+        except InputError as error:
+            return [f"Passports of judges could not be exchanged with {asked.store}: {error}."]
         except OSError:  # it needs no warning: the run's ledger cannot be sent then, either, and that causes one
             return []
         words = await asyncio.to_thread(warning, opening.store, opening.flow, asked.judge, asked.store)
