@@ -44,6 +44,7 @@ KEPT = 20_000
 """Bytes kept of a longer body, from its beginning."""
 
 _PROBLEM = "image_jury_problem"
+"""Extension of a response with the reason why its body is incomplete; empty if it is whole."""
 _OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
 
 
@@ -165,11 +166,6 @@ async def _bounded(response: httpx2.Response, mask: Mask) -> httpx2.Response:
     )
 
 
-def connection_problem(response: httpx2.Response) -> str:
-    """Return the reason why a response's body is incomplete; empty if it is whole."""
-    return response.extensions.get(_PROBLEM, "")
-
-
 RAW = {"X-Stainless-Raw-Response": "raw"}
 """Header that makes the client return the response beside its content, as its `with_raw_response` does."""
 MOST_WORDS = 2000
@@ -226,8 +222,9 @@ class Vlm:
     async def __aenter__(self) -> Self:
         self._client, self.mask = await connected(self.judge, self._secret)
         judge = self.judge
-        self._gate = Gate(self._who(), judge.concurrency, judge.patience_seconds, judge.call_seconds, self._knock)
-        self._gate.open()
+        self.gate = Gate(self._who(), judge.concurrency, judge.patience_seconds, judge.call_seconds, self._knock)
+        """Queue of its calls, and the limits found there."""
+        self.gate.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -235,13 +232,8 @@ class Vlm:
         if self._probing:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
-        await self._gate.close()
+        await self.gate.close()
         await self._client.close()
-
-    @property
-    def gate(self) -> Gate:
-        """Queue of its calls, and the limits found there."""
-        return self._gate
 
     @property
     def cut_off_words(self) -> str:
@@ -261,7 +253,7 @@ class Vlm:
             JudgeStopped: the key, the model or the quota is refused, or all first calls end in the same error; or no
                 call was answered for `patience_seconds`, or the endpoint asks to wait longer than that.
         """
-        ticket = self._gate.join(sample or f"call {next(self._numbers)}", place)
+        ticket = self.gate.join(sample or f"call {next(self._numbers)}", place)
         reply = await self._asked(request, ticket)
         if reply.status not in ("rejected", "unavailable"):
             self._replied = True
@@ -273,13 +265,13 @@ class Vlm:
         """Send a question as often as needed; return the reply of its last attempt."""
         try:
             while True:
-                await self._gate.enter(ticket)
+                await self.gate.enter(ticket)
                 manner = self._manner
                 reply = await self._one_turn(request, manner, ticket)
                 if reply:
                     break
         finally:
-            self._gate.leave(ticket)
+            self.gate.leave(ticket)
         return reply._replace(
             text=well_formed(reply.text),
             error=well_formed(self._masked(reply.error)),
@@ -303,12 +295,12 @@ class Vlm:
             ticket.timed_out += _timed_out(error)
             return await self._failed(ticket, Reply("unavailable", error=words), unreachable)
         except asyncio.CancelledError:
-            self._gate.cancel(ticket)
+            self.gate.cancel(ticket)
             self._cut_off += 1
             raise
         if reply.status == "unavailable" and (refusal := busy_within(response.content, response.headers)):
             return await self._refused(refusal, response, manner, ticket)
-        self._gate.answered(ticket, response.headers, reply.usage.tokens_in + reply.usage.tokens_out)
+        self.gate.answered(ticket, response.headers, reply.usage.tokens_in + reply.usage.tokens_out)
         self._there = True
         self._denied.clear()
         return reply
@@ -322,19 +314,19 @@ class Vlm:
                 "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": headers}
             )
         response: httpx2.Response = raw.http_response
-        return read_completion(response.content, connection_problem(response)), response
+        return read_completion(response.content, response.extensions.get(_PROBLEM, "")), response
 
     async def _refused(
         self, refusal: Refusal, response: httpx2.Response, manner: requests.Manner, ticket: Ticket
     ) -> Reply | None:
         self._there, words = True, f"{response.status_code}: {refusal.words}"
         if refusal.kind == "busy":
-            if not self._gate.refused(ticket, refusal.wait, self._masked(words)):
+            if not self.gate.refused(ticket, refusal.wait, self._masked(words)):
                 return None
             return Reply("unavailable", text=response.text, error=f"{words} ({self._why_ended(ticket, refusal)})")
         if refusal.kind == "unavailable":
             return await self._failed(ticket, Reply("unavailable", text=response.text, error=words))
-        self._gate.answered(ticket, response.headers, 0)
+        self.gate.answered(ticket, response.headers, 0)
         if refusal.kind == "rejected" and self._gives_way(manner, refusal):
             return None
         self._check_refused(refusal, words, ticket.sample)
@@ -380,7 +372,7 @@ class Vlm:
         """
         if unreachable and not self._there:
             raise JudgeStopped(f"{self._who()} cannot be reached: {self._masked(reply.error)}") from None
-        counts = await self._gate.failed(ticket, self._masked(reply.error))
+        counts = await self.gate.failed(ticket, self._masked(reply.error))
         ticket.failures += counts
         if ticket.failures == MOST_FAILURES or ticket.silences == MOST_SILENCES:
             return reply
@@ -404,7 +396,7 @@ class Vlm:
         return await asyncio.shield(self._probing)
 
     async def _probe(self, request: Request) -> Reply:
-        reply = await self._asked(request, self._gate.join(""))
+        reply = await self._asked(request, self.gate.join(""))
         self._asides.append(Aside(request, reply))
         needed = request.needs_probabilities and f"; {request.needs_probabilities}"
         if reply.status == "rejected":

@@ -640,32 +640,21 @@ class Gate:
         loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
-            now = time.monotonic()
-            if (at := self._next_start(now)) <= now:
-                self._start(now)
+            now, silent = time.monotonic(), sum(1 for each in self._in_flight if each.silences)
+            line = None if self._asking else self._lines.choose(silent, int(self._window.size))
+            at = self._window.may_start(now) if line else math.inf
+            if line and at <= now:
+                ticket, turn = self._lines.pop(line)
+                self._in_flight.add(ticket)
+                self._quiet_since = self._quiet_since or now
+                self._waited += ticket.start(now)
+                self._window.start(now)
+                turn.set_result(None)
                 continue
             timer = loop.call_later(at - now, self._changed.set) if at < math.inf else None
             await self._changed.wait()
             if timer:
                 timer.cancel()
-
-    def _next_start(self, now: float) -> float:
-        if self._asking or self._choose() is None:
-            return math.inf
-        return self._window.may_start(now)
-
-    def _choose(self) -> _Line | None:
-        silent = sum(1 for each in self._in_flight if each.silences)
-        return self._lines.choose(silent, int(self._window.size))
-
-    def _start(self, now: float) -> None:
-        if line := self._choose():
-            ticket, turn = self._lines.pop(line)
-            self._in_flight.add(ticket)
-            self._quiet_since = self._quiet_since or now
-            self._waited += ticket.start(now)
-            self._window.start(now)
-            turn.set_result(None)
 
 
 def backoff(refusals: int, longest: float = BACKOFF_SECONDS[1]) -> float:

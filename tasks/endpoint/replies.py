@@ -54,15 +54,14 @@ def read_usage(told: Any) -> Usage:
     beside = max(0, _first(usage, "total_tokens") - sent - said)
     if beside == cached + written or ("cache_read_input_tokens" in usage and "prompt_tokens" not in usage):
         sent, beside = token_count(sent + cached + written), 0
-    return _within(
-        Usage(
-            tokens_in=sent,
-            tokens_cached=cached,
-            tokens_written=written,
-            tokens_pictures=_first(parts, "image_tokens"),
-            tokens_out=token_count(said + beside),
-            tokens_reasoning=max(reasoned, beside),
-        )
+    said, cached = token_count(said + beside), min(cached, sent)
+    return Usage(
+        tokens_in=sent,
+        tokens_cached=cached,
+        tokens_written=min(written, sent - cached),
+        tokens_pictures=min(_first(parts, "image_tokens"), sent),
+        tokens_out=said,
+        tokens_reasoning=min(max(reasoned, beside), said),
     )
 
 
@@ -73,16 +72,6 @@ def billed_tier(completion: Mapping[str, Any]) -> str:
     if name in _NOT_SAID or not name.isascii() or not name.replace("_", "").isalnum():
         return ""
     return STANDARD if name in _STANDARD_TOO else name
-
-
-def _within(usage: Usage) -> Usage:
-    cached = min(usage.tokens_cached, usage.tokens_in)
-    return usage._replace(
-        tokens_cached=cached,
-        tokens_written=min(usage.tokens_written, usage.tokens_in - cached),
-        tokens_pictures=min(usage.tokens_pictures, usage.tokens_in),
-        tokens_reasoning=min(usage.tokens_reasoning, usage.tokens_out),
-    )
 
 
 def _first(told: Mapping[str, Any], *names: str) -> int:
@@ -385,8 +374,14 @@ def read_completion(body: bytes, problem: str = "") -> Reply:
         completion = {} if problem else as_object(_DECODER.decode(text))
         choice = _choice(completion)
         if isinstance(choice.get("message"), dict) or choice.get("error"):
-            reply = _with_particulars(_said(choice, text), completion)
-            return reply._replace(alternatives=_alternatives(choice, reply.text))
+            reply = _said(choice, text)
+            return reply._replace(
+                model=_name(completion.get("model")),
+                fingerprint=_name(completion.get("system_fingerprint")),
+                tier=billed_tier(completion),
+                usage=read_usage(completion.get("usage")),
+                alternatives=_alternatives(choice, reply.text),
+            )
         failed = _error_words(completion.get("error") or choice.get("finish_reason"))
     except (ValueError, RecursionError):  # not JSON, or nested too deeply to be meant
         failed = ""
@@ -462,15 +457,6 @@ def _without_answer(message: dict[str, Any], finish: str) -> Reply:
     kind = "only calls tools" if message.get("tool_calls") else "is empty"
     words = f"the reply {kind}" + (f" beside {len(reasoning):,} characters of reasoning" if reasoning else "")
     return Reply("invalid", text=reasoning, error=f"{words} (finish reason: {finish or 'none'})", finish_reason=finish)
-
-
-def _with_particulars(reply: Reply, completion: dict[str, Any]) -> Reply:
-    return reply._replace(
-        model=_name(completion.get("model")),
-        fingerprint=_name(completion.get("system_fingerprint")),
-        tier=billed_tier(completion),
-        usage=read_usage(completion.get("usage")),
-    )
 
 
 def _text(value: Any) -> str:

@@ -174,50 +174,37 @@ def most_tokens(judge: Judge, of_one_word: bool) -> int:
 
 
 def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
-    system = {"role": "system", "content": _system(request, manner)}
-    user = {"role": "user", "content": _content(judge, request, manner)}
-    return {
-        "model": judge.model,
-        "messages": [system, user],
-        manner.length_name: most_tokens(judge, not request.schema),
-        **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
-        **({"service_tier": "flex"} if judge.service_tier == "flex" else {}),
-        **_shared_beginning(request, manner),
-        **judge.extra,
-        **_response_format(request, RUNGS[manner.rung]),
-    }
-
-
-def _settings(judge: Judge, request: Request) -> dict[str, Any]:
-    """Return the judge's settings that an endpoint may refuse, without unset ones."""
     settings: dict[str, Any] = {"temperature": judge.temperature}
     if judge.effort:
         settings["reasoning_effort"] = judge.effort
     if judge.seed is not None:
         settings["seed"] = judge.seed + request.seed_offset
-    return settings
+    arguments: dict[str, Any] = {
+        "model": judge.model,
+        "messages": [
+            {"role": "system", "content": _system(request, manner)},
+            {"role": "user", "content": _content(judge, request, manner)},
+        ],
+        manner.length_name: most_tokens(judge, not request.schema),
+        **{name: value for name, value in settings.items() if name not in manner.left_out},
+    }
+    if judge.service_tier == "flex":
+        arguments["service_tier"] = "flex"
+    if request.key and "prompt_cache_key" in manner.cache_fields:
+        arguments["prompt_cache_key"] = request.key
+    if request.breakpoints and "prompt_cache_breakpoint" in manner.cache_fields:
+        # Without the option, OpenAI sets a breakpoint of its own at the end of the question, and charges for it.
+        arguments[_OPTIONS] = _MARKS["prompt_cache_breakpoint"]
+    return arguments | judge.extra | _response_format(request, RUNGS[manner.rung])
 
 
-def _response_format(request: Request, rung: str) -> Mapping[str, Any]:
+def _response_format(request: Request, rung: str) -> dict[str, Any]:
     if not request.schema:
         return {"logprobs": True, "top_logprobs": ALTERNATIVES}
     if rung == "json_schema":
         schema = {"name": request.name, "strict": True, "schema": request.schema}
         return {"response_format": {"type": rung, "json_schema": schema}}
     return {"response_format": {"type": rung}} if rung == "json_object" else {}
-
-
-def _shared_beginning(request: Request, manner: Manner) -> dict[str, Any]:
-    """Return the fields for a shared prefix, except its breakpoints.
-
-    Without the option, OpenAI sets a breakpoint of its own at the end of the question, and charges for writing it.
-    """
-    said: dict[str, Any] = {}
-    if request.key and "prompt_cache_key" in manner.cache_fields:
-        said["prompt_cache_key"] = request.key
-    if request.breakpoints and "prompt_cache_breakpoint" in manner.cache_fields:
-        said[_OPTIONS] = _MARKS["prompt_cache_breakpoint"]
-    return said
 
 
 def _system(request: Request, manner: Manner) -> str | list[dict[str, Any]]:

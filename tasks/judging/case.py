@@ -108,10 +108,6 @@ class Case:
         """Return whether no call is left to be made."""
         return not any(map(self.is_open, self.calls))
 
-    def free_pictures(self) -> None:
-        """Release the bytes of the pictures, once no call is left."""
-        self.pictures = {role: picture._replace(encoded=b"") for role, picture in self.pictures.items()}
-
     def is_open(self, call: Call) -> bool:
         """Return whether a call is to be made: it is new, or may still be answered if it is asked again."""
         rows, question = self.attempts(call), self._questions.get(call.dimension)

@@ -142,10 +142,13 @@ class RunCounts:
 
     def warnings(self, judge: Judge) -> list[str]:
         """Return sentences for the reader about the replies of a judge and the pictures that it was shown."""
+        left = sum(self.judgments[status] for status in ("unavailable", "invalid"))
+        words = f"The batch left {left:,} calls without a reply that can be used: the same command asks for them"
+        left_by_batch = [words] if left and judge.service_tier == BATCH else []
         return [
             *self.input_tokens.warnings(judge.base_url),
             *self.billed_otherwise(judge.service_tier),
-            *self._left_by_batch(judge.service_tier),
+            *left_by_batch,
             *(cut(well_formed(in_samples(what, where))) for what, where in self.unread.items()),
             *self.comparability.warnings(),
         ]
@@ -161,9 +164,3 @@ class RunCounts:
         }
         total = self.tiers.total()
         return [f"{n:,} of {total:,} replies {words}: judge.service_tier is {tier}" for words, n in found.items() if n]
-
-    def _left_by_batch(self, tier: str) -> list[str]:
-        left = sum(self.judgments[status] for status in ("unavailable", "invalid"))
-        if tier != BATCH or not left:
-            return []
-        return [f"The batch left {left:,} calls without a reply that can be used: the same command asks for them"]

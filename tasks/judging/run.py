@@ -47,7 +47,7 @@ class InHand:
     def free(self, case: Case) -> None:
         """Release the pictures of a sample that needs no further call, or gets none."""
         self._bytes -= case.picture_bytes
-        case.free_pictures()
+        case.pictures = {role: picture._replace(encoded=b"") for role, picture in case.pictures.items()}
         self._fewer.set()
 
 

@@ -116,8 +116,9 @@ def _charge(prices: Tariff | None, standard: Tariff | None, reply: Reply) -> Cha
     price = _price(prices, reply)
     if price is None:
         return Charge(price_source=prices.source)
-    by_tier = standard.price(reply.usage) - prices.price(reply.usage) if standard else None
-    return Charge(price, prices.source, 0.0, by_tier, prices.uncached(reply.usage) - prices.price(reply.usage))
+    paid, uncached = prices.price(reply.usage), Amounts(reply.usage.tokens_in, tokens_out=reply.usage.tokens_out)
+    by_tier = standard.price(reply.usage) - paid if standard else None
+    return Charge(price, prices.source, 0.0, by_tier, prices.price(uncached) - paid)
 
 
 def _price(prices: Tariff, reply: Reply) -> float | None:

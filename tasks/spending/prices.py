@@ -64,10 +64,6 @@ class Tariff(NamedTuple):
         sent = plain * rates.input + usage.tokens_cached * rates.cached + usage.tokens_written * rates.written
         return (sent + usage.tokens_out * rates.output) / MILLION
 
-    def uncached(self, usage: Tokens) -> float:
-        """Return the price of the same call without any use of a cache."""
-        return self.price(Amounts(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out))
-
 
 class Entry(Record):
     """One entry of a file of prices; `prices.toml` explains the fields."""
