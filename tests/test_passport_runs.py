@@ -115,6 +115,21 @@ def test_exam_stops_at_its_budget_and_the_next_reuses_its_replies(tmp_path: Path
     assert card.calls <= CALLS - (asked - 1) and {line.state for line in card.lines} == {"passed"}
 
 
+def test_exam_that_fails_after_its_last_reply_keeps_all_replies(tmp_path: Path) -> None:
+    left = iter(range(CALLS - 1, -1, -1))
+
+    def fail_at_the_last() -> None:
+        if not next(left):
+            raise BrokenPipeError("nobody reads the progress")
+
+    with LoopbackJudge(Judge()) as loopback:
+        judge = Settings(model="m", base_url=loopback.base_url)  # pyright: ignore
+        with pytest.raises(BrokenPipeError):
+            asyncio.run(take_exam(tmp_path, judge, 1, "p", no_secret, heard=fail_at_the_last))
+        assert loopback.count == CALLS + 1
+        assert asyncio.run(take_exam(tmp_path, judge, 1, "q", no_secret)).calls == 0
+
+
 def test_failed_exam_exits_3_and_prints_the_consequences(jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with LoopbackJudge(Judge(sees=1)) as loopback:

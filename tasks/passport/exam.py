@@ -69,9 +69,10 @@ async def take_exam(
         async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
             for item in items:
                 group.create_task(ask(vlm, item))
-    finally:
-        if rows and len(rows) < len(items):
+    except BaseException:
+        if rows:
             keep_exam(store, passport_id, StoppedExam(replies=tuple(rows)))
+        raise
     card = Card(
         passport_id=passport_id,
         judge=judge.model,
