@@ -34,7 +34,7 @@ from tasks.records import Judgment
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
 from tasks.spending.budget import Budget, CallCosts
-from tasks.spending.prices import Rates, Tariff
+from tasks.spending.prices import Rates, Tariff, check_price_files
 
 HUMAN, MODEL = png(1), png(2)
 
@@ -273,6 +273,26 @@ def test_judgment_records_token_kinds_service_tier_and_price_source(
     assert (row.tokens_pictures, row.tokens_reasoning, row.tokens_written) == (3_000, 400, 0)
     assert (row.service_tier, row.price_source) == ("standard", "prices.toml of 2026-11-22: twin, standard")
     assert (row.price, row.estimated) == (pytest.approx(0.007375), 0.0)
+
+
+@pytest.mark.parametrize("edited", ["[twin", None], ids=["half written", "removed"])
+def test_prices_edited_during_a_run_cost_no_reply(
+    scene: Scenes, loopback: LoopbackJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str | None
+) -> None:
+    prices, place = tmp_path / "prices.toml", f'endpoint = "{loopback.base_url}"\nmodel = "m"\n'
+    prices.write_text(f"[twin]\n{place}input = 1000.0\noutput = 0.0\nlooked_up = 2026-11-22\n")
+    monkeypatch.setenv("JURY_PRICES", str(prices))
+    check_price_files()  # as a run does before its first call
+
+    def edit_prices(_: object) -> Reply:
+        prices.write_text(edited) if edited else prices.unlink()
+        return verdict("Model")
+
+    loopback.answer = edit_prices
+    made = scene()
+    made.judge()
+    [row] = made.rows
+    assert (row.status, row.price) == ("ok", pytest.approx(row.tokens_in / 1000))
 
 
 @pytest.mark.parametrize(("answers", "sends"), [([hang(), verdict("Model")], 1), ([hang()] * 4, 4)])

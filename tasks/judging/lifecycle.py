@@ -27,8 +27,9 @@ def opening_of(flow: str, asked: Parameters, said: Sequence[str], scheduled: boo
         said: sentences about the parameters, for the reader of the run.
 
     Raises:
-        InputError: the store or the prompts cannot be used.
+        InputError: the store, the prompts or the files of prices cannot be used.
     """
+    check_price_files()
     asked = asked.with_live_calls() if asked.quote else asked
     parameters = asked.model_copy(update={"store": str(local_cache(asked.store))})
     rubric, remote = load_rubric(flow, asked.prompt_set, asked.prompts_asked()), remote_of(asked.store)
@@ -85,7 +86,6 @@ def open_run(
     extensions: tuple[Extension, ...],
 ) -> Run:
     """Return the open run, with the earlier replies that it may reuse; close it at its end."""
-    check_price_files()
     parameters = opening.parameters
     replies = earlier_replies(opening.store, start, opening.reuse_hours)
     ledger = opening.ledger(opening.store, start)

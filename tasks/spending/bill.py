@@ -17,7 +17,7 @@ from tasks.errors import InputError, first_of
 from tasks.ledger.side_records import OTHER_CALLS, OtherCall, Purpose
 from tasks.records import UNBILLED, Judgment, known_cost, new_id
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, tariff
+from tasks.spending.prices import BATCH, FREE, Amounts, Tariff, check_price_files, tariff
 from tasks.text import money
 
 if TYPE_CHECKING:
@@ -190,8 +190,10 @@ class OtherCalls:
             secret: place of a key that is not in the environment.
 
         Raises:
+            InputError: a file of prices cannot be used.
             JudgeStopped: no call can succeed. Of several errors in the context the first is raised alone.
         """
+        check_price_files()
         async with Vlm(self._judge, secret=secret) as vlm:
             try:
                 await vlm.probe(probe_request())

@@ -99,23 +99,22 @@ class Entry(Record):
         return here and tier == self.tier and self.since <= at.date() and fnmatchcase(model.lower(), self.model)
 
 
+_checked: dict[Path, list[Entry]] = {}
+"""File -> its entries as last checked: an edit during a run must stop no call, whose reply is paid for."""
+
+
 def check_price_files() -> None:
     """Read the files of prices, so that mistakes in the worker's own file are listed before the first call."""
     for file in _files():
-        _entries(file, file.stat().st_mtime_ns)
+        if not file.is_file():
+            raise InputError(f"{PRICES} names {str(file)!r}, which is no file: set it to a file of prices, or unset it")
+        _checked[file] = list(read_tables(file, Entry).values())
 
 
 def _files() -> list[Path]:
     """Return the files of prices in order of precedence."""
     named = os.environ.get(PRICES, "")
-    if named and not Path(named).is_file():
-        raise InputError(f"{PRICES} names {named!r}, which is no file: set it to a file of prices, or unset it")
     return [Path(named), SHIPPED] if named else [SHIPPED]
-
-
-@lru_cache(maxsize=8)
-def _entries(file: Path, _changed: int) -> list[Entry]:
-    return list(read_tables(file, Entry).values())
 
 
 GIVEN = "the judge's own parameters"
@@ -169,7 +168,9 @@ def _given(judge: Judge) -> Tariff | None:
 def _overlaid(base_url: str, model: str, tier: str, at: datetime) -> Tariff | None:
     """Return the prices of a file; of several entries that fit, the last of the first file counts."""
     for file in _files():
-        fitting = [each for each in _entries(file, file.stat().st_mtime_ns) if each.fits(base_url, model, tier, at)]
+        if file not in _checked:
+            check_price_files()
+        fitting = [each for each in _checked[file] if each.fits(base_url, model, tier, at)]
         if fitting:
             return _of_entry(fitting[-1], file.name, base_url, model, at)
     return None
