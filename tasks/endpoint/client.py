@@ -359,7 +359,7 @@ class Vlm:
 
     def _check_first_calls(self, reply: Reply) -> None:
         """Raise JudgeStopped if all first calls ended in the same error, other than a busy judge."""
-        self._first_errors.append(_kind_of(reply.error))
+        self._first_errors.append(reply.error.partition(":")[0])  # the status, or the words before details
         if len(self._first_errors) >= FIRST_CALLS and len(set(self._first_errors)) == 1:
             verb = "refuses all calls" if reply.status == "rejected" else "answers no call"
             raise JudgeStopped(f"{self._who()} {verb} ({reply.error})")
@@ -459,11 +459,6 @@ class Vlm:
 
 def _refusal(error: APIStatusError) -> Refusal:
     return read_refusal(error.status_code, error.response.headers, error.response.content)
-
-
-def _kind_of(error: str) -> str:
-    """Return the part of an error message that errors of one cause share: the status, or the words before details."""
-    return error.partition(":")[0]
 
 
 def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[str, bool]:

@@ -180,7 +180,7 @@ class BudgetLimit(Extension):
         budget = await self._held.enter_async_context(money)
         if budget:
             announce_limit(budget, run, opening.remote)
-            own = budget.limit or math.inf, "all of its budget"
+            own = opening.asked.budget or math.inf, "all of its budget"
             month = budget.share.rest if budget.share else math.inf, "all that the month has left"
             run.bill.most, run.bill.most_is = min(own, month)
             self._limit = RunLimit(run, budget)

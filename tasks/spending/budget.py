@@ -189,11 +189,6 @@ class Budget:
             await in_daemon_thread(partial(self.share.keep, self.used))
 
     @property
-    def limit(self) -> float:
-        """Limit of the run's own budget; 0 if there is none."""
-        return self._limit or 0.0
-
-    @property
     def unknown_words(self) -> str:
         """Reason to refuse a run before any call: nothing is known, and calls at their most do not fit; else empty."""
         if not self.over or self._was_asked or not self._costs.are_unknown:
@@ -521,12 +516,9 @@ class MonthLimit:
             self.write(self.amount)
 
     def _set(self, found: Sum) -> None:
-        rest = self._rest(found)
+        rest = self.month.budget - found.spent - sum(each.unspent for each in found.open.values() if self._counts(each))
         self.rest = min(rest, self._of_shard(found, rest))
         self.amount = max(0.0, self.rest if self._wanted is None else min(self._wanted, self.rest))
-
-    def _rest(self, found: Sum) -> float:
-        return self.month.budget - found.spent - sum(each.unspent for each in found.open.values() if self._counts(each))
 
     def _counts(self, other: Open) -> bool:
         own = self._start
