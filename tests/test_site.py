@@ -48,7 +48,7 @@ Jury = Callable[..., tuple[int, str, str]]
 Machine = Callable[[str], Remote]
 COUNTING = "20261118T120000-counting-0000cc"
 NIGHT = "2026-11-19T12:00:00+00:00"
-WINS, LOSES = ("MMMM", "Model"), ("HHHH", "Human")
+WINS, TIES, LOSES = ("MMMM", "Model"), ("GGGG", "Tie"), ("HHHH", "Human")
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +159,19 @@ def test_card_compares_only_equally_judged_evaluations(tmp_path: Path) -> None:
     text = index_page(gather_index(tmp_path), ())
     assert verdicts(text)[0].startswith("painter scores higher than rival: 80.0 against 20.0 of 100")
     assert "Judged otherwise, so not compared: old" in text
+
+
+def test_card_bounds_a_difference_between_runs_by_missing_scores(tmp_path: Path) -> None:
+    """24 of the rival's 60 figures have no score: by the scored ones it is worse, but it may be better."""
+    unscored = [outcome(f"s{number}", "----", None, status="incomplete") for number in range(36, 60)]
+    lost = [outcome(f"s{number}", *(LOSES if number < 30 else TIES)) for number in range(36)]
+    tied = [outcome(f"s{number}", *TIES) for number in range(60)]
+    for day, name, rows in ((20, "painter", tied), (21, "rival", [*lost, *unscored])):
+        rows = [row.model_copy(update={"candidate": name}) for row in rows]
+        keep(tmp_path, f"202611{day}T120000-diagram-0000aa", rows, candidates=(name,), samples=60,
+             started_at=f"2026-11-{day}T12:00:00+00:00")  # fmt: skip
+    [words] = verdicts(index_page(gather_index(tmp_path), ()))
+    assert words.startswith("No difference shown between painter and rival (at n = 36 of 60)")
 
 
 def test_change_has_a_paired_interval(tmp_path: Path) -> None:

@@ -76,7 +76,8 @@ ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(run_id, dim
 
 -- index_best: Scores beside the best, where the newest evaluations of the candidates are different ones
 SELECT runs[1] AS run_id, candidate, dimension, change AS vs_best, ci_low AS vs_best_low, ci_high AS vs_best_high,
-       n AS vs_best_n, "of" AS vs_best_of, among AS vs_best_among
+       n AS vs_best_n, "of" AS vs_best_of, worst_low AS vs_best_worst_low, worst_high AS vs_best_worst_high,
+       p AS vs_best_p, among AS vs_best_among
 FROM versus_best WHERE flow <> '';
 
 -- index_worst: Lowest scores of an evaluation, with the reply that led to the outcome
