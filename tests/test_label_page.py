@@ -31,6 +31,7 @@ from tasks.ledger.evaluations import digest
 from tasks.ledger.labels import LABEL_PAGES, LabelItem, LabelPage, read_page
 from tasks.pictures.preparation import Policy, prepare
 from tasks.rubrics.rubric import PROMPTS, load_rubric
+from tasks.statistics.intervals import proportion
 
 pytestmark = pytest.mark.usefixtures("without_pages")
 
@@ -307,6 +308,9 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     assert code == 0 and re.search(r"together.*\n checks +32 +16 of 32", out), out
     sql = "SELECT dimension, score, corrected, labels, agreed, cannot_tell FROM corrected"
     assert ask(store, sql) == [("together", 100.0, 50.0, 16, 0.5, 0)]
+    # The 32 checks are of 16 prompts, which are resampled whole.
+    ends = proportion(8, 16)
+    assert ask(store, "SELECT agreed_low, agreed_high FROM corrected") == [(ends.ci_low, ends.ci_high)]
     other = ("labels", "page", run_id, "-o", tmp_path / "b.html")
     code, _, err = jury(*other, "--ask", "red")
     assert code == 2 and "facts: a page draws a check for each item" in err

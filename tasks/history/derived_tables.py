@@ -536,12 +536,15 @@ def _correction(
     ]
     units = _Units(flow, scored)
     labelled = [(each.unit, rules.scale.score(a), rules.scale.score(b)) for each, a, b in given.values()]
+    alike: defaultdict[str, list[float]] = defaultdict(list)
+    for each, ours, theirs in given.values():
+        alike[each.unit].append(float(rules.scale.alike(ours, theirs)))
     told: dict[str, Any] = {
-        "labels": len({each.unit for each, *_ in given.values()}),
+        "labels": len(alike),
         "people": len({label.annotator for label in labels}),
         "cannot_tell": len(skipped),
         "names": tuple(sorted({label.name for label in labels})),
-        **_agreement("agreed", [float(rules.scale.alike(ours, theirs)) for _, ours, theirs in given.values()]),
+        **_agreement("agreed", [fmean(shares) for shares in alike.values()]),
         **_kappa("kappa", rules, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
         **_among(rules, {sample: some for sample, some in said.items() if len(some) > 1}),
     }
