@@ -22,7 +22,8 @@ from written_history import keep_ledger, write_evaluations
 
 from flows.commands import query
 from tasks.history.database import _READER
-from tasks.history.queries import catalog, held_open
+from tasks.history.queries import as_json_rows, catalog, held_open
+from tasks.history.queries import query as answer
 
 DIGEST = "ab" * 32
 
@@ -130,6 +131,11 @@ def test_csv_has_whole_values_and_no_formulas(store: Path, jury: Any) -> None:
     assert code == 0 and out == f'n,a,b,c,d,e,f\n-1.5,\'=1+1,\'@x,"x, ""y""",,{"z" * 300},"[""-""]"\n'
     code, out, _ = jury("query", "--csv", "SELECT chr(27) || '[2J' AS x", "--store", store)
     assert out == "x\n [2J\n"
+
+
+def test_columns_of_one_name_all_have_a_value(store: Path) -> None:
+    [row] = as_json_rows(answer(store, "SELECT 1 AS score, 2 AS score_2, 3 AS score, 4 AS score"))
+    assert row == {"score": 1, "score_2": 2, "score_3": 3, "score_4": 4}
 
 
 def test_json_has_no_control_characters(store: Path, jury: Any) -> None:

@@ -251,10 +251,15 @@ def as_sql(db: Connection, name_or_sql: str) -> str:
 
 
 def distinct(names: list[str]) -> tuple[str, ...]:
-    """Return unique names of columns: a second `score` is `score_2`."""
-    return tuple(
-        f"{name}_{names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)
-    )
+    """Return unique names of columns: a second `score` is `score_2`, unless another column has that name."""
+    found: list[str] = []
+    for name in names:
+        unique, number = name, 1
+        while unique in found or (number > 1 and unique in names):
+            number += 1
+            unique = f"{name}_{number}"
+        found.append(unique)
+    return tuple(found)
 
 
 def _decoded(rows: list[tuple[Any, ...]], kinds: list[str]) -> list[tuple[Any, ...]]:
