@@ -17,9 +17,9 @@ from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
 from written_history import SCRIPT, keep_thumbnails, pair
 
-from tasks.comparing.comparison import Change, Comparison, compare, since_last
+from tasks.comparing.comparison import Change, Comparison, compare, compare_candidates
 from tasks.history.landing import land
-from tasks.history.queries import last_runs, query, shared_replies
+from tasks.history.queries import last_comparable, last_runs, query, shared_replies
 from tasks.ledger.removals import remove_old
 from tasks.pages import site
 from tasks.pages.artifact import markdown
@@ -461,9 +461,14 @@ def night(store: Path, day: int, rows: Sequence[Outcome | Judgment], number: int
     return finished(store, run_id, rows, **{"scheduled": True, **changes}).run_id
 
 
-def runs_before(store: Path, run_id: str) -> list[str]:
+def since_last(store: Path, run_id: str) -> list[Comparison]:
     land(store)
-    return [each.before.run_id for each in since_last(store, run_id, 20)]
+    before, names = last_comparable(store, run_id)
+    return compare_candidates(store, before, run_id, names)
+
+
+def runs_before(store: Path, run_id: str) -> list[str]:
+    return [each.before.run_id for each in since_last(store, run_id)]
 
 
 def test_last_comparable_run_is_the_newest_with_equal_dataset_and_protocol(tmp_path: Path) -> None:
@@ -489,7 +494,7 @@ def test_shards_are_compared_as_one_evaluation(tmp_path: Path) -> None:
             night(tmp_path, day, part, number=number, shard=number, shards=2, evaluation_id=f"e{day}", scheduled=False)
     night(tmp_path, 19, rows[:8], shard=1, shards=2, evaluation_id="e19")  # the second shard never finished
     assert runs_before(tmp_path, "e20") == ["e18"]
-    [found] = since_last(tmp_path, "e20", 20)
+    [found] = since_last(tmp_path, "e20")
     assert (found.rows[0].difference.n, found.rows[0].difference.decision) == (16, "worse")
 
 
@@ -499,8 +504,7 @@ def test_run_that_reused_most_replies_is_not_compared(tmp_path: Path) -> None:
     for day, taken in ((19, 4), (20, 6)):
         run_id = night(tmp_path, day, [*repeat(asked, taken, first, day), *figures(*[WON] * 10)], calls=4 - taken)
     second = f"20261119{run_id[8:-2]}19"
-    land(tmp_path)
-    assert "4 of 10 replies of" in since_last(tmp_path, second, 20)[0].shared
+    assert "4 of 10 replies of" in since_last(tmp_path, second)[0].shared
     shown = markdown(summarize(tmp_path, run_id))
     nothing = "6 of 10 answers reused: too few are new for a new measurement; --reuse-hours 0 asks again."
     assert nothing in shown and f"**{nothing}" not in shown

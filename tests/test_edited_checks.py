@@ -13,7 +13,7 @@ from written_datasets import png
 
 from tasks.comparing.alarms import newest_places
 from tasks.comparing.candidate_gate import no_worse
-from tasks.comparing.comparison import NotAlike, compare, since_last
+from tasks.comparing.comparison import NotAlike, compare, compare_candidates
 from tasks.comparing.verdict import notes
 from tasks.history.landing import land
 from tasks.history.queries import query
@@ -144,7 +144,7 @@ def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path, edited: str,
     land(tmp_path)
     with pytest.raises(NotAlike, match="have no checks in common"):
         compare(tmp_path, before, after)
-    assert since_last(tmp_path, after, 1) == []
+    assert compare_candidates(tmp_path, before, after, ["alpha"]) == []
 
 
 def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:

@@ -82,10 +82,12 @@ def test_page_begins_with_verdict_facts_and_notable_samples(store: Path, report:
 def test_candidates_are_compared_in_one_sentence(tmp_path: Path) -> None:
     two = [row for row in figures(later=True) if row.sample_id != "s3"]
     lost = [outcome(row.sample_id, "HHHH", "Human", candidate="beta") for row in two if isinstance(row, Outcome)]
-    keep(tmp_path / "store", LATER, [*two, *lost], samples=11, candidates=("alpha", "beta"))
+    both = ("alpha", "beta")
+    keep(tmp_path / "store", LATER, [*two, *lost], samples=11, candidates=both)
     text = words(written(tmp_path / "store", tmp_path / "page.html"))
     assert text.startswith("alpha scores higher than beta: 54.5 against 0.0 of 100, difference +54.5 [+")
-    keep(tmp_path / "alike", LATER, [*two, *(row.model_copy(update={"candidate": "beta"}) for row in two)], samples=11)
+    copies = [row.model_copy(update={"candidate": "beta"}) for row in two]
+    keep(tmp_path / "alike", LATER, [*two, *copies], samples=11, candidates=both)
     text = words(written(tmp_path / "alike", tmp_path / "page.html"))
     assert text.startswith("No difference shown between alpha and beta (at n = 11): 54.5 against 54.5 of 100")
 

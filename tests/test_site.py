@@ -302,7 +302,7 @@ def test_history_is_read_under_the_lock_of_the_index(store: Path, monkeypatch: p
 def test_failed_index_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site.renew(store)
     before = (store / "pages" / "index.html").read_bytes()
-    monkeypatch.setattr(index_data, "alarms", lambda _store: 1 / 0)
+    monkeypatch.setattr(index_data, "unfinished", lambda _store: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         site.renew(store)
     assert (store / "pages" / "index.html").read_bytes() == before

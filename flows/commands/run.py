@@ -16,9 +16,11 @@ from tasks.comparing.verdict import layout_lines
 from tasks.errors import InputError
 from tasks.judging.results import red_words, status_lines
 from tasks.ledger.remote import local_cache
-from tasks.pages.background import page_line, thumbnails_line
+from tasks.pages.background import LARGE
+from tasks.pages.page_names import page_of, where
 from tasks.pages.queries import people_lines_of
 from tasks.pages.run_summary import Summary, defect_lines, failure_lines, price_lines, summarize
+from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
 from tasks.records.judge import EMBEDDED
 from tasks.records.parameters import (
@@ -32,7 +34,7 @@ from tasks.records.parameters import (
     parameters_of,
 )
 from tasks.spending.quote import Quote
-from tasks.text import enumerated, printable
+from tasks.text import enumerated, number_of, printable
 
 OK, STOPPED, NOT_ALL_OK = 0, 2, 3
 
@@ -96,8 +98,8 @@ def show_run(store: Path, run_id: str, as_json: bool) -> int:
         print(printable_json(rows))
     else:
         _print_summary(summary)
-    if words := thumbnails_line(store):
-        warn(words)
+    if left := len(waiting(store)):
+        warn(f"the thumbnails of {number_of(left, 'picture')} are still being made; the command ends after them")
     return OK if summary.all_ok else NOT_ALL_OK
 
 
@@ -191,5 +193,7 @@ def _print_summary(summary: Summary) -> None:
     if asked.calls and summary.start.endpoint != EMBEDDED:
         console.print("; ".join(price_lines(summary)), soft_wrap=True)
     console.print(f"run {summary.start.run_id}", soft_wrap=True)
-    if words := page_line(summary.store, summary.start.run_id, summary.start.samples):
-        console.print(printable(words), soft_wrap=True, highlight=False)
+    page = page_of(summary.store, summary.start.run_id)
+    if page.exists() or summary.start.samples > LARGE:  # that of a large run is made behind it
+        later = "" if page.exists() else " (being made; the command ends after it)"
+        console.print(printable(f"page {where(page)}{later}"), soft_wrap=True, highlight=False)

@@ -1,7 +1,7 @@
 """Comparison of two evaluations that were measured alike, paired over the samples that both have."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -167,24 +167,14 @@ def compare(
 
 
 @one_opening
-def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
-    """Compare at most `most` candidates of an evaluation with themselves in the newest comparable one before it.
-
-    Returns:
-        A comparison for each candidate; empty if no earlier evaluation compares, or this one measured nothing. After an
-        edit that leaves no common check there is none.
+def compare_candidates(store: Path, before: str, after: str, names: Sequence[str]) -> list[Comparison]:
+    """Compare each of these candidates with itself in two evaluations of equal keys; those without a common check drop
+    out.
     """
-    sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
-        FROM evaluations e JOIN evaluations b USING (flow, series_key, protocol_key)
-        WHERE e.run_id = $1 AND e.measured AND b.measured AND b.started_at < e.started_at
-            AND list_has_any(b.candidates, e.candidates)
-        ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
-    found = query(store, sql, values=(run_id,)).rows
     comparisons: list[Comparison] = []
-    for earlier, names in found:
-        for name in names[:most]:
-            with suppress(NotAlike):
-                comparisons.append(compare(store, earlier, run_id, (name, name)))
+    for name in names:
+        with suppress(NotAlike):
+            comparisons.append(compare(store, before, after, (name, name)))
     return comparisons
 
 

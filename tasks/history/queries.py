@@ -433,6 +433,20 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
     return ids[-1], ids[0]
 
 
+def last_comparable(store: Path, run_id: str) -> tuple[str, list[str]]:
+    """Return the newest comparable evaluation before this one, and the candidates that both have; empty: there is none.
+
+    An evaluation that measured nothing is compared with none, and none with it.
+    """
+    sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
+        FROM evaluations e JOIN evaluations b USING (flow, series_key, protocol_key)
+        WHERE e.run_id = $1 AND e.measured AND b.measured AND b.started_at < e.started_at
+            AND list_has_any(b.candidates, e.candidates)
+        ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
+    found = query(store, sql, values=(run_id,)).rows
+    return found[0] if found else ("", [])
+
+
 def runs_of_candidates(store: Path, one: str, other: str, flow: str = "") -> list[tuple[str, str]]:
     """Return the newest complete evaluation of each of two candidates, for each flow (or this one) that has both.
 

@@ -378,8 +378,10 @@ class Results:
         self.anchors: list[AnchorRow] = []
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
         self.outcomes = OutcomeTally(threshold_of(start.flow, start.parameters))
+        # A shard may lack samples of a candidate that other shards have.
+        self._compares_candidates = len(start.candidates) > 1 or start.shards > 1
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
-        """Candidate -> values of its samples that are compared with those of other evaluations."""
+        """Candidate -> values of its samples that are compared with those of other candidates, if there are any."""
 
     def add(self, outcome: Outcome) -> None:
         """Add the next outcome, of a real sample, of a control or of an anchor."""
@@ -392,9 +394,10 @@ class Results:
         self._scores.add(outcome)
         self._rates.decide(outcome)
         self.outcomes.add(outcome)
-        measured = self._protocol.measured(Compared.of(outcome))
-        values = alike(tuple(measured.values.items()))
-        self.by_candidate[outcome.candidate].append(measured._replace(values=values))
+        if self._compares_candidates:
+            measured = self._protocol.measured(Compared.of(outcome))
+            values = alike(tuple(measured.values.items()))
+            self.by_candidate[outcome.candidate].append(measured._replace(values=values))
         self._originals[outcome.candidate][outcome.sample_id] = _original(outcome.overall, outcome.score)
 
     @cached_property

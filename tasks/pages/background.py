@@ -7,12 +7,9 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 from tasks.ledger.remote import local_cache
-from tasks.pages.page_names import page_of, where
 from tasks.pictures.thumbnails import waiting
-from tasks.text import number_of
 
 LARGE = 16
 """Number of samples above which the pages of a run get a process of their own, which takes a second to start."""
@@ -33,21 +30,6 @@ def renew_behind(store: str, run_id: str) -> None:
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     atexit.register(process.wait)
     threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
-
-
-def page_line(store: Path, run_id: str, samples: int) -> str:
-    """Return the line on a run's page, for the end of its command; empty if none is made."""
-    page = page_of(store, run_id)
-    if page.exists():
-        return f"page {where(page)}"
-    return f"page {where(page)} (being made; the command ends after it)" if samples > LARGE else ""
-
-
-def thumbnails_line(store: Path) -> str:
-    """Return the line on thumbnails that another process still makes; empty if there are none."""
-    left = len(waiting(store))
-    words = f"the thumbnails of {number_of(left, 'picture')} are still being made; the command ends after them"
-    return words if left else ""
 
 
 def _main(store: str, run_id: str) -> None:

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.comparing.alarms import alarms, moved_judges
+from tasks.comparing.alarms import Alarm, MovedJudge, alarms, moved_judges
 from tasks.comparing.comparison import outcomes_of, series_of
 from tasks.comparing.trend import MOST_RUNS
 from tasks.history.queries import held_together
@@ -123,21 +123,25 @@ def gather_index(store: Path) -> Index:
         if not found:
             return Index([], [], 0, 0, unfinished(store))
         lines = _lines(store, found)
-        return Index(_cards(store, lines), lines, len(found), found[0]["total"], unfinished(store))
+        cards = _cards(store, lines, _open_alarms(store) if found[0]["any_scheduled"] else [])
+        return Index(cards, lines, len(found), found[0]["total"], unfinished(store))
 
 
-def _cards(store: Path, lines: Sequence[Line]) -> list[Card]:
+def _open_alarms(store: Path) -> list[Alarm | MovedJudge]:
+    return [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
+
+
+def _cards(store: Path, lines: Sequence[Line], open_alarms: Sequence[Alarm | MovedJudge]) -> list[Card]:
     flows: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
         flows[line.flow].append(line)
     outcomes = cache(partial(outcomes_of, store))
-    open_ones = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
     return [
         Card(
             newest=its[0],
             places=[_place(line, its, outcomes) for line in _shown(its)],
             others=sorted({line.name for line in its} - {line.name for line in its if line.keys == its[0].keys}),
-            alarms=[each.short for each in open_ones if each.flow == flow],
+            alarms=[each.short for each in open_alarms if each.flow == flow],
             worst=ask(store, "index_worst", run=its[0].run_id),
         )
         for flow, its in flows.items()

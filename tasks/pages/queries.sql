@@ -3,8 +3,9 @@
 
 -- evaluation: What was run
 SELECT run_id, flow, started_at, finished_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint,
-       protocol, parameters, replies, anew, calls, measured, stopped, warnings, coalesce(try_cast(parameters->'judge'->>
-           'price_in' AS DOUBLE) + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices
+       protocol, parameters, replies, anew, calls, scheduled, measured, stopped, warnings,
+       coalesce(try_cast(parameters->'judge'->>'price_in' AS DOUBLE)
+           + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices
 FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples, by category and difficulty, and of the aspects
@@ -66,7 +67,8 @@ ORDER BY candidate, sample_id, dimension_position(evaluation_id, dimension), dim
 -- index_evaluations: All evaluations, the newest first
 SELECT run_id, flow, started_at, dataset, candidates, judge, endpoint, prompt_set, series_key, protocol_key, measured,
        stopped, coalesce(try_cast(parameters->'judge'->>'price_in' AS DOUBLE)
-           + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices, count(*) OVER () AS total
+           + try_cast(parameters->'judge'->>'price_out' AS DOUBLE) > 0, false) AS own_prices, count(*) OVER () AS total,
+       bool_or(scheduled) OVER () AS any_scheduled
 FROM evaluations ORDER BY started_at DESC, run_id DESC LIMIT 2000;
 
 -- index_scores: Their scores over all samples

@@ -10,16 +10,17 @@ from typing import Any, cast
 from markupsafe import Markup
 
 from tasks.comparing.alarms import Watched, watched
-from tasks.comparing.comparison import Comparison, since_last
-from tasks.comparing.trend import Point, series_of
+from tasks.comparing.comparison import Comparison, compare_candidates
+from tasks.comparing.trend import Point, series_of, trend_charts
 from tasks.history import queries as history
-from tasks.history.queries import stop_of
+from tasks.history.queries import last_comparable, stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
 from tasks.ledger.evaluations import unmeasured_words
 from tasks.ledger.run_files import folder, read_start
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
 from tasks.pages.queries import ask, corrected_words, people_lines, question
 from tasks.pages.unfinished import of_run
+from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
@@ -60,8 +61,8 @@ class Evaluation:
     """Comparisons with the last comparable evaluation, a candidate each; empty if there is none."""
     points: list[Point]
     """Points of its trends."""
-    watched: Watched
-    """State of a scheduled evaluation against its baselines; empty for any other."""
+    watched: Watched | None
+    """State of a scheduled evaluation against its baselines; None for any other."""
     state: str
     """Sentence on a run without an end; empty: it has ended."""
 
@@ -107,7 +108,8 @@ class Evaluation:
     def alarms(self) -> list[str]:
         """Sentences on each drop and moved judge that this evaluation raised or found open, and that is still open."""
         began = datetime.fromisoformat(self.about["started_at"])
-        return [alarm.words for alarm in self.watched.open if alarm.raised_at <= began]
+        found = self.watched.open if self.watched else ()
+        return [alarm.words for alarm in found if alarm.raised_at <= began]
 
     @property
     def beside(self) -> bool:
@@ -122,7 +124,7 @@ class Evaluation:
     @property
     def standings(self) -> list[str]:
         """State of each candidate of a scheduled evaluation against its baseline, a sentence each."""
-        return [place.words(self.flow) for place in self.watched.places]
+        return [place.words(self.flow) for place in self.watched.places] if self.watched else []
 
     @property
     def notes(self) -> list[str]:
@@ -144,9 +146,12 @@ class Evaluation:
         """Return the scores as a table: of all samples, or by group."""
         return self.display.grid(self.scores, grouping)
 
-    def trends(self) -> list[list[Point]]:
-        """Return the scores over time of each candidate and dimension or tag with at least two."""
-        return series_of(self.points)[:MOST_TRENDS]
+    def trends(self) -> list[tuple[list[Point], Chart]]:
+        """Return the scores over time of each candidate and dimension or tag with at least two, and their chart."""
+        if len({point.run_id for point in self.points}) < 2:
+            return []
+        series = series_of(self.points)[:MOST_TRENDS]
+        return [*zip(series, trend_charts(series, self.display.level), strict=True)]
 
     def rates(self) -> list[RateRow]:
         """Return the rates of the judge's agreement with itself."""
@@ -180,7 +185,7 @@ def gather(store: Path, run_id: str) -> Evaluation:
     with history.held_together(store, unfinished=run_id):
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
         [about] = ask(store, "evaluation", run=run_id)
-        comparisons = since_last(store, run_id, MOST_COMPARED)
+        before, names = last_comparable(store, run_id)
         display = display_of(about["flow"])
         reasons, rows = ask(store, "reasons", run=run_id), history.query(store, question("samples", run=run_id))
         limit = text_limit(reasons, rows, TEXTS if len(rows.rows) <= EMBEDDED else TEXTS_OF_LARGE)
@@ -206,8 +211,8 @@ def gather(store: Path, run_id: str) -> Evaluation:
             lowest=lowest,
             fragile=fragile,
             pictures=pictures,
-            comparisons=comparisons,
+            comparisons=compare_candidates(store, before, run_id, names[:MOST_COMPARED]) if before else [],
             points=[Point(*row) for row in history.query(store, question("trend", run=run_id)).rows],
-            watched=watched(store, run_id),
+            watched=watched(store, run_id) if about["scheduled"] else None,
             state="" if about["finished_at"] else of_run(store, read_start(folder(store, run_id))).words,
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tasks.comparing import verdict as verdicts
-from tasks.comparing.trend import breaks, trend_charts
+from tasks.comparing.trend import breaks
 from tasks.errors import InputError
 from tasks.files import drafted, remove_folder, rewrite_file
 from tasks.judging.results import status_lines
@@ -92,7 +92,6 @@ def page(
     taken = dict(islice(rest, len(one.first_pictures)))
     first = {sha256: address for sha256, address in taken.items() if sha256 in one.first_pictures}
     others = chain(((sha256, address) for sha256, address in taken.items() if sha256 not in first), rest)
-    series = one.trends()
     return pieces(
         "report.html.j2",
         "report.js",
@@ -108,7 +107,7 @@ def page(
             "verdict": verdicts.verdict(one.display, one.scores, one.red),
             "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
-            "trends": [*zip(series, trend_charts(series, one.display.level), strict=True)],
+            "trends": one.trends(),
             "samples": one.samples,
             "pictures": () if folder else others,
             **_HELPERS,
