@@ -1,6 +1,7 @@
 """Differences of candidates from the best, within a run and across runs: pairing, views and tables."""
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def test_overall_of_six_tags_is_paired_across_four_flows(tmp_path: Path) -> None
     for place, (name, less) in enumerate((("high", 0.0), ("low", 1.0), ("half", 0.5))):
         for day, (flow, tags) in enumerate(TAGS.items(), 1 + 4 * place):
             loss = {tag: 4 * less if tag == "position" else less for tag in tags}
-            of, places = {"flow": flow, "candidate": name}, [(tag, n) for tag in tags for n in range(9)]
+            of, places = {"flow": flow, "candidate": name}, [(tag, n) for tag in tags for n in range(12)]
             rows = [image(f"{tag}{n}/0", 6 + n % 4 - loss[tag], tag=tag, **of) for tag, n in places]
             if (name, flow) != ("half", "position"):
                 run_of(tmp_path, day, rows, flow=flow, dimensions=tags, parameters={"threshold": 7.0})
@@ -166,8 +167,15 @@ def test_overall_of_six_tags_is_paired_across_four_flows(tmp_path: Path) -> None
     question = "SELECT candidate, best, vs_best, vs_best_n, vs_best_low FROM t2i_leaderboard WHERE tag = 'overall'"
     found = {name: row for name, *row in query(tmp_path, question).rows}
     assert found["high"] == ["high", None, None, None] and found["half"] == [None] * 4
-    assert found["low"][:3] == ["high", pytest.approx(-1.5), 54]
+    assert found["low"][:3] == ["high", pytest.approx(-1.5), 72]
     tag = "SELECT vs_best FROM t2i_leaderboard WHERE tag = 'position' AND candidate = 'low'"
     assert query(tmp_path, tag).rows == [(-4.0,)]
     html = "".join(page(gather(tmp_path, "20261105T120000-object-0000aa")))
-    assert "low, the six tags together: <strong>" in html and "−1.50" in html and "beside high, paired" in html
+    assert "low, the six tags together: <strong>" in html and "−1.50" in html and "] beside high, paired" in html
+    assert "worst case" not in html
+    of = {"flow": "position", "candidate": "low", "tag": "position"}
+    rows = [image(f"position{n}/0", None if n < 3 else 2.0 + n % 4, **of) for n in range(12)]
+    run_of(tmp_path, 13, rows, flow="position", dimensions=("position",), parameters={"threshold": 7.0})
+    land(tmp_path)
+    html = "".join(page(gather(tmp_path, "20261105T120000-object-0000aa")))
+    assert re.search(r"−1\.50 \[[^]]+\], worst case \[[^]]+\] beside high, paired", html)

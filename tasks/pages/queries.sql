@@ -13,7 +13,8 @@ SELECT * FROM scores WHERE run_id = $run AND (dimension = 'overall' OR "grouping
 ORDER BY candidate, dimension_position(run_id, dimension), dimension, CASE WHEN "grouping" <> 'aspect' THEN group_name END;
 
 -- all_tags: All tags together
-SELECT candidate, score, ci_low, ci_high, good, satisfied, tags, missing, runs, best, vs_best, vs_best_low, vs_best_high
+SELECT candidate, score, ci_low, ci_high, good, satisfied, tags, missing, runs, best, vs_best, vs_best_low, vs_best_high,
+       vs_best_worst_low, vs_best_worst_high
 FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
 
 -- people: What people say of the scores (jury labels page)
