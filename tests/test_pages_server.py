@@ -2,6 +2,7 @@
 
 import html
 import http.client
+import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -222,8 +223,9 @@ def test_note_gives_the_address_while_pages_are_served(tmp_path: Path, monkeypat
     page = tmp_path / "pages" / "run.html"
     with serving_pages(tmp_path, free_port(), "") as address:
         assert where(page) == f"{address}/run.html"
-        (tmp_path / "pages" / NOTE).write_text('{"address": "javascript:alert(1)", "pid": 1}')
-        assert where(page) == str(page)
+        for note in ({"address": "javascript:alert(1)", "pid": 1}, {"address": address, "pid": 10**20}):
+            (tmp_path / "pages" / NOTE).write_text(json.dumps(note))
+            assert where(page) == str(page)
     assert where(page) == str(page) and not (tmp_path / "pages" / NOTE).exists()
 
 

@@ -76,7 +76,7 @@ def where(page: Path) -> str:
 
 def served_at(folder: Path) -> str:
     """Return the address at which `jury up` serves these pages, from its note; "" if it does not."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
+    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
         note: Any = json.loads(read_regular(folder / NOTE, 1000))
         os.kill(note["pid"], 0)
         return note["address"] if is_address(note["address"]) else ""
