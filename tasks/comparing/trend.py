@@ -100,14 +100,11 @@ def breaks(series: Sequence[Point]) -> list[Point]:
 def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
     """Return scales on which all points of these series, at least one, have room."""
     points = [point for each in series for point in each]
-    ends = [end for point in points for end in _drawn_values(point) if end is not None]
+    drawn = [(point.score, point.ci_low, point.ci_high, point.baseline_score) for point in points]
+    ends = [end for each in drawn for end in each if end is not None]
     scores = [*ends, level.score] if level else ends
     times = [point.started_at for point in points]
     return Scales((min(scores), max(scores)), (min(times), max(times)), level)
-
-
-def _drawn_values(point: Point) -> tuple[float | None, ...]:
-    return point.score, point.ci_low, point.ci_high, point.baseline_score
 
 
 def trend_charts(series: Sequence[Sequence[Point]], level: Level | None = None) -> list[Chart]:

@@ -665,7 +665,10 @@ def compare_with_best(master: Master) -> None:
 def _best_rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str, Any]]:
     sides = {member.candidate: _side(db, member) for member in members}
     together = not members[0].flow
-    tags = _number_of_tags(db, members) if together else 0
+    tags = 0
+    if together:  # the overall is of all tags that a run of the group asks about
+        runs = [run for member in members for run in member.runs]
+        [tags] = db.execute(_TAGS, [runs]).fetchone() or (0,)
     best = max(sides, key=lambda candidate: _headline(sides[candidate], tags))
     beside = beside_best(sides, best)
     for member in members:
@@ -689,12 +692,6 @@ def _series(db: Connection, run_id: str, candidate: str) -> Series:
     [flow] = db.execute("SELECT flow FROM evaluations WHERE run_id = ?", [run_id]).fetchone() or ("",)
     rows = db.execute(OUTCOMES, [run_id, candidate]).fetchall()
     return series(protocol_of(flow).measured(compared(*row)) for row in rows)
-
-
-def _number_of_tags(db: Connection, members: Sequence[_Member]) -> int:
-    """Return the number of tags in the overall score: all that a run of the group asks about."""
-    [number] = db.execute(_TAGS, [[run for member in members for run in member.runs]]).fetchone() or (0,)
-    return number
 
 
 def _headline(side: Series, tags: int) -> float:

@@ -131,27 +131,17 @@ class _Once(NamedTuple):
 
     column: str
     """Column with the name of the folder."""
-    folder: str
-    """Folder of the store that contains the folders with rows."""
-    last: str
-    """Name of the file whose presence means that a folder is complete."""
-    file: str
-    """Name of the file with the rows."""
+    folders: Callable[[Path], list[Path]]
+    """Function that returns all complete folders of this kind in a store."""
     rows: Callable[[Path], Iterable[Mapping[str, Any]]]
     """Reader of the rows of a folder."""
 
-    def folders(self, store: Path) -> list[Path]:
-        """Return all complete folders of this kind in a store, sorted by name."""
-        return ledger.folders_with(store, self.folder, self.last)
-
 
 _WRITTEN_ONCE = {
-    "labels": _Once("name", "labels", labels.ABOUT, labels.LABELS, labels.history_rows),
-    "passports": _Once("passport_id", passports.PASSPORTS, passports.CARD, passports.CARD, passports.history_rows),
-    **{
-        table: _Once(kept.column, kept.folder, kept.file, kept.file, kept.history_rows)
-        for table, kept in {"bridges": BRIDGES, "other_calls": OTHER_CALLS}.items()
-    },
+    "labels": _Once("name", labels.label_folders, labels.history_rows),
+    "passports": _Once("passport_id", passports.passport_folders, passports.history_rows),
+    "bridges": _Once(BRIDGES.column, BRIDGES.folders, BRIDGES.history_rows),
+    "other_calls": _Once(OTHER_CALLS.column, OTHER_CALLS.folders, OTHER_CALLS.history_rows),
 }
 """Table -> ledgers that are loaded into it."""
 
@@ -334,8 +324,7 @@ def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
 
     puts = [("runs", run, partial(put_run, master, run, ledger_bytes(run))) for run in runs]
     for table, place in once:
-        kind = _WRITTEN_ONCE[table]
-        puts.append((table, place, partial(put_rows, master, table, kind.rows, place, kind.file)))
+        puts.append((table, place, partial(put_rows, master, table, _WRITTEN_ONCE[table].rows, place)))
     for table, place, put in puts:
         try:
             put()

@@ -86,21 +86,18 @@ def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
         _insert_run(master, run, start, ledger_bytes)
 
 
-def put_rows(
-    master: Master, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path, file: str
-) -> None:
+def put_rows(master: Master, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path) -> None:
     """Load a ledger that is written once: labels, the card of a passport, a bridge, or other calls.
 
     Args:
         rows: reader of the rows of a folder.
-        file: name of the file with the rows.
 
     Raises:
         LeftOut: it is unreadable, or DuckDB refuses a row; nothing of it is loaded.
         duckdb.Error: the disk has no room.
     """
     with all_or_nothing(master.db, f"The ledger {place} was left out"):
-        insert_rows(master, table, rows(place), place / file)
+        insert_rows(master, table, rows(place), place)
 
 
 @contextmanager
@@ -197,16 +194,11 @@ def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _run_row(start: RunStart, end: RunEnd | None, size: int, waits: bool) -> dict[str, Any]:
-    ended: dict[str, Any] = {"status": _without_end(start, waits)}
+    row = {**start.model_dump(mode="json"), "ledger_bytes": size}
     if end:
-        ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
-    return {**start.model_dump(mode="json"), **ended, "ledger_bytes": size}
-
-
-def _without_end(start: RunStart, waits: bool) -> str:
-    if waits:
-        return "waiting"
-    return "quote" if start.parameters.get("quote") else "unfinished"
+        return {**row, "status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
+    without_end = "quote" if start.parameters.get("quote") else "unfinished"
+    return {**row, "status": "waiting" if waits else without_end}
 
 
 def insert_rows(master: Master, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:

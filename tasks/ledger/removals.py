@@ -175,11 +175,10 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
         OSError: the disk, or the remote store (RemoteUnavailable), fails.
     """
     before = oldest_kept(now)
-    old = [name for name in _old(store, before) if is_store_name(name)] if before else []
-    if not before or not old:
-        return 0
-    if bucket:
-        bucket.remove([name for name in bucket.sizes("") if name in old or _page_of(name) in old])
+    old = {name for name in _old(store, before) if is_store_name(name)} if before else set[str]()
+    if bucket and old:
+        pages = {name: f"{name.partition('.files/')[0]}.html" for name in bucket.sizes("")}
+        bucket.remove([name for name, page in pages.items() if not old.isdisjoint([name, page])])
     for name in old:
         remove_file(store, name)
         if name.startswith(f"{PAGES}/"):
@@ -190,10 +189,6 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
 def beside(page: str) -> str:
     """Return the folder beside a page with its pictures, if there is one."""
     return f"{page.removesuffix('.html')}.files"
-
-
-def _page_of(picture: str) -> str:
-    return f"{picture.partition('.files/')[0]}.html"
 
 
 def _old(store: Path, before: datetime) -> Iterator[str]:

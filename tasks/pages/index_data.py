@@ -123,12 +123,10 @@ def gather_index(store: Path) -> Index:
         if not found:
             return Index([], [], 0, 0, unfinished(store))
         lines = _lines(store, found)
-        cards = _cards(store, lines, _open_alarms(store) if found[0]["any_scheduled"] else [])
-        return Index(cards, lines, len(found), found[0]["total"], unfinished(store))
-
-
-def _open_alarms(store: Path) -> list[Alarm | MovedJudge]:
-    return [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
+        open_alarms: list[Alarm | MovedJudge] = []
+        if found[0]["any_scheduled"]:
+            open_alarms = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
+        return Index(_cards(store, lines, open_alarms), lines, len(found), found[0]["total"], unfinished(store))
 
 
 def _cards(store: Path, lines: Sequence[Line], open_alarms: Sequence[Alarm | MovedJudge]) -> list[Card]:

@@ -313,7 +313,8 @@ def rate_grid(rows: Sequence[RateRow]) -> Grid:
     for candidate, rates in _by_candidate(rows):
         cells = {(row.dimension, row.measure): rate_words(row, 0) for row in rates}
         lines.append([candidate])
-        for dimension in _dimensions(rates):
+        found = dict.fromkeys(row.dimension for row in rates if row.measure in MEASURES)
+        for dimension in sorted(found, key=lambda dimension: dimension == OVERALL):
             lines.append([dimension, *(cells.get((dimension, measure), "") for measure in columns)])
     return Grid(["", *(MEASURES[measure][0] for measure in columns)], lines)
 
@@ -334,8 +335,3 @@ def rate_notes(rows: Sequence[RateRow]) -> list[str]:
 def _by_candidate(rows: Sequence[RateRow]) -> list[tuple[str, list[RateRow]]]:
     in_order = sorted(rows, key=lambda row: row.candidate)
     return [(candidate, list(its)) for candidate, its in groupby(in_order, key=lambda row: row.candidate)]
-
-
-def _dimensions(rates: Sequence[RateRow]) -> list[str]:
-    found = dict.fromkeys(row.dimension for row in rates if row.measure in MEASURES)
-    return sorted(found, key=lambda dimension: dimension == OVERALL)

@@ -281,12 +281,13 @@ def by_tag(rows: Iterable[GradeRow]) -> list[Grades]:
     places: defaultdict[tuple[str, str], list[GradeRow]] = defaultdict(list)
     for row in rows:
         places[row.candidate, row.dimension].append(row)
-    return [_grades(found) for found in places.values()]
-
-
-def _grades(rows: list[GradeRow]) -> Grades:
-    named = {row.measure: row for row in rows if row.grouping == "all"}
-    return Grades(**named, aspects=[row for row in rows if row.grouping == "aspect"])
+    return [
+        Grades(
+            **{row.measure: row for row in found if row.grouping == "all"},
+            aspects=[row for row in found if row.grouping == "aspect"],
+        )
+        for found in places.values()
+    ]
 
 
 def _values(outcome: Outcome, good_from: float) -> Iterator[tuple[tuple[str, str], float | None]]:
