@@ -1,4 +1,7 @@
-"""Queries of the history: SQL that only reads, the choice of an evaluation, and the cost of the month."""
+"""Queries of the history: SQL that only reads, the choice of an evaluation, and the cost of the month.
+
+Each function that opens the history raises InputError where there is none, or DuckDB refuses a query.
+"""
 
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -76,9 +79,6 @@ def held_open(store: Path) -> Generator[None]:
 
     Opening takes longer than most answers. All answers within the context are of one moment, even if a landing
     completes meanwhile.
-
-    Raises:
-        InputError: there is no history.
     """
     with opened(store) as db:
         token = _HELD.set((store, db))
@@ -97,9 +97,6 @@ def held_together(store: Path, unfinished: str = "") -> Generator[None]:
 
     Args:
         unfinished: id of a run; if it has not finished, the views show it, too, as an evaluation of its own.
-
-    Raises:
-        InputError: there is no history, or it was made by another version.
     """
     with held_open(store), opened(store) as db:
         db.execute(_SHARD_RUNS, [unfinished])
@@ -120,11 +117,7 @@ def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatena
 
 @contextmanager
 def opened(store: Path) -> Generator[Connection]:
-    """Open the history for a moment, or use the one that is held open for this store.
-
-    Raises:
-        InputError: there is no history, or DuckDB refused a query.
-    """
+    """Open the history for a moment, or use the one that is held open for this store."""
     held = _HELD.get()
     if held and held[0] == store:
         with told():
@@ -149,9 +142,9 @@ def query(
         most_bytes: maximum size of the answer, written out; 0: no limit.
 
     Raises:
-        InputError: there is no history or no such name; a value is beyond Python's range; the answer is too large; or
-            DuckDB refused the SQL (with the reason and its message). SQL can neither write to a history opened here
-            nor reach other files.
+        InputError: there is no such name; a value is beyond Python's range; the answer is too large; or DuckDB refused
+            the SQL (with the reason and its message). SQL can neither write to a history opened here nor reach other
+            files.
     """
     with opened(store) as db, ended_after(db, seconds):
         db.execute(as_sql(db, name_or_sql), list(values))
@@ -179,11 +172,7 @@ def _fetch(db: Connection, most_bytes: int) -> list[tuple[Any, ...]]:
 
 
 def catalog(store: Path) -> list[Entry]:
-    """Return the tables and views of the history with their comments, views first.
-
-    Raises:
-        InputError: there is no history.
-    """
+    """Return the tables and views of the history with their comments, views first."""
     with opened(store) as db:
         return _entries(db)
 
@@ -192,7 +181,7 @@ def columns_of(store: Path, name: str) -> list[Column]:
     """Return the columns of a table or view with their comments.
 
     Raises:
-        InputError: there is no history, or no such name.
+        InputError: there is no such name.
     """
     sql = "SELECT column_name, data_type, comment FROM duckdb_columns() WHERE table_name = $1 AND database_name = $2"
     with opened(store) as db:
@@ -298,7 +287,7 @@ def frames(store: Path, questions: Sequence[str], seconds: float) -> "list[DataF
     JSON columns are texts; a second column of one name is `<name>_2`. A statement that is not a query gives no columns.
 
     Raises:
-        InputError: there is no history, no such name, no answer to the SQL, or a frame cannot hold the answer.
+        InputError: there is no such name, no answer to the SQL, or a frame cannot hold the answer.
     """
     with opened(store) as db:
         return [_frame(db, as_sql(db, question), seconds) for question in questions]

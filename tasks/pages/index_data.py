@@ -113,11 +113,7 @@ class Index(NamedTuple):
 
 
 def gather_index(store: Path) -> Index:
-    """Gather the index of a store from its current history.
-
-    Raises:
-        InputError: there is no history, or it cannot be queried.
-    """
+    """Gather the index of a store from its current history; InputError if there is none."""
     with held_together(store):
         found = ask(store, "index_evaluations")
         if not found:

@@ -22,11 +22,7 @@ def question(name: str, **values: str) -> str:
 
 
 def ask(store: Path, name: str, **values: str) -> list[dict[str, Any]]:
-    """Return the rows of one query on the history of a store.
-
-    Raises:
-        InputError: there is no history, or it cannot be queried.
-    """
+    """Return the rows of one query on the history of a store; InputError if there is none."""
     return history.as_json_rows(history.query(store, question(name, **values)))
 
 

@@ -177,11 +177,7 @@ class Evaluation:
 
 
 def gather(store: Path, run_id: str) -> Evaluation:
-    """Gather the evaluation with this id, or the run that has not finished.
-
-    Raises:
-        InputError: there is no history, or it cannot be queried.
-    """
+    """Gather the evaluation with this id, or the run that has not finished; InputError if there is no history."""
     with history.held_together(store, unfinished=run_id):
         answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
         [about] = ask(store, "evaluation", run=run_id)

@@ -87,9 +87,6 @@ def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
     """Return the newest evaluations of each flow, and stopped runs, that need a new page, by id, newest first.
 
     They have no page, or one of these runs is the evaluation or belongs to it. None is older than pages are kept.
-
-    Raises:
-        InputError: there is no history, or it cannot be queried.
     """
     changed, names = {*run_ids}, page_files(store)
     stopped = {one.start.run_id for one in unfinished(store) if not one.goes_on}
@@ -102,11 +99,7 @@ def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
 
 
 def all_evaluations(store: Path, last: int) -> list[str]:
-    """Return the ids of the newest evaluations of the history, at most `last`, newest first; 0: all.
-
-    Raises:
-        InputError: there is no history, or it cannot be queried.
-    """
+    """Return the ids of the newest evaluations of the history, at most `last`, newest first; 0: all."""
     return [one.run_id for one in _listed(store) if one.is_finished][: last or None]
 
 
