@@ -131,17 +131,23 @@ class _Once(NamedTuple):
 
     column: str
     """Column with the name of the folder."""
-    folders: Callable[[Path], list[Path]]
-    """Function that returns all complete folders of this kind in a store."""
+    folder: str
+    """Folder of the store that contains the folders with rows."""
+    last: str
+    """Name of the file whose presence means that a folder is complete."""
     rows: Callable[[Path], Iterable[Mapping[str, Any]]]
     """Reader of the rows of a folder."""
 
+    def folders(self, store: Path) -> list[Path]:
+        """Return all complete folders of this kind in a store, sorted by name."""
+        return ledger.folders_with(store, self.folder, self.last)
+
 
 _WRITTEN_ONCE = {
-    "labels": _Once("name", labels.label_folders, labels.history_rows),
-    "passports": _Once("passport_id", passports.passport_folders, passports.history_rows),
-    "bridges": _Once(BRIDGES.column, BRIDGES.folders, BRIDGES.history_rows),
-    "other_calls": _Once(OTHER_CALLS.column, OTHER_CALLS.folders, OTHER_CALLS.history_rows),
+    "labels": _Once("name", "labels", labels.ABOUT, labels.history_rows),
+    "passports": _Once("passport_id", passports.PASSPORTS, passports.CARD, passports.history_rows),
+    "bridges": _Once(BRIDGES.column, BRIDGES.folder, BRIDGES.file, BRIDGES.history_rows),
+    "other_calls": _Once(OTHER_CALLS.column, OTHER_CALLS.folder, OTHER_CALLS.file, OTHER_CALLS.history_rows),
 }
 """Table -> ledgers that are loaded into it."""
 
