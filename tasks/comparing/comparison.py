@@ -168,9 +168,7 @@ def compare(
 
 @one_opening
 def compare_candidates(store: Path, before: str, after: str, names: Sequence[str]) -> list[Comparison]:
-    """Compare each of these candidates with itself in two evaluations of equal keys; those without a common check drop
-    out.
-    """
+    """Compare each of these candidates with itself in two evaluations; leave out those without a common check."""
     comparisons: list[Comparison] = []
     for name in names:
         with suppress(NotAlike):

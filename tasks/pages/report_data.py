@@ -147,7 +147,7 @@ class Evaluation:
         return self.display.grid(self.scores, grouping)
 
     def trends(self) -> list[tuple[list[Point], Chart]]:
-        """Return the scores over time of each candidate and dimension or tag with at least two, and their chart."""
+        """Return the scores over time of each candidate and dimension or tag, if there are two, with their chart."""
         if len({point.run_id for point in self.points}) < 2:
             return []
         series = series_of(self.points)[:MOST_TRENDS]
