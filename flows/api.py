@@ -6,6 +6,7 @@ it. Its output goes to the logger `flows` at level INFO. `docs/howto/notebooks.m
 
 import asyncio
 import atexit
+import gc
 import json
 import logging
 import os
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from flows.result import Result, read_result
 from flows.server.server import running
-from flows.server.supervision import LEFT_BEHIND, end_without_the_rest
+from flows.server.supervision import GARBAGE_THRESHOLDS, LEFT_BEHIND, end_without_the_rest
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
@@ -256,6 +257,7 @@ def _judged(at_work: Worker, flow: str, samples: Samples, asked: Parameters, nam
 
 def _main() -> int:
     """Answer each line of standard input by a line of output with its mark; end at an empty line, or without input."""
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell script's background programs ignore it
     output = os.dup(1)  # children do not inherit it, so it ends with this process
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -5,6 +5,7 @@ The module of a command is imported when it is called, so that the help and the 
 
 import atexit
 import errno
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOptio
 from click.shell_completion import shell_complete
 
 from flows.commands.console import Command, Group, hush, tell_fault, warn
-from flows.server.supervision import end_without_the_rest
+from flows.server.supervision import GARBAGE_THRESHOLDS, end_without_the_rest
 from tasks.errors import InputError
 
 
@@ -144,6 +145,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
     atexit.register(hush)
+    if arguments is None:
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
     code = _code(words)
     if arguments is None:
         end_without_the_rest(code)

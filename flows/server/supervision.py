@@ -21,6 +21,10 @@ LOOKS, LOCK_SECONDS = 10, 0.1
 LEFT_BEHIND = threading.Event()
 """Set once some work in this process will not end within reason, so that the process ends without it."""
 
+GARBAGE_THRESHOLDS = 50_000, 20, 100
+"""Thresholds of the garbage collector in our programs. With Python's own, it searches all imported objects again and
+again, which is a sixth of a command's start."""
+
 
 def end_without_the_rest(code: int) -> None:
     """End a process that has left work behind; return if it has not, since it then ends as any other."""
