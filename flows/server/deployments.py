@@ -35,7 +35,7 @@ from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems
 from tasks.records.parameters import FLOWS, Collect, Parameters, parameters_of
-from tasks.text import duration, one_line
+from tasks.text import one_line
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 COLLECT = "collect"
@@ -79,16 +79,6 @@ class Scheduled(BaseModel, extra="forbid"):
         """The schedule for Prefect."""
         interval = timedelta(seconds=self.interval) if self.interval else None
         return Schedule(**self.model_dump(exclude={"interval"}), interval=interval)
-
-    @property
-    def words(self) -> str:
-        """Its due times for people: `daily at 02:30 Europe/Zurich (cron 30 2 * * *)`."""
-        daily = re.fullmatch(r"(\d+) (\d+) \* \* \*", self.cron or "")
-        if daily:
-            return f"daily at {int(daily[2]):02}:{int(daily[1]):02} {self.timezone} (cron {self.cron})"
-        if self.interval:
-            return f"every {duration(self.interval)}"
-        return f"by the {'cron' if self.cron else 'rrule'} {self.cron or self.rrule}, {self.timezone}"
 
     @property
     def created(self) -> DeploymentScheduleCreate:
@@ -137,12 +127,6 @@ class Deployed(BaseModel, extra="forbid"):
                 "; ".join(f"parameters.parameters.{words}" for words in _words(error, self.form))
             ) from None
         return self
-
-    @property
-    def described(self) -> str:
-        """The description with the due times in the list, as it is registered."""
-        due = [each.words for each in self.schedules if each.active]
-        return f"{self.description} Runs {' and '.join(due)}." if due else self.description
 
     @property
     def own(self) -> dict[str, Any]:
@@ -258,8 +242,6 @@ def _words(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
         yield f"{place}: {misspelt(each, model) or each['msg']}".removeprefix(": ").replace("Value error, ", "")
 
 
-_DUE = re.compile(r" Runs (daily at|every|by the) .*\.$")
-"""Due times at the end of a registered description, as `Deployed.described` adds them."""
 ALWAYS = {"description", "tags", "paused"}
 """Fields that are applied at each start; `paused` only if the list names it."""
 MISSING = "(none)"
@@ -397,7 +379,7 @@ def variable_name(title: str) -> str:
 async def _create(deployed: Deployed) -> None:
     made = await deployed.flow.ato_deployment(
         deployed.name,
-        description=deployed.described,
+        description=deployed.description,
         tags=deployed.tags,
         schedules=[each.schedule for each in deployed.schedules],
         parameters={"parameters": deployed.sent},
@@ -415,7 +397,7 @@ async def _update(
     defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
     merged = merge(last, _of_list(deployed), _of_server(deployed, known), defaults, reset)
     change = DeploymentUpdate(
-        description=deployed.described,
+        description=deployed.description,
         tags=deployed.tags,
         parameters={"parameters": nest({name: each for name, each in merged.values.items() if name not in ALWAYS})},
         entrypoint=deployed.entrypoint,
@@ -467,7 +449,7 @@ def _of_list(deployed: Deployed) -> dict[str, Any]:
 def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
     """Return the same fields as the server has them."""
     form = read_json(known.parameters.get("parameters", {}))
-    return _fields(deployed, _DUE.sub("", known.description or ""), known.tags, known.paused, form)
+    return _fields(deployed, known.description or "", known.tags, known.paused, form)
 
 
 def _fields(deployed: Deployed, description: str, tags: list[str], paused: bool | None, form: Fields) -> dict[str, Any]:
