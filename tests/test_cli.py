@@ -336,6 +336,12 @@ def test_demo_draws_its_samples_into_a_folder(tmp_path: Path, jury: Any) -> None
     assert code == 2 and "--count goes with --samples DIR" in err and not (tmp_path / "store").exists()
 
 
+def test_demo_returns_the_code_of_the_worst_run(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = iter([3, 2, *(len(FLOWS) - 2) * [0]])
+    monkeypatch.setattr("flows.commands.demo.run_flow", lambda *_: next(codes))
+    assert jury("demo", "--store", tmp_path / "store")[0] == 2, "a stopped run is worse than one with failed calls"
+
+
 def test_ping_prints_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:
     judge = ["--judge.model", "m", "--judge.base-url", loopback.base_url]
     assert main(["judge", "ping", *judge, "--store", str(tmp_path / "store")]) == 0

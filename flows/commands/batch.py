@@ -7,7 +7,7 @@ import click
 
 from flows.commands.console import Command, say, warn
 from flows.commands.options import json_option, store_option
-from flows.commands.run import NOT_ALL_OK, OK, STOPPED, show_run
+from flows.commands.run import NOT_ALL_OK, OK, STOPPED, show_run, worst
 from flows.process import run_here
 from flows.server.server import find_prefect, prepare_prefect, secret_block
 from tasks.batches.log import check_folder, locked, waiting_runs
@@ -86,7 +86,7 @@ def _collect(folder: Path, run: str, found: list[str], as_json: bool) -> int:
             (warn if as_json else say)(words)
     ended = [run_id for run_id in found if (ledger_folder(folder, run_id) / END).exists()]
     codes += [show_run(folder, run_id, as_json) for run_id in ended]
-    return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
+    return worst(codes)
 
 
 async def _cancel(store: Path, run_id: str) -> None:

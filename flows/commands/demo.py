@@ -8,7 +8,7 @@ from click.core import ParameterSource
 
 from flows.commands.console import Command, command_line
 from flows.commands.options import path_option, store_option
-from flows.commands.run import run_flow
+from flows.commands.run import run_flow, worst
 from tasks.demo.samples import CHECKS, GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
 from tasks.errors import InputError
@@ -56,7 +56,7 @@ def demo(context: click.Context, folder: str, count: int, prompts: int, seed: in
 
 
 def _judge(store: str) -> int:
-    """Judge drawn samples with every flow; return the exit code.
+    """Judge drawn samples with every flow; return the exit code of the worst run.
 
     One of them has no picture, a forfeit on purpose, so the demo succeeds if every reply came.
     """
@@ -74,7 +74,7 @@ def _judge(store: str) -> int:
         f"run diagram --dataset samples --judge {RECOMMENDED_ENDPOINT}/{RECOMMENDED_MODEL} --limit 4",
     ):
         print(f"  {command_line(words, store)}")
-    return max(codes)
+    return worst(codes)
 
 
 def _draw(root: Path, count: int, prompts: int, seed: int) -> None:

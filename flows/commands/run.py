@@ -1,6 +1,6 @@
 """`jury run`: a flow in this process, and its printed results; the options are the fields of its parameters."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from functools import partial
 from itertools import takewhile
@@ -154,6 +154,11 @@ def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
         codes.append(run_flow(flow, asked, as_json))
     if set(flows) >= {*T2I} and not as_json:
         print(f"\nAll tags together: {command_line('query t2i_leaderboard', asked.store)}")
+    return worst(codes)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code of several runs: that of the worst one, which was stopped."""
     return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
