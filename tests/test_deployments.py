@@ -57,7 +57,9 @@ def test_deploy_init_writes_the_starter_list_and_overwrites_no_file(
         assert main(["deploy", "init", str(given)]) == 2
         assert f"{place} exists already, and stays as it is" in capsys.readouterr().err
     assert place.read_text() == "of its own"
-    assert main(["deploy", "init", "mine.yaml"]) == 0 and (tmp_path / "mine.yaml").exists()
+    assert main(["deploy", "init", "mine.yaml", "--judge", "openai/gpt-x"]) == 0
+    judged = [deployed.own["judge"]["model"] for deployed in read_list(tmp_path / "mine.yaml")[:-1]]
+    assert judged == ["gpt-x", "gpt-x"], "the judge goes with the drawn samples, too"
     assert main(["deploy", "init", "nowhere/mine.yaml"]) == 2 and "no folder nowhere" in capsys.readouterr().err
     assert main(["deploy", "--notify", "slack-webhook/team", "init"]) == 2
     assert "--notify goes with `jury deploy` alone, not with init" in capsys.readouterr().err

@@ -201,7 +201,9 @@ def write_starter(place: str, judge: str | None, **given: str) -> int:
         raise InputError("--results and --images go with --dataset, the folder that they belong to")
     text, flows = STARTER.read_text(encoding="utf-8"), list[str]()
     if named:
-        text, flows = _filled(text, named, judge)
+        text, flows = _filled(text, named)
+    if judge:
+        text = text.replace(EMBEDDED_JUDGE, _shown(judge))
     try:
         with target.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -218,27 +220,30 @@ def write_starter(place: str, judge: str | None, **given: str) -> int:
 write_starter.params.append(judge_option())
 
 
-def _filled(starter: str, given: Mapping[str, str], judge: str | None) -> tuple[str, list[str]]:
+def _shown(judge: str) -> str:
+    """Return the judge of an entry, such as `openai/gpt-6.1-terra`, as JSON, which is YAML, too.
+
+    Raises:
+        InputError: the judge is not known.
+    """
+    asked = judge_named(judge)
+    addressed(Probe.model_validate({"judge": asked}))
+    return json.dumps({**asked, "concurrency": 16}, ensure_ascii=False)
+
+
+def _filled(starter: str, given: Mapping[str, str]) -> tuple[str, list[str]]:
     """Return the list with a nightly deployment of each flow that a dataset is for, and these flows.
 
     Args:
         given: dataset, and results or images, as parameters name them.
-        judge: endpoint and model, such as `openai/gpt-6.1-terra`; None: the embedded judge.
 
     Raises:
-        InputError: no flow can judge the dataset, with the reasons; or the judge is not known.
+        InputError: no flow can judge the dataset, with the reasons.
     """
-    shown = EMBEDDED_JUDGE
-    if judge:
-        asked = judge_named(judge)
-        addressed(Probe.model_validate({"judge": asked}))
-        shown = json.dumps({**asked, "concurrency": 16}, ensure_ascii=False)
     places = {name: path if "://" in path else str(Path(path).expanduser().absolute()) for name, path in given.items()}
     flows = _flows_for(places)
     head, figures, generated, collect = starter.split("\n\n  # ")
-    entries = [
-        _entry(figures if flow in PAIRWISE else generated, flow, at, places, shown) for at, flow in enumerate(flows)
-    ]
+    entries = [_entry(figures if flow in PAIRWISE else generated, flow, at, places) for at, flow in enumerate(flows)]
     return "\n\n  # ".join([head, *entries, collect]), flows
 
 
@@ -260,8 +265,8 @@ def _flows_for(places: Mapping[str, str]) -> list[str]:
     return flows
 
 
-def _entry(text: str, flow: str, at: int, places: Mapping[str, str], judge: str) -> str:
-    """Return an entry of the list with other values, due 15 minutes after the one before; JSON is YAML, too."""
+def _entry(text: str, flow: str, at: int, places: Mapping[str, str]) -> str:
+    """Return an entry of the list with other values, due 15 minutes after the one before."""
     shown = "diagram" if flow in PAIRWISE else "counting"
     named = [f"{name}: {json.dumps(path, ensure_ascii=False)}" for name, path in places.items()]
     changes = {
@@ -269,7 +274,6 @@ def _entry(text: str, flow: str, at: int, places: Mapping[str, str], judge: str)
         f"entrypoint: flows.{shown}.{shown}": f"entrypoint: flows.{flow}.{flow}",
         "0 2 * * *": f"{15 * at % 60} {2 + at // 4} * * *",
         "dataset: samples": "\n        ".join(named),
-        EMBEDDED_JUDGE: judge,
     }
     for old, new in changes.items():
         text = text.replace(old, new)
