@@ -23,7 +23,6 @@ from tasks.errors import InputError
 from tasks.extensions import extensions_of
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.protocols.loading import load_ahead
-from tasks.records.judge import Judge
 from tasks.records.parameters import Collect, Parameters, at_store
 
 if TYPE_CHECKING:
@@ -182,18 +181,12 @@ async def judge_client(flow: str, asked: Parameters) -> "AsyncGenerator[Vlm]":
     from tasks.endpoint.client import Vlm
     from tasks.spending.bill import first_questions_noted
 
-    made = client_of(asked.judge)
+    made = _CLIENT.get()
     async with (
-        nullcontext(made) if made else Vlm(asked.judge, secret_block) as vlm,
+        nullcontext(made) if made and made.judge == asked.judge else Vlm(asked.judge, secret_block) as vlm,
         first_questions_noted(vlm, local_cache(asked.store), flow),
     ):
         yield vlm
-
-
-def client_of(judge: Judge) -> "Vlm | None":
-    """Return the client that was made ahead for this judge, if there is one."""
-    vlm = _CLIENT.get()
-    return vlm if vlm and vlm.judge == judge else None
 
 
 async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:

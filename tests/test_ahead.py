@@ -10,7 +10,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import error, hang
 from written_datasets import record, result, write_benchmark, write_json
 
-from flows.process import client_of, while_it_begins
+from flows.process import judge_client, while_it_begins
 from tasks.demo.chat import PROBE
 from tasks.errors import JudgeStopped
 from tasks.protocols.loading import dataset_of, load_ahead
@@ -38,12 +38,15 @@ def parameters_of(tmp_path: Path, judge: LoopbackJudge, **changes: object) -> Pa
     return PairwiseParameters.model_validate({**pairs(tmp_path), "judge": endpoint, **changes})
 
 
-async def ready_clients(parameters: PairwiseParameters, holds: Callable[[], bool] = lambda: True) -> tuple[bool, bool]:
-    """Return whether a client is ready before the run begins: for its judge, and for another."""
+async def takes_over(parameters: PairwiseParameters, holds: Callable[[], bool] = lambda: True) -> bool:
+    """Begin a run; return whether it takes over the client made ahead. Another judge gets a client of its own."""
     other = Judge(model="another", base_url=parameters.judge.base_url)  # pyright: ignore[reportCallIssue]
     server: Any = Server(holds)
-    async with while_it_begins(server, "diagram", parameters):
-        return client_of(parameters.judge) is not None, client_of(other) is not None
+    async with while_it_begins(server, "diagram", parameters), judge_client("diagram", parameters) as own:
+        async with judge_client("diagram", parameters.model_copy(update={"judge": other})) as another:
+            assert another.judge == other
+        async with judge_client("diagram", parameters) as again:
+            return own is again
 
 
 @pytest.mark.parametrize(("change", "samples"), [({}, [2, 1]), ({"limit": 1}, [1, 1]), ({"seed": 1}, [1, 1])], ids=str)
@@ -62,24 +65,23 @@ def test_dataset_read_ahead_is_used_once_and_for_the_same_parameters(
 def test_judge_refusal_is_reported_before_the_server_answers(tmp_path: Path, loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(401, "no such key")
     with pytest.raises(JudgeStopped, match="no such key"):
-        asyncio.run(ready_clients(parameters_of(tmp_path, loopback), lambda: False))
+        asyncio.run(takes_over(parameters_of(tmp_path, loopback), lambda: False))
 
 
 def test_slow_judge_does_not_delay_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: hang()
-    assert asyncio.run(ready_clients(parameters_of(tmp_path, loopback), lambda: loopback.count > 0)) == (True, False)
+    assert asyncio.run(takes_over(parameters_of(tmp_path, loopback), lambda: loopback.count > 0))
 
 
 def test_judge_is_not_asked_ahead_if_replies_may_be_reused(tmp_path: Path, loopback: LoopbackJudge) -> None:
     parameters = parameters_of(tmp_path, loopback)
     (tmp_path / "store" / "ledger").mkdir(parents=True)
-    assert asyncio.run(ready_clients(parameters)) == (True, False)
-    assert loopback.count == 0 and client_of(parameters.judge) is None, "after the run"
-    asyncio.run(ready_clients(parameters.model_copy(update={"reuse_hours": 0}), lambda: loopback.count > 0))
+    assert asyncio.run(takes_over(parameters)) and loopback.count == 0
+    asyncio.run(takes_over(parameters.model_copy(update={"reuse_hours": 0}), lambda: loopback.count > 0))
     assert loopback.by_name == {PROBE: 1}
 
 
 @pytest.mark.parametrize("quote", ["pilot", "history"])
 def test_judge_is_not_asked_ahead_for_a_quote(tmp_path: Path, loopback: LoopbackJudge, quote: str) -> None:
-    assert asyncio.run(ready_clients(parameters_of(tmp_path, loopback, quote=quote))) == (True, False)
+    assert asyncio.run(takes_over(parameters_of(tmp_path, loopback, quote=quote)))
     assert loopback.count == 0
