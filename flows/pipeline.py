@@ -126,9 +126,10 @@ async def store_and_report(session: Session) -> State:
     """Store a run that has ended, then report it."""
     after_judging = asyncio.create_task(session.after_judging())
     unstored = await store_or_warn(session.folder, session.run_id)
-    before_report = await session.before_report()
+    before = [sentence for each in session.extensions for sentence in await each.before_report()]
     thumbnails = asyncio.create_task(session.finish_thumbnails())
     about = session.run_id, session.warnings, session.scheduled, session.shown_as
     reported, unmade = await report_or_warn(session.store_name, *about)
     warned, _ = await asyncio.gather(after_judging, thumbnails)
-    return session.completed(reported, [*unstored, *before_report, *unmade, *warned, *await session.after_report()])
+    after = [sentence for each in session.extensions for sentence in await each.after_report()]
+    return session.completed(reported, [*unstored, *before, *unmade, *warned, *after])

@@ -184,14 +184,6 @@ class Session:
         found = await asyncio.gather(*(each.after_judging() for each in self.extensions))
         return [*chain.from_iterable(found)]
 
-    async def before_report(self) -> list[str]:
-        """Let the extensions work on a run that is stored; return their warnings."""
-        return [sentence for each in self.extensions for sentence in await each.before_report()]
-
-    async def after_report(self) -> list[str]:
-        """Let the extensions work on a run that is reported; return their warnings."""
-        return [sentence for each in self.extensions for sentence in await each.after_report()]
-
     def completed(self, reported: str, later: list[str]) -> State:
         """Return the state in Prefect of a run that was reported.
 
