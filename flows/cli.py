@@ -16,7 +16,7 @@ import click
 from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
-from flows.commands.console import Command, Group, hush, tell_fault, warn
+from flows.commands.console import Command, Group, tell_fault, warn
 from flows.server.supervision import GARBAGE_THRESHOLDS, end_without_the_rest
 from tasks.errors import InputError
 
@@ -144,13 +144,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         one message on standard error. 1 for a fault of the program, 130 after Ctrl-C.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
-    atexit.register(hush)
+    atexit.register(_hush)
     if arguments is None:
         gc.set_threshold(*GARBAGE_THRESHOLDS)
     code = _code(words)
     if arguments is None:
         end_without_the_rest(code)
     return code
+
+
+def _hush() -> None:
+    """Hide the output of DuckDB 2.0 at exit (nanobind's leak list) from the user."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _code(words: list[str]) -> int:

@@ -1,7 +1,6 @@
 """Terminal of a command: help in sections, answers, warnings, faults, and commands to type next."""
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -44,19 +43,6 @@ class Command(click.Command):
             if record and not isinstance(parameter, click.Argument):
                 sections.setdefault(getattr(parameter, "heading", Option.heading), []).append(record)
         _write(formatter, sections)
-
-
-def help_all_option(options: int) -> Option:
-    """Return `--help-all`, which lists the rare options of a command, too."""
-
-    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
-        if value:
-            context.meta[ALL] = True
-            click.echo(context.get_help(), color=context.color)
-            context.exit()
-
-    words = f"Show this for all {options} options."
-    return Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show, help=words)
 
 
 class Group(click.Group):
@@ -157,9 +143,3 @@ def tell_fault(error: BaseException) -> None:
     print(printable("".join(traceback.format_exception(error))), file=sys.stderr)
     what = f"{type(error).__name__}: {error}".rstrip(": ")
     warn(f"a fault of Image Jury, not of what you gave it: {what}")
-
-
-def hush() -> None:
-    """Hide the output of DuckDB 2.0 at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from flows.commands.console import Option, help_all_option
+from flows.commands.console import ALL, Option
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL, addressed, judge_named
 from tasks.errors import InputError
 from tasks.records.parameters import DEFAULT_STORE, OF_SHARDS, ROOTS, Parameters, Probe, roots
@@ -79,7 +79,20 @@ def model_options(model: type[BaseModel]) -> list[click.Parameter]:
     fields = sorted(_fields(model), key=lambda field: TOPIC_ORDER.index(field[0].partition(".")[0]))
     options = [_option(path, info) for path, info in fields]
     judge = next(place for place, option in enumerate(options) if option.heading == "Judge")
-    return [*options[:judge], judge_option(), *options[judge:], help_all_option(len(options) + 1)]
+    return [*options[:judge], judge_option(), *options[judge:], _help_all_option(len(options) + 1)]
+
+
+def _help_all_option(options: int) -> Option:
+    """Return `--help-all`, which lists the rare options of a command, too."""
+
+    def show(context: click.Context, _: click.Parameter, value: bool) -> None:
+        if value:
+            context.meta[ALL] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    words = f"Show this for all {options} options."
+    return Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show, help=words)
 
 
 def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
