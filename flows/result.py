@@ -13,7 +13,7 @@ from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import cost_lines, price_lines, sentence, summarize, with_price
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
-from tasks.records import Judgment, Outcome, Record
+from tasks.records import OVERALL, Judgment, Outcome, Record
 from tasks.text import one_line
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Result(Record):
             KeyError: there is no such score, or there are several candidates and none is named.
         """
         whole = [row for row in self.scores if (row.measure, row.grouping) == ("score", "all")]
-        wanted = dimension or ("overall" if any(row.dimension == "overall" for row in whole) else whole[0].dimension)
+        named = [row.dimension for row in whole]
+        wanted = dimension or (OVERALL if OVERALL in named else "".join(named[:1]))
         found = [row for row in whole if row.dimension == wanted and candidate in ("", row.candidate)]
         if len(found) != 1:
             there = sorted({(row.dimension, row.candidate) for row in whole})

@@ -107,6 +107,8 @@ def test_run_returns_typed_results_without_invented_values(judged: tuple[Result,
     assert Path(result.page).is_file() and given_folders(result.store) == []
     with pytest.raises(KeyError, match="0 scores of 'colour'"):
         result.score("colour")
+    with pytest.raises(KeyError, match="0 scores of ''"):
+        result.model_copy(update={"scores": ()}).score()
 
 
 def test_notebook_view_of_a_result_escapes_all_text(judged: tuple[Result, Any]) -> None:
