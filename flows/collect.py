@@ -54,8 +54,8 @@ async def hand_in(session: Session, dataset: Dataset) -> State:
         return state
     looks = await arranged(absolute(session.store_name))
     by_itself = f"So does the deployment {DEPLOYMENT}, every {EVERY.seconds // 60} minutes." if looks else ""
-    also = " ".join([by_itself, *unstored]).strip()
-    return Completed(name=WAITING, message=f"{state.message} {also}".strip(), data={**state.data, "also": also})  # pyright: ignore
+    words = " ".join(filter(None, [state.message, by_itself, *unstored]))
+    return Completed(name=WAITING, message=words, data={**state.data, "waits": words})  # pyright: ignore
 
 
 def waiting(run_id: str, words: str) -> State:

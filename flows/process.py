@@ -67,7 +67,7 @@ def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
     """Run a flow in this process, with the available Prefect server or a temporary one.
 
     Returns:
-        The result of a completed run: `run_id`, `warnings`, and `quote`, `waits` or `also` if the flow returned them.
+        The result of a completed run: `run_id`, `warnings`, and `quote` or `waits` if the flow returned them.
 
     Raises:
         InputError, Exception: see `run_here`.

@@ -81,8 +81,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     if found := result.get("quote"):
         print(printable_json(found) if as_json else printable("\n".join(Quote.model_validate(found).lines())))
         return OK
-    if told := result.get("waits"):
-        words = " ".join(filter(None, (told, result.get("also"))))
+    if words := result.get("waits"):
         print(printable_json({"run_id": result["run_id"], "waits": words}) if as_json else printable(words))
         return NOT_ALL_OK
     if not result["run_id"]:  # shards whose store cannot be read here
