@@ -191,7 +191,7 @@ def endpoints_page() -> str:
     """Return the page of the known endpoints: a table for each, of what its documentation promises."""
     about = (
         "Facts of `tasks/endpoint/known.toml`, as each endpoint's documentation has them on the day beside its name. "
-        "`jury judge endpoints NAME` prints the same, `--json` for programs."
+        "`jury judge endpoints --json` prints the same for programs."
     )
     rows = [
         (f"[`{each.name}`](#{each.name})", each.title, f"`{each.key}`" if each.key else "")

@@ -44,9 +44,7 @@ COMMANDS: dict[str, dict[str, Entry]] = {
         "judge exam": Entry(
             "Test what a judge can see and keeps to, on drawn pictures with known answers.", "exam.exam"
         ),
-        "judge endpoints": Entry(
-            "List the known endpoints, with the promises of their documentation.", "judge.list_endpoints"
-        ),
+        "judge endpoints": Entry("List the known endpoints, their addresses and keys.", "judge.list_endpoints"),
         "judge bridge": Entry(
             "Check whether another judge may continue a history, and with what offset.", "raters.bridge_judges"
         ),

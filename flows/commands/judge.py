@@ -1,8 +1,6 @@
-"""`jury judge ping` and `endpoints`: one cheap question to a judge, and the known endpoints with documented facts."""
+"""`jury judge ping` and `endpoints`: one cheap question to a judge, and the list of known endpoints."""
 
 import asyncio
-from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import click
 from flows.commands.console import Command, aligned, left_to_sync, printable_json, say
 from flows.commands.options import json_option, model_options, parse_options, store_option
 from flows.server.server import find_prefect, secret_block
-from tasks.endpoint.catalog import RESOURCE, Endpoint, endpoint_named, endpoints
+from tasks.endpoint.catalog import endpoints
 from tasks.ledger.remote import local_cache
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records.judge import Judge
@@ -59,37 +57,14 @@ async def _ask(judge: Judge, store: Path) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("name", default="", metavar="[NAME]", help="Empty: list them all.")
 @json_option("Print an array of objects, with all that is known.")
-def list_endpoints(name: str, as_json: bool) -> int:
-    """Print all endpoints, or the documented facts about one."""
-    shown = [endpoint_named(name)] if name else [*endpoints().values()]
+def list_endpoints(as_json: bool) -> int:
+    """Print all endpoints, with their address and the usual name of their key."""
+    shown = [*endpoints().values()]
     if as_json:
         print(printable_json([each.model_dump(mode="json") for each in shown]))
-    elif name:
-        print("\n".join(_details(shown[0])))
-    else:
-        rows = [(each.name, each.title, each.address, each.key) for each in shown]
-        print("\n".join(aligned([("name", "what", "address", "key"), *rows])))
-        print("\n`jury judge endpoints NAME` prints the documented facts about one.")
+        return 0
+    rows = [(each.name, each.title, each.address, each.key) for each in shown]
+    print("\n".join(aligned([("name", "what", "address", "key"), *rows])))
+    print("\nThe documented facts about each: --json, or docs/reference/endpoints.md.")
     return 0
-
-
-def _details(known: Endpoint) -> Iterator[str]:
-    """Yield the lines about one endpoint, one per fact; undocumented facts have none."""
-    yield f"{known.title}: --judge.base-url {known.address if known.has_resources else known.name}"
-    resource = f" ({RESOURCE}: the name of yours)" if known.has_resources else ""
-    facts = [
-        ("  address", known.address + resource),
-        ("  key", known.key),
-        ("  token limit", known.token_limit),
-        ("  reply format", known.reply_format),
-        ("  pictures", f"{known.pictures:,} a request" if known.pictures else ""),
-        ("  tiers", ", ".join(("standard", *known.tiers))),
-        ("  limits", known.limits),
-        ("  moderation", known.moderation),
-        ("  cache", known.caching),
-        *zip_longest(["  worth knowing"], known.worth_knowing, fillvalue=""),
-        ("  documentation", f"{known.page}, looked up {known.looked_up}"),
-    ]
-    yield from aligned([(fact, words) for fact, words in facts if words])

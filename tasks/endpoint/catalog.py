@@ -92,17 +92,6 @@ def known_at(base_url: str) -> Endpoint | None:
     return next((each for each in endpoints().values() if each.stands_at(base_url)), None)
 
 
-def endpoint_named(name: str) -> Endpoint:
-    """Return the endpoint with this short name.
-
-    Raises:
-        InputError: there is none.
-    """
-    if name not in endpoints():
-        raise InputError(f"there is no endpoint {name!r}; known names: {listed(endpoints())}")
-    return endpoints()[name]
-
-
 def judge_named(name: str) -> dict[str, str]:
     """Return endpoint and model of a judge's short name, such as `openai/gpt-6.1-terra`, as fields of a `Judge`.
 
@@ -185,7 +174,7 @@ def _address(name: str) -> str:
     if not known:
         raise InputError(
             f"judge.base_url {name!r} is no address: allowed are `embedded`, http://… and https://…, and the short "
-            f"names that `jury judge endpoints` explains: {listed(endpoints())}"
+            f"names that `jury judge endpoints` lists: {listed(endpoints())}"
         )
     if known.has_resources:
         raise InputError(
