@@ -23,6 +23,16 @@ def test_missing_store_is_reported(tmp_path: Path, jury: Any) -> None:
     assert code == 3 and "there is no store" in out and "in step" not in out and not (tmp_path / "nowhere").exists()
 
 
+@pytest.mark.parametrize("words", ["status", "query leaderboard", "store sync", "run diagram --dataset samples"])
+def test_store_that_is_a_file_is_refused(words: str, tmp_path: Path, jury: Any) -> None:
+    history = tmp_path / "history.duckdb"
+    history.touch()
+    code, out, err = jury(*words.split(), "--store", history)
+    assert (code, out) == (2, "") and err == (
+        f"jury: the store {history} is a file: name the folder that it is in (--store, JURY_STORE)\n"
+    )
+
+
 def test_status_reports_finished_runs_missing_in_the_history(tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path, start(), [judgment(), outcome()], end())
     code, out, _ = jury("status", "--store", tmp_path)

@@ -63,7 +63,8 @@ def local_cache(store: str) -> Path:
     The folder is in JURY_CACHE if that is set, else in `~/.cache/image-jury`.
 
     Raises:
-        InputError: the URL is malformed, or has credentials or a query; or DuckDB cannot open a file in the folder.
+        InputError: the URL is malformed, or has credentials or a query; or the place is a file, or a folder in which
+            DuckDB can open none.
     """
     if not is_remote(store):
         return _openable(Path(at_home(store)))
@@ -75,7 +76,9 @@ def local_cache(store: str) -> Path:
 
 
 def _openable(folder: Path) -> Path:
-    """Return a folder; InputError if DuckDB would look elsewhere for its files, since it reads options after a `?`."""
+    """Return a folder; InputError if it is a file, or DuckDB would look elsewhere: it reads options after a `?`."""
+    if folder.is_file():
+        raise InputError(f"the store {folder} is a file: name the folder that it is in (--store, JURY_STORE)")
     if found := next((each for each in "?\\\0" if each in str(folder.absolute())), ""):
         raise InputError(
             f"the path of the store has a {found!r}, with which DuckDB cannot open the history: "
