@@ -199,7 +199,7 @@ async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:
 
     earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
     # A run with a budget asks it when a call fits into that.
-    limited = getattr(asked, "budget", 0.0) or os.environ.get("JURY_BUDGET_MONTH")
+    limited = asked.budget or os.environ.get("JURY_BUDGET_MONTH")
     if not (asked.quote or limited or (asked.reuse_hours and earlier)):
         await vlm.probe(questions.first_question(flow, asked))
 
