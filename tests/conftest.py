@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -175,12 +175,16 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
-    """Give each run on drawn samples a copy of one set; drawing takes longer than judging a few, and a seed fixes every
-    byte. `test_demo_samples` checks the drawing. Tests can copy the set with the returned function, too.
+    """Give each run on drawn samples the files of one set; drawing takes longer than judging a few, and a seed fixes
+    every byte. `test_demo_samples` checks the drawing. Tests can link the set with the returned function, too.
     """
     (kept := shared / "drawn").mkdir(exist_ok=True)
 
-    def copy_drawn(root: Path, flow: str) -> Path:
+    def link(source: str, target: str) -> None:
+        with suppress(FileExistsError):  # a second run of a store
+            os.link(source, target)
+
+    def link_drawn(root: Path, flow: str) -> Path:
         own = kept / (samples.GENERATED if flow in T2I else flow)
         with alone(kept):
             if not own.exists():
@@ -188,12 +192,12 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
                 private_folder(draft)  # the mode of the folder that this replaces
                 samples.drawn_samples(draft, flow)
                 draft.rename(own)
-        shutil.copytree(own, root, dirs_exist_ok=True)
+        shutil.copytree(own, root, copy_function=link, dirs_exist_ok=True)
         return root / samples.GENERATED if flow in T2I else root
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dataset_loading, "drawn_samples", copy_drawn)
-        yield copy_drawn
+        patch.setattr(dataset_loading, "drawn_samples", link_drawn)
+        yield link_drawn
 
 
 @pytest.fixture(scope="session")
