@@ -78,7 +78,7 @@ def world(judge: Judge, random: Randoms, forfeits: float = 0.0, samples: int = S
 
 
 def _sample(number: int) -> Sample:
-    return Sample(sample_id=str(number), candidate="one", record=Place("", row=number))
+    return Sample(sample_id=str(number), candidate="one", record=Place("", start=number))
 
 
 def _calls(judge: Judge, sample: int, score: float, random: Randoms) -> dict[Call, float]:
