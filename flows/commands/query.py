@@ -6,6 +6,7 @@ into single characters, and an answer of 10,000 rows with ten values takes 8 s.
 
 import csv
 import json
+import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +80,8 @@ def _answer(folder: Path, question: str, describe: bool, as_csv: bool, as_json: 
             _print_list([(each.name, f"{each.meaning} ({cut(each.kind, WIDEST_TYPE)})") for each in columns], out.width)
             return 0
     elif question:
-        answer = history.query(folder, question, (), seconds, MOST_BYTES)
+        # Without a limit, too, the query must end at Ctrl-C.
+        answer = history.query(folder, question, (), seconds or math.inf, MOST_BYTES)
     else:
         answer = history.Table(("name", "kind", "what it holds"), [tuple(each) for each in history.catalog(folder)])
     rows = history.as_json_rows(answer)

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import select
 import shutil
+import signal
 import stat
 import tempfile
 import threading
@@ -132,17 +134,35 @@ def put_log_aside(store: Path) -> None:
 
 @contextmanager
 def ended_after(db: Connection, seconds: float) -> Generator[None]:
-    """Interrupt a query in this context after this time; 0: no limit."""
+    """Interrupt a query in this context after this time, or at once at Ctrl-C; 0: no limit.
+
+    While another of its threads works on the query, DuckDB does not check for Ctrl-C, and Python runs no handler. But
+    Python writes to this pipe as soon as a signal comes.
+    """
     if not seconds:
         yield
         return
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), db.interrupt)
-    timer.daemon = True
-    timer.start()
+    ended, writer = os.pipe()
+    os.set_blocking(writer, False)
+    watching = threading.Thread(target=_interrupt_after, args=(db, ended, seconds), daemon=True)
+    watching.start()
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.set_wakeup_fd(writer) if is_main else -1
     try:
         yield
     finally:
-        timer.cancel()
+        if is_main:
+            signal.set_wakeup_fd(before)
+        os.close(writer)
+        watching.join()
+        os.close(ended)
+
+
+def _interrupt_after(db: Connection, ended: int, seconds: float) -> None:
+    """Interrupt a query at a byte from the pipe, or after this time; return once the pipe has no writer any more."""
+    readable, _, _ = select.select([ended], [], [], min(seconds, threading.TIMEOUT_MAX))
+    if not readable or os.read(ended, 1):
+        db.interrupt()
 
 
 @contextmanager
