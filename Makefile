@@ -15,9 +15,10 @@ setup: $(READY)
 
 # Tests of one module stay together, because they share what is costly to make; `tests/conftest.py` says how many
 # processes there are, and which modules are begun first. Python may keep what it compiled, even where the environment
-# says no: it would compile the tests once for each process.
+# says no: it would compile the tests once for each process. Threads of OpenBLAS wait in a loop, on processors that the
+# other tests need.
 test: $(READY)
-	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
+	OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .
