@@ -170,7 +170,7 @@ def wait_for(condition: Any, seconds: float = 300.0) -> None:
     while not condition():
         waited = time.monotonic() - began
         assert waited < seconds, "waited in vain"
-        time.sleep(min(max(waited / 20, 0.05), 1.0))
+        time.sleep(min(max(waited / 10, 0.1), 2.0))
 
 
 def shown_until_closed(ours: int) -> str:
