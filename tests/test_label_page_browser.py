@@ -94,6 +94,9 @@ def test_saved_file_resumes_its_own_page_only(store: Path, profile: Any, tmp_pat
     person.page.set_input_files("#load", tmp_path / "labels.json")
     wait_for(lambda: person.progress().startswith("2 of 4"))
     person.press("3", "3")
+    with person.page.expect_event("dialog"):  # is answered with no
+        person.page.set_input_files("#load", tmp_path / "labels.json")
+    assert person.trouble.pop() == "labels.json lacks 2 of the answers on this page, and replaces them. Load it?"
     again = person.save_answers(tmp_path / "labels.json")
     assert [row["answer"] for row in again["answers"]] == ["left", "right", "tie", "tie"]
     person.page.goto(other.as_uri())

@@ -109,6 +109,9 @@ async function load(file) {
       if (each.answer) (answers[each.item] ??= {})[each.question] = each.answer;
       if (each.comment) comments[each.item] = String(each.comment);
     }
+    const lost = Object.entries(state.answers).flatMap(([item, given]) =>
+      Object.entries(given).filter(([question, value]) => value && answers[item]?.[question] !== value)).length;
+    if (lost && !confirm(`${file.name} lacks ${lost} of the answers on this page, and replaces them. Load it?`)) return;
     state = { name: String(found.name), answers, comments, done: [], at: state.at };
     move(open(now()) ? state.at : nextOpen());
     tell(`Loaded ${answered()} of ${data.items.length} items.`);
