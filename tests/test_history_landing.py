@@ -8,10 +8,12 @@ import pytest
 from factories import RUN, end, image, judgment, line, outcome, picture, start, write_run
 from written_history import ask, keep, whole_run
 
+from tasks.errors import InputError
 from tasks.history import database, derived_tables, landing
 from tasks.history.database import FOLDER, HISTORY
 from tasks.history.landing import Landed, land, missing, rebuild
 from tasks.history.queries import as_json_rows, query
+from tasks.labels.agreement import agreement
 from tasks.ledger.run_files import read_judgments, read_outcomes, write_record
 from tasks.records import Judgment, Outcome
 
@@ -191,6 +193,20 @@ def test_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: str
         land(tmp_path)
     assert rebuild(tmp_path).loaded == (RUN,)
     assert land(tmp_path) == Landed((), ())
+
+
+def test_question_to_a_history_of_another_version_asks_for_a_rebuild(tmp_path: Path) -> None:
+    whole_run(tmp_path)
+    land(tmp_path)
+    (tmp_path / HISTORY).chmod(0o600)
+    with duckdb.connect(tmp_path / HISTORY) as db:
+        db.execute("CREATE OR REPLACE MACRO layout() AS 'another'; DROP VIEW evaluations")
+    for ask_it in (lambda: query(tmp_path, "evaluations"), lambda: agreement(tmp_path, RUN, RUN)):
+        with pytest.raises(
+            InputError, match=r"^The history was made by another version .*`jury store rebuild` rebuilds"
+        ):
+            ask_it()
+    assert query(tmp_path, "SELECT run_id FROM runs").rows == [(RUN,)]
 
 
 def test_rebuild_without_readable_ledgers_keeps_the_history(tmp_path: Path) -> None:

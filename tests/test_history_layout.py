@@ -12,7 +12,7 @@ from written_history import ask, whole_run
 from tasks import records
 from tasks.history import landing
 from tasks.history.columns import RECORDS, comment, with_definitions
-from tasks.history.database import FOLDER, HISTORY, opened_master
+from tasks.history.database import FOLDER, HISTORY, VIEWS, layout_sql, opened_master
 from tasks.history.landing import land, prepare
 from tasks.history.queries import catalog
 
@@ -59,16 +59,16 @@ def test_every_table_and_column_has_a_comment(store: Path) -> None:
     assert {(table, column) for table, column, _ in explaining if column} <= own, "a comment names an unknown column"
     commented = {
         (view, name)
-        for view in landing.VIEWS
-        for name in re.findall(r"^-- (\w+): ", landing._sql(f"views/{view}").partition("COMMENT ON")[2], re.MULTILINE)
+        for view in VIEWS
+        for name in re.findall(r"^-- (\w+): ", layout_sql(f"views/{view}").partition("COMMENT ON")[2], re.MULTILINE)
     }
     assert commented <= own and len(commented) > 80, "a comment is on a column that does not exist"
 
 
 def test_every_view_has_a_file_of_its_name(store: Path) -> None:
     files = {file.stem for file in (Path(landing.__file__).parent / "views").glob("*.sql")}
-    assert files - {"macros"} == set(landing.VIEWS)
-    assert {entry.name for entry in catalog(store) if entry.kind == "view"} == set(landing.VIEWS)
+    assert files - {"macros"} == set(VIEWS)
+    assert {entry.name for entry in catalog(store) if entry.kind == "view"} == set(VIEWS)
 
 
 def test_queries_and_landing_import_no_statistics() -> None:

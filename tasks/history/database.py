@@ -1,5 +1,6 @@
-"""Files of the history, and the SQL that finds results to recompute."""
+"""Files of the history and their layout, and the SQL that finds results to recompute."""
 
+import hashlib
 import logging
 import os
 import select
@@ -57,23 +58,32 @@ quarter of the time of a page's queries; they save a tenth of a second on distin
 _log = logging.getLogger(__name__)
 
 
+class UnknownName(InputError):
+    """SQL that names a table, a view or a column which the history does not have."""
+
+
 @contextmanager
 def reading(store: Path) -> Generator[Connection]:
     """Open the history read-only: no writes, no other files, no extensions, no settings.
 
     Raises:
-        InputError: the file is not a history, or DuckDB refused a query; with the reason and DuckDB's message.
+        InputError: the file is not a history, or DuckDB refused a query; with the reason and DuckDB's message. If the
+            query names something that the history lacks, and another version made it, the message says so.
     """
     put_log_aside(store)
     with (
         tempfile.TemporaryDirectory() as spill,
         _opened(store / HISTORY, {**_READER, "temp_directory": spill}) as db,
-        told(),
     ):
         with suppress(duckdb.Error):  # a later DuckDB may have no optimizer of that name
             db.execute(_PLANNED_AS_WRITTEN)
         db.execute("SET lock_configuration = true")
-        yield db
+        try:
+            with told():
+                yield db
+        except UnknownName:
+            is_laid_out(db)
+            raise
 
 
 def _opened(history: Path, config: Config) -> Connection:
@@ -174,6 +184,8 @@ def told() -> Generator[None]:
         if str(error) == "Query interrupted":  # at Ctrl-C, DuckDB raises this in its place
             raise KeyboardInterrupt from error
         raise
+    except (duckdb.BinderException, duckdb.CatalogException) as error:
+        raise UnknownName(f"{_refusal(error)}: {error}") from error
     except duckdb.Error as error:
         raise InputError(f"{_refusal(error)}: {error}") from error
 
@@ -297,6 +309,69 @@ def _refusal(error: duckdb.Error) -> str:
     if isinstance(error, duckdb.OutOfMemoryException):
         return "this SQL needs more memory, or more disk space for temporary data, than the limits allow"
     return "DuckDB refused this SQL"
+
+
+VIEWS = (
+    "shard_runs",
+    "evaluations",
+    "samples",
+    "changes",
+    "verdicts",
+    "ratings",
+    "by_group",
+    "leaderboard",
+    "by_category",
+    "by_difficulty",
+    "t2i_leaderboard",
+    "by_aspect",
+    "best_images",
+    "reliability",
+    "trend",
+    "alarms",
+    "coverage",
+    "disagreements",
+    "corrected",
+    "judgment_attempts",
+    "cost",
+    "spend",
+    "control_rates",
+    "anchors",
+    "judge_versions",
+    "picture_contract",
+    "failures",
+)
+"""Views, each a file of that name in `views/`, after the views that it uses; `macros` has shared macros."""
+
+
+def layout_sql(name: str) -> str:
+    """Return the SQL of the tables, of the macros or of a view."""
+    return (Path(__file__).parent / f"{name}.sql").read_text(encoding="utf-8")
+
+
+TABLES_SQL = layout_sql("tables")
+VIEWS_SQL = "\n".join(layout_sql(f"views/{name}") for name in ("macros", *VIEWS))
+LAYOUT = hashlib.sha256((TABLES_SQL + VIEWS_SQL).encode()).hexdigest()
+"""Mark of this version's tables and views, which the macro `layout` of a history returns."""
+
+
+def is_laid_out(db: Connection) -> bool:
+    """Return whether the open `history` has tables; it may be new. Call it outside of a transaction: a no ends one.
+
+    Raises:
+        InputError: the tables are those of another version.
+    """
+    found = _mark(db)
+    if found != LAYOUT and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
+        raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
+    return found is not None
+
+
+def _mark(db: Connection) -> str | None:
+    try:
+        found = db.execute("SELECT history.main.layout()").fetchone()
+    except duckdb.CatalogException:
+        return None
+    return found[0] if found else None
 
 
 NIGHTS_DUE = """

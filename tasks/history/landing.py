@@ -1,6 +1,5 @@
 """Landing of ledgers in the history: its tables and views, and the records that it lacks."""
 
-import hashlib
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -16,10 +15,15 @@ from tasks.errors import InputError
 from tasks.history.database import (
     FRESH,
     HISTORY,
-    REBUILD,
+    LAYOUT,
+    TABLES_SQL,
+    VIEWS,
+    VIEWS_SQL,
     Master,
     alone_with_master,
+    is_laid_out,
     is_published,
+    layout_sql,
     opened_master,
     publish,
     remove_history,
@@ -31,79 +35,19 @@ from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
 
-VIEWS = (
-    "shard_runs",
-    "evaluations",
-    "samples",
-    "changes",
-    "verdicts",
-    "ratings",
-    "by_group",
-    "leaderboard",
-    "by_category",
-    "by_difficulty",
-    "t2i_leaderboard",
-    "by_aspect",
-    "best_images",
-    "reliability",
-    "trend",
-    "alarms",
-    "coverage",
-    "disagreements",
-    "corrected",
-    "judgment_attempts",
-    "cost",
-    "spend",
-    "control_rates",
-    "anchors",
-    "judge_versions",
-    "picture_contract",
-    "failures",
-)
-"""Views, each a file of that name in `views/`, after the views that it uses; `macros` has shared macros."""
-
-
-def _sql(name: str) -> str:
-    return (Path(__file__).parent / f"{name}.sql").read_text(encoding="utf-8")
-
-
-_TABLES = _sql("tables")
-_VIEWS = "\n".join(_sql(f"views/{name}") for name in ("macros", *VIEWS))
-_MARK = hashlib.sha256((_TABLES + _VIEWS).encode()).hexdigest()
-
 
 def lay_out(db: Connection) -> None:
     """Make tables, views, comments and the mark in the attached, empty `history`."""
     # Records of statistics import numpy and scipy, which readers of a history do not need.
     from tasks.history.columns import comment, with_definitions
 
-    db.execute(with_definitions(_TABLES))
+    db.execute(with_definitions(TABLES_SQL))
     uncommented = """SELECT table_name, column_name FROM duckdb_columns()
         WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
     named = db.execute(uncommented).fetchall()
     db.execute("\n".join(_comment(table, column, comment(table, column)) for table, column in named))
-    db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'")
+    db.execute(f"{VIEWS_SQL} CREATE MACRO layout() AS '{LAYOUT}'")
     db.execute("\n".join(_view_comments(db)))
-
-
-def is_laid_out(db: Connection) -> bool:
-    """Return whether the open `history` has tables; it may be new. Call it outside of a transaction: a no ends one.
-
-    Raises:
-        InputError: the tables are those of another version.
-    """
-    found = _mark(db)
-    if found != _MARK and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
-        raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
-    return found is not None
-
-
-def _mark(db: Connection) -> str | None:
-    try:
-        found = db.execute("SELECT history.main.layout()").fetchone()
-    except duckdb.CatalogException:
-        return None
-    return found[0] if found else None
 
 
 def _view_comments(db: Connection) -> Iterator[str]:
@@ -113,7 +57,7 @@ def _view_comments(db: Connection) -> Iterator[str]:
     comments = {(table, column): words for table, column, words in found}
     places = {table for table, *_ in found}
     for view in VIEWS:
-        sql = _sql(f"views/{view}")
+        sql = layout_sql(f"views/{view}")
         own = dict(re.findall(r"^-- (\w+): (.+)$", sql.partition("COMMENT ON VIEW")[2], re.MULTILINE))
         sources = [word for word in dict.fromkeys(re.findall(r"\w+", sql)) if word in places and word != view]
         for column in [column for place, column in comments if place == view]:

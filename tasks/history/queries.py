@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from tasks.errors import InputError
-from tasks.history.database import HISTORY, Connection, ended_after, reading, told
+from tasks.history.database import HISTORY, Connection, UnknownName, ended_after, reading, told
 from tasks.ledger.evaluations import shared_words, unmeasured_words
 from tasks.records import BudgetStop
 from tasks.spending.budget import VARIABLE, Month, Sum, month_budget, month_of
@@ -225,7 +225,7 @@ def _known(db: Connection, name: str) -> str:
     if name.lower() not in names:
         alike = get_close_matches(name.lower(), names, 1)
         meant = f", did you mean {alike[0]}?" if alike else ":"
-        raise InputError(f"no table or view is called {name!r}{meant} there are {', '.join(names)}; or write SQL")
+        raise UnknownName(f"no table or view is called {name!r}{meant} there are {', '.join(names)}; or write SQL")
     return name
 
 

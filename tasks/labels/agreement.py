@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from tasks.errors import InputError
 from tasks.history import queries as history
+from tasks.history.database import UnknownName
 from tasks.history.queries import Evaluation, find, one_opening
 from tasks.labels.inputs import prompts_of
 from tasks.ledger.labels import labels_words
@@ -238,6 +239,8 @@ def find_rater(store: Path, named: str) -> Rater:
         return Rater(name=named, kind="labels", flow=flow, about=about)
     try:
         run = find(store, named)
+    except UnknownName:  # the history is another version's
+        raise
     except InputError as error:
         names = history.query(store, "SELECT DISTINCT name FROM labels ORDER BY name").rows
         raise InputError(f"{error}; labels are {listed(name for (name,) in names)}") from error
