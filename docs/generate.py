@@ -118,6 +118,7 @@ def _run_options(command: click.Command) -> list[str]:
     for flow, whose in kinds.items():
         below = command.commands[flow]
         context = click.Context(below, info_name=f"jury run {flow}")
+        below.get_params(context)  # makes the options
         for option in below.params:
             name, words = option.get_help_record(context) or ("", "")
             topic = topics.setdefault(getattr(option, "heading", "Options"), {})

@@ -32,18 +32,18 @@ from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Pict
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.ledger.remote import local_cache
+from tasks.protocols import parameters_of
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.records.judge import Judge
 from tasks.records.parameters import (
     CHECKLIST,
     DEFAULT_STORE,
     FLOWS,
-    ChecklistParameters,
     PairwiseParameters,
     Parameters,
     RubricParameters,
     at_store,
     default_store,
-    parameters_of,
 )
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from prefect import flow
 from prefect.client.schemas.objects import State
 
 from flows.pipeline import evaluate
-from tasks.records.parameters import ChecklistParameters
+from tasks.protocols.checklist.parameters import ChecklistParameters
 
 NAME = "facts"
 DEFAULTS = ChecklistParameters()

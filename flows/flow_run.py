@@ -33,8 +33,9 @@ from tasks.errors import InputError, first_of
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.presentation.wording import judge_words
+from tasks.protocols import parameters_of
 from tasks.records import INCOMPLETE, RunStart, new_id
-from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters, parameters_of
+from tasks.records.parameters import FLOWS, OF_SHARDS, Parameters
 from tasks.report import make_page, report
 from tasks.store import store_or_warn
 

@@ -131,8 +131,9 @@ def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Corout
     from flows.counting import counting
     from flows.diagram import diagram
     from flows.facts import facts
+    from tasks.protocols.checklist.parameters import ChecklistParameters
     from tasks.records.judge import Judge
-    from tasks.records.parameters import ChecklistParameters, PairwiseParameters, RubricParameters
+    from tasks.records.parameters import PairwiseParameters, RubricParameters
 
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     if kind == "images":

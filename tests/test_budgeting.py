@@ -12,8 +12,9 @@ from tasks.errors import InputError
 from tasks.extensions.budget import announce_limit, budget_of, costs_of, tariff_of
 from tasks.ledger.remote import Remote
 from tasks.ledger.run_files import Ledger, read_start
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.records.judge import Judge
-from tasks.records.parameters import ChecklistParameters, PairwiseParameters
+from tasks.records.parameters import PairwiseParameters
 from tasks.spending.budget import VARIABLE, Budget, MonthLimit
 from tasks.spending.prices import Amounts
 

@@ -20,9 +20,9 @@ from tasks.errors import InputError
 from tasks.extensions.export import Export
 from tasks.judging.extension import Opening
 from tasks.protocols.checklist.datasets import read_checklists
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.checklist.prompts import as_number
 from tasks.records import AspectScore, Check
-from tasks.records.parameters import ChecklistParameters
 
 CUP = {"id": "c1", "question": "Is there a cup?", "expected": "yes"}
 TWO = {"id": "c2", "question": "How many spoons?", "expected": "two", "form": "number", "parents": ["c1"], "group": "n"}

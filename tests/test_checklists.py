@@ -18,10 +18,10 @@ from tasks.judging.case import Call, Case
 from tasks.ledger.labels import LabelItem
 from tasks.pages.cards import Aspect, Card
 from tasks.protocols.checklist.labels import LABELS
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import LOWER_BOUND, answer_in_form, questions_text, read, score_of
 from tasks.records import NOT_ASKED, Check, Place, Sample
-from tasks.records.parameters import ChecklistParameters
 from tasks.rubrics.rubric import load_rubric
 
 RED = Check("red", "Is it red?", ("yes",))

@@ -18,7 +18,8 @@ from flows.cli import main
 from flows.commands.up import STARTER
 from flows.server.deployments import LIST, missing_places, read_list, when
 from tasks.endpoint.catalog import RECOMMENDED_MODEL
-from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters, parameters_of
+from tasks.protocols import parameters_of
+from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters
 
 HOUSE = Path(__file__).parents[1]
 FLOWS = (*PAIRWISE, *T2I, "facts")

@@ -15,8 +15,9 @@ from tasks.extensions import extensions_of
 from tasks.extensions.judge_notices import JudgeNotices
 from tasks.judging.extension import Opening
 from tasks.ledger.remote import Remote
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.records.judge import Judge
-from tasks.records.parameters import ChecklistParameters, PairwiseParameters, Parameters, RubricParameters
+from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 MODEL = Judge(model="m", base_url="http://127.0.0.1:1/v1")  # pyright: ignore

@@ -20,9 +20,10 @@ from tasks.judging.case import load_case
 from tasks.judging.extension import Opening
 from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.remote import Remote
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.loading import load_dataset
 from tasks.records import ANCHOR, PictureSource, Place, Sample
-from tasks.records.parameters import ChecklistParameters, PairwiseParameters, Parameters, RubricParameters
+from tasks.records.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.rubrics.rubric import load_rubric
 
 SAMPLES = 8

@@ -15,8 +15,9 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import LOST, read_picture, read_texts
 from tasks.datasets.paths import ROOTS, Folder, absolute
 from tasks.errors import InputError
+from tasks.protocols import parameters_of
 from tasks.protocols.loading import load_dataset
-from tasks.records.parameters import PairwiseParameters, Parameters, parameters_of
+from tasks.records.parameters import PairwiseParameters, Parameters
 
 PROMPT = {"tag": "counting", "include": [{"class": "clock", "count": 2}], "prompt": "a photo of two clocks"}
 

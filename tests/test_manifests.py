@@ -16,8 +16,9 @@ from tasks.datasets.geneval import gaps
 from tasks.datasets.paths import NO_PICTURE
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
+from tasks.protocols import parameters_of
 from tasks.records import Requirement, Sample
-from tasks.records.parameters import T2I, parameters_of
+from tasks.records.parameters import T2I
 
 
 def write_files(path: Path, rows: list[dict[str, object]]) -> Path:

@@ -10,8 +10,9 @@ from click.exceptions import Exit
 from flows.commands.console import Command
 from flows.commands.options import by_options, model_options, parse_options
 from tasks.errors import InputError
+from tasks.protocols import parameters_of
 from tasks.records.judge import Judge
-from tasks.records.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
+from tasks.records.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters
 from tasks.records.terms import TOPICS
 
 

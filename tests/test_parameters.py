@@ -8,8 +8,9 @@ from prefect.utilities.schema_tools.validation import ValidationError as Refused
 from prefect.utilities.schema_tools.validation import validate
 from pydantic import ValidationError
 
+from tasks.protocols import earlier_parameters, parameters_of
 from tasks.records.judge import Judge
-from tasks.records.parameters import PAIRWISE, T2I, earlier_parameters, parameters_of
+from tasks.records.parameters import PAIRWISE, T2I
 from tasks.records.terms import TOPICS
 
 ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}

@@ -24,9 +24,10 @@ from tasks.endpoint.replies import Reply
 from tasks.judging import questions
 from tasks.pictures.preparation import prepare
 from tasks.protocols import protocol_of
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.records import VERDICTS, Check, Requirement
 from tasks.records.judge import Judge
-from tasks.records.parameters import T2I, ChecklistParameters
+from tasks.records.parameters import T2I
 from tasks.rubrics.rubric import holdings, load_rubric
 
 WHITE = random_diagram(Random(1)).draw()

@@ -8,8 +8,9 @@ from factories import any_sample
 from tasks.judging.protocol_items import answered_protocol, asked_protocol
 from tasks.judging.questions import call_key
 from tasks.ledger.evaluations import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
+from tasks.protocols import parameters_of
 from tasks.records.judge import Judge
-from tasks.records.parameters import PAIRWISE, T2I, parameters_of
+from tasks.records.parameters import PAIRWISE, T2I
 from tasks.rubrics.rubric import holdings, load_rubric
 
 SETS = ("default", "paper", "checked")

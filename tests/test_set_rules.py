@@ -13,11 +13,11 @@ from typing import NamedTuple
 import pytest
 from factories import judgment, outcome, start
 
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import read
 from tasks.protocols.protocol import Decided
 from tasks.records import Check, CheckForm, Place, Sample
-from tasks.records.parameters import ChecklistParameters
 from tasks.rubrics.rubric import load_rubric
 
 RUBRIC = load_rubric("facts")

@@ -21,7 +21,6 @@ from tasks.judging.extension import Extension
 from tasks.protocols import PACKAGES
 from tasks.records import Outcome, Sample
 from tasks.records.judge import Judge
-from tasks.records.parameters import PARAMETERS
 from tasks.rubrics import rubric
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
@@ -53,7 +52,6 @@ def diaries(monkeypatch: pytest.MonkeyPatch) -> list[Diary]:
         made.append(Diary(opening))
         return (made[-1],)
 
-    monkeypatch.setitem(PARAMETERS, "presence", PresenceParameters)
     monkeypatch.setitem(rubric.PROMPT_MODELS, "presence", PresencePrompt)
     monkeypatch.setitem(PACKAGES, PresencePrompt, "third_kind")
     monkeypatch.setattr(rubric, "PROMPTS", HERE / "prompts")

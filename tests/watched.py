@@ -16,8 +16,8 @@ from flows.cli import main
 from tasks.datasets.entries import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.pictures.decoding import decode
+from tasks.protocols import parameters_of
 from tasks.protocols.loading import load_dataset
-from tasks.records.parameters import parameters_of
 
 SECRET = "TOP-SECRET-WORDS"
 LONGEST_SECONDS = 20

@@ -13,7 +13,8 @@ from tasks.demo.samples import CHECKS, GENERATED, MOST_PROMPTS, draw_all
 from tasks.endpoint.catalog import RECOMMENDED_ENDPOINT, RECOMMENDED_MODEL
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
-from tasks.records.parameters import FLOWS, PAIRWISE, parameters_of
+from tasks.protocols import parameters_of
+from tasks.records.parameters import FLOWS, PAIRWISE
 
 CANDIDATE = "drawn"
 """Candidate of the drawn figures; the drawn images have candidates of their own."""

@@ -19,9 +19,10 @@ from tasks.errors import InputError
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.run_files import folder as run_folder
 from tasks.protocols.checklist.drafts import CHECKS, DRAFT, keep_right
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.loading import load_dataset
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.records.parameters import PAIRWISE, ChecklistParameters, PairwiseParameters, Probe
+from tasks.records.parameters import PAIRWISE, PairwiseParameters, Probe
 from tasks.text import number_of, printable
 
 FACTS = "facts"

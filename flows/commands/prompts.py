@@ -80,9 +80,8 @@ def _user_message(prompt: Prompt) -> list[str]:
     from tasks.demo.samples import drawn_samples
     from tasks.judging.case import PUBLISHED, load_case
     from tasks.judging.protocol_items import picture_policy
-    from tasks.protocols import protocol_of
+    from tasks.protocols import parameters_of, protocol_of
     from tasks.protocols.loading import load_dataset
-    from tasks.records.parameters import parameters_of
 
     with TemporaryDirectory() as folder:
         drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)

@@ -22,17 +22,9 @@ from tasks.pages.queries import people_lines_of
 from tasks.pages.run_summary import Summary, defect_lines, failure_lines, price_lines, summarize
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
+from tasks.protocols import parameters_of
 from tasks.records.judge import EMBEDDED
-from tasks.records.parameters import (
-    PAIRWISE,
-    T2I,
-    ChecklistParameters,
-    PairwiseParameters,
-    Parameters,
-    RubricParameters,
-    at_store,
-    parameters_of,
-)
+from tasks.records.parameters import CHECKLIST, PAIRWISE, T2I, Parameters, at_store
 from tasks.spending.quote import Quote
 from tasks.text import enumerated, number_of, printable
 
@@ -51,14 +43,14 @@ OF_FLOWS = {
 """Flow, or name for several, -> its sentence."""
 SEVERAL = {"geneval": T2I}
 """Name -> flows that it stands for."""
-DATASETS: dict[type[Parameters], str] = {
-    PairwiseParameters: "a PaperBananaBench folder with --results FILE or --images DIR, or a manifest (JSON Lines "
-    "or CSV) with id, task, context, caption, human_image and model_image",
-    RubricParameters: "a folder in GenEval's layout, one candidate's or a folder of several, or a manifest (JSON "
-    "Lines or CSV) with id, tag, prompt and image",
-    ChecklistParameters: "a manifest (JSON Lines or CSV) with id, prompt, image and checks",
+DATASETS = {
+    PAIRWISE: "a PaperBananaBench folder with --results FILE or --images DIR, or a manifest (JSON Lines or CSV) with "
+    "id, task, context, caption, human_image and model_image",
+    T2I: "a folder in GenEval's layout, one candidate's or a folder of several, or a manifest (JSON Lines or CSV) with "
+    "id, tag, prompt and image",
+    CHECKLIST: "a manifest (JSON Lines or CSV) with id, prompt, image and checks",
 }
-"""Parameters -> what their dataset may be."""
+"""Flows -> what their dataset may be."""
 
 
 def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
@@ -127,7 +119,7 @@ class _Flows(Group):
                 f"{enumerated(flows)} take different datasets: name figures and images in two runs", ctx
             )
         name, words = " ".join(named), f"Judge a dataset with {enumerated(flows)}, each in a run with its own --budget."
-        return name, _command(name, flows, words), args[len(named) :]
+        return name, _FlowsCommand(name, flows, words), args[len(named) :]
 
 
 @click.group(cls=_Flows, options_metavar="", subcommand_metavar="FLOW... [OPTIONS]")
@@ -138,9 +130,8 @@ def run() -> None:
 def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
     model = parameters_of(flows[0])
     if not given["dataset"]:
-        raise InputError(
-            f"--dataset is missing: give {DATASETS[model]}. Drawn samples are --dataset samples, or `jury demo`"
-        )
+        expected = next(words for its, words in DATASETS.items() if flows[0] in its)
+        raise InputError(f"--dataset is missing: give {expected}. Drawn samples are --dataset samples, or `jury demo`")
     asked = parse_options(given, model)
     if len(flows) == 1:
         return run_flow(flows[0], asked, as_json)
@@ -161,19 +152,28 @@ def worst(codes: Iterable[int]) -> int:
     return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
-def _command(name: str, flows: Sequence[str], words: str) -> Command:
-    as_json = Option(
-        ["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON, an array for each flow."
-    )
-    as_json.heading, as_json.is_rare = "Output", True
-    options = [*model_options(parameters_of(flows[0])), as_json]
-    made = Command(name, params=options, callback=partial(_run, flows), help=words)
-    made.heading = "Flows"
-    return made
+class _FlowsCommand(Command):
+    """Command of flows of one kind, whose parameters are imported when its options are asked for."""
+
+    heading = "Flows"
+
+    def __init__(self, name: str, flows: Sequence[str], words: str) -> None:
+        super().__init__(name, callback=partial(_run, flows), help=words)
+        self._flow = flows[0]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the options, made at the first call."""
+        if not self.params:
+            as_json = Option(
+                ["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON, an array for each flow."
+            )
+            as_json.heading, as_json.is_rare = "Output", True
+            self.params = [*model_options(parameters_of(self._flow)), as_json]
+        return super().get_params(ctx)
 
 
 for _name, _words in OF_FLOWS.items():
-    run.add_command(_command(_name, SEVERAL.get(_name, (_name,)), _words))
+    run.add_command(_FlowsCommand(_name, SEVERAL.get(_name, (_name,)), _words))
 
 
 def _print_summary(summary: Summary) -> None:

@@ -37,7 +37,8 @@ from tasks.endpoint.catalog import addressed, judge_named
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
-from tasks.records.parameters import FLOWS, PAIRWISE, Probe, parameters_of
+from tasks.protocols import parameters_of
+from tasks.records.parameters import FLOWS, PAIRWISE, Probe
 from tasks.text import enumerated, printable
 
 if TYPE_CHECKING:

@@ -34,7 +34,8 @@ from tasks.comparing.alarms import EVENT, JUDGE_MOVED
 from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_places
 from tasks.endpoint.catalog import addressed
 from tasks.errors import InputError, Problems
-from tasks.records.parameters import FLOWS, Collect, Parameters, parameters_of
+from tasks.protocols import parameters_of
+from tasks.records.parameters import FLOWS, Collect, Parameters
 from tasks.text import one_line
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"

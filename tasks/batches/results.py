@@ -17,7 +17,8 @@ from tasks.endpoint.replies import Reply, as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import remove_folder, write_whole
 from tasks.ledger.run_files import PROGRESS, read_start
-from tasks.records.parameters import Parameters, earlier_parameters
+from tasks.protocols import earlier_parameters
+from tasks.records.parameters import Parameters
 from tasks.text import one_line
 
 LONGEST_LINE = 2 * LONGEST_REPLY

@@ -11,8 +11,8 @@ from tasks.history.derived_tables import OUTCOMES, compared
 from tasks.history.queries import Evaluation, find, one_opening, query, shared_replies
 from tasks.ledger.evaluations import PROMPT, RUNGS, protocol_differences
 from tasks.protocols import label_rules_of, protocol_of
+from tasks.protocols.checklist.parameters import INSTRUMENT
 from tasks.records import Record
-from tasks.records.parameters import INSTRUMENT
 from tasks.statistics.concordance import Statistic
 from tasks.statistics.intervals import Difference, holm
 from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, Series, paired, series, share_parts

@@ -25,10 +25,9 @@ from tasks.judging.protocol_items import picture_policy
 from tasks.ledger.evaluations import PROMPT
 from tasks.pictures.preparation import Picture, Policy, as_shown, prepare
 from tasks.pictures.thumbnails import scaled
-from tasks.protocols import label_rules_of
+from tasks.protocols import earlier_parameters, label_rules_of
 from tasks.protocols.loading import load_dataset
 from tasks.records import Sample
-from tasks.records.parameters import earlier_parameters
 from tasks.rubrics.rubric import Rubric, RubricPrompt, load_rubric, prompt_sets
 
 LONGEST_SIDE = 2048

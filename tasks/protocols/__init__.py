@@ -4,10 +4,12 @@ A folder has the modules `protocol`, `display`, `labels` and `controls`, each wi
 capitals. They are imported on request: a plain run needs neither labels nor controls.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tasks.records.parameters import Parameters
 from tasks.rubrics.rubric import PROMPT_MODELS, InstrumentPrompt, PairwisePrompt, Prompt, RubricPrompt
 
 if TYPE_CHECKING:
@@ -27,6 +29,21 @@ PACKAGES: dict[type[Prompt], str] = {
 def protocol_of(flow: str) -> "Protocol[Any, Any]":
     """Return the protocol of a flow's kind of judging."""
     return _module(flow, "protocol").PROTOCOL
+
+
+def parameters_of(flow: str) -> type[Parameters]:
+    """Return the model of a flow's parameters."""
+    return protocol_of(flow).parameters
+
+
+def earlier_parameters(flow: str, kept: Mapping[str, Any]) -> Parameters:
+    """Return the parameters that a run was started with, without those removed since.
+
+    Raises:
+        ValidationError: a value is not allowed.
+    """
+    model = parameters_of(flow)
+    return model.model_validate({name: value for name, value in kept.items() if name in model.model_fields})
 
 
 def display_of(flow: str) -> "Display[Any]":

@@ -8,8 +8,8 @@ from tasks.errors import InputError
 from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, interval_words, score_words
+from tasks.protocols import parameters_of
 from tasks.records import OVERALL
-from tasks.records.parameters import parameters_of
 from tasks.statistics.scores import GradeRow, ScoreRow
 from tasks.text import number_words
 

@@ -98,6 +98,8 @@ class Tally(Interface):
 class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
     """Protocol of one kind of judging. Instances have no state, so all threads and runs may share them."""
 
+    parameters: ClassVar[type[Parameters]]
+    """Model of the parameters of its flows."""
     unit: ClassVar[str]
     """Unit that is counted and resampled, in the plural: `samples` or `prompts`."""
     decimals: ClassVar[int]

@@ -1,9 +1,8 @@
 """Parameters of flows: each model defines the options of a command, the form and the parameters of a deployment."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self, TypeVar
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -15,13 +14,6 @@ from tasks.records.terms import Order, Record, complete_form
 PAIRWISE = ("diagram", "plot")
 T2I = ("object", "counting", "colors", "position")
 CHECKLIST = ("facts",)
-SINGLE = "single"
-"""Instrument that asks each check of a list in a call of its own."""
-SOFT = "soft"
-"""Instrument that asks as `SINGLE` does, and scores the probability of the right answer."""
-ONE_BY_ONE = (SINGLE, SOFT)
-INSTRUMENT = "instrument"
-"""Protocol item with the instrument of a run, which selects its prompt."""
 FLOWS = (*PAIRWISE, *T2I, *CHECKLIST)
 DEFAULT_STORE = "jury-store"
 ROOTS = "JURY_ROOTS"
@@ -248,43 +240,6 @@ class RubricParameters(Parameters):
     chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task of a tag.")
 
 
-class ChecklistParameters(Parameters):
-    """Parameters of the flow of checklists. A field that may not be empty is, emptied, as the deployment has it."""
-
-    images: str = Field(
-        default="",
-        description="Folder of images, or a JSON file that maps a prompt (or its id) to one file or a list of files.",
-    )
-    format: Literal["", "manifest", "geneval2", "unigenbench", "corebench", "dsg", "tifa", "aibench"] = Field(
-        default="", description="Form of the dataset's files; empty: detected."
-    )
-    instrument: Literal["together", "single", "soft"] = Field(
-        default="together",
-        description="Ask the checks of an image together, each in a single call, or so by probability (soft).",
-    )
-    skip_broken: bool = Field(
-        default=False,
-        description="Leave out prompts whose rows cannot be read, with a warning, instead of refusing the dataset.",
-    )
-    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
-    export: str = Field(default="", description="File to write besides: the results in the form of the published set.")
-    chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task.")
-
-    def prompts_asked(self) -> tuple[str, ...]:
-        """Return the dimensions whose prompts are asked: the instrument."""
-        return (self.instrument,)
-
-    def protocol_items(self) -> dict[str, str]:
-        """Return the instrument."""
-        return {INSTRUMENT: self.instrument}
-
-    @property
-    def needs_probabilities(self) -> str:
-        """Return why replies must be words with probabilities, and what to do without; empty: they need not."""
-        soft = "the instrument soft needs them (logprobs): use `--instrument together`, or another judge"
-        return soft if self.instrument == SOFT else ""
-
-
 P = TypeVar("P", bound=Parameters | Collect)
 
 
@@ -317,26 +272,3 @@ def at_store(parameters: P) -> P:
             "worker, or give an absolute path or s3://bucket/prefix"
         )
     return parameters.model_copy(update={"store": store})
-
-
-PARAMETERS: dict[str, type[Parameters]] = {
-    **dict.fromkeys(PAIRWISE, PairwiseParameters),
-    **dict.fromkeys(T2I, RubricParameters),
-    **dict.fromkeys(CHECKLIST, ChecklistParameters),
-}
-"""Flow -> model of its parameters."""
-
-
-def parameters_of(flow: str) -> type[Parameters]:
-    """Return the model of a flow's parameters."""
-    return PARAMETERS[flow]
-
-
-def earlier_parameters(flow: str, kept: Mapping[str, Any]) -> Parameters:
-    """Return the parameters that a run was started with, without those removed since.
-
-    Raises:
-        ValidationError: a value is not allowed.
-    """
-    model = parameters_of(flow)
-    return model.model_validate({name: value for name, value in kept.items() if name in model.model_fields})

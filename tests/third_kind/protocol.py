@@ -24,6 +24,7 @@ WORTH = {"yes": 100.0, "no": 0.0}
 class PresenceProtocol(Protocol[PresencePrompt, PresenceParameters]):
     """Judging of one picture by the truth of a statement."""
 
+    parameters = PresenceParameters
     unit = "samples"
     decimals = 1
     highest = 100.0

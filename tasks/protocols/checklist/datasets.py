@@ -23,10 +23,10 @@ from tasks.datasets.paths import Folder
 from tasks.datasets.rows import LONGEST, Columns, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular, real_place
+from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.checklist.prompts import Broken, ChecklistPrompt, build_prompt, values_of
 from tasks.protocols.checklist.published import PUBLISHED, Published, files_in, set_of
 from tasks.records import PictureSource, Sample
-from tasks.records.parameters import ChecklistParameters
 from tasks.text import listed, natural, number_of, quoted, well_formed
 
 MANIFEST = "manifest"

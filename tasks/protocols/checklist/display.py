@@ -14,10 +14,10 @@ from tasks.presentation.wording import (
     vs_best_words,
     worst_case_notes,
 )
+from tasks.protocols.checklist.parameters import SOFT
 from tasks.protocols.checklist.reply import RIGHT
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckRow
 from tasks.protocols.display import Display, Headline, Terms, score_cells
-from tasks.records.parameters import SOFT
 
 SHARE = "Scores are shares of right answers, 0-100: by picture, then by prompt. A group has all answers of its checks."
 ALL_RIGHT = "All right: share of the pictures without a wrong answer."

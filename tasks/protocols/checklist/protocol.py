@@ -10,11 +10,11 @@ from tasks.datasets.dataset import Dataset
 from tasks.demo.defects import CHECKED, CLEAN_SCENE
 from tasks.protocols.checklist import reply
 from tasks.protocols.checklist.datasets import read_checklists
+from tasks.protocols.checklist.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
 from tasks.protocols.checklist.prompts import asked_keys
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean, share
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
 from tasks.records import BLANK, NOT_ASKED, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
-from tasks.records.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
 from tasks.rubrics.rubric import InstrumentPrompt, Rubric
 from tasks.statistics.series import Compared, Measure, Measured, Part
 from tasks.text import number_of, quoted
@@ -26,6 +26,7 @@ HALF = reply.RIGHT / 2
 class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
     """Judging of one picture by questions with known answers; scores are shares of right answers, 0-100."""
 
+    parameters = ChecklistParameters
     unit = "prompts"
     decimals = 1
     highest = reply.RIGHT

@@ -22,10 +22,10 @@ from tasks.endpoint.replies import (
     unwrapped,
 )
 from tasks.endpoint.requests import object_schema
+from tasks.protocols.checklist.parameters import ONE_BY_ONE, SINGLE, SOFT
 from tasks.protocols.checklist.prompts import NUMBERS, as_number
 from tasks.protocols.protocol import Reading, ReplyForm
 from tasks.records import AspectScore, Check, Sample
-from tasks.records.parameters import ONE_BY_ONE, SINGLE, SOFT
 from tasks.text import bounded, listed
 
 RIGHT = 100.0

@@ -6,8 +6,8 @@ from math import exp, inf, log
 from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
+from tasks.protocols.checklist.parameters import SOFT
 from tasks.records import AspectScore, Outcome
-from tasks.records.parameters import SOFT
 from tasks.statistics.intervals import Interval, interval, worst_case
 from tasks.statistics.scores import HIGHEST, GradeRow
 from tasks.statistics.series import Part

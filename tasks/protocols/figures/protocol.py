@@ -21,6 +21,7 @@ from tasks.statistics.series import Compared, Measure, Measured
 class FigureProtocol(Protocol[PairwisePrompt, PairwiseParameters]):
     """Comparison of two figures with a verdict on each dimension; scores are 0-100, and Human is 50."""
 
+    parameters = PairwiseParameters
     unit = "samples"
     decimals = 1
     highest = 100.0

@@ -21,6 +21,7 @@ from tasks.statistics.series import Compared, Measure, Measured
 class ImageProtocol(Protocol[RubricPrompt, RubricParameters]):
     """Judging of one image by the rubric of its tag: three aspects and an overall score, 0-10 each."""
 
+    parameters = RubricParameters
     unit = "prompts"
     decimals = 2
     highest = HIGHEST_GRADE
