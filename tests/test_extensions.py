@@ -79,8 +79,9 @@ def test_default_run_imports_no_extension_and_no_other_protocol(tmp_path: Path, 
     status, loaded = json.loads(done.stdout.splitlines()[-1])
     assert status == 0, done.stderr
     assert [name for name in loaded if name.startswith("tasks.extensions.")] == []
-    parts = {"protocol", "display", "labels", "controls"}
-    for folder, used in (("images", {"protocol", "display"}), ("figures", set[str]())):
+    parts = {"parameters", "protocol", "display", "labels", "controls"}
+    others = [(kind, set[str]()) for kind in ("figures", "checklist")]
+    for folder, used in (("images", {"protocol", "display"}), *others):
         assert {part for part in parts if f"tasks.protocols.{folder}.{part}" in loaded} == used
 
 

@@ -11,7 +11,6 @@ from tasks.history.derived_tables import OUTCOMES, compared
 from tasks.history.queries import Evaluation, find, one_opening, query, shared_replies
 from tasks.ledger.evaluations import PROMPT, RUNGS, protocol_differences
 from tasks.protocols import label_rules_of, protocol_of
-from tasks.protocols.checklist.parameters import INSTRUMENT
 from tasks.records import Record
 from tasks.statistics.concordance import Statistic
 from tasks.statistics.intervals import Difference, holm
@@ -136,9 +135,9 @@ def compare(
     shared = share_parts(
         *(outcomes_of(store, run.run_id, name) for run, name in zip((first, second), names, strict=True))
     )
-    measured = protocol_of(first.flow).measured
-    sides = [[measured(each) for each in side] for side in (shared.before, shared.after)]
-    one, other = (series(map(_of_any_instrument, side) if INSTRUMENT in differing else side) for side in sides)
+    protocol = protocol_of(first.flow)
+    sides = [[protocol.measured(each) for each in side] for side in (shared.before, shared.after)]
+    one, other = (series(map(_of_any_prompt, side) if protocol.selector in differing else side) for side in sides)
     found = rows(one, other)
     if not found:
         what = label_rules_of(first.flow).pooled if shared.left_out else "tag"
@@ -168,7 +167,7 @@ def compare(
 
 @one_opening
 def compare_candidates(store: Path, before: str, after: str, names: Sequence[str]) -> list[Comparison]:
-    """Compare each of these candidates with itself in two evaluations; leave out those without a common check."""
+    """Compare each of these candidates with itself in two evaluations; leave out those without a common question."""
     comparisons: list[Comparison] = []
     for name in names:
         with suppress(NotAlike):
@@ -184,7 +183,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
     names = [DATASET] * (first.series_key != second.series_key)
     if first.protocol_key != second.protocol_key:
         names += protocol_differences(first.protocol, second.protocol) or [SHARDS]
-    if INSTRUMENT in names:  # each instrument has prompts and forms of replies of its own
+    if protocol_of(first.flow).selector in names:  # each of its values has prompts and forms of replies of its own
         names = [name for name in names if not name.startswith((PROMPT, RUNGS))]
     refused = [name for name in names if not any(_is_meant(name, given) for given in across)]
     if refused:
@@ -256,8 +255,8 @@ def series_of(flow: str, outcomes: Iterable[Compared]) -> Series:
     return series(map(protocol_of(flow).measured, outcomes))
 
 
-def _of_any_instrument(sample: Measured) -> Measured:
-    """Return a sample whose measures have the same names by all instruments."""
+def _of_any_prompt(sample: Measured) -> Measured:
+    """Return a sample whose measures have the same names by all prompts."""
     values = {measure._replace(dimension=ALL_PROMPTS): value for measure, value in sample.values.items()}
     return sample._replace(tag="", values=values)
 

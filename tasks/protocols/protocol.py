@@ -100,6 +100,8 @@ class Protocol(ABC, Generic[AskedPrompt, AskedParameters]):
 
     parameters: ClassVar[type[Parameters]]
     """Model of the parameters of its flows."""
+    selector: ClassVar[str] = ""
+    """Protocol item that selects the prompts asked, so that its values differ in these, too; empty: none does."""
     unit: ClassVar[str]
     """Unit that is counted and resampled, in the plural: `samples` or `prompts`."""
     decimals: ClassVar[int]

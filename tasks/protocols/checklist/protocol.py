@@ -10,7 +10,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.demo.defects import CHECKED, CLEAN_SCENE
 from tasks.protocols.checklist import reply
 from tasks.protocols.checklist.datasets import read_checklists
-from tasks.protocols.checklist.parameters import ONE_BY_ONE, SOFT, ChecklistParameters
+from tasks.protocols.checklist.parameters import INSTRUMENT, ONE_BY_ONE, SOFT, ChecklistParameters
 from tasks.protocols.checklist.prompts import asked_keys
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean, share
 from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
@@ -27,6 +27,7 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
     """Judging of one picture by questions with known answers; scores are shares of right answers, 0-100."""
 
     parameters = ChecklistParameters
+    selector = INSTRUMENT
     unit = "prompts"
     decimals = 1
     highest = reply.RIGHT
