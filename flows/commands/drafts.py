@@ -1,7 +1,6 @@
 """`jury prompts draft-checks`: checks of figures that a model drafts, and that the Human figures pass."""
 
 import asyncio
-from datetime import datetime
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -14,15 +13,14 @@ from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.run import run_flow
 from flows.process import judged
 from flows.server.server import find_prefect, secret_block
-from tasks.datasets.paths import resolved
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.run_files import folder as run_folder
 from tasks.protocols.checklist.drafts import CHECKS, DRAFT, keep_right
 from tasks.protocols.checklist.parameters import ChecklistParameters
-from tasks.protocols.loading import load_dataset
+from tasks.protocols.loading import load_given
 from tasks.records.judge import EMBEDDED, Judge
-from tasks.records.parameters import PAIRWISE, PairwiseParameters, Probe
+from tasks.records.parameters import PAIRWISE, Probe
 from tasks.text import number_of, printable
 
 FACTS = "facts"
@@ -51,8 +49,7 @@ def _draft(flow: str, out: str, store: str, **given: Any) -> int:
     local = local_cache(store)
     find_prefect(local)  # a key may be kept there, as a Secret block
     fields = {**asked.model_dump(), "store": str(local)}
-    figures = resolved(PairwiseParameters.model_validate(fields), datetime.now().astimezone())
-    samples = load_dataset(flow, figures).samples
+    samples = load_given(flow, fields).samples
     from tasks.extensions.check_drafts import draft  # the judge's client, which `--help` does not need
 
     number = number_of(len({sample.sample_id for sample in samples}), "figure")

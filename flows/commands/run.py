@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from flows.commands.console import Command, Group, Option, command_line, printable_json, warn
-from flows.commands.options import by_options, model_options, parse_options
+from flows.commands.options import by_options, flow_options, parse_flow_options
 from flows.process import judged
 from tasks.comparing.verdict import layout_lines
 from tasks.errors import InputError
@@ -22,7 +22,6 @@ from tasks.pages.queries import people_lines_of
 from tasks.pages.run_summary import Summary, defect_lines, failure_lines, price_lines, summarize
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
-from tasks.protocols import parameters_of
 from tasks.records.judge import EMBEDDED
 from tasks.records.parameters import CHECKLIST, PAIRWISE, T2I, Parameters, at_store
 from tasks.spending.quote import Quote
@@ -114,7 +113,7 @@ class _Flows(Group):
         if unknown:
             return super().resolve_command(ctx, [unknown])
         flows = tuple(dict.fromkeys(flow for name in named for flow in SEVERAL.get(name, (name,))))
-        if len({*map(parameters_of, flows)}) > 1:
+        if len({*map(_datasets_of, flows)}) > 1:
             raise click.UsageError(
                 f"{enumerated(flows)} take different datasets: name figures and images in two runs", ctx
             )
@@ -128,11 +127,11 @@ def run() -> None:
 
 
 def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
-    model = parameters_of(flows[0])
     if not given["dataset"]:
-        expected = next(words for its, words in DATASETS.items() if flows[0] in its)
-        raise InputError(f"--dataset is missing: give {expected}. Drawn samples are --dataset samples, or `jury demo`")
-    asked = parse_options(given, model)
+        raise InputError(
+            f"--dataset is missing: give {_datasets_of(flows[0])}. Drawn samples are --dataset samples, or `jury demo`"
+        )
+    asked = parse_flow_options(given, flows[0])
     if len(flows) == 1:
         return run_flow(flows[0], asked, as_json)
     if getattr(asked, "export", ""):
@@ -145,6 +144,10 @@ def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
     if set(flows) >= {*T2I} and not as_json:
         print(f"\nAll tags together: {command_line('query t2i_leaderboard', asked.store)}")
     return worst(codes)
+
+
+def _datasets_of(flow: str) -> str:
+    return next(words for flows, words in DATASETS.items() if flow in flows)
 
 
 def worst(codes: Iterable[int]) -> int:
@@ -168,7 +171,7 @@ class _FlowsCommand(Command):
                 ["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON, an array for each flow."
             )
             as_json.heading, as_json.is_rare = "Output", True
-            self.params = [*model_options(parameters_of(self._flow)), as_json]
+            self.params = [*flow_options(self._flow), as_json]
         return super().get_params(ctx)
 
 

@@ -10,7 +10,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +36,6 @@ from tasks.endpoint.catalog import addressed, judge_named
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.pages.page_names import folder_of, served_at
-from tasks.protocols import parameters_of
 from tasks.records.parameters import FLOWS, PAIRWISE, Probe
 from tasks.text import enumerated, printable
 
@@ -249,13 +247,12 @@ def _filled(starter: str, given: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def _flows_for(places: Mapping[str, str]) -> list[str]:
-    from tasks.datasets.paths import resolved  # datasets, which `jury up` does not need
-    from tasks.protocols.loading import load_dataset
+    from tasks.protocols.loading import load_given  # datasets, which `jury up` does not need
 
     flows, refused = list[str](), list[str]()
     for flow in PAIRWISE if len(places) > 1 else FLOWS:
         try:
-            load_dataset(flow, resolved(parameters_of(flow).model_validate(places), datetime.now().astimezone()))
+            load_given(flow, places)
             flows.append(flow)
         except InputError as error:
             refused.append(str(error))

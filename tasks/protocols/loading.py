@@ -3,15 +3,18 @@
 A command loads it ahead, so that mistakes are reported before anything starts; the run then takes the loaded dataset.
 """
 
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from tasks.datasets.dataset import Dataset, of_shard
-from tasks.datasets.paths import check_no_url, check_place
+from tasks.datasets.paths import check_no_url, check_place, resolved
 from tasks.demo.defects import DRAWN
 from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
-from tasks.protocols import protocol_of
+from tasks.protocols import parameters_of, protocol_of
 from tasks.records.parameters import Parameters
 from tasks.text import listed
 
@@ -36,6 +39,15 @@ def dataset_of(flow: str, parameters: Parameters) -> Dataset:
     """
     asked, dataset = _AHEAD.pop(flow, (None, None))
     return dataset if dataset and asked == parameters else load_dataset(flow, parameters)
+
+
+def load_given(flow: str, given: Mapping[str, Any]) -> Dataset:
+    """Load the dataset that the values of some parameters name today.
+
+    Raises:
+        InputError: see `load_dataset`.
+    """
+    return load_dataset(flow, resolved(parameters_of(flow).model_validate(given), datetime.now().astimezone()))
 
 
 def load_dataset(flow: str, parameters: Parameters) -> Dataset:
