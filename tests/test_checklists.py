@@ -21,7 +21,8 @@ from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.checklist.protocol import PROTOCOL
 from tasks.protocols.checklist.reply import LOWER_BOUND, answer_in_form, questions_text, read, score_of
-from tasks.records import NOT_ASKED, Check, Place, Sample
+from tasks.protocols.protocol import NOT_ASKED
+from tasks.records import Check, Place, Sample
 from tasks.rubrics.rubric import load_rubric
 
 RED = Check("red", "Is it red?", ("yes",))

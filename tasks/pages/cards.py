@@ -15,7 +15,8 @@ from pydantic import Field
 from tasks.history.queries import Table, as_json_rows
 from tasks.pages.page import as_json, fair_share
 from tasks.protocols.display import Display, labels_of
-from tasks.records import NOT_ASKED, Record
+from tasks.protocols.protocol import NOT_ASKED
+from tasks.records import Record
 from tasks.text import natural, number_words
 
 LONGEST_TEXT = 2_000

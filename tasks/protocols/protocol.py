@@ -17,6 +17,8 @@ REPLY_SCHEMA = "1"
 """Version of the reply schemas and their words; part of every call's key."""
 AGGREGATION = "1"
 """Version of the rules that decide outcomes; part of every protocol key."""
+NOT_ASKED = "not asked: "
+"""Beginning of the explanation of a question that was not asked, since another answer made it needless."""
 
 Answered = str | float
 """Answer to one question about a sample: a verdict or a score."""

@@ -24,7 +24,6 @@ from tasks.records.run import (
     new_id,
 )
 from tasks.records.sample import (
-    NOT_ASKED,
     Check,
     CheckForm,
     PictureSource,

@@ -44,14 +44,13 @@ class AspectScore(HistoryRecord):
     explanation: str
     """The judge's explanation; of a check its answer, then the reason."""
     question: str = ""
-    """Question of a check, in an outcome; empty: an aspect."""
+    """Question that the sample has of its own, in an outcome; empty: an aspect."""
     group: str = ""
-    """Group of a check, in an outcome; empty: none."""
+    """Group of such a question, in an outcome; empty: none."""
     weight: float = 1.0
-    """Weight of a check, in an outcome."""
+    """Weight of such a question, in an outcome."""
     asked_key: str = ""
-    """Hash of a check, its right answers and its parents, in an outcome: equal where the same was asked; empty: an
-    aspect."""
+    """Hash of such a question with all that its score depends on: equal where the same was asked; empty: an aspect."""
 
 
 class SeenObject(Record):

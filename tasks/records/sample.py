@@ -60,8 +60,6 @@ def entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
     ]
 
 
-NOT_ASKED = "not asked: "
-"""Beginning of the explanation of a check that was not asked, since one that it depends on is wrong."""
 CheckForm = Literal["yes_no", "number", "choice", "ordinal"]
 
 

@@ -13,8 +13,8 @@ from tasks.protocols.checklist.datasets import read_checklists
 from tasks.protocols.checklist.parameters import INSTRUMENT, ONE_BY_ONE, SOFT, ChecklistParameters
 from tasks.protocols.checklist.prompts import asked_keys
 from tasks.protocols.checklist.scores import GEOMETRIC, CheckTally, geometric_mean, share
-from tasks.protocols.protocol import Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
-from tasks.records import BLANK, NOT_ASKED, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
+from tasks.protocols.protocol import NOT_ASKED, Decided, Protocol, Question, Reading, ReplyForm, Tally, last_attempts
+from tasks.records import BLANK, AspectScore, Check, DimensionOutcome, Judgment, RunStart, Sample
 from tasks.rubrics.rubric import InstrumentPrompt, Rubric
 from tasks.statistics.series import Compared, Measure, Measured, Part
 from tasks.text import number_of, quoted
