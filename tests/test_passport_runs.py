@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import json
+import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -18,7 +20,16 @@ from test_passport import replies
 from tasks.endpoint.api_keys import no_secret
 from tasks.errors import InputError
 from tasks.history.landing import land
-from tasks.ledger.passports import CARD, PASSPORTS, Card, keep_exam, newest_card, passport_folders, read_card
+from tasks.ledger.passports import (
+    CARD,
+    PASSPORTS,
+    STOPPED,
+    Card,
+    keep_exam,
+    newest_card,
+    passport_folders,
+    read_card,
+)
 from tasks.ledger.remote import Remote
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.passport.exam import calls_of, take_exam
@@ -128,6 +139,31 @@ def test_exam_that_fails_after_its_last_reply_keeps_all_replies(tmp_path: Path) 
             asyncio.run(take_exam(tmp_path, judge, 1, "p", no_secret, heard=fail_at_the_last))
         assert loopback.count == CALLS + 1
         assert asyncio.run(take_exam(tmp_path, judge, 1, "q", no_secret)).calls == 0
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tasks.endpoint.api_keys import no_secret
+from tasks.passport.exam import take_exam
+from tasks.records.judge import Judge
+left = iter(range(20, -1, -1))
+kill = lambda: next(left) or os.kill(os.getpid(), signal.SIGKILL)
+judge = Judge(model="m", base_url=sys.argv[2])
+asyncio.run(take_exam(Path(sys.argv[1]), judge, 1, "p", no_secret, heard=kill))
+"""
+"""Program of an exam that is killed after its 21st reply."""
+
+
+def test_killed_exam_keeps_its_replies_until_one_ends(tmp_path: Path) -> None:
+    with LoopbackJudge(Judge()) as loopback:
+        killed = subprocess.run([sys.executable, "-c", KILLED, tmp_path, loopback.base_url], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        judge = Settings(model="m", base_url=loopback.base_url)  # pyright: ignore
+        assert asyncio.run(take_exam(tmp_path, judge, 1, "q", no_secret)).calls == CALLS - 21
+        assert [path.name for path in (tmp_path / PASSPORTS / "q").iterdir()] == [CARD]
+        (tmp_path / PASSPORTS / "p" / STOPPED).rename(tmp_path / PASSPORTS / "q" / STOPPED)
+        assert asyncio.run(take_exam(tmp_path, judge, 1, "r", no_secret)).calls == CALLS, "an ended exam lends nothing"
 
 
 def test_failed_exam_exits_3_and_prints_the_consequences(jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Passports: exams of the judges' vision, each in one file `<store>/passports/<passport_id>/card.json`.
 
-An exam that stops keeps its replies as `stopped.json` in its place, and the next one takes them over.
+Until an exam ends, its replies are in `stopped.json` in its place. If it stops, the next one takes them over.
 The history's table `passports` is loaded from these files. `tasks.passport` defines questions and pass marks.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.errors import InputError
-from tasks.files import private_folder
+from tasks.files import private_folder, remove_file
 from tasks.ledger import run_files as ledger
 from tasks.ledger.run_files import write_record
 from tasks.records import HistoryRecord, Int32, JudgmentStatus, LedgerRecord, Record
@@ -108,16 +108,20 @@ class Card(LedgerRecord):
 
 
 def keep_exam(store: Path, passport_id: str, exam: Card | StoppedExam) -> None:
-    """Write a card, or the replies of an exam that stopped, whole or not at all."""
+    """Write a card, or the replies of an exam that has not ended, whole or not at all; a card replaces the replies."""
     place = store / PASSPORTS / passport_id
     private_folder(place)
     write_record(place / (CARD if isinstance(exam, Card) else STOPPED), exam)
+    if isinstance(exam, Card):
+        remove_file(store, f"{PASSPORTS}/{passport_id}/{STOPPED}")
 
 
 def stopped_replies(store: Path) -> dict[str, PassportReply]:
     """Return the replies of exams that stopped, which were paid for, by the key of their questions."""
     found: dict[str, PassportReply] = {}
     for place in ledger.folders_with(store, PASSPORTS, STOPPED):
+        if (place / CARD).exists():  # it ended: a bucket returned the replies, or the exam was killed at its end
+            continue
         with suppress(InputError, OSError):  # a damaged file costs questions that are asked again
             found |= {reply.key: reply for reply in ledger.read_record(place / STOPPED, StoppedExam).replies}
     return found

@@ -63,16 +63,12 @@ async def take_exam(
 
     async def ask(vlm: Vlm, item: Item) -> None:
         rows.append(await _reply(vlm, item, calls, earlier))
+        keep_exam(store, passport_id, StoppedExam(replies=tuple(rows)))  # each time, because the exam may be killed
         heard()
 
-    try:
-        async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
-            for item in items:
-                group.create_task(ask(vlm, item))
-    except BaseException:
-        if rows:
-            keep_exam(store, passport_id, StoppedExam(replies=tuple(rows)))
-        raise
+    async with calls.client(secret) as vlm, asyncio.TaskGroup() as group:
+        for item in items:
+            group.create_task(ask(vlm, item))
     card = Card(
         passport_id=passport_id,
         judge=judge.model,
