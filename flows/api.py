@@ -60,7 +60,11 @@ _log = logging.getLogger("flows")
 
 
 def judge(
-    flow: str, samples: Samples = None, parameters: Parameters | None = None, name: str = "given", store: str = ""
+    flow: str,
+    samples: Samples = None,
+    parameters: Parameters | None = None,
+    name: str = "given",
+    store: str | Path = "",
 ) -> Result:
     """Run a flow to its end, and return its result.
 
@@ -87,7 +91,11 @@ def judge(
 
 
 async def judge_async(
-    flow: str, samples: Samples = None, parameters: Parameters | None = None, name: str = "given", store: str = ""
+    flow: str,
+    samples: Samples = None,
+    parameters: Parameters | None = None,
+    name: str = "given",
+    store: str | Path = "",
 ) -> Result:
     """Do the same as `judge` without blocking the event loop; when cancelled, stop the run and wait for its end."""
     asked = _checked(flow, samples, parameters, str(store))
@@ -102,12 +110,12 @@ async def judge_async(
             raise
 
 
-def table(question: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "polars.DataFrame":
+def table(question: str, store: str | Path = DEFAULT_STORE, seconds: float = 60) -> "polars.DataFrame":
     """Return one table of the history; see `tables`."""
     return tables(question, store=store, seconds=seconds)[question]
 
 
-def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "dict[str, polars.DataFrame]":
+def tables(*questions: str, store: str | Path = DEFAULT_STORE, seconds: float = 60) -> "dict[str, polars.DataFrame]":
     """Return tables and views of the history by name, or answers to SQL, as of one moment; then close the history.
 
     Args:
@@ -120,7 +128,7 @@ def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> 
     import polars
 
     with tempfile.TemporaryDirectory() as folder:
-        place = local_cache(default_store() if store == DEFAULT_STORE else store)
+        place = local_cache(default_store() if store == DEFAULT_STORE else str(store))
         with worker(place) as at_work:
             at_work.ask("tables", store=str(place), questions=questions, seconds=seconds, folder=folder)
         return {question: polars.read_ipc(Path(folder) / str(number)) for number, question in enumerate(questions)}

@@ -266,6 +266,10 @@ def store(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(shutil.copytree(stored, tmp_path_factory.mktemp("tables") / "store"))
 
 
+def test_store_of_a_result_is_one_of_a_table(store: str) -> None:
+    assert api.table("outcomes", store=Path(store))["sample_id"].item() == "s1"
+
+
 def test_tables_return_frames_and_close_the_history(store: str) -> None:
     sql = "SELECT run_id, 1 AS a, 2 AS a, parameters, started_at, protocol FROM runs"
     found = api.tables("leaderboard", sql, "outcomes", store=store)
