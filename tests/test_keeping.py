@@ -10,12 +10,16 @@ import pytest
 from factories import picture
 from written_history import EARLIER, LATER, write_evaluations, written
 
+from tasks import report
 from tasks.history.queries import query
 from tasks.ledger import removals
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.removals import VARIABLE, keep_days, remove_old
 from tasks.pages import site
 from tasks.pictures.thumbnails import Thumbnails, place_of
+
+RENEWED = report.renewed
+"""What makes the pages of a run; runs of the fixture `jury` make none."""
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +80,18 @@ def test_page_has_the_age_of_its_evaluation_and_is_not_rebuilt(store: Path, monk
     assert not (store / "pages" / f"{EARLIER}.files").exists(), "the page's pictures are removed with it"
     monkeypatch.setattr(site, "oldest_kept", lambda: now - timedelta(days=30))
     assert site.due(store) == [] and site.due(store, [LATER, EARLIER]) == [LATER]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_index_of_the_run_that_removes_a_page_does_not_link_it(
+    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "renewed", RENEWED)
+    monkeypatch.setenv(VARIABLE, "1")
+    assert jury("run", "diagram", "--dataset", "samples", "--limit", 1, "--store", store)[0] == 0
+    [made] = [name for name in page_names(store) if name.startswith("20")]
+    index = (store / "pages" / "index.html").read_text()
+    assert made > LATER and f"{made}.html" in index and f"{LATER}.html" not in index
 
 
 def test_picture_judged_again_gets_a_new_date(store: Path) -> None:

@@ -1,4 +1,4 @@
-"""Retention: after a run, pictures and pages older than `JURY_KEEP_DAYS` are removed from a store that is a folder."""
+"""Retention: a run removes pictures and pages older than `JURY_KEEP_DAYS` from a store that is a folder."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,8 +17,11 @@ class Retention(Extension):
         keep_days()
         return ()
 
-    async def after_report(self) -> Sequence[str]:
-        """See `Extension.after_report`. In a bucket a sync removes, since it has the judgments of all machines."""
+    async def before_report(self) -> Sequence[str]:
+        """See `Extension.before_report`: the index is made after it, without links to the removed pages.
+
+        In a bucket a sync removes, since it has the judgments of all machines.
+        """
         if not self.opening.remote:
             with suppress(OSError, InputError):  # the next run does it; `jury store sync` reports refusals
                 await asyncio.to_thread(remove_old, self.opening.store)
