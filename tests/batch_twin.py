@@ -107,6 +107,8 @@ class BatchTwin(LoopbackJudge):
             case "ask batch" if path[1] in self.batches:
                 return Reply(self._batch_object(await self._polled(self.batches[path[1]])))
             case "cancel batch" if path[1] in self.batches:
+                if self.batches[path[1]].status == "cancelling":
+                    return error(400, "The batch is being cancelled.")
                 self.batches[path[1]].status = "cancelling"
                 return Reply(self._batch_object(self.batches[path[1]]))
             case _:

@@ -301,6 +301,34 @@ def test_cancelled_run_keeps_its_replies(tmp_path: Path, twin: BatchTwin, datase
     assert nothing_left(twin, tmp_path / "store")
 
 
+def test_cancellation_that_was_cut_off_cancels_the_other_batches(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(submission, "MOST_REQUESTS", CALLS // 2)
+    twin.polls = 100
+    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
+    first, second = twin.batches.values()
+    [run] = run_folders(tmp_path / "store")
+
+    def end_after_the_first(name: str) -> None:
+        if name == "cancel batch":
+            twin.refuses = {name: error(500, "Try again later.")}
+
+    async def stay(_: Batch, **__: bool) -> None:
+        """Let a batch be cancelled for some minutes."""
+
+    answer_all, twin.seen = twin._answer_all, end_after_the_first  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(twin, "_answer_all", stay)
+    assert jury("batch", "cancel", run.name)[0] == 2
+    assert (first.status, second.status) == ("cancelling", "in_progress")
+    twin.refuses, twin.seen = {}, lambda _: None
+    code, out, err = jury("batch", "cancel", run.name)
+    assert code == 3 and "batches: 2 cancelling" in out and second.status == "cancelling", err
+    monkeypatch.setattr(twin, "_answer_all", answer_all)
+    assert jury("batch", "collect")[0] == 3
+    assert nothing_left(twin, tmp_path / "store")
+
+
 def test_lost_batch_blocks_no_other_run_and_can_be_cancelled(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
 ) -> None:

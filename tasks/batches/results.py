@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tasks.batches.log import LOCK, Log, Part
 from tasks.batches.submission import submit
 from tasks.endpoint.api_keys import Mask, Secret
-from tasks.endpoint.batches import Batches, BatchState
+from tasks.endpoint.batches import CANCELLING, Batches, BatchState
 from tasks.endpoint.client import LONGEST_REPLY
 from tasks.endpoint.replies import Reply, as_object
 from tasks.errors import BatchesUnavailable
@@ -183,7 +183,7 @@ async def cancel(log: Log, batches: Batches) -> None:
     await submit(log, batches)  # finds a batch without a record, and creates none
     for part in log.parts:
         state = await _last_state(part, batches)
-        if state and not state.ended:
+        if state and not state.ended and state.status != CANCELLING:  # some endpoints refuse to cancel a batch twice
             await batches.cancel(part.batch_id)
 
 

@@ -24,6 +24,8 @@ from tasks.text import one_line
 
 ENDED = {"completed", "failed", "expired", "cancelled"}
 """Statuses of a batch that produces no more replies."""
+CANCELLING = "cancelling"
+"""Status of a batch between its cancellation and its end: ten minutes at most at OpenAI."""
 LITELLM_MODEL = "x-litellm-model"
 """Header by which LiteLLM's proxy routes a file to the server behind it."""
 MOST_WORDS = 500
