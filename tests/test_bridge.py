@@ -16,7 +16,7 @@ from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.side_records import BRIDGES, BridgeRow
-from tasks.records import Judgment, Outcome, RunStart
+from tasks.records import AspectScore, Judgment, Outcome, RunStart
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
 OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
@@ -114,6 +114,32 @@ def test_samples_with_changed_texts_are_not_paired(tmp_path: Path) -> None:
         replies = [judgment(each.sample_id, text_sha256=text) for each, text in zip(rows, texts, strict=True)]
         keep(tmp_path, run_id, model, [*replies, *rows], dataset_key=key * 64)
     assert make_bridge(tmp_path)[0].n == 35
+
+
+def checked(number: int, wrong_parent: bool, child: str) -> list[Judgment | Outcome]:
+    """Return the replies and the outcome of a picture with two checks, asked one by one; a wrong parent ends them."""
+    sample, facts = f"p{number}", {"flow": "facts", "prompt_id": f"p{number}", "tag": "single"}
+    scores = {"parent": 0.0 if wrong_parent else 100.0, "child": 0.0 if wrong_parent else 100.0}
+    asked = [*scores][: 1 if wrong_parent else 2]
+    keys = {"parent": "parent", "child": child}
+    replies = [judgment(sample, name, None, flow="facts", text_sha256=keys[name]) for name in asked]
+    aspects = [
+        AspectScore(aspect=name, score=score, explanation="", asked_key=keys[name]) for name, score in scores.items()
+    ]
+    score = 0.0 if wrong_parent else 100.0
+    return [*replies, outcome(sample, "----", None, **facts, aspects=aspects, dimensions=(), score=score)]
+
+
+def test_check_that_one_judge_made_needless_is_no_changed_text(tmp_path: Path) -> None:
+    old, new = (run_id.replace("diagram", "facts") for run_id in (OLD, NEW))
+    for run_id, model, key in ((old, "gpt-a", "d"), (new, "gpt-b", "e")):
+        is_new = model == "gpt-b"
+        rows = [checked(n, is_new and n < 10, "other" if is_new and n >= 35 else "child") for n in range(40)]
+        changes = {"flow": "facts", "dimensions": ("single",), "dataset_key": key * 64}
+        keep(tmp_path, run_id, model, [row for its in rows for row in its], **changes)
+    first, *_ = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
+    assert first.n == 35, "five have an edited check"
+    assert first.new_score == pytest.approx(25 / 35 * 100)
 
 
 def test_runs_must_be_two_and_of_one_flow(tmp_path: Path, jury: Any) -> None:

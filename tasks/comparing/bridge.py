@@ -63,7 +63,10 @@ def _comparable(old: Evaluation, new: Evaluation, pairs: Mapping[Key, _Pair]) ->
     before, after = ({}, {}) if old.start.dataset_key == new.start.dataset_key else map(_texts, (old, new))
     for key, pair in pairs.items():
         scored = pair.old.score is not None and pair.new.score is not None
-        if scored and pair.same_pictures and before.get(key) == after.get(key):
+        checks = [Compared.of(each).asked for each in pair]
+        # The same checks need not be the same calls: a judge that finds one wrong is not asked those that depend on it.
+        same_texts = checks[0] == checks[1] if any(checks) else before.get(key) == after.get(key)
+        if scored and pair.same_pictures and same_texts:
             found[key[0]].append(pair)
     return found
 
