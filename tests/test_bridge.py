@@ -16,7 +16,7 @@ from tasks.history.landing import land
 from tasks.history.queries import query
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.side_records import BRIDGES, BridgeRow
-from tasks.records import AspectScore, Judgment, Outcome, RunStart
+from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, RunStart
 from tasks.statistics.intervals import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
 OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
@@ -140,6 +140,21 @@ def test_check_that_one_judge_made_needless_is_no_changed_text(tmp_path: Path) -
     first, *_ = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
     assert first.n == 35, "five have an edited check"
     assert first.new_score == pytest.approx(25 / 35 * 100)
+
+
+def test_shares_of_checklists_are_equal_within_a_point(tmp_path: Path) -> None:
+    old, new = (run_id.replace("diagram", "facts") for run_id in (OLD, NEW))
+    for run_id, model, score in ((old, "gpt-a", 100.0), (new, "gpt-b", 60.0)):
+        scores = [score if n < 30 else 75.0 for n in range(40)]
+        parts = [DimensionOutcome(dimension="together", verdict=None, score=each) for each in scores]
+        facts = {"flow": "facts", "tag": "together"}
+        rows = [
+            outcome(f"p{n}", "----", None, **facts, prompt_id=f"p{n}", dimensions=(part,), score=part.score)
+            for n, part in enumerate(parts)
+        ]
+        keep(tmp_path, run_id, model, rows, flow="facts", dimensions=("together",))
+    first, *_ = bridge(*(read_evaluation(tmp_path, run_id) for run_id in (old, new)))
+    assert (first.judged, first.agreement) == (40, 0.25)
 
 
 def test_runs_must_be_two_and_of_one_flow(tmp_path: Path, jury: Any) -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -25,6 +26,9 @@ OF_THE_JUDGE = {
     *("effort", "extra", "headers", "seed", "reply formats", "not sent"),
 }
 """Items of a protocol in which two judges may differ; all others define the questions and the scoring."""
+
+NEAR = 1.0
+"""Greatest difference of two scores that count as equal; that of a checklist is a share, unlike a label of a check."""
 
 Key = tuple[str, str]
 """Candidate and sample."""
@@ -164,7 +168,7 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
             {
                 **about,
                 **found.model_dump(),
-                **_agreed(pairs, measure.dimension, label_rules_of(about["flow"]).scale),
+                **_agreed(pairs, measure.dimension, replace(label_rules_of(about["flow"]).scale, near=NEAR)),
                 "candidate": candidate,
                 "dimension": measure.dimension,
                 "highest": measure.highest,
