@@ -522,6 +522,10 @@ def test_unsupported_batch_options_are_refused_before_the_first_call(
     assert code == 2 and words in err and twin.count == 0
 
 
+def test_programs_read_no_sentence_where_nothing_waits(jury: Any) -> None:
+    assert jury("batch", "collect", "--json") == (0, "", "jury: nothing waits\n")
+
+
 def test_collect_refuses_a_bucket(jury: Any) -> None:
     code, _, err = jury("batch", "collect", "--store", "s3://bucket/store")
     assert code == 2 and "s3://bucket/store is no folder: runs wait for batches in a store that is a folder" in err

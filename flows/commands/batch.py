@@ -20,7 +20,7 @@ from tasks.records.parameters import Collect
 
 @click.command(cls=Command)
 @click.argument("run", default="", metavar="[RUN]", help="Beginning of its id; empty: all runs that wait.")
-@json_option("Print scores and rates of the runs that ended as JSON.")
+@json_option("Print scores and rates of the runs that ended as JSON, an array for each run.")
 @store_option
 def collect_runs(run: str, as_json: bool, store: str) -> int:
     """Take in the replies that have arrived, for all runs or for one.
@@ -32,7 +32,7 @@ def collect_runs(run: str, as_json: bool, store: str) -> int:
     folder = _folder(store)
     found = _waiting(folder, run)
     if not found:
-        say("nothing waits")
+        (warn if as_json else say)("nothing waits")
         return OK
     return _collect(folder, run, found, as_json)
 
