@@ -109,3 +109,13 @@ def test_removal_from_the_cache_also_removes_from_the_bucket(store: Path, tmp_pa
     bucket.put({name: place_of(store, sha256).read_bytes()})
     remove_old(store, bucket, now=datetime.now(UTC) + timedelta(days=31))
     assert bucket.sizes("pictures") == {}
+
+
+def test_old_pages_of_other_machines_leave_the_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "30")
+    bucket = Bucket(f"file://{tmp_path / 'bucket'}")
+    names = [f"pages/{EARLIER}.html", f"pages/{EARLIER}.files/0123456789abcdef.jpg", f"pages/{LATER}.html"]
+    others = ["pages/index.html", "pages/compare-0123456789abcdef.html", f"pages/{EARLIER}.txt"]
+    bucket.put({name: b"a page" for name in [*names, *others]})
+    remove_old(tmp_path / "cache", bucket, now=datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30))
+    assert {*bucket.sizes("")} == {f"pages/{LATER}.html", *others}

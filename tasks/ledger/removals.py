@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -176,9 +176,8 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
     """
     before = oldest_kept(now)
     old = {name for name in _old(store, before) if is_store_name(name)} if before else set[str]()
-    if bucket and old:
-        pages = {name: f"{name.partition('.files/')[0]}.html" for name in bucket.sizes("")}
-        bucket.remove([name for name, page in pages.items() if not old.isdisjoint([name, page])])
+    if bucket and before:
+        bucket.remove([*_old_there(bucket, before, old)])
     for name in old:
         remove_file(store, name)
         if name.startswith(f"{PAGES}/"):
@@ -200,11 +199,26 @@ def _old(store: Path, before: datetime) -> Iterator[str]:
             yield page.relative_to(store).as_posix()
 
 
+def _old_there(bucket: Bucket, before: datetime, old: Collection[str]) -> Iterator[str]:
+    """Yield the objects of these old files, and of old pages that other machines have made."""
+    for name in filter(is_store_name, bucket.sizes(PAGES)):
+        page = name if name.endswith(".html") else f"{name.partition('.files/')[0]}.html"
+        if page in old or 0 < _began(page.removeprefix(f"{PAGES}/")) < before.timestamp():
+            yield name
+    if old:
+        yield from (name for name in bucket.sizes("pictures") if name in old)
+
+
 def _shows(page: Path) -> float:
-    """Return the time of a page's evaluation, from the page's name; for a comparison the time of its making."""
+    """Return the time of a page's evaluation; for a comparison the time of its making."""
+    return _began(page.name) or page.lstat().st_mtime
+
+
+def _began(page: str) -> float:
+    """Return the time of a page's evaluation, from the page's name; 0 for a comparison."""
     with suppress(ValueError):
-        return datetime.strptime(page.name[:_LENGTH], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp()
-    return page.lstat().st_mtime
+        return datetime.strptime(page[:_LENGTH], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp()
+    return 0.0
 
 
 def why_missing(began: datetime) -> str:
