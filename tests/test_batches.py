@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from batch_twin import BatchTwin
 from factories import start
+from full_disk import files_of
 from hypothesis import given
 from hypothesis import strategies as st
 from loopback_replies import Reply as Answered
@@ -26,7 +27,8 @@ from tasks.endpoint.batches import Batches, BatchState
 from tasks.endpoint.replies import Reply
 from tasks.endpoint.requests import Image, Manner, Request, body
 from tasks.errors import BatchesUnavailable, InputError
-from tasks.ledger.run_files import Ledger
+from tasks.history.forgetting import check_idle
+from tasks.ledger.run_files import BATCHES, Ledger
 from tasks.records.judge import Judge
 
 JUDGE = Judge(model="m", base_url="https://judge.example/v1", seed=7)
@@ -112,6 +114,17 @@ def test_damaged_log_stops_no_other_run(log: Log) -> None:
     run: Any = SimpleNamespace(start=start(other.run_id))
     with closing(HandingIn(run, other)) as handing_in:
         assert handing_in.earlier() == ""
+
+
+def test_run_that_a_full_disk_kept_from_waiting_can_be_forgotten(log: Log) -> None:
+    with files_of(10), pytest.raises(OSError, match="No space left on device after 10 bytes"):
+        log.add("prepared", requests=(3,), asked="a")
+    assert (log.run / BATCHES).exists()
+    results.remove(log)
+    check_idle(log.store)
+    log.add("prepared", requests=(3,), asked="a")
+    with pytest.raises(InputError, match="waits for its batches"):
+        check_idle(log.store)
 
 
 def test_run_is_locked_by_one_process_at_a_time(log: Log) -> None:

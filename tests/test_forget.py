@@ -280,7 +280,7 @@ def test_run_in_progress_is_not_forgotten(store: Path) -> None:
     with pytest.raises(InputError, match="of another machine has no end yet"):
         check_idle(store)
     (ledger.folder / FETCHED).unlink()
-    (ledger.folder / BATCHES).touch()
+    (ledger.folder / BATCHES).write_text("a row\n")
     with pytest.raises(InputError, match="waits for its batches: `jury batch collect` takes its replies in"):
         check_idle(store)
 

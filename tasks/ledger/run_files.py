@@ -87,8 +87,9 @@ def read_end(run: Path) -> RunEnd | None:
 
 
 def is_waiting(run: Path) -> bool:
-    """Return whether a run waits for its batches."""
-    return (run / BATCHES).exists() and not (run / END).exists()
+    """Return whether a run waits for its batches; a full disk may have left no row of them."""
+    batches = run / BATCHES
+    return batches.exists() and batches.stat().st_size > 0 and not (run / END).exists()
 
 
 def is_written(run: Path) -> bool:
