@@ -227,6 +227,12 @@ def test_known_format_without_reader_is_named(head: bytes, words: str):
     assert f"found {words}" in str(refused.value) and "allowed are PNG, JPEG" in str(refused.value)
 
 
+def test_program_in_the_working_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('a program of the dataset was run')")
+    monkeypatch.chdir(tmp_path)
+    assert prepare(file(halves(), "BMP"), POLICY).note.format == "BMP"
+
+
 def test_killed_decoder_process_does_not_blame_the_picture(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(decoding.sys, "executable", "/bin/false")
     with pytest.raises(RuntimeError, match="was ended from outside"):

@@ -115,6 +115,16 @@ def test_background_process_has_lowest_priority_and_ends_when_done(tmp_path: Pat
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
 
+def test_background_process_runs_no_program_of_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "json.py").write_text("raise SystemExit('a program of the dataset was run')")
+    monkeypatch.chdir(tmp_path)
+    with Thumbnails(tmp_path / "store") as thumbnails:
+        for data in draw_many(FEW + 1):
+            prepare(data, POLICY, thumbnails)
+        process = thumbnails._process
+    assert process and process.wait(120) == 0
+
+
 def test_few_pictures_need_no_background_process(tmp_path: Path):
     pictures = draw_many(FEW)
     with Thumbnails(tmp_path) as thumbnails:

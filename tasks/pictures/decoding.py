@@ -86,7 +86,7 @@ def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
         NoReader: the format has no reader here, or the file needs more than its own bytes to be shown.
         RuntimeError: something else ended the process, which does not make the file bad.
     """
-    command = [sys.executable, "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
+    command = [sys.executable, "-P", "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
     # A separate session, so that Ctrl-C in the terminal is not taken for a fault of the picture.
     ran = subprocess.run(
         command, input=data, capture_output=True, timeout=LONGEST_WAIT, start_new_session=True, check=False

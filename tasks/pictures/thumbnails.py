@@ -143,7 +143,7 @@ class Thumbnails:
 
 def _started(store: Path) -> subprocess.Popen[bytes]:
     """Start a process that makes thumbnails until its input ends and none is left; this process waits for it."""
-    command = [sys.executable, "-m", __name__, str(store)]
+    command = [sys.executable, "-P", "-m", __name__, str(store)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
     atexit.register(process.communicate)  # ends its input, too, where the context was never left
     threading.Thread(target=process.wait, daemon=True).start()  # a process with many runs is to keep no ended ones
