@@ -2,6 +2,7 @@
 
 import base64
 import sys
+import tempfile
 from io import BytesIO
 from pathlib import Path
 
@@ -183,10 +184,13 @@ class TestDrawn:
         monkeypatch.setattr(decoding, "SECONDS", 2)
         assert words in refusal(data)
 
-    def test_drawing_time_is_limited(self, monkeypatch: pytest.MonkeyPatch):
+    def test_drawing_time_is_limited_and_leaves_no_files(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(decoding, "SECONDS", 1)
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        monkeypatch.setattr(tempfile, "tempdir", None)
         data = svg(SLOW + 200 * '<rect width="60" height="40" filter="url(#f)"/>')
         assert refusal(data) == "SVG that takes more than 1 s to be shown, the most allowed"
+        assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])

@@ -1,6 +1,7 @@
 """Decoding of a file's bytes to pixels, or to the reason for a refusal; a separate process reads rare formats."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from io import BytesIO
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from PIL import Image
@@ -87,10 +89,17 @@ def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
         RuntimeError: something else ended the process, which does not make the file bad.
     """
     command = [sys.executable, "-P", "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
-    # A separate session, so that Ctrl-C in the terminal is not taken for a fault of the picture.
-    ran = subprocess.run(
-        command, input=data, capture_output=True, timeout=LONGEST_WAIT, start_new_session=True, check=False
-    )
+    with TemporaryDirectory() as folder:  # the system may kill the process, whose temporary files would stay
+        # A separate session, so that Ctrl-C in the terminal is not taken for a fault of the picture.
+        ran = subprocess.run(
+            command,
+            input=data,
+            env={**os.environ, "TMPDIR": folder},
+            capture_output=True,
+            timeout=LONGEST_WAIT,
+            start_new_session=True,
+            check=False,
+        )
     if ran.returncode == 0:
         notes, _, png = ran.stdout.partition(b"\n")
         return png, tuple(json.loads(notes))
