@@ -239,5 +239,5 @@ def test_program_in_the_working_folder_is_not_run(tmp_path: Path, monkeypatch: p
 
 def test_killed_decoder_process_does_not_blame_the_picture(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(decoding.sys, "executable", "/bin/false")
-    with pytest.raises(RuntimeError, match="was ended from outside"):
+    with pytest.raises(OSError, match="was ended from outside"):
         prepare(file(halves(), "BMP"), POLICY)

@@ -86,7 +86,7 @@ def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
     Raises:
         BadPicture: the file is damaged, too large, or takes too much time or memory.
         NoReader: the format has no reader here, or the file needs more than its own bytes to be shown.
-        RuntimeError: something else ended the process, which does not make the file bad.
+        ChildProcessError: something else ended the process, such as a machine without memory; the file may be good.
     """
     command = [sys.executable, "-P", "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
     with TemporaryDirectory() as folder:  # the system may kill the process, whose temporary files would stay
@@ -113,7 +113,8 @@ def _error(name: str, code: int, words: str) -> Exception:
         return BadPicture(f"{name} that takes more than {SECONDS} s to be shown, the most allowed")
     if code == FAILED or -code in _BY_ITSELF:
         return BadPicture(f"{name} that its reader fails on, or that takes more than {MEMORY >> 30} GB of memory")
-    return RuntimeError(f"the process that reads {name} was ended from outside (exit code {code}): {words}")
+    why = words or "the machine may lack memory"
+    return ChildProcessError(f"the process that reads {name} was ended from outside (exit code {code}): {why}")
 
 
 MAX_SCANNED_MEGAPIXELS = 1280
