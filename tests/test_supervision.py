@@ -90,8 +90,8 @@ class Scene:
         return run
 
     def press_run(self, up: Up) -> str:
-        seed = {"seed": next(self.seeds)}
-        return self.wait_for_replies(lambda: up.start_run(f"counting/{EDITED}", judge=seed, reuse_hours=20))
+        form = {"judge": {"seed": next(self.seeds)}, "reuse_hours": 20, "dataset": os.path.relpath(self.images)}
+        return self.wait_for_replies(lambda: up.start_run(f"counting/{EDITED}", **form))
 
     def stored(self) -> int:
         return sum(rows.read_bytes().count(b"\n") for rows in (self.store / "ledger").glob(f"*/{JUDGMENTS}"))
@@ -240,6 +240,10 @@ def nights(up: Up) -> list[dict[str, Any]]:
 
 
 def play(folder: Path) -> dict[str, Any]:
+    working = folder / "working"
+    working.mkdir()
+    (working / "tasks.py").write_text("raise SystemExit('a program of the working folder was run')")
+    os.chdir(working)
     with LoopbackJudge() as judge:
         scene = Scene(folder, judge)
         first = kill_during_runs(scene)

@@ -5,9 +5,11 @@ machine's processes may be working on a run.
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self, cast
 from uuid import UUID
@@ -22,7 +24,7 @@ from prefect.deployments.runner import RunnerDeployment
 from prefect.runner import Runner
 from prefect.states import Cancelled, Completed, Crashed, Scheduled
 
-from flows.server.supervision import end_process, end_with_parent, has_process
+from flows.server.supervision import CALLED_IN, end_process, end_with_parent, has_process
 
 OWN = "own"
 RUNS_AT_ONCE = 16
@@ -190,6 +192,9 @@ async def _run(deployments: Collection[UUID], own: bool) -> None:
 def main() -> None:
     """Run until SIGTERM or Ctrl-C, or until its `jury up` has ended."""
     end_with_parent()
+    # Prefect imports a flow from the working folder first, which may hold other programs named `tasks` or `flows`.
+    os.environ[CALLED_IN] = str(Path.cwd())
+    os.chdir(Path(__file__).parents[2])
     given = sys.argv[1:]
     try:
         asyncio.run(_run([UUID(each) for each in given if each != OWN], OWN in given))

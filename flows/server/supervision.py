@@ -17,6 +17,8 @@ UP = "JURY_UP"
 """Environment variable of children: the file that their parent has locked."""
 RUNS = "runs"
 """Folder beside that file, with a file for each run that has a process: locked by the process, with its id."""
+CALLED_IN = "JURY_CALLED_IN"
+"""Environment variable of the processes of runs: the folder in which `jury up` was called."""
 LOOKS, LOCK_SECONDS = 10, 0.1
 LEFT_BEHIND = threading.Event()
 """Set once some work in this process will not end within reason, so that the process ends without it."""
@@ -93,6 +95,7 @@ def claim_run() -> None:
     del os.environ[UP]  # processes that this one starts are not the run's
     os.truncate(opened, 0)
     os.write(opened, str(os.getpid()).encode())
+    os.chdir(os.environ.pop(CALLED_IN, "."))  # relative paths of a run lead from there
 
 
 def has_process(run: str) -> bool:
