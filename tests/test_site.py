@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
+from hashlib import sha256
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from factories import RUN, end, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import allowed_reply, error
 from opened_page import Opened
+from PIL import Image
+from png_files import file
 from s3_server import S3Server, s3
 from served import wait_for
 from strangers import HOSTILE
@@ -41,6 +44,7 @@ from tasks.pages.index_page import index_page
 from tasks.pages.page_names import is_address, page_name, page_of, since_name, where
 from tasks.pages.report_page import LEFT_OUT
 from tasks.pages.site import HTML, send_pages
+from tasks.pictures.thumbnails import Thumbnails, waiting
 from tasks.records import BudgetStop
 from tasks.report import renewed
 
@@ -413,6 +417,13 @@ def test_page_of_a_large_run_is_made_in_the_background(
     wait_for((page.parent / "index.html").exists, 240)  # at the lowest priority, beside all other tests
     assert page.read_text().count("/9j/") >= 2 * pairs  # the beginning of a JPEG in base64
     assert page.stem in (page.parent / "index.html").read_text()
+    with Thumbnails(tmp_path / "store") as thumbnails:  # as of a killed run: no process makes it
+        data = file(Image.new("RGB", (8, 8)), "PNG")
+        thumbnails.put_by(sha256(data).hexdigest(), data)
+    page.unlink()
+    renew_behind(str(tmp_path / "store"), run.name)
+    wait_for(page.exists, 240)
+    assert waiting(tmp_path / "store") == []
 
 
 @pytest.fixture(scope="module")

@@ -6,16 +6,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from contextlib import suppress
 
 from tasks.ledger.remote import local_cache
-from tasks.pictures.thumbnails import waiting
+from tasks.pictures.thumbnails import made, waiting
 
 LARGE = 16
 """Number of samples above which the pages of a run get a process of their own, which takes a second to start."""
-PATIENCE_SECONDS = 900.0
-"""Longest wait for the thumbnails; this process makes any that are missing then."""
-LOOK_EVERY_SECONDS = 0.2
 NICENESS = 10
 """Niceness of the process: judging goes first, but others wait for the index, which only this process makes."""
 
@@ -37,9 +34,10 @@ def _main(store: str, run_id: str) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a message
     os.nice(NICENESS)
-    last = time.monotonic() + PATIENCE_SECONDS
-    while waiting(local_cache(store)) and time.monotonic() < last:
-        time.sleep(LOOK_EVERY_SECONDS)
+    folder = local_cache(store)
+    for sha256 in reversed(waiting(folder)):  # a process of the run, if it has one, makes them from the first one on
+        with suppress(OSError):  # another user's, or no room: the pages come without it
+            made(folder, sha256)
     renew_and_send(store, [run_id])
 
 
