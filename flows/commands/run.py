@@ -195,8 +195,8 @@ def _print_summary(summary: Summary) -> None:
     if summary.unmeasured:
         console.print(summary.unmeasured, soft_wrap=True)
     if asked.reused and (summary.stopped or not summary.unmeasured):
-        words = f"{asked.reused:,} answers reused, {asked.calls:,} calls made; --reuse-hours 0 asks again."
-        console.print(words, soft_wrap=True)
+        reused, made = number_of(asked.reused, "answer"), number_of(asked.calls, "call")
+        console.print(f"{reused} reused, {made} made; --reuse-hours 0 asks again.", soft_wrap=True)
     if asked.calls and summary.start.endpoint != EMBEDDED:
         console.print("; ".join(price_lines(summary)), soft_wrap=True)
     console.print(f"run {summary.start.run_id}", soft_wrap=True)

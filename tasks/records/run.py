@@ -132,7 +132,8 @@ class BudgetStop(Record, extra="ignore"):
         more = "The same command with more goes on."
         if not self.spent and not self.judged:
             beyond = f"is left of {which}" if self.month else which
-            return f"Nothing was asked: the first sample may cost {money(self.needed)}, more than {beyond}. {more}"
+            first = "the first sample and those judged with it"
+            return f"Nothing was asked: {first} may cost {money(self.needed)}, more than {beyond}. {more}"
         drawn = ", a random part of them" if self.is_random else ""
         judged = f"{self.judged:,} of {self.samples:,} samples judged{drawn}"
         then = f"the next may cost {money(self.needed)}, more than is left. {more}"
