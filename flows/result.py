@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from tasks.judging.results import judge_status
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.run_files import read_judgments, read_outcomes
-from tasks.pages.background import LARGE
-from tasks.pages.page_names import is_address, page_of, where
+from tasks.pages.page_names import LARGE, is_address, page_of, where
 from tasks.pages.run_summary import cost_lines, price_lines, sentence, summarize, with_price
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of

@@ -14,8 +14,8 @@ from prefect.utilities.urls import url_for
 
 from tasks.ledger.remote import local_cache
 from tasks.pages.artifact import markdown
-from tasks.pages.background import LARGE, renew_behind
-from tasks.pages.page_names import is_address, page_of, where
+from tasks.pages.background import renew_behind
+from tasks.pages.page_names import LARGE, is_address, page_of, where
 from tasks.pages.run_summary import Summary, cost_lines, sentence, summarize
 from tasks.presentation.tables import QUOTE, plain_markdown
 from tasks.records import RunStart

@@ -23,8 +23,7 @@ from written_history import pair
 from tasks.history.database import alone_with_master, opened_master
 from tasks.history.landing import land
 from tasks.history.queries import query
-from tasks.pages.background import LARGE
-from tasks.pages.page_names import folder_of
+from tasks.pages.page_names import LARGE, folder_of
 from tasks.pages.site import renew
 from tasks.report import renewed
 

@@ -12,14 +12,12 @@ import click
 from flows.commands.console import Command, Group, Option, command_line, printable_json, warn
 from flows.commands.options import by_options, flow_options, parse_flow_options
 from flows.process import judged
-from tasks.comparing.verdict import layout_lines
 from tasks.errors import InputError
 from tasks.judging.results import red_words, status_lines
 from tasks.ledger.remote import local_cache
-from tasks.pages.background import LARGE
-from tasks.pages.page_names import page_of, where
+from tasks.pages.page_names import LARGE, page_of, where
 from tasks.pages.queries import people_lines_of
-from tasks.pages.run_summary import Summary, defect_lines, failure_lines, price_lines, summarize
+from tasks.pages.run_summary import Summary, defect_lines, failure_lines, layout_lines, price_lines, summarize
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
 from tasks.records.judge import EMBEDDED

@@ -1,7 +1,7 @@
 """Verdicts on candidates and on comparisons, in words and tables."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -116,12 +116,6 @@ def _alone(display: Display[Any], row: Scored) -> str:
     if low <= level <= high:
         return f"{words}: no difference from {figures} ({level:g}) shown (at n = {row.scored})"
     return f"{words}, {'below' if high < level else 'above'} {figures} ({level:g})"
-
-
-def layout_lines(protocol: Mapping[str, str], run_id: str) -> list[str]:
-    """Return the line shown beside scores in another layout than the published one; empty for the published one."""
-    command = f"`jury compare RUN {run_id} --across layout`, RUN in the published layout, measures the difference"
-    return [f"layout shared, not the published one: {command}"] if "layout" in protocol else []
 
 
 def outcome_words(comparison: "Comparison") -> str:

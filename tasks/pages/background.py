@@ -11,8 +11,6 @@ from contextlib import suppress
 from tasks.ledger.remote import local_cache
 from tasks.pictures.thumbnails import made, waiting
 
-LARGE = 16
-"""Number of samples above which the pages of a run get a process of their own, which takes a second to start."""
 NICENESS = 10
 """Niceness of the process: judging goes first, but others wait for the index, which only this process makes."""
 

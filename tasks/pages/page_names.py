@@ -13,6 +13,8 @@ from tasks.files import read_regular
 
 FOLDER = "pages"
 """Folder of the pages within a store."""
+LARGE = 16
+"""Number of samples above which the pages of a run get a process of their own, which takes a second to start."""
 INDEX = "index.html"
 COMPARE, SINCE = "compare-", "since-"
 """Beginnings of the names of comparisons: of those that a person asked for, and with the last comparable evaluation."""

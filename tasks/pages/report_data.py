@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from tasks.comparing.alarms import Watched, watched
 from tasks.comparing.comparison import Comparison, compare_candidates
-from tasks.comparing.trend import Point, series_of, trend_charts
+from tasks.comparing.trend import Point, series_of
 from tasks.history import queries as history
 from tasks.history.queries import last_comparable, stop_of
 from tasks.judging.results import ControlRate, control_rate, red_words
@@ -20,7 +20,6 @@ from tasks.ledger.run_files import folder, read_start
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
 from tasks.pages.queries import ask, corrected_words, people_lines, question
 from tasks.pages.unfinished import of_run
-from tasks.presentation.charts import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
@@ -146,12 +145,11 @@ class Evaluation:
         """Return the scores as a table: of all samples, or by group."""
         return self.display.grid(self.scores, grouping)
 
-    def trends(self) -> list[tuple[list[Point], Chart]]:
-        """Return the scores over time of each candidate and dimension or tag, if there are two, with their chart."""
+    def trends(self) -> list[list[Point]]:
+        """Return the scores over time of each candidate and dimension or tag with at least two."""
         if len({point.run_id for point in self.points}) < 2:
             return []
-        series = series_of(self.points)[:MOST_TRENDS]
-        return [*zip(series, trend_charts(series, self.display.level), strict=True)]
+        return series_of(self.points)[:MOST_TRENDS]
 
     def rates(self) -> list[RateRow]:
         """Return the rates of the judge's agreement with itself."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tasks.comparing import verdict as verdicts
-from tasks.comparing.trend import breaks
+from tasks.comparing.trend import breaks, trend_charts
 from tasks.errors import InputError
 from tasks.files import drafted, remove_folder, rewrite_file
 from tasks.judging.results import status_lines
@@ -17,7 +17,7 @@ from tasks.pages import report_facts as facts
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, since_name
 from tasks.pages.report_data import Evaluation
-from tasks.pages.run_summary import rate_grid, rate_notes
+from tasks.pages.run_summary import layout_lines, rate_grid, rate_notes
 from tasks.presentation import wording
 from tasks.text import number_words
 
@@ -92,6 +92,7 @@ def page(
     taken = dict(islice(rest, len(one.first_pictures)))
     first = {sha256: address for sha256, address in taken.items() if sha256 in one.first_pictures}
     others = chain(((sha256, address) for sha256, address in taken.items() if sha256 not in first), rest)
+    trends = one.trends()
     return pieces(
         "report.html.j2",
         "report.js",
@@ -107,7 +108,7 @@ def page(
             "verdict": verdicts.verdict(one.display, one.scores, one.red),
             "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
-            "trends": one.trends(),
+            "trends": [*zip(trends, trend_charts(trends, one.display.level), strict=True)] if trends else [],
             "samples": one.samples,
             "pictures": () if folder else others,
             **_HELPERS,
@@ -134,6 +135,7 @@ _HELPERS: dict[str, object] = {
     "breaks": breaks,
     "since_name": since_name,
     "status_lines": status_lines,
+    "layout_lines": layout_lines,
     "rate_grid": rate_grid,
     "rate_notes": rate_notes,
     "when": _when,

@@ -1,7 +1,7 @@
 """Summary of a run, gathered from its ledger, as data, tables and sentences."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
@@ -251,6 +251,12 @@ def defect_lines(summary: Summary) -> list[str]:
         false = judged - sum(count.caught for count in clean)
         lines.append(f"{summary.display.false_findings}: {false} of {judged}")
     return lines
+
+
+def layout_lines(protocol: Mapping[str, str], run_id: str) -> list[str]:
+    """Return the line shown beside scores in another layout than the published one; empty for the published one."""
+    command = f"`jury compare RUN {run_id} --across layout`, RUN in the published layout, measures the difference"
+    return [f"layout shared, not the published one: {command}"] if "layout" in protocol else []
 
 
 def failure_lines(summary: Summary) -> list[str]:
