@@ -33,7 +33,6 @@ from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.ledger.remote import local_cache
 from tasks.protocols import parameters_of
-from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.records.judge import Judge
 from tasks.records.parameters import (
     CHECKLIST,
@@ -49,6 +48,8 @@ from tasks.records.parameters import (
 if TYPE_CHECKING:
     import polars
 
+    from tasks.protocols.checklist.parameters import ChecklistParameters
+
 __all__ = [
     "ChecklistParameters", "FigureSample", "ImageSample", "InputError", "Judge", "PairwiseParameters", "Picture",
     "Result", "RubricParameters", "judge", "judge_async", "table", "tables",
@@ -57,6 +58,15 @@ __all__ = [
 
 Samples = Sequence[Given] | None
 _log = logging.getLogger("flows")
+
+
+def __getattr__(name: str) -> Any:
+    """Import the parameters of checklists on request: no other flow needs the folder of that kind."""
+    if name != "ChecklistParameters":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tasks.protocols.checklist.parameters import ChecklistParameters
+
+    return ChecklistParameters
 
 
 def judge(

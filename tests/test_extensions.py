@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from served import environment
+from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
 from tasks.extensions import extensions_of
@@ -65,19 +66,40 @@ def test_export_is_an_extension_of_a_run_but_not_of_a_quote() -> None:
     assert names(parameters.model_copy(update={"quote": "history"}), "counting") == []
 
 
-def test_default_run_imports_no_extension_and_no_other_protocol(tmp_path: Path, prefect_server: str) -> None:
-    root = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
-    command = ["run", "counting", "--dataset", str(root), "--store", str(tmp_path / "store")]
-    code = (
-        "import json, sys\n"
-        "from flows.cli import main\n"
-        f"code = main({command!r})\n"
-        "print(json.dumps([code, [*sys.modules]]))\n"
-    )
-    run, env = [sys.executable, "-c", code], environment() | {"PREFECT_API_URL": prefect_server}
+ALONE = """
+import json, sys
+sys.modules.update({"tasks.protocols.checklist": None, "flows.facts": None})
+from flows.cli import main
+first, *others = json.loads(sys.argv[1])
+codes, loaded = [main(first)], [*sys.modules]
+codes += [main(words) for words in others]
+from flows.api import judge
+print(json.dumps([codes, loaded]))
+"""
+"""Program that runs commands as if the folder of checklists and their flow were not there."""
+
+
+def test_default_run_imports_no_extension_and_other_kinds_need_no_checklists(
+    tmp_path: Path, prefect_server: str
+) -> None:
+    images = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
+    figures = write_benchmark(tmp_path / "figures", [record(0)])
+    (model := tmp_path / "model").mkdir()
+    (model / "test_0.png").write_bytes(png(20))
+    counting = ["run", "counting", "--dataset", str(images)]
+    commands = [
+        counting,
+        [*counting, "--export", str(tmp_path / "results.jsonl")],
+        ["run", "diagram", "--dataset", str(figures), "--images", str(model)],
+        ["report", "-o", str(tmp_path / "report.html")],
+        ["query", "leaderboard"],
+    ]
+    given = json.dumps([[*words, "--store", str(tmp_path / "store")] for words in commands])
+    env = environment() | {"PREFECT_API_URL": prefect_server}
+    run = [sys.executable, "-c", ALONE, given]
     done = subprocess.run(run, capture_output=True, text=True, env=env, timeout=120)
-    status, loaded = json.loads(done.stdout.splitlines()[-1])
-    assert status == 0, done.stderr
+    codes, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert codes == [0] * len(commands), done.stderr
     assert [name for name in loaded if name.startswith("tasks.extensions.")] == []
     parts = {"parameters", "protocol", "display", "labels", "controls"}
     others = [(kind, set[str]()) for kind in ("figures", "checklist")]

@@ -16,8 +16,6 @@ from tasks.errors import InputError, Problems
 from tasks.files import open_regular, write_whole
 from tasks.judging.extension import Extension, Opening
 from tasks.judging.run import Run
-from tasks.protocols.checklist.prompts import build_prompt
-from tasks.protocols.checklist.published import PUBLISHED, set_of
 from tasks.records import AspectScore, Outcome, Place, Sample, entries
 from tasks.records.parameters import RubricParameters
 from tasks.text import listed, natural, number_of
@@ -108,6 +106,9 @@ def geneval2(judged: Sequence[Judged], _: Opening) -> Iterator[str]:
 
     Of several images of a prompt each check has the mean, since the set has one image a prompt.
     """
+    from tasks.protocols.checklist.prompts import build_prompt  # no other kind needs this folder
+    from tasks.protocols.checklist.published import PUBLISHED
+
     place = judged[0].sample.record
     scores: dict[str, list[list[float | None]]] = {}
     for each in judged:
@@ -231,6 +232,8 @@ class Export(Extension):
     def _form(self, sample: Sample) -> Form:
         if isinstance(self._asked, RubricParameters):
             return GENEVAL
+        from tasks.protocols.checklist.published import set_of  # no other kind needs this folder
+
         form = CHECKLISTS.get(self._asked.format or set_of(Path(sample.record.path)))
         if form is None:
             raise InputError(f"export: this dataset has no form of its own; allowed are {listed(CHECKLISTS)}")
