@@ -43,11 +43,6 @@ bench-cold: $(READY)
 bench-limits: $(READY)
 	$(BIN)/python tests/bench_limits.py
 
-# Whole runs beside a judge that always fails some figures: about 45 minutes; with names of faults or shares: FAULTS="429 half".
-.PHONY: bench-faults
-bench-faults: $(READY)
-	$(BIN)/python tests/bench_faults.py $(FAULTS)
-
 # What an index of 1,000 evaluations costs: how much longer a report step takes that makes it, and how soon it can be used
 # in both browsers started anew each time: two minutes.
 .PHONY: bench-index

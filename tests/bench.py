@@ -21,7 +21,7 @@ from typing import NamedTuple
 from bench_data import draw_checklists, draw_images, draw_pairs
 from bench_sides import DIMENSIONS, EARLY, IN_FLIGHT
 from loopback_judge import judge_process
-from served import JURY, free_port
+from served import free_port
 
 from flows.server.server import client_settings, own_server
 
@@ -189,13 +189,6 @@ def prefect_server(place: Path) -> Iterator[tuple[dict[str, str], int]]:
     own = {"PREFECT_HOME": str(place / "client"), "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
     with own_server(place / "home", free_port()) as server:
         yield client_settings(server.api) | own, server.pid
-
-
-def jury_run(options: dict[str, object], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run `jury run diagram` with these options in this environment."""
-    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
-    command = [JURY, "run", "diagram", *words]
-    return subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
 
 
 def line(*cells: object) -> str:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_twin import BatchTwin
+from batch_twin import BatchTwin, by_picture
 from endpoint_twins import moved_to
 from killed import dies
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, allowed_reply
 from written_datasets import write_figures
 from written_history import ask as rows_of
 
@@ -32,11 +31,6 @@ RESULTS = (
 )
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
-
-
-def by_picture(request: Request) -> Reply:
-    """A judge whose verdict depends only on the Model picture."""
-    return allowed_reply(("Model", "Human", "Both are good")[sum(b"".join(request.images[-1:])) % 3])(request)
 
 
 @pytest.fixture

@@ -6,17 +6,16 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from batch_twin import Batch, BatchTwin
+from batch_twin import Batch, BatchTwin, by_picture
 from endpoint_twins import moved_to
 from killed import SENDING, dies, in_a_process
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, allowed_reply, error, text, verdict
+from loopback_replies import Reply, Request, error, text
 from prefect import get_client
 from prefect.client.schemas.filters import DeploymentFilter
 from prefect.client.schemas.objects import FlowRun
@@ -42,15 +41,6 @@ pytestmark = pytest.mark.usefixtures("prefect_server")
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_figures(tmp_path_factory.mktemp("figures"), SAMPLES)
-
-
-def by_picture(request: Request) -> Reply:
-    """A judge whose verdict depends only on the pictures and the question."""
-    allowed = request.schema.get("properties", {}).get("winner", {}).get("enum")
-    if not allowed:
-        return allowed_reply()(request)
-    digest = sha256(b"".join(request.images) + request.schema_name.encode()).digest()
-    return verdict(allowed[digest[0] % len(allowed)])
 
 
 @pytest.fixture

@@ -79,9 +79,7 @@ print(json.dumps([codes, loaded]))
 """Program that runs commands as if the folder of checklists and their flow were not there."""
 
 
-def test_default_run_imports_no_extension_and_other_kinds_need_no_checklists(
-    tmp_path: Path, prefect_server: str
-) -> None:
+def test_default_run_imports_no_extension_and_no_kind_needs_another(tmp_path: Path, prefect_server: str) -> None:
     images = write_geneval(tmp_path / "images", [prompt_row(tag="counting", prompt="two dogs")], 1)
     figures = write_benchmark(tmp_path / "figures", [record(0)])
     (model := tmp_path / "model").mkdir()
@@ -96,8 +94,7 @@ def test_default_run_imports_no_extension_and_other_kinds_need_no_checklists(
     ]
     given = json.dumps([[*words, "--store", str(tmp_path / "store")] for words in commands])
     env = environment() | {"PREFECT_API_URL": prefect_server}
-    run = [sys.executable, "-c", ALONE, given]
-    done = subprocess.run(run, capture_output=True, text=True, env=env, timeout=120)
+    done = subprocess.run([sys.executable, "-c", ALONE, given], capture_output=True, text=True, env=env, timeout=120)
     codes, loaded = json.loads(done.stdout.splitlines()[-1])
     assert codes == [0] * len(commands), done.stderr
     assert [name for name in loaded if name.startswith("tasks.extensions.")] == []

@@ -2,10 +2,13 @@
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass, field
 
 import pytest
-from faulty_judges import BUSY, FAULTS, SILENT, Faulty
 from loopback_judge import LoopbackJudge
+from loopback_replies import Reply as Answer
+from loopback_replies import Request as Asked
+from loopback_replies import allowed_reply, delayed, error, hang, reset, retry_after
 
 from tasks.endpoint import client, gate
 from tasks.endpoint.client import MOST_FAILURES, MOST_SILENCES, Vlm
@@ -18,6 +21,35 @@ FIGURES = 24
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 WINNER = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
 PICTURE = Image("image/png", b"AAAA")
+FAULTS: dict[str, Answer] = {
+    "429": error(429, "Too many requests."), "429 with Retry-After": retry_after(1),
+    "no answer": hang(), "reset": reset(), "500": error(500, "The worker died."),
+    "302": Answer("", status=302, headers={"location": "http://127.0.0.1:9/elsewhere"}),
+    "404": error(404, "No such model."),
+}  # fmt: skip
+BUSY = ("429", "429 with Retry-After")
+SILENT = ("no answer", "reset")
+
+
+@dataclass
+class Faulty:
+    """Answer function of a judge that always fails the same figures; it recognizes them by a line, `Figure 7.`"""
+
+    fault: Answer
+    bad: frozenset[str]
+    """Captions of figures that fail."""
+    only_dimension: str = ""
+    """Dimension that fails for these figures; empty: all four."""
+    asked: Counter[str] = field(default_factory=Counter[str])
+    """Schema name and caption of a failing figure -> number of requests."""
+
+    def __call__(self, seen: Asked) -> Answer:
+        caption = next((words for text in seen.texts for words in text.split("\n") if words.startswith("Figure ")), "")
+        named = self.only_dimension in seen.schema_name
+        if caption in self.bad and named:
+            self.asked[f"{seen.schema_name} {caption}"] += 1
+            return self.fault
+        return delayed(allowed_reply()(seen), 0.02)
 
 
 @pytest.fixture(autouse=True)
