@@ -28,7 +28,7 @@ OF_THE_JUDGE = {
 """Items of a protocol in which two judges may differ; all others define the questions and the scoring."""
 
 NEAR = 1.0
-"""Greatest difference of two scores that count as equal; that of a checklist is a share, unlike a label of a check."""
+"""Greatest difference of two judges' scores that count as equal; labels have another."""
 
 Key = tuple[str, str]
 """Candidate and sample."""
@@ -67,9 +67,9 @@ def _comparable(old: Evaluation, new: Evaluation, pairs: Mapping[Key, _Pair]) ->
     before, after = ({}, {}) if old.start.dataset_key == new.start.dataset_key else map(_texts, (old, new))
     for key, pair in pairs.items():
         scored = pair.old.score is not None and pair.new.score is not None
-        checks = [Compared.of(each).asked for each in pair]
-        # The same checks need not be the same calls: a judge that finds one wrong is not asked those that depend on it.
-        same_texts = checks[0] == checks[1] if any(checks) else before.get(key) == after.get(key)
+        asked = [Compared.of(each).asked for each in pair]
+        # The same questions need not be the same calls: after a wrong answer some are not asked.
+        same_texts = asked[0] == asked[1] if any(asked) else before.get(key) == after.get(key)
         if scored and pair.same_pictures and same_texts:
             found[key[0]].append(pair)
     return found
