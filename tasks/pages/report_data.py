@@ -147,8 +147,6 @@ class Evaluation:
 
     def trends(self) -> list[list[Point]]:
         """Return the scores over time of each candidate and dimension or tag with at least two."""
-        if len({point.run_id for point in self.points}) < 2:
-            return []
         return series_of(self.points)[:MOST_TRENDS]
 
     def rates(self) -> list[RateRow]:

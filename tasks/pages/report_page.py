@@ -108,7 +108,7 @@ def page(
             "verdict": verdicts.verdict(one.display, one.scores, one.red),
             "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
-            "trends": [*zip(trends, trend_charts(trends, one.display.level), strict=True)] if trends else [],
+            "trends": [*zip(trends, trend_charts(trends, one.display.level), strict=True)],
             "samples": one.samples,
             "pictures": () if folder else others,
             **_HELPERS,
