@@ -13,6 +13,7 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -348,10 +349,15 @@ def layout_sql(name: str) -> str:
     return (Path(__file__).parent / f"{name}.sql").read_text(encoding="utf-8")
 
 
-TABLES_SQL = layout_sql("tables")
-VIEWS_SQL = "\n".join(layout_sql(f"views/{name}") for name in ("macros", *VIEWS))
-LAYOUT = hashlib.sha256((TABLES_SQL + VIEWS_SQL).encode()).hexdigest()
-"""Mark of this version's tables and views, which the macro `layout` of a history returns."""
+def views_sql() -> str:
+    """Return the SQL of the macros and of all views."""
+    return "\n".join(layout_sql(f"views/{name}") for name in ("macros", *VIEWS))
+
+
+@cache
+def layout_mark() -> str:
+    """Return the mark of this version's tables and views, which the macro `layout` of a history returns."""
+    return hashlib.sha256((layout_sql("tables") + views_sql()).encode()).hexdigest()
 
 
 def is_laid_out(db: Connection) -> bool:
@@ -361,7 +367,9 @@ def is_laid_out(db: Connection) -> bool:
         InputError: the tables are those of another version.
     """
     found = _mark(db)
-    if found != LAYOUT and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
+    if found == layout_mark():
+        return True
+    if db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
         raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
     return found is not None
 

@@ -15,19 +15,18 @@ from tasks.errors import InputError
 from tasks.history.database import (
     FRESH,
     HISTORY,
-    LAYOUT,
-    TABLES_SQL,
     VIEWS,
-    VIEWS_SQL,
     Master,
     alone_with_master,
     is_laid_out,
     is_published,
+    layout_mark,
     layout_sql,
     opened_master,
     publish,
     remove_history,
     replace_master,
+    views_sql,
     what_is_due,
 )
 from tasks.history.queries import held_open, opened
@@ -41,12 +40,12 @@ def lay_out(db: Connection) -> None:
     # Records of statistics import numpy and scipy, which readers of a history do not need.
     from tasks.history.columns import comment, with_definitions
 
-    db.execute(with_definitions(TABLES_SQL))
+    db.execute(with_definitions(layout_sql("tables")))
     uncommented = """SELECT table_name, column_name FROM duckdb_columns()
         WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
     named = db.execute(uncommented).fetchall()
     db.execute("\n".join(_comment(table, column, comment(table, column)) for table, column in named))
-    db.execute(f"{VIEWS_SQL} CREATE MACRO layout() AS '{LAYOUT}'")
+    db.execute(f"{views_sql()} CREATE MACRO layout() AS '{layout_mark()}'")
     db.execute("\n".join(_view_comments(db)))
 
 
