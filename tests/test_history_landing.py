@@ -157,17 +157,20 @@ def test_thousands_of_long_replies_are_loaded(tmp_path: Path) -> None:
 
 
 def test_run_too_large_for_memory_is_reported_and_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(database._WRITER, "memory_limit", "100MB")
+    monkeypatch.setattr(database, "_idle", [])
     rows = [judgment(f"s{number}", raw=f"{number} long " * 5_000) for number in range(2_100)]
     write_run(tmp_path, start(), rows, end())
     whole_run(tmp_path, LATER)
-    found = land(tmp_path)
+    with monkeypatch.context() as small:
+        small.setitem(database._WRITER, "memory_limit", "100MB")
+        found = land(tmp_path)
     assert found.loaded == (LATER,)
     [sentence] = found.left_out
     assert f"{RUN} was left out: it does not fit into memory" in sentence and "\n" not in sentence
     assert ask(tmp_path, "SELECT run_id FROM runs UNION SELECT run_id FROM judgments") == [(LATER,)]
-    monkeypatch.undo()
+    assert database._idle == [], "an instance that wrote to its temporary folder takes no other"
     assert land(tmp_path) == Landed((RUN,), ())
+    assert len(database._idle) == 1
 
 
 def test_rebuild_replaces_files_that_are_no_history(tmp_path: Path) -> None:
