@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
@@ -292,9 +292,10 @@ async def ask_server(path: str, body: dict[str, Any]) -> Any:
         return (await client.request("POST", path, json=body)).json()
 
 
-def events(name: str = EVENT) -> list[dict[str, Any]]:
-    """Return alarm events that the server has stored; it stores them some seconds after it has acted on them."""
-    return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [name]}}}))["events"]
+def events(name: str, runs: Collection[str]) -> list[dict[str, Any]]:
+    """Return the alarms of these runs that the server has stored, some seconds after it has acted on them."""
+    found = asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [name]}}}))["events"]
+    return [each for each in found if each["payload"]["run_id"] in runs]
 
 
 @flow
@@ -313,8 +314,10 @@ def report_nights(
     flow_run = str(state.state_details.flow_run_id)
     of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
     [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
-    wait_for(lambda: loopback.requests and events(event))
-    [emitted], [post] = events(event), [request.body for request in loopback.requests]
+    runs = [begun.run_id for begun, _ in ended]
+    wait_for(lambda: loopback.requests and events(event, runs))
+    [emitted] = events(event, runs)
+    [post] = [each.body for each in loopback.requests if emitted["payload"]["words"] in each.body["text"]]
     assert (emitted["payload"]["run_id"], emitted["payload"]["artifact"]) == (first.run_id, "diagram-nightly")
     assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in emitted["related"]]
     return [state.result() for _, state in ended], artifact["data"], emitted["payload"], post

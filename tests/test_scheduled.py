@@ -35,6 +35,8 @@ class Deployment(NamedTuple):
     client: PrefectClient
     flow: Flow[..., Any]
     id: UUID
+    name: str
+    """Unique, because all worker processes share the server."""
 
     async def scheduled(self, hours: int) -> list[FlowRun]:
         """Return the runs of yesterday's first hours, the oldest first, created by the server's scheduler."""
@@ -74,9 +76,10 @@ async def deploy(of: Flow[..., Any], **parameters: Any) -> AsyncIterator[Deploym
     hourly = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 * * * *", timezone="UTC"), active=True)
     async with get_client() as client:
         flow_id = await client.create_flow(of)
-        made = await client.create_deployment(flow_id, "hourly", schedules=[hourly], parameters=parameters)
+        name = f"hourly-{uuid4().hex[:8]}"
+        made = await client.create_deployment(flow_id, name, schedules=[hourly], parameters=parameters)
         try:
-            yield Deployment(client, of, made)
+            yield Deployment(client, of, made, name)
         finally:
             await client.delete_deployment(made)
 
@@ -163,16 +166,17 @@ async def name_itself() -> None:
 
 
 def test_only_unmodified_runs_by_a_schedule_or_an_automation_use_the_nightly_key() -> None:
-    async def keys() -> list[str]:
+    async def keys() -> tuple[str, list[str]]:
         async with deploy(report_schedule_and_key, limit=20) as here:
             first, changed = await here.scheduled(2)
             await here.client.update_flow_run(changed.id, parameters={"limit": 4})
             changed = await here.client.read_flow_run(changed.id)
             runs = first, await here.create_by_automation(), changed, await here.create_by_hand()
-            return [*[await here.result_of(run) for run in runs], await report_schedule_and_key()]
+            return here.name, [*[await here.result_of(run) for run in runs], await report_schedule_and_key()]
 
-    nightly, by_hand = "True diagram-hourly", "diagram-hourly-by-hand"
-    assert asyncio.run(keys()) == [nightly, nightly, f"True {by_hand}", f"False {by_hand}", "False diagram-command"]
+    name, found = asyncio.run(keys())
+    nightly, by_hand = f"True diagram-{name}", f"diagram-{name}-by-hand"
+    assert found == [nightly, nightly, f"True {by_hand}", f"False {by_hand}", "False diagram-command"]
 
 
 @pytest.mark.parametrize(
