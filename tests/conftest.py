@@ -63,14 +63,16 @@ LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("documentation", "up", "site", "collect", "alarms", "secrets", "compare", "sending"),
-        *("bills_agree", "api", "remote", "pages_browsers", "attribution", "api_keys", "agreement"),
-        *("candidate_gate", "without_server", "hostile_inputs", "pipeline", "label_page", "outages", "budget_runs"),
-        *("faults", "rubric_flows", "history_database", "passport_runs", "hostile_stores", "control_runs"),
+        *("documentation", "up", "without_server", "site", "outages", "collect", "faults", "alarms", "bills_agree"),
+        *("secrets", "limited_runs", "compare", "odd_replies", "sending", "gate", "remote", "pages_browsers", "api"),
+        *("connections", "attribution", "judge", "api_keys", "agreement", "hostile_endpoints", "candidate_gate"),
+        *("process", "hostile_inputs", "pipeline", "temporary_server", "label_page", "budget_runs", "server"),
+        *("rubric_flows", "history_database", "passport_runs", "hostile_stores", "control_runs", "client"),
         "report_page_browser",
     )
 ]
-"""Slow test modules, the slowest first. They start early, so that none is left running alone at the end."""
+"""Slow test modules. They start early, so that none is left running alone at the end. Those that mostly wait are among
+those that keep the processors busy."""
 
 
 @pytest.hookimpl(optionalhook=True)
