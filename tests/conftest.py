@@ -240,14 +240,12 @@ def _server_of_all(shared: Path) -> Iterator[str]:
                 asyncio.run(started.answering())
                 address.write_text(started.api)
             fcntl.flock(users, fcntl.LOCK_SH)
-        try:
-            yield address.read_text()
-        finally:
-            if started:
-                with alone(place):
-                    address.unlink()
-                fcntl.flock(users, fcntl.LOCK_EX)
-                started.end()
+        yield address.read_text()
+        if started:
+            with alone(place):
+                address.unlink()
+            fcntl.flock(users, fcntl.LOCK_EX)
+            started.end()
 
 
 @pytest.fixture(scope="session", autouse=True)

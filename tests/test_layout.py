@@ -121,10 +121,7 @@ def test_tasks_do_not_import_flows() -> None:
     assert users("flows", "tasks") == []
 
 
-@pytest.mark.parametrize(
-    ("library", "allowed"),
-    [("openai", ("tasks.endpoint.",)), ("duckdb", ("tasks.history.",))],
-)
+@pytest.mark.parametrize(("library", "allowed"), [("openai", ("tasks.endpoint.",)), ("duckdb", ("tasks.history.",))])
 def test_a_library_is_imported_only_in_its_package(library: str, allowed: tuple[str, ...]) -> None:
     found = users(library, "flows", "tasks")
     assert found and [user for user in found if not user.startswith(allowed)] == []

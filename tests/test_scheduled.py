@@ -36,7 +36,6 @@ class Deployment(NamedTuple):
     flow: Flow[..., Any]
     id: UUID
     name: str
-    """Unique, because all worker processes share the server."""
 
     async def scheduled(self, hours: int) -> list[FlowRun]:
         """Return the runs of yesterday's first hours, the oldest first, created by the server's scheduler."""
@@ -179,16 +178,9 @@ def test_only_unmodified_runs_by_a_schedule_or_an_automation_use_the_nightly_key
     assert found == [nightly, nightly, f"True {by_hand}", f"False {by_hand}", "False diagram-command"]
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("nightly", "diagram-nightly"),
-        ("diagram-nightly", "diagram-nightly"),
-        ("Team A / weekly", "diagram-team-a-weekly"),
-    ],
-)
-def test_artifact_key_combines_flow_and_deployment(name: str, key: str) -> None:
-    assert key_of("diagram", name) == key
+def test_artifact_key_combines_flow_and_deployment() -> None:
+    keys = {"nightly": "nightly", "diagram-nightly": "nightly", "Team A / weekly": "team-a-weekly"}
+    assert {name: key_of("diagram", name) for name in keys} == {name: f"diagram-{key}" for name, key in keys.items()}
 
 
 async def names_after(of: Flow[..., Any], state: str, *names: str, **parameters: Any) -> list[str]:
