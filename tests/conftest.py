@@ -49,7 +49,7 @@ gc.set_threshold(100_000, 50, 1000)
 # `authority.pem` holds one that has signed nothing. Set it before Prefect is imported, which reads it at once.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
-# Tests write gigabytes of small files, at most 0.6 at a time. In memory, that takes a twentieth of their time less.
+# Tests write gigabytes of files, of which at most 0.6 exist at a time; in memory, this takes a twentieth less time.
 MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4e9:
     os.environ["TMPDIR"] = os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
@@ -212,9 +212,9 @@ def drawn_once(shared: Path) -> Iterator[Callable[[Path, str], Path]]:
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
     """Address of a Prefect server for all tests of all worker processes and the processes that they start."""
-    home = tmp_path_factory.mktemp("prefect") / "client"
-    with pytest.MonkeyPatch.context() as environment, _server_of_all(shared) as api:
-        for name, value in {**client_settings(api), "PREFECT_HOME": str(home)}.items():
+    home = tmp_path_factory.mktemp("prefect")
+    with pytest.MonkeyPatch.context() as environment, _server_of_all(shared, home) as api:
+        for name, value in {**client_settings(api), "PREFECT_HOME": str(home / "client")}.items():
             environment.setenv(name, value)
         from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -227,15 +227,14 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> It
 
 
 @contextmanager
-def _server_of_all(shared: Path) -> Iterator[str]:
-    """Yield the address of a server that the first worker process starts, and ends when no other needs it."""
+def _server_of_all(shared: Path, home: Path) -> Iterator[str]:
+    """Yield the address of a server that the first process starts, in this home, and ends when no other needs it."""
     place = shared / "server"
     place.mkdir(exist_ok=True)
     address, started = place / "address", None
     with (place / "users").open("w") as users:
         with alone(place):
             if not address.exists():
-                private_folder(home := place / "home")
                 started = PrefectServer(home, temporary=True)
                 asyncio.run(started.answering())
                 address.write_text(started.api)

@@ -93,12 +93,12 @@ def _opened(history: Path, config: Config) -> Connection:
     _refuse_link(history.parent / FOLDER)
     with _own_link(history) as link:
         try:
-            return _begun(link, config, read_only=True)
+            return _connect(link, config, read_only=True)
         except duckdb.Error as error:
             raise InputError(f"{history} cannot be opened: {error}; {REBUILD}") from error
 
 
-def _begun(place: Path | str, config: Config, read_only: bool = False) -> Connection:
+def _connect(place: Path | str, config: Config, read_only: bool = False) -> Connection:
     db = duckdb.connect(place, read_only, config)
     with suppress(duckdb.Error):  # a later DuckDB may have no optimizer of that name
         db.execute(_PLANNED_AS_WRITTEN)
@@ -247,9 +247,9 @@ def opened_master(place: Path) -> Generator[Master]:
     scratch = place.with_name(_SCRATCH)
     scratch.mkdir()
     spilled = scratch / "spilled"
-    instance = _idle.pop() if _idle else _begun(":memory:", _WRITER)
     try:
         with ExitStack() as closing:
+            instance = _idle.pop() if _idle else _connect(":memory:", _WRITER)
             closing.callback(instance.close)
             instance.execute("SET temp_directory = $1", [str(spilled)])
             with instance.cursor() as db:
