@@ -107,13 +107,14 @@ class Session:
                 self.stopped = run.limit.stopped(dataset.samples, sum(run.tally.outcomes.values()))
             await self.finish(run)
         except* (InputError, OSError) as stopped:
-            if run.ledger.folder.exists():
-                error = first_of(stopped)
-                run.ledger.note_progress(f"{STOPPED_BY}{str(error).removesuffix('.')}.")
-                await asyncio.gather(keep_stopped(self.store_name, start), self.after_judging())
-                if isinstance(error, InputError):
-                    error.run_id = self.run_id
-            raise
+            if not run.ledger.folder.exists():
+                raise
+            error = first_of(stopped)
+            run.ledger.note_progress(f"{STOPPED_BY}{str(error).removesuffix('.')}.")
+            await asyncio.gather(keep_stopped(self.store_name, start), self.after_judging())
+            shown = error if isinstance(error, InputError) else InputError(str(error))
+            shown.run_id = self.run_id
+            raise shown from stopped
         finally:
             self.close(run)
         if not self.waits:

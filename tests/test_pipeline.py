@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from full_disk import files_of
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, cut_off, drop, error, hang, refusal, retry_after, text, verdict
 from loopback_replies import Request as Seen
@@ -28,6 +29,7 @@ from tasks.history.landing import Landed, land
 from tasks.history.queries import query
 from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
+from tasks.ledger.run_files import run_folders
 from tasks.records.judge import Judge
 from tasks.records.parameters import PairwiseParameters
 
@@ -354,3 +356,12 @@ def test_unwritable_store_is_reported_in_one_sentence(tmp_path: Path, loopback: 
     (tmp_path / "store" / "ledger").write_text("in the way")
     code, _, err = jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
     assert code == 2 and "ledger" in err and "Traceback" not in err
+
+
+def test_full_disk_ends_a_run_with_its_table(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+    given = [*write_figures(tmp_path / "data"), *judged_by(loopback)]
+    with files_of(10_000):
+        code, out, err = jury("run", "diagram", *given)
+    assert code == 2 and "No space left on device" in err and "Traceback" not in err
+    [run] = run_folders(tmp_path / "store")
+    assert "Human is 50 by definition" in out and f"\nrun {run.name}\n" in out
