@@ -1,6 +1,7 @@
 """Checklists: reading replies, deciding outcomes, scores, and whole runs."""
 
 import json
+from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tasks.pages.cards import Aspect, Card
 from tasks.protocols.checklist.labels import LABELS
 from tasks.protocols.checklist.parameters import ChecklistParameters
 from tasks.protocols.checklist.protocol import PROTOCOL
-from tasks.protocols.checklist.reply import LOWER_BOUND, answer_in_form, questions_text, read, score_of
+from tasks.protocols.checklist.reply import LOWER_BOUND, answer_in_form, questions_text, read, reply_form, score_of
 from tasks.protocols.protocol import NOT_ASKED
 from tasks.records import Check, Place, Sample
 from tasks.rubrics.rubric import load_rubric
@@ -115,6 +116,12 @@ def test_single_check_gets_one_answer_with_its_reason() -> None:
     assert "is answered 2 times" in read('{"answer": "A"} or {"answer": "B"}', one).error
     assert questions_text(one) == "Which kind? (a letter: A: tea; B: coffee)"
     assert questions_text(sample(RED, TWO)).splitlines()[1] == "2. How many cups are there? (a whole number in digits)"
+
+
+def test_reply_is_reused_only_for_checks_with_the_same_ids() -> None:
+    """Otherwise, a check with the id of another one would get the answer to that one."""
+    one, other = (reply_form(sample(replace(RED, check_id=each))).allowed for each in ("1", "2"))
+    assert one != other
 
 
 @pytest.mark.parametrize(

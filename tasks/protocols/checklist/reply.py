@@ -65,7 +65,8 @@ def _asked(check: Check) -> str:
 
 def reply_form(sample: Sample) -> ReplyForm:
     """Return the form of the reply, reasons before answers. Its schema has no bounds: some servers refuse them."""
-    allowed = [[check.question, check.form, check.options, check.expected] for check in sample.checks]
+    # A reply that is reused names the checks by the ids of its time.
+    allowed = [[each.check_id, each.question, each.form, each.options, each.expected] for each in sample.checks]
     if sample.tag == SOFT:
         return ReplyForm({}, "Reply with one word, an allowed answer, and nothing around it.", allowed)
     properties = {REASON: {"type": "string"}, ANSWER: {"type": "string"}}
