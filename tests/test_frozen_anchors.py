@@ -214,15 +214,15 @@ def test_sample_without_a_picture_is_no_anchor() -> None:
 def test_each_instrument_judges_frozen_checks_and_a_candidate_without_an_image_is_no_anchor(
     tmp_path: Path, instrument: str
 ) -> None:
-    check = {"id": "red", "question": "Is it red?", "expected": "yes"}
-    rows = [
-        {"id": f"s{n}", "prompt": f"cup {n}", "image": f"{n}.png", "candidate": f"kiln {n % 2}", "checks": [check]}
-        for n in range(4)
-    ]
-    for number, row in enumerate(rows):
-        (tmp_path / row["image"]).write_bytes(png(number))
-    (tmp_path / "cups.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    asked = {"dataset": str(tmp_path / "cups.jsonl"), "instrument": instrument, "store": str(tmp_path / "store")}
+    check = {"id": "red", "level": "1", "question": "Is it red?", "options": {"A": "yes", "B": "no"}}
+    rows = [{"id": f"V/{n}", "method_text": f"cup {n}", "checklist": [check | {"correct_option": "A"}]} for n in "0123"]
+    for number in range(4):  # of AIBench, whose ids have slashes
+        image = tmp_path / "images" / f"kiln {number % 2}" / "V" / f"{number}.png"
+        image.parent.mkdir(parents=True, exist_ok=True)
+        image.write_bytes(png(number))
+    (tmp_path / "AIBench.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    named = {"dataset": tmp_path / "AIBench.jsonl", "images": tmp_path / "images", "store": tmp_path / "store"}
+    asked = {"instrument": instrument, **{name: str(path) for name, path in named.items()}}
     for _ in range(2):  # the second time as they were frozen
         found = freeze(ChecklistParameters.model_validate({**asked, "anchors": 3}), "facts")
         assert found.warnings == () and len(found.samples) == 3

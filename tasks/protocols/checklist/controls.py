@@ -42,10 +42,10 @@ class ChecklistControls(ControlRules):
     def manifest_row(
         self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
     ) -> Mapping[str, object]:
-        """Return a row of a manifest; `_` replaces the slash in the ids of images of published sets."""
+        """Return a row of a manifest; `_` replaces the slash in ids of published sets."""
         return {
             "id": sample.sample_id.replace("/", "_"),
-            "prompt_id": sample.prompt_id,
+            "prompt_id": sample.prompt_id.replace("/", "_"),
             "candidate": sample.candidate,
             "category": sample.category,
             **texts,
