@@ -373,6 +373,7 @@ FOLDERS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         [("images", "00000/00000_2"), ("images", "00000/00000_10"), ("images", "00001/00001-0")],
     ),
     "folder per prompt": (["00000/1.png", "00001/0.png"], [("images", "00000/1"), ("images", "00001/0")]),
+    "invisible characters": (["00000\u200c.png"], [("images", "00000/00000"), ("images", "00001/none")]),
     "PDF beside it": (["00000.png", "00000.pdf", "00001.png"], [("images", "00000/00000"), ("images", "00001/00001")]),
     "candidates": (
         ["b/00000.png", "a/00000/0.png", "a/00001/0.png", "logs/plot.png"],
@@ -390,7 +391,7 @@ def test_images_are_found_by_name_in_a_folder(tmp_path: Path, files: list[str], 
 
 
 MAPS: dict[str, tuple[object, list[tuple[str, str]]]] = {
-    "prompts": ({"a cup, 0": "x/p.png", "a cup, 1": "q.png"}, [("00000/p", ""), ("00001/q", "")]),
+    "prompts": ({"a cup, 0": "x/p.png", "a\u200b cup, 1": "q.png"}, [("00000/p", ""), ("00001/q", "")]),
     "ids and lists": ({"00001": ["x/p.png", "q.png"]}, [("00000/none", "no"), ("00001/p", ""), ("00001/q", "")]),
     "equal stems": ({"00000": ["p.png", "x/p.png"]}, [("00000/0", ""), ("00000/1", ""), ("00001/none", "no")]),
     "missing file": ({"00000": "p.png", "00001": "z.png"}, [("00000/p", ""), ("00001/z", "no")]),

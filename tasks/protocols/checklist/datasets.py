@@ -19,7 +19,7 @@ from tasks.datasets.dataset import (
 )
 from tasks.datasets.entries import id_fault
 from tasks.datasets.geneval import Image, Images, absent_image
-from tasks.datasets.paths import Folder
+from tasks.datasets.paths import Folder, plain_name
 from tasks.datasets.rows import LONGEST, Columns, Row, find_rows, json_object
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular, real_place
@@ -235,8 +235,8 @@ def _find_images(prompts: Prompts, parameters: ChecklistParameters, problems: Pr
     if not parameters.images or not path.exists():
         found = f"images {path} does not exist" if parameters.images else "images is empty"
         raise InputError(f"{found}: name the folder of the images, or a file that maps prompts to them")
-    names = {name: prompt_id for prompt_id, prompt in prompts.items() for name in (prompt.text, *prompt.names)}
-    names |= {prompt_id: prompt_id for prompt_id in prompts}
+    named = {name: prompt_id for prompt_id, prompt in prompts.items() for name in (prompt.text, *prompt.names)}
+    names = {plain_name(name): prompt_id for name, prompt_id in (named | {each: each for each in prompts}).items()}
     folder = Folder(path if path.is_dir() else path.parent, parameters.follow_links)
     found, strange = _in_folder(path, names) if path.is_dir() else _in_map(path, names, problems)
     if not found:
@@ -292,10 +292,10 @@ def _in_folder(root: Path, names: Mapping[str, str]) -> tuple[dict[str, Files], 
 def _matched(root: Path, pictures: Iterable[Path], names: Mapping[str, str]) -> Files:
     found: Files = {}
     for path in pictures:
-        name = path.relative_to(root).with_suffix("").as_posix()
+        name = plain_name(path.relative_to(root).with_suffix("").as_posix())
         numbered = _NUMBERED.fullmatch(name)
         if prompt_id := names.get(name) or (names.get(numbered[1]) if numbered else None):
-            found.setdefault(f"{prompt_id}/{path.stem}", (prompt_id, []))[1].append(path)
+            found.setdefault(f"{prompt_id}/{plain_name(path.stem)}", (prompt_id, []))[1].append(path)
     return found
 
 
@@ -316,9 +316,9 @@ def _in_map(path: Path, names: Mapping[str, str], problems: Problems) -> tuple[d
         files = [file for file in given if isinstance(file, str)]
         if len(files) < len(given):
             problems.add(path.name, f"{quoted(name)} must be the name of a file, or a list of names")
-        stems = [Path(file).stem for file in files]
-        for number, file in enumerate(files if name in names else ()):
+        stems, key = [Path(file).stem for file in files], plain_name(name)
+        for number, file in enumerate(files if key in names else ()):
             fits = stems.count(stems[number]) == 1 and not id_fault(stems[number])
             stem = stems[number] if fits else str(number)
-            found[f"{names[name]}/{stem}"] = (names[name], [Path(file)])
-    return {path.stem: found} if found else {}, [name for name in named if name not in names]
+            found[f"{names[key]}/{stem}"] = (names[key], [Path(file)])
+    return {path.stem: found} if found else {}, [name for name in named if plain_name(name) not in names]
