@@ -124,7 +124,7 @@ def _read_manifest(path: Path, parameters: ChecklistParameters, problems: Proble
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
     optional = ("candidate", "prompt_id", "category", DRAFTED_BY, *COLUMNS[-1:])
     columns = Columns(COLUMNS[:-1] if parameters.images else COLUMNS, optional)
-    prompts, first_of_id = Prompts(), Prompts()
+    prompts, first_of_id = Prompts(), dict[str, tuple[str, str]]()
     met, images = dict[tuple[str, str], str](), dict[str, dict[str, list[Image]]]()
     for row in find_rows(path, problems, (real_place(path),)):
         if not columns.meet(row, problems):
@@ -137,8 +137,8 @@ def _read_manifest(path: Path, parameters: ChecklistParameters, problems: Proble
         candidate, sample_id = found[0], str(row.values["id"])
         if (before := met.setdefault((candidate, sample_id), row.where)) != row.where:
             problems.add(row.where, met_before(candidate, sample_id, before))
-        if (other := first_of_id.setdefault(sample_id, prompt)).prompt_id != prompt.prompt_id:
-            problems.add(row.where, f"id {quoted(sample_id)} is an image of another prompt in {other.where}")
+        if (other := first_of_id.setdefault(sample_id, (prompt.prompt_id, row.where)))[0] != prompt.prompt_id:
+            problems.add(row.where, f"id {quoted(sample_id)} is an image of another prompt in {other[1]}")
         first = prompts.setdefault(prompt.prompt_id, prompt)
         for what in ("text", "checks", "category"):
             if getattr(first, what) != getattr(prompt, what):
