@@ -79,6 +79,8 @@ def test_manifest_rows_become_samples_with_checks_and_text(tmp_path: Path):
     texts = [read_texts(each)["prompt"] for each in found.samples]
     assert texts == ["spoons", "spoons", "a cup, 3", "spoons", "a cup, 3"]
     assert found.warnings == ("1 of 2 prompts has no image of b: s3",)
+    found = load(tmp_path / "m.jsonl", images=write_images(tmp_path / "c", "p.png"))
+    assert [(each.candidate, each.sample_id) for each in found.samples] == [("c", "p/p"), ("c", "s3/none")]
 
 
 def test_table_and_json_lines_give_the_same_dataset(tmp_path: Path):

@@ -130,7 +130,7 @@ def _read_manifest(path: Path, parameters: ChecklistParameters, problems: Proble
         if not columns.meet(row, problems):
             continue
         prompt = build_prompt([row], broken, _draw)
-        elsewhere = (name, PictureSource()) if parameters.images else None
+        elsewhere = (str(row.values.get("candidate")), PictureSource()) if parameters.images else None
         found = elsewhere or candidate_and_picture(row, "image", folder, name, broken)
         if not prompt or not found:
             continue
