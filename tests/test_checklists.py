@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from batch_twin import BatchTwin
 from endpoint_twins import moved_to
-from factories import judgment
+from factories import judgment, slip
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, one_word, refusal, text
 from written_datasets import png
@@ -220,6 +220,15 @@ def test_check_is_asked_after_its_parents_unless_one_is_wrong(
     left = [call for call in judged.calls if not judged.attempts(call) and not judged.is_open(call)]
     assert [call.dimension for call in left] == needless
     assert judged.settled == (not due and "red" not in asked)
+
+
+def test_answered_checks_are_not_ruled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise, samples with many checks take seconds of processor time each."""
+    monkeypatch.setattr("tasks.protocols.checklist.protocol._wrong_parent", slip)
+    judged = Case(sample(RED, TWO, tag="single"), {}, {})
+    judged.calls = tuple(Call(name, "single", 1, name, "single") for name in judged.questions(RUBRIC))
+    judged.judgments = [judgment("s", name, None, order="single") for name in ("red", "two")]
+    assert judged.settled
 
 
 def test_votes_are_averaged_if_half_of_them_answer() -> None:

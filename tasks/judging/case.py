@@ -109,10 +109,13 @@ class Case:
         return not any(map(self.is_open, self.calls))
 
     def is_open(self, call: Call) -> bool:
-        """Return whether a call is to be made: it is new, or may still be answered if it is asked again."""
-        rows, question = self.attempts(call), self._questions.get(call.dimension)
-        if question and question.is_needless(self.judgments):
-            return False
+        """Return whether a call is to be made: it is not needless, and new or may still be answered if asked again."""
+        question = self._questions.get(call.dimension)
+        # In this order, because it takes time to find out what is needless.
+        return self._may_be_answered(call) and not (question and question.is_needless(self.judgments))
+
+    def _may_be_answered(self, call: Call) -> bool:
+        rows = self.attempts(call)
         if not rows:
             return True
         if rows[-1].status == "unavailable":
