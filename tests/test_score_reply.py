@@ -105,11 +105,12 @@ def checked(seen: Any) -> str:
 
 def test_seen_objects_are_read_beside_the_scores() -> None:
     dog = {"object": "dog", "present": True, "count": 2, "color": "brown"}
-    cat = {"object": "cat", "present": False, "count": 0}
-    reading = read(checked({"objects": [dog, cat], "relation_holds": False}), CHECKED)
+    cat, owl = ({"object": name, "present": False} for name in ("cat", "owl"))
+    told = [dog, cat | {"count": 0}, owl | {"count": None, "color": None}]
+    reading = read(checked({"objects": told, "relation_holds": False}), CHECKED)
     assert reading.seen and reading.seen.relation_holds is False
     seen = [tuple(each.model_dump().values()) for each in reading.seen.objects]
-    assert seen == [("dog", True, 2, "brown"), ("cat", False, 0, "")]
+    assert seen == [("dog", True, 2, "brown"), ("cat", False, 0, ""), ("owl", False, 0, "")]
     assert read(checked({"objects": []}), CHECKED).seen == Seen(objects=())
 
 

@@ -24,8 +24,8 @@ _GAP = re.compile(r"[\s-]++")
 class _ObjectGiven(BaseModel):
     object: str
     present: StrictBool
-    count: int = Field(ge=0, le=MOST_COUNTED)
-    color: str = ""
+    count: int | None = Field(ge=0, le=MOST_COUNTED)
+    color: str | None = None
 
 
 class _SeenGiven(BaseModel):
@@ -189,7 +189,9 @@ def _seen(found: list[tuple[str, Any]]) -> Seen | None:
         given = _SeenGiven.model_validate(told)
     except ValidationError:
         return None
+    # Without a strict schema, judges write null for an absent object; were that unread, misses would be left out.
     objects = tuple(
-        SeenObject(name=each.object, present=each.present, count=each.count, color=each.color) for each in given.objects
+        SeenObject(name=each.object, present=each.present, count=each.count or 0, color=each.color or "")
+        for each in given.objects
     )
     return Seen(objects=objects, relation_holds=given.relation_holds)
