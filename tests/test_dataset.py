@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from factories import slip
-from own_data import RESULTS, STAGES, write_own_benchmark
+from own_data import RESULTS
 from PIL import Image
 from written_datasets import figure_row, inline, png, record, result, write_benchmark, write_json, write_two_stages
 from written_images import image_row, prompt_row, write_geneval, write_manifest
@@ -60,14 +60,6 @@ def test_benchmark_with_missing_and_empty_fields_loads(figure_benchmark: Path):
         for source in sample.pictures.values():
             if source.place:
                 Image.open(io.BytesIO(read_picture(source))).verify()
-
-
-def test_each_stage_of_a_result_file_is_a_candidate(tmp_path: Path):
-    bench = write_own_benchmark(tmp_path / "bench")
-    dataset = load(bench, results=str(bench / RESULTS), stage=[*STAGES])
-    assert dataset.candidates == tuple(f"diagram_dev_full_test/{stage}" for stage in STAGES)
-    assert len(dataset.samples) == 12 * len(STAGES)
-    assert sum(not sample.pictures["model"].problem for sample in dataset.samples) == 10 * len(STAGES)
 
 
 LATE, EARLY = "target_diagram_critic_desc2_base64_jpg", "target_diagram_critic_desc0_base64_jpg"

@@ -243,9 +243,6 @@ HALF = "\ud800"
 
 
 def test_halves_of_surrogate_pairs_are_replaced(tmp_path: Path):
-    strange = image_row(1, tag=HALF, prompt=f"x{HALF}", candidate=HALF)
-    sample = image_samples(write_manifest(tmp_path / "m.jsonl", [strange]))[0]
-    assert (sample.tag, sample.candidate) == ("\ufffd", "\ufffd")
     strange = row(
         1, candidate=HALF, category=HALF, difficulty=f"é \U0001f600 {HALF}", context=f"{HALF} é", caption=HALF
     )

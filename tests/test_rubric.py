@@ -42,14 +42,6 @@ def load_errors(folder: Path, flow: str = "diagram") -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize("flow", ["diagram", "plot"])
-def test_default_rubric_has_two_dimensions_in_each_tier(flow: str):
-    rubric = load_rubric(flow)
-    tiers = [(prompt.tier, prompt.dimension) for prompt in rubric.prompts]
-    assert tiers == [(1, "faithfulness"), (2, "conciseness"), (1, "readability"), (2, "aesthetics")]
-    assert {prompt.flow for prompt in rubric.prompts} == {flow}
-
-
 def test_named_set_replaces_only_its_own_prompts():
     default, paper = load_rubric("diagram"), load_rubric("diagram", "paper")
     differing = {a.dimension for a, b in zip(default.prompts, paper.prompts, strict=True) if a.body != b.body}

@@ -65,7 +65,7 @@ class ChecklistDisplay(Display[CheckRow]):
     def chart(self, scores: Sequence[CheckRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for all checks and for each group, 0-100."""
         shown = [row for best in ranked(scores) for row in (best, *_groups(scores, best.candidate))]
-        return charts.score_chart(TITLE, shown, RIGHT, "all checks")
+        return charts.score_chart("Scores of checks with their 95% intervals", shown, RIGHT, "all checks")
 
     def aspect_words(self, score: float | None) -> str:
         """Return whether a check is right; after several votes, the share of those that say so."""
@@ -80,9 +80,6 @@ def ranked(rows: Iterable[CheckRow]) -> list[CheckRow]:
 
 def _groups(rows: Iterable[CheckRow], candidate: str) -> list[CheckRow]:
     return [row for row in rows if row.candidate == candidate and row.grouping == "aspect"]
-
-
-TITLE = "Scores of checks with their 95% intervals"
 
 
 DISPLAY = ChecklistDisplay()

@@ -66,8 +66,9 @@ class ImageDisplay(Display[GradeRow]):
     def notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
         """Return notes on missing scores, numbers of images, differences from the best, the scale and the columns."""
         beside = vs_best_notes(row for row in scores if row.measure == "score")
-        missing = worst_case_notes(scores)
-        return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
+        good = f"Good: prompts with an image of {number_words(terms.good_from, 1)} or more."
+        columns = [SCALE_0_10, f"{MEANS} {good}", *judge_notes(terms.endpoint)]
+        return [*worst_case_notes(scores), *image_number_notes(scores), *beside, *columns]
 
     def chart(self, scores: Sequence[GradeRow]) -> Chart:
         """Draw a panel for each of the best candidates, with a bar for every tag and each of its aspects, 0-10."""
@@ -79,11 +80,6 @@ class ImageDisplay(Display[GradeRow]):
             if row.candidate == candidate
         ]
         return charts.score_chart(charts.MEAN_SCORES, shown, HIGHEST_GRADE)
-
-
-def _of_columns(terms: Terms) -> list[str]:
-    good = f"Good: prompts with an image of {number_words(terms.good_from, 1)} or more."
-    return [SCALE_0_10, f"{MEANS} {good}", *judge_notes(terms.endpoint)]
 
 
 def ranked(rows: Iterable[GradeRow]) -> list[tuple[str, list[GradeRow]]]:
