@@ -9,7 +9,7 @@ import pytest
 from factories import end, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, text
-from written_datasets import png, write_figures
+from written_datasets import png, record, write_benchmark, write_figures
 
 from tasks.errors import InputError
 from tasks.protocols.checklist.drafts import CHECKS, DRAFT, GROUPS, PICTURES, Draft, keep_right, read_draft
@@ -95,11 +95,12 @@ def test_drafted_checks_are_tried_on_human_figures_and_judge_others(
     loopback.answer = judge = DraftingJudge()
     folder, named = tmp_path / "draft", ["--judge.model", "m", "--judge.base-url", loopback.base_url]
     command = ["prompts", "draft-checks", "diagram", *write_figures(tmp_path / "figures", 2), "--out", folder, *named]
+    write_benchmark(tmp_path / "figures", [record(0), record(1), record(2, content="", visual_intent=" ")])
     assert "name a model with --judge" in jury(*command[:-4])[2]
     code, out, err = jury(*command)
     assert code == 0, err
     assert f"20 of 24 checks pass at 2 Human figures and are in {folder / CHECKS}" in out
-    assert "m drafts the checks of 2 figures; those in" in err
+    assert "m drafts the checks of 3 figures; those in" in err and "test_2 is left out: it has no text" in err
     assert "people confirmed 0 of them (0%)" in err and "m drafted the checks that it answers" in err
     assert "their score is high by construction" in " ".join(err.split())
     assert len(judge.drafts) == 3 and not any(seen.images for seen in judge.drafts)

@@ -64,7 +64,9 @@ async def _draft_figure(flow: str, sample: Sample, vlm: Vlm, calls: OtherCalls, 
         picture, texts = read_picture(sample.pictures["human"]), sample_texts(sample, flow)
     except InputError as error:
         return f"{sample.sample_id} is left out: {error}"
-    text = "\n\n".join(filter(None, texts.values()))
+    text = "\n\n".join(filter(str.strip, texts.values()))
+    if not text:
+        return f"{sample.sample_id} is left out: it has no text to draft from"
     if drafts.has(sample.sample_id, text, picture):
         return ""
     labels, error = load_rubric(flow).prompts[0].inputs, ""
