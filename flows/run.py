@@ -4,7 +4,7 @@ import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -163,7 +163,8 @@ class Session:
         """Tell the reader of the terminal, and of the run's log in Prefect, at once; empty: nothing."""
         if words:
             get_run_logger().warning(words)
-            print(f"{self.opening.flow}: {words}", file=sys.stderr)
+            with suppress(OSError):  # the terminal was closed
+                print(f"{self.opening.flow}: {words}", file=sys.stderr)
 
     async def finish(self, run: Run) -> None:
         """Collect the warnings of a run whose samples are decided, and the last questions about none of them."""
@@ -237,15 +238,19 @@ class Progress:
         if own_run():
             acts.append(self._keep(self._publish, UPDATE_SECONDS))
         at_work = [asyncio.create_task(act) for act in acts]
-        with self._bar or nullcontext():
-            try:
-                yield
-            finally:
-                self._over.set()
-                self._run.ledger.note_progress(self._words())  # where the run is cancelled, so are the tasks
-                await asyncio.wait(at_work, timeout=PATIENCE_SECONDS)
-                for task in at_work:
-                    task.cancel()
+        if self._bar:
+            self._bar.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            self._run.ledger.note_progress(self._words())  # where the run is cancelled, so are the tasks
+            await asyncio.wait(at_work, timeout=PATIENCE_SECONDS)
+            for task in at_work:
+                task.cancel()
+            if self._bar:
+                with suppress(OSError):
+                    self._bar.stop()
 
     async def _keep(self, act: Callable[[], Awaitable[None]], seconds: float) -> None:
         """Repeat an act until the run is over, and do it once more then."""

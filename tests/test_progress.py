@@ -4,6 +4,7 @@ import asyncio
 import io
 import os
 import re
+from contextlib import suppress
 from typing import IO, Any
 
 import pytest
@@ -40,13 +41,17 @@ def answer_all(counts: CallCounts, *cases: Case) -> None:
         counts.end(each)
 
 
-def run(counts: CallCounts, stream: IO[str] | None, *cases: Case, **given: Any) -> None:
+def run(counts: CallCounts, stream: IO[str] | None, *cases: Case, closes: int = -1, **given: Any) -> None:
+    """Show the progress of answers; `closes`: descriptor to close after one of them."""
+
     async def work() -> None:
         async with Progress(counted_run(counts, **given), "diagram", "diagram", stream).shown():
             await asyncio.sleep(0.01)
             for each in cases:
                 answer_all(counts, each)
                 await asyncio.sleep(0.05)
+                with suppress(OSError):
+                    os.close(closes)
 
     asyncio.run(work())
 
@@ -110,7 +115,7 @@ def test_progress_goes_to_stderr_only(capsys: pytest.CaptureFixture[str]) -> Non
     assert captured.out == "" and captured.err.startswith("diagram starting")
 
 
-def test_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_shows_a_bar_and_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("TERM", "xterm")
     reader, writer = os.openpty()
@@ -120,3 +125,5 @@ def test_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown_until_closed(reader))
     assert "6/6 calls · 3/3 samples · 3 not ok (3 refused)" in shown
     assert "━" in shown and "diagram 1/3 samples" not in shown
+    reader, writer = os.openpty()
+    run(counts_of(3, *cases), os.fdopen(writer, "w", closefd=False), cases[0], closes=reader)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -82,7 +82,8 @@ def warn(sentence: str) -> None:
     It may quote strangers, so each character that could command a terminal becomes a space.
     """
     lines = (cut(line, LONGEST_LINE) for line in printable(sentence).split("\n"))
-    print("jury: " + "\n".join(lines), file=sys.stderr)
+    with suppress(OSError):  # the terminal was closed
+        print("jury: " + "\n".join(lines), file=sys.stderr)
 
 
 @contextmanager
