@@ -82,6 +82,7 @@ WIRE = {
     "a cookie": b"HTTP/1.1 403 No\r\nset-cookie: KEY=KEY\r\ncontent-length: 3\r\n\r\nKEY",
     "an error without an object": b"HTTP/1.1 400 No\r\n" + JSON + b'content-length: 14\r\n\r\n{"error":"KEY"',
     "a character set": b"HTTP/1.1 400 No\r\ncontent-type: text/plain; charset=KEY\r\ncontent-length: 3\r\n\r\nKEY",
+    "a false character set": b"HTTP/1.1 400 No\r\ncontent-type: a/b; charset=utf-16\r\ncontent-length: 3\r\n\r\nKEY",
 }
 
 

@@ -157,13 +157,12 @@ async def _bounded(response: httpx2.Response, mask: Mask) -> httpx2.Response:
     if found:
         kept = kept[:KEPT] + f"\n[The rest was not read: {found}]".encode()
     headers = [(name, mask.body(value)) for name, value in response.headers.raw if name.lower() not in _OF_THE_WIRE]
-    return httpx2.Response(
-        response.status_code,
-        headers=headers,
-        content=kept,
-        request=response.request,
-        extensions={**response.extensions, _PROBLEM: found},
+    told = {**response.extensions, _PROBLEM: found}
+    read = httpx2.Response(
+        response.status_code, headers=headers, content=kept, request=response.request, extensions=told
     )
+    read.encoding = "utf-8"  # with the character set that a header names, reading the text may fail
+    return read
 
 
 RAW = {"X-Stainless-Raw-Response": "raw"}
