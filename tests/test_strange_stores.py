@@ -17,7 +17,7 @@ from tasks.history.forgetting import end_plan, keep_plan, make_plan
 from tasks.history.landing import land, missing
 from tasks.ledger.removals import tombstone_of
 from tasks.ledger.reuse import Replies, earlier_replies
-from tasks.ledger.run_files import END, JUDGMENTS, OUTCOMES, Ledger, run_folders
+from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, Ledger, run_folders
 from tasks.ledger.run_files import RUN as START
 from tasks.records import SCHEMA, BudgetStop, Judgment, RunStart
 
@@ -228,6 +228,10 @@ def test_concurrent_run_with_the_same_questions_is_reported(tmp_path: Path) -> N
     assert not earlier(tmp_path, current_run(resume_key="other"), 20).at_work_words
     ledger.close()
     assert not earlier(tmp_path, current_run(resume_key="same"), 20).at_work_words
+    (ledger.folder / BATCHES).write_text("a row")
+    assert earlier(tmp_path, current_run(resume_key="same"), 20).at_work_words.startswith(words)
+    by_batch = {"judge": {"service_tier": "batch"}}
+    assert not earlier(tmp_path, current_run(resume_key="same", parameters=by_batch), 20).at_work_words, "it attaches"
 
 
 @pytest.mark.parametrize(("scheduled", "found"), [(False, True), (True, False)])

@@ -15,6 +15,7 @@ from tasks.ledger.run_files import (
     END,
     JUDGMENTS,
     LONGEST_ROW,
+    is_waiting,
     is_written,
     moment_of,
     parse_row,
@@ -38,7 +39,7 @@ class Replies:
 
     Args:
         since: folder of each lending run -> time before which its replies are too old; None: any age is allowed.
-        at_work: ids of those that processes of this machine are judging now, with the same questions.
+        at_work: ids of those that processes of this machine, or batches, are judging now, with the same questions.
     """
 
     def __init__(self, since: Mapping[Path, datetime | None], at_work: Sequence[str] = ()) -> None:
@@ -135,7 +136,9 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     runs = run_folders(store)
     resumed = _unfinished_like(start, runs)
     used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
-    at_work = [run.name for run in sorted(resumed) if is_written(run)]
+    # A batch with the same questions would attach to the one that waits.
+    by_batch = start.judge_settings.get("service_tier") == "batch" and not start.scheduled
+    at_work = [run.name for run in sorted(resumed) if is_written(run) or (is_waiting(run) and not by_batch)]
     return Replies({run: None if run in resumed else cutoff for run in used}, at_work)
 
 
