@@ -112,6 +112,8 @@ async def _ask(run: Run, case: Case, call: Call) -> Judgment | None:
         run.ledger.begin()  # before the call: a run that is killed while it waits for its first reply is known
         question = question._replace(seed_offset=call.vote - 1 + invalid * run.parameters.votes)
         answer = await run.vlm.ask(question, f"{case.sample.candidate}/{case.sample.sample_id}", case.number)
+    if answer.given_up:
+        case.given_up.add(call)
     run.tally.input_tokens.note(question, answer)
     row = await write_down(run, case, call, answer, question)
     if limit:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from factories import start
 from loopback_judge import LoopbackJudge
-from loopback_replies import Reply, allowed_reply, cut_off, error, hang, refusal, text, to_samples, verdict
+from loopback_replies import Reply, allowed_reply, cut_off, error, hang, refusal, retry_after, text, to_samples, verdict
 from loopback_replies import Request as Seen
 from plain_runs import POLICY, RUBRIC, case_of, run_of
 from written_datasets import png
@@ -225,14 +225,15 @@ def test_only_unavailable_calls_are_retried(scene: Scenes, loopback: LoopbackJud
     def answer(seen: Seen) -> Reply:
         caption = seen.texts[2]
         seen_by_caption[caption] = seen_by_caption.get(caption, 0) + 1
-        return broken if "away" in caption and seen_by_caption[caption] == 1 else verdict("Human")
+        return first.pop(0) if "away" in caption and first else verdict("Human")
 
-    broken = Reply({"error": {"message": "The worker died.", "code": 500}})
+    # A wait for a busy judge is no attempt.
+    first = [retry_after(0.01), Reply({"error": {"message": "The worker died.", "code": 500}})]
     loopback.answer = answer
     made = scene()
     made.cases = [case("s1"), case("s2", caption="away"), case("s3", caption="third")]
     made.judge(times=2)
-    assert sorted(seen_by_caption.values()) == [1, 1, 2]
+    assert sorted(seen_by_caption.values()) == [1, 1, 3]
     assert [(row.status, row.attempt) for row in made.rows if row.sample_id == "s2"] == [("unavailable", 1), ("ok", 2)]
 
 

@@ -292,7 +292,7 @@ class Vlm:
         except (APIConnectionError, TimeoutError) as error:
             words, unreachable = _no_reply(error, self.judge)
             ticket.timed_out += _timed_out(error)
-            return await self._failed(ticket, Reply("unavailable", error=words), unreachable)
+            return await self._failed(ticket, Reply("unavailable", error=words, given_up=True), unreachable)
         except asyncio.CancelledError:
             self.gate.cancel(ticket)
             self._cut_off += 1
@@ -322,9 +322,10 @@ class Vlm:
         if refusal.kind == "busy":
             if not self.gate.refused(ticket, refusal.wait, self._masked(words)):
                 return None
-            return Reply("unavailable", text=response.text, error=f"{words} ({self._why_ended(ticket, refusal)})")
+            words = f"{words} ({self._why_ended(ticket, refusal)})"
+            return Reply("unavailable", text=response.text, error=words, given_up=True)
         if refusal.kind == "unavailable":
-            return await self._failed(ticket, Reply("unavailable", text=response.text, error=words))
+            return await self._failed(ticket, Reply("unavailable", text=response.text, error=words, given_up=True))
         self.gate.answered(ticket, response.headers, 0)
         if refusal.kind == "rejected" and self._gives_way(manner, refusal):
             return None

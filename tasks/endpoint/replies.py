@@ -336,6 +336,8 @@ class Reply(NamedTuple):
     tier: str = ""
     """Service tier of the reply, if the endpoint reports it: `standard`, `flex`, …"""
     seconds: float = 0.0
+    given_up: bool = False
+    """True if no reply came in all attempts that the client makes; a reply that cannot be read is no such end."""
     http_retries: int = 0
     timed_out: int = 0
     """Attempts without a reply in time; the endpoint may have generated a reply, and have billed it."""

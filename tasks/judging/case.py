@@ -51,6 +51,8 @@ class Case:
     judgments: list[Judgment] = field(default_factory=list[Judgment])
     number: int = 0
     """Place among the samples of the run, in the order in which they are read."""
+    given_up: set[Call] = field(default_factory=set[Call])
+    """Calls of which the client has spent all attempts."""
     ended: bool = False
     """True once its calls have ended, those that are made no more among them."""
     decided: bool = False
@@ -71,7 +73,7 @@ class Case:
         return Case(question.sample, texts, self.pictures)
 
     def unsettled(self, prompt_name: str) -> list[Call]:
-        """Return the calls of a prompt to make: new, invalid fewer than three times, or unavailable without a retry."""
+        """Return the calls of a prompt to make: new, invalid fewer than three times, or unavailable, not given up."""
         return [call for call in self.calls if call.prompt_name == prompt_name and self.is_open(call)]
 
     def due(self, prompt_name: str, asked: Container[Call]) -> list[Call]:
@@ -119,7 +121,7 @@ class Case:
         if not rows:
             return True
         if rows[-1].status == "unavailable":
-            return not (rows[-1].http_retries or rows[-1].waits)  # else the client has spent the call's attempts
+            return call not in self.given_up
         return rows[-1].status == "invalid" and sum(row.status == "invalid" for row in rows) < INVALID_ATTEMPTS
 
 
