@@ -213,6 +213,16 @@ def test_recent_ok_reply_is_reused(
     assert (reply is not None) == found
 
 
+@pytest.mark.parametrize(("scheduled", "began", "found"), [(False, 24, True), (True, 24, False), (True, 19, True)])
+def test_long_night_lends_no_reply_to_the_next(tmp_path: Path, scheduled: bool, began: int, found: bool) -> None:
+    night = f"{NOW - timedelta(hours=began):%Y%m%dT%H%M%S}000-diagram-night"
+    write_replies(tmp_path, night, [judgment(key="k", judged_at=hours_ago(10))])
+    again = judgment(key="again", judged_at=hours_ago(10), reused_from=night)
+    write_replies(tmp_path, f"{NOW:%Y%m%dT%H%M%S}000-diagram-other", [again])
+    replies = earlier(tmp_path, current_run(scheduled=scheduled), 20)
+    assert [replies.find(key) is not None for key in ("k", "again")] == [found, found]
+
+
 def test_unfinished_run_with_equal_resume_key_is_resumed_at_any_age(tmp_path: Path) -> None:
     old = [judgment(key="k", judged_at=hours_ago(500))]
     write_replies(tmp_path, "r1", old, finished=False, resume_key="same")

@@ -40,9 +40,12 @@ class Replies:
     Args:
         since: folder of each lending run -> time before which its replies are too old; None: any age is allowed.
         at_work: ids of those that processes of this machine, or batches, are judging now, with the same questions.
+        is_night: the run is scheduled: the time before which a reply is too old is then that of the run that asked.
     """
 
-    def __init__(self, since: Mapping[Path, datetime | None], at_work: Sequence[str] = ()) -> None:
+    def __init__(
+        self, since: Mapping[Path, datetime | None], at_work: Sequence[str] = (), is_night: bool = False
+    ) -> None:
         others = enumerated(at_work)
         again = "stop this run, and start it again once that has ended, to pay once"
         self.at_work_words = f"some replies are paid for twice: {others} asks the same now ({again})" if others else ""
@@ -59,7 +62,8 @@ class Replies:
         """Hashes of candidate and sample: the names would take much more memory."""
         for file, moment in enumerate(since.values()):
             try:
-                self._add(file, moment.timestamp() if moment else float("-inf"))
+                began = f"{moment:%Y%m%dT%H%M%S}" if moment and is_night else ""
+                self._add(file, moment.timestamp() if moment else float("-inf"), began)
             except (InputError, OSError) as error:
                 self._leave_out(str(error))
 
@@ -100,7 +104,7 @@ class Replies:
             raise InputError(f"{path}, byte {offset:,}: changed since the run began")
         return found
 
-    def _add(self, file: int, not_before: float) -> None:
+    def _add(self, file: int, not_before: float, began: str) -> None:
         path = self._files[file]
         for number, (offset, line) in enumerate(whole_lines(path), 1):
             try:
@@ -109,7 +113,8 @@ class Replies:
             except InputError as error:
                 self._leave_out(str(error))
                 continue
-            if moment is not None and moment >= not_before:
+            asked_by = str(row.get("reused_from") or path.parent.name)  # ids begin with the time
+            if moment is not None and moment >= not_before and asked_by >= began:
                 self._samples.add(hash((str(row.get("candidate")), str(row.get("sample_id")))))
                 if row["key"] not in self._places or moment > self._places[row["key"]][0]:
                     self._places[row["key"]] = moment, file, offset
@@ -122,10 +127,11 @@ class Replies:
 def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:
     """Find the replies that the run can reuse instead of paying again.
 
-    Every run lends replies younger than `reuse_hours`, counted from the original call (0: no reuse). An unfinished run
-    with the same questions about the same candidates lends replies of any age, unless a later finished run has
-    superseded it. So does a run that stopped at its budget, unless the new run is scheduled: nightly runs with one
-    budget judge everything again.
+    Every run lends replies younger than `reuse_hours`, counted from the original call (0: no reuse). To a scheduled run
+    they count from the begin of the run that asked: a long night, or a batch, would answer the next night, too. An
+    unfinished run with the same questions about the same candidates lends replies of any age, unless a later finished
+    run has superseded it. So does a run that stopped at its budget, unless the new run is scheduled: nightly runs with
+    one budget judge everything again.
 
     This takes seconds for large ledgers, so an event loop calls it in a thread. A store with unfinished removals of
     its own lends nothing.
@@ -139,7 +145,7 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     # A batch with the same questions would attach to the one that waits.
     by_batch = start.judge_settings.get("service_tier") == "batch" and not start.scheduled
     at_work = [run.name for run in sorted(resumed) if is_written(run) or (is_waiting(run) and not by_batch)]
-    return Replies({run: None if run in resumed else cutoff for run in used}, at_work)
+    return Replies({run: None if run in resumed else cutoff for run in used}, at_work, start.scheduled)
 
 
 def _ok_moment(row: Mapping[str, Any], path: Path, number: int) -> float | None:
