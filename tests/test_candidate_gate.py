@@ -16,7 +16,7 @@ from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.records import BudgetStop, Outcome
-from tasks.statistics.intervals import difference, with_missing
+from tasks.statistics.intervals import Bounded, difference, whole, with_missing
 
 BASE, NEW, LAST = (f"202611{day}T120000-diagram-0000{day}" for day in (19, 20, 21))
 
@@ -69,7 +69,7 @@ def test_missing_scores_widen_the_interval() -> None:
     pairs = [float(number % 3 * 50) for number in range(90)]
     for after in (pairs, pairs[1:] + pairs[:1]):  # no pair differs, and many do
         found = difference(pairs, after)
-        missing = with_missing(found, [(None, 50.0)] * 10)
+        missing = with_missing(found, [(Bounded(None, 0.0, 100.0, 0.0), whole(50.0))] * 10)
         low, high = (bounded(each, 5, 100.0).low for each in (missing, found))
         assert low is not None and high is not None and low < high - 4
 

@@ -21,7 +21,7 @@ def scores(candidates: int, n: int, seed: int) -> dict[str, dict[str, float]]:
 
 
 def side(values: Mapping[Measure, Mapping[str, float]]) -> Series:
-    return Series(values, values, {}, 1.0)
+    return Series(values, {measure: {} for measure in values}, {}, 1.0)
 
 
 def compare_with_best(sides: Mapping[str, Mapping[str, float]], best: str) -> dict[str, BesideBest]:

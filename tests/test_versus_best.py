@@ -9,6 +9,7 @@ import pytest
 from factories import LOST, RUN, TAGS, TIED, WON, end, figures, finished, image, start, write_run
 from rich.console import Console
 
+from tasks.comparing.comparison import series_of
 from tasks.history.landing import land, rebuild
 from tasks.history.queries import as_json_rows, query
 from tasks.pages.artifact import markdown
@@ -18,6 +19,7 @@ from tasks.pages.run_summary import Summary, summarize
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
 from tasks.statistics.intervals import difference
+from tasks.statistics.series import Compared, Part, paired
 
 
 def write_and_summarize(store: Path, rows: list[Outcome], **changes: object) -> Summary:
@@ -83,6 +85,23 @@ def test_difference_with_missing_scores_has_bounds(tmp_path: Path) -> None:
     assert query(tmp_path, "SELECT vs_best_of FROM leaderboard WHERE vs_best < 0 AND dimension = 'overall'").rows == [
         (60,)
     ]
+
+
+def test_partly_scored_prompts_bound_the_difference() -> None:
+    """Of each prompt one image of two, or one check of two, has no score: all may be the lowest or the highest."""
+    half = [
+        Compared(f"{n}/{k}", f"{n}", "counting", "", [4.0, None][k], None, None, {}) for n in range(9) for k in (0, 1)
+    ]
+    both = [each._replace(score=5.0 + int(each.prompt_id) % 2) for each in half]
+    checks = [[Part("a", 100.0 * (n % 2), 1.0), Part("b", None, 1.0)] for n in range(9)]
+    facts = [Compared(f"{n}", f"{n}", "together", "", None, None, None, {}, parts) for n, parts in enumerate(checks)]
+    right = [each._replace(parts=[part._replace(score=100.0) for part in each.parts]) for each in facts]
+    for flow, before, after, low, high in (("counting", half, both, -1.56, 3.44), ("facts", facts, right, 27.8, 77.8)):
+        one, other = series_of(flow, before), series_of(flow, after)
+        found = paired(one, other, next(iter(one.values)))
+        assert found.ci_low is not None and found.ci_high is not None and found.n == found.of == 9
+        reach = (found.ci_high - found.ci_low) / 2
+        assert (found.worst_low, found.worst_high) == pytest.approx((low - reach, min(100.0, high + reach)), abs=0.06)
 
 
 def test_single_candidate_has_no_difference(tmp_path: Path) -> None:

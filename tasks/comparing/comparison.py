@@ -257,8 +257,11 @@ def series_of(flow: str, outcomes: Iterable[Compared]) -> Series:
 
 def _of_any_prompt(sample: Measured) -> Measured:
     """Return a sample whose measures have the same names by all prompts."""
-    values = {measure._replace(dimension=ALL_PROMPTS): value for measure, value in sample.values.items()}
-    return sample._replace(tag="", values=values)
+    values, partial = (
+        {measure._replace(dimension=ALL_PROMPTS): value for measure, value in each.items()}
+        for each in (sample.values, sample.partial)
+    )
+    return sample._replace(tag="", values=values, partial=partial)
 
 
 def _equal_answers(store: Path, first: Evaluation, second: Evaluation, candidate: str) -> tuple[Statistic | None, int]:

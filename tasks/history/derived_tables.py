@@ -685,7 +685,7 @@ def _side(db: Connection, member: _Member) -> Series:
     measures = {measure: each for each in found for measure in each.values if measure.measure == "score"}
     shown = {name: each for name, each in measures.items() if member.flow or name.dimension != ALL_PROMPTS}
     values = {name: each.values[name] for name, each in shown.items()}
-    return Series(values, {name: each.judged[name] for name, each in shown.items()}, {}, 1.0)
+    return Series(values, {name: each.lacking[name] for name, each in shown.items()}, {}, 1.0)
 
 
 def _series(db: Connection, run_id: str, candidate: str) -> Series:

@@ -326,22 +326,41 @@ def difference(
     )
 
 
-def with_missing(
-    found: Difference, missing: Sequence[tuple[float | None, float | None]], highest: float = 100.0
-) -> Difference:
+class Bounded(NamedTuple):
+    """A value that may lack a part."""
+
+    value: float | None
+    """Value of the part that is there; None: all is missing."""
+    low: float
+    """Value if all that is missing were the lowest."""
+    high: float
+    """Value if it were the highest."""
+    share: float
+    """Share that is there, 0-1."""
+
+
+def whole(value: float) -> Bounded:
+    """Return a value that lacks nothing."""
+    return Bounded(value, value, value, 1.0)
+
+
+def with_missing(found: Difference, gaps: Sequence[tuple[Bounded, Bounded]], highest: float = 100.0) -> Difference:
     """Return a difference with the bounds that its missing scores allow, as `worst_case` does for a mean.
 
     Args:
-        missing: values of the samples that lack one before, after, or both: None is the missing one.
+        gaps: values before and after of the samples that both sides judged, and that lack something on either side.
     """
-    of = found.n + len(missing)
+    changes = [
+        after.value - before.value for before, after in gaps if before.value is not None and after.value is not None
+    ]
+    of = found.n + len(gaps) - len(changes)
     if found.change is None:
         return found.model_copy(update={"of": of})
-    lows = ((0.0 if after is None else after) - (highest if before is None else before) for before, after in missing)
-    highs = ((highest if after is None else after) - (before or 0.0) for before, after in missing)
-    total = found.change * found.n
-    means = (total + sum(lows)) / of, (total + sum(highs)) / of
-    bounds = worst_case(found, means, found.n / of, highest, -highest)
+    total = found.change * found.n - sum(changes)
+    lowest = total + sum(after.low - before.high for before, after in gaps)
+    best = total + sum(after.high - before.low for before, after in gaps)
+    coverage = 1 - sum(1 - min(before.share, after.share) for before, after in gaps) / of
+    bounds = worst_case(found, (lowest / of, best / of), coverage, highest, -highest)
     return found.model_copy(update={"of": of, **bounds._asdict()})
 
 

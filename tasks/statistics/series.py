@@ -15,7 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.records import Outcome
-from tasks.statistics.intervals import RESAMPLES, TAIL, Difference, Floats, difference, holm, with_missing
+from tasks.statistics.intervals import (
+    RESAMPLES,
+    TAIL,
+    Bounded,
+    Difference,
+    Floats,
+    difference,
+    holm,
+    whole,
+    with_missing,
+)
 
 ALL_PROMPTS = "all prompts"
 """Name of the flow's own score in a flow with several tags; `overall` would mean the mean of the tags of all flows."""
@@ -42,6 +52,8 @@ class Measured(NamedTuple):
     """Empty for figures."""
     values: Mapping[Measure, float | None]
     """Value by each measure, None if missing; the sample is scored if the first one exists."""
+    partial: Mapping[Measure, Bounded] = {}
+    """Bounds of those values that lack a part."""
 
 
 class Part(NamedTuple):
@@ -132,8 +144,8 @@ class Series:
 
     values: Mapping[Measure, Mapping[str, float]]
     """Measure -> unit -> value. The headline comes first."""
-    judged: Mapping[Measure, Collection[str]]
-    """Measure -> all units that it was asked about, scored or not."""
+    lacking: Mapping[Measure, Mapping[str, Bounded]]
+    """Measure -> unit that lacks all of its scores or a part -> the bounds that those allow."""
     statuses: Mapping[str, str]
     """Unit -> status of its last sample, scored or not."""
     size: float
@@ -150,17 +162,24 @@ def series(samples: Iterable[Measured]) -> Series:
     found = list(samples)
     several = len({each.tag for each in found}) > 1
     gathered: defaultdict[Measure, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    gaps: defaultdict[Measure, defaultdict[str, list[Bounded]]] = defaultdict(lambda: defaultdict(list))
     for each in found:
         for measure, value in _values(each, several):
             scores = gathered[measure][each.unit]
             if value is not None:
                 scores.append(value)
+            if value is None or measure in each.partial:
+                gaps[measure][each.unit].append(each.partial.get(measure) or Bounded(None, 0.0, measure.highest, 0.0))
     values = {
         measure: {unit: fmean(scores) for unit, scores in units.items() if scores}
         for measure, units in gathered.items()
     }
+    lacking = {
+        measure: {unit: _bounds(units[unit], its) for unit, its in gaps[measure].items()}
+        for measure, units in gathered.items()
+    }
     statuses = {each.unit: each.status for each in found}
-    return Series(values, gathered, statuses, len(found) / len(statuses) if found else 0.0)
+    return Series(values, lacking, statuses, len(found) / len(statuses) if found else 0.0)
 
 
 def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | None]]:
@@ -168,6 +187,14 @@ def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | 
         measure, score = next(iter(sample.values.items()))
         yield measure._replace(dimension=ALL_PROMPTS), score
     yield from sample.values.items()
+
+
+def _bounds(known: Sequence[float], gaps: Sequence[Bounded]) -> Bounded:
+    """Return the bounds of a unit's mean, from the values of its samples and from the samples that lack something."""
+    n = len(known) + sum(gap.value is None for gap in gaps)
+    whole = sum(known) - sum(gap.value or 0.0 for gap in gaps)
+    low, high = ((whole + sum(ends)) / n for ends in zip(*(gap[1:3] for gap in gaps), strict=True))
+    return Bounded(fmean(known) if known else None, low, high, 1 - sum(1 - gap.share for gap in gaps) / n)
 
 
 def paired(before: Series, after: Series, measure: Measure, tail: float = TAIL) -> Difference:
@@ -179,8 +206,13 @@ def paired(before: Series, after: Series, measure: Measure, tail: float = TAIL) 
     first, second = before.values[measure], after.values[measure]
     units = sorted(first.keys() & second.keys())
     found = difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest, tail)
-    lacking = {*before.judged[measure]} & {*after.judged[measure]} - {*units}
-    return with_missing(found, [(first.get(unit), second.get(unit)) for unit in lacking], measure.highest)
+    lacking, wanting = before.lacking[measure], after.lacking[measure]
+    both = (lacking.keys() | first.keys()) & (wanting.keys() | second.keys())
+    gaps = [
+        (lacking.get(unit) or whole(first[unit]), wanting.get(unit) or whole(second[unit]))
+        for unit in sorted((lacking.keys() | wanting.keys()) & both)
+    ]
+    return with_missing(found, gaps, measure.highest)
 
 
 # Several candidates

@@ -82,14 +82,14 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
         votes = 0 if problem else parameters.votes
         answered = _by_check(sample, judgments)
         aspects = tuple(_ruled(sample, answered))
-        score, satisfied, is_soft = share(aspects), _all_right(aspects, sample.tag), sample.tag == SOFT
+        score, satisfied, is_soft = share(aspects).value, _all_right(aspects, sample.tag), sample.tag == SOFT
         ok_votes = min((len(each) for each in answered.values()), default=0)
         tagged = DimensionOutcome(dimension=sample.tag, verdict=None, score=score, votes=votes, ok_votes=ok_votes)
         return Decided(
             status="bad_picture" if problem else "incomplete" if score is None else "complete",
             score=score,
             aspects=aspects,
-            aspect_mean=geometric_mean(aspects) if is_soft else None,
+            aspect_mean=geometric_mean(aspects).value if is_soft else None,
             satisfied=satisfied,
             tier_path=f"bad picture: {problem}" if problem else _words(aspects, judgments, is_soft),
             dimensions=(tagged,),
@@ -103,14 +103,14 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
     def measured(self, outcome: Compared) -> Measured:
         """Return the score, then whether all answers are right, to pair with pictures of the same prompt."""
-        satisfied = _all_right(outcome.parts, outcome.tag)
-        values = {
-            Measure(outcome.tag, "score", reply.RIGHT): share(outcome.parts),
-            Measure(outcome.tag, "satisfied", 1.0): None if satisfied is None else float(satisfied),
-        }
+        satisfied, means = _all_right(outcome.parts, outcome.tag), {"score": share(outcome.parts)}
         if outcome.tag == SOFT:
-            values[Measure(outcome.tag, GEOMETRIC, reply.RIGHT)] = geometric_mean(outcome.parts)
-        return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
+            means[GEOMETRIC] = geometric_mean(outcome.parts)
+        bounded = {Measure(outcome.tag, name, reply.RIGHT): mean for name, mean in means.items()}
+        values = {measure: mean.value for measure, mean in bounded.items()}
+        values[Measure(outcome.tag, "satisfied", 1.0)] = None if satisfied is None else float(satisfied)
+        partial = {measure: mean for measure, mean in bounded.items() if mean.share < 1}
+        return Measured(outcome.prompt_id, outcome.status, outcome.tag, values, partial)
 
 
 def _all_right(checks: Sequence[AspectScore | Part], instrument: str) -> bool | None:
@@ -202,7 +202,7 @@ def _words(aspects: Sequence[AspectScore], judgments: Sequence[Judgment], is_sof
     right, checks = sum(score == reply.RIGHT for score in known), number_of(len(aspects), "check")
     missing = len(aspects) - len(known)
     bounds = sum(row.recovery == reply.LOWER_BOUND for row in last_attempts(judgments).values())
-    mean = f"geometric mean of {checks} {geometric_mean(aspects) or 0.0:.1f}" if known else f"{checks}"
+    mean = f"geometric mean of {checks} {geometric_mean(aspects).value or 0.0:.1f}" if known else f"{checks}"
     return (
         (mean if is_soft else f"{right} of {checks} right")
         + f", {missing} not scored" * bool(missing)

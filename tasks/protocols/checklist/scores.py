@@ -8,13 +8,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from tasks.protocols.checklist.parameters import SOFT
 from tasks.records import AspectScore, Outcome
-from tasks.statistics.intervals import Interval, interval, worst_case
+from tasks.statistics.intervals import Bounded, Interval, interval, worst_case
 from tasks.statistics.scores import HIGHEST, GradeRow
 from tasks.statistics.series import Part
 
 GEOMETRIC = "geometric_mean"
 """Measure of soft checks: the geometric mean of those of a picture. Of hard ones it would equal all right."""
 Checks = Sequence[AspectScore | Part]
+NOTHING = Bounded(None, 0.0, HIGHEST, 0.0)
 
 
 class CheckRow(GradeRow):
@@ -24,14 +25,14 @@ class CheckRow(GradeRow):
     """Decimals of the score, where it is shown."""
 
 
-def share(checks: Checks) -> float | None:
-    """Return the weighted share of right answers among the scored checks, 0-100; None if there are none."""
-    return _share(checks).found if checks else None
+def share(checks: Checks) -> Bounded:
+    """Return the weighted share of right answers among the scored checks, 0-100, and what the others allow."""
+    return _share(checks).bounded if checks else NOTHING
 
 
-def geometric_mean(checks: Checks) -> float | None:
-    """Return the weighted geometric mean of the scored checks, 0-100; None if there are none."""
-    return _geometric_mean(checks).found if checks else None
+def geometric_mean(checks: Checks) -> Bounded:
+    """Return the weighted geometric mean of the scored checks, 0-100, and what the others allow."""
+    return _geometric_mean(checks).bounded if checks else NOTHING
 
 
 class _Value(NamedTuple):
@@ -50,8 +51,8 @@ class _Value(NamedTuple):
     prompt_id: str = ""
 
     @property
-    def found(self) -> float | None:
-        return self.value if self.scored else None
+    def bounded(self) -> Bounded:
+        return Bounded(self.value if self.scored else None, self.lowest, self.highest, self.scored / self.weight)
 
 
 def _share(checks: Checks) -> _Value:
