@@ -9,7 +9,8 @@ import pytest
 from factories import LOST, RUN, TAGS, TIED, WON, end, figures, finished, image, start, write_run
 from rich.console import Console
 
-from tasks.comparing.comparison import series_of
+from tasks.comparing.comparison import compare, series_of
+from tasks.comparing.verdict import outcome_words, verdict
 from tasks.history.landing import land, rebuild
 from tasks.history.queries import as_json_rows, query
 from tasks.pages.artifact import markdown
@@ -82,6 +83,11 @@ def test_difference_with_missing_scores_has_bounds(tmp_path: Path) -> None:
     assert (row.vs_best_worst_low, row.vs_best_worst_high) == pytest.approx((low / 60 - half, high / 60 + half))
     words = " ".join(found.display.notes(found.scores, found.terms))
     assert "other vs best, overall: −41.7 [" in words and "paired at n = 36 of 60, worst case [−5" in words
+    assert verdict(found.display, found.scores, is_red=False).startswith("No difference shown between best and other")
+    compared = outcome_words(compare(tmp_path, RUN, RUN, ("best", "other")))
+    assert (
+        compared.startswith("No difference shown between other and best (at n = 36 of 60") and "power" not in compared
+    )
     assert query(tmp_path, "SELECT vs_best_of FROM leaderboard WHERE vs_best < 0 AND dimension = 'overall'").rows == [
         (60,)
     ]

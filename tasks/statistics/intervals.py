@@ -270,8 +270,8 @@ class Difference(Record):
     p: float | None
     """Exact two-sided sign test on the pairs that changed."""
     smallest: float | None
-    """Change, up or down, that this n shows with a probability of 80%; None without an interval, and if all pairs
-    changed alike, which leaves no spread."""
+    """Change, up or down, that this n shows with a probability of 80%; None without an interval, with bounds for
+    missing scores, and if all pairs changed alike, which leaves no spread."""
     of: int | None = None
     """Pairs that there would be if every sample that both sides judged had a score on both; None: not counted."""
     worst_low: float | None = None
@@ -280,8 +280,8 @@ class Difference(Record):
     worst_high: float | None = None
     """Upper end of the interval if they were as good."""
     decision: Decision
-    """Side of zero on which the interval lies; `no difference shown`: it includes zero. Without an interval:
-    `few differ`, fewer than 5 of the pairs, or `too few` pairs, fewer than 8."""
+    """Side of zero on which the interval lies, or the bounds where scores are missing; `no difference shown`: they
+    include zero. Without an interval: `few differ`, fewer than 5 of the pairs, or `too few` pairs, fewer than 8."""
 
     @property
     def differing(self) -> int:
@@ -361,7 +361,8 @@ def with_missing(found: Difference, gaps: Sequence[tuple[Bounded, Bounded]], hig
     best = total + sum(after.high - before.low for before, after in gaps)
     coverage = 1 - sum(1 - min(before.share, after.share) for before, after in gaps) / of
     bounds = worst_case(found, (lowest / of, best / of), coverage, highest, -highest)
-    return found.model_copy(update={"of": of, **bounds._asdict()})
+    decided = {"decision": _decision(*bounds, found.n), "smallest": None} if bounds.worst_low is not None else {}
+    return found.model_copy(update={"of": of, **bounds._asdict(), **decided})
 
 
 def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | None, float | None, Method]:
