@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from loopback_replies import Reply, Request, allowed_reply, text
 from written_datasets import png
 
 from tasks.comparing.alarms import newest_places
-from tasks.comparing.candidate_gate import no_worse
+from tasks.comparing.candidate_gate import least_score, no_worse
 from tasks.comparing.comparison import NotAlike, compare, compare_candidates
 from tasks.comparing.verdict import notes
 from tasks.history.landing import land
@@ -83,11 +84,13 @@ def test_comparison_keeps_the_checks_that_both_sides_ask(
 # Nights
 
 
-def night_outcomes(edited: str, wrong: int = 0) -> list[Outcome]:
-    """Return outcomes of ten prompts with ten checks each; letters in `edited` are new, the first `wrong` are wrong."""
+def night_outcomes(edited: str, wrong: int = 0, score: float | None = 0.0) -> list[Outcome]:
+    """Return outcomes of ten prompts with ten checks each; letters in `edited` are new, the first `wrong` have a score
+    of their own.
+    """
     rows: list[Outcome] = []
     for number in range(10):
-        scores = [(letter, 0.0 if at < wrong else 100.0) for at, letter in enumerate("abcdefghij")]
+        scores = [(letter, score if at < wrong else 100.0) for at, letter in enumerate("abcdefghij")]
         aspects = [
             AspectScore(
                 aspect=letter, score=score, explanation="", asked_key=letter.upper() if letter in edited else letter
@@ -95,13 +98,16 @@ def night_outcomes(edited: str, wrong: int = 0) -> list[Outcome]:
             for letter, score in scores
         ]
         facts = {"flow": "facts", "tag": "together", "prompt_id": f"p{number}", "aspects": aspects, "dimensions": ()}
-        rows.append(outcome(f"p{number}/0", "----", None, **facts, score=sum(score for _, score in scores) / 10))
+        known = [score for _, score in scores if score is not None]
+        rows.append(outcome(f"p{number}/0", "----", None, **facts, score=fmean(known)))
     return rows
 
 
-def write_night(store: Path, day: int, edited: str = "", wrong: int = 0) -> str:
+def write_night(store: Path, day: int, edited: str = "", wrong: int = 0, score: float | None = 0.0) -> str:
     own = {"scheduled": True, "dataset_key": edited.ljust(64, "0"), "series_key": "s" * 64, "dimensions": ("together",)}
-    return finished(store, f"202609{day:02}T030000000-facts-{day:06}", night_outcomes(edited, wrong), **own).run_id
+    return finished(
+        store, f"202609{day:02}T030000000-facts-{day:06}", night_outcomes(edited, wrong, score), **own
+    ).run_id
 
 
 def query_nights(store: Path, columns: str) -> list[Any]:
@@ -145,6 +151,10 @@ def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path, edited: str,
     with pytest.raises(NotAlike, match="have no checks in common"):
         compare(tmp_path, before, after)
     assert compare_candidates(tmp_path, before, after, ["alpha"]) == []
+    last = write_night(tmp_path, 5, wrong=5, score=None)
+    land(tmp_path)
+    for gate in (no_worse(tmp_path, "facts", "alpha", "alpha", 5.0), least_score(tmp_path, "facts", "alpha", 60.0)):
+        assert gate.unsure == (f"50.0% of the checks of alpha have a score in {last}: less than 97%",)
 
 
 def test_each_instrument_has_its_own_rule_for_satisfied(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tasks.history.queries import Evaluation, find, one_opening, query
 from tasks.judging.results import control_rate, red_words
 from tasks.presentation.tables import bullets, markdown_table, plain_markdown
 from tasks.presentation.wording import signed
-from tasks.protocols import protocol_of
+from tasks.protocols import label_rules_of, protocol_of
 from tasks.records import Record
 from tasks.statistics.intervals import ENOUGH, FEWEST, Difference, interval, proportion
 from tasks.statistics.series import LEAST_SHARED
@@ -167,10 +167,14 @@ def _gate(
 
 
 def _incomplete(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
-    sql = "SELECT scored, n, share FROM coverage WHERE run_id = $1 AND candidate = $2"
-    for scored, n, share in query(store, sql, values=(run.run_id, candidate)).rows:
-        if share < ENOUGH:
-            yield f"{scored} of {n} samples of {candidate} have a score in {run.run_id}: less than {ENOUGH:.0%}"
+    # Not by the view coverage, for which a sample with one of its questions scored is whole.
+    sql = """SELECT sum(scored), sum(n), sum(coverage * n) / sum(n) FROM scores
+        WHERE run_id = $1 AND candidate = $2 AND "grouping" = 'all' AND measure = 'score'
+            AND (dimension = 'overall' OR model_wins IS NULL) HAVING sum(coverage * n) < $3 * sum(n)"""
+    for scored, n, share in query(store, sql, values=(run.run_id, candidate, ENOUGH)).rows:
+        parts = label_rules_of(run.flow).pooled
+        counted = f"{share:.1%} of the {parts}" if parts else f"{scored} of {n} samples"
+        yield f"{counted} of {candidate} have a score in {run.run_id}: less than {ENOUGH:.0%}"
 
 
 def _unfinished(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
