@@ -423,15 +423,15 @@ CORRECTIONS_DUE = f"""
 MEMBERS = """
     WITH judged AS (
         SELECT flow, dataset_key, protocol_key, judge_key || ' ' || prompt_set AS judged_by, run_id, started_at,
-               dimensions, unnest(candidates) AS candidate
-        FROM evaluations WHERE measured
+               dimensions, measured, stopped, unnest(candidates) AS candidate
+        FROM evaluations
     ), of_flows AS (
-        SELECT flow, dataset_key, protocol_key AS alike, candidate, [run_id] AS runs FROM judged
+        SELECT flow, dataset_key, protocol_key AS alike, candidate, [run_id] AS runs FROM judged WHERE measured
         QUALIFY row_number() OVER (
             PARTITION BY flow, dataset_key, protocol_key, candidate ORDER BY started_at DESC, run_id DESC) = 1
     ), of_tags AS (
         SELECT dataset_key, judged_by, candidate, run_id, dimensions FROM judged
-        WHERE list_contains(image_flows(), flow)
+        WHERE list_contains(image_flows(), flow) AND stopped IS NULL
         QUALIFY row_number() OVER (
             PARTITION BY flow, dataset_key, judged_by, candidate ORDER BY started_at DESC, run_id DESC) = 1
     ), together AS (
@@ -445,7 +445,7 @@ MEMBERS = """
     )
     SELECT * FROM of_several UNION ALL SELECT * FROM of_all_flows"""
 """Newest measured run of each candidate, grouped by equal flow, dataset key and protocol key; for generated images also
-over the four flows, as in `t2i_leaderboard`.
+the newest complete ones over the four flows, as in `t2i_leaderboard`.
 
 Columns: flow (empty: all tags together), dataset_key, alike, candidate, runs.
 """

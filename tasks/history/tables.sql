@@ -250,7 +250,7 @@ COMMENT ON COLUMN versus_best.flow IS 'Flow; empty: all tags of generated images
 COMMENT ON COLUMN versus_best.dataset_key IS 'Equal for all that stand beside each other.';
 COMMENT ON COLUMN versus_best.alike IS 'protocol_key; of all tags together judge_key and prompt_set.';
 COMMENT ON COLUMN versus_best.candidate IS 'System whose figures or images were judged.';
-COMMENT ON COLUMN versus_best.runs IS 'Its newest measured evaluation; of all tags together one of each flow.';
+COMMENT ON COLUMN versus_best.runs IS 'Its newest measured evaluation; of all tags together the newest complete one of each flow.';
 COMMENT ON COLUMN versus_best.best IS 'The candidate with the highest score.';
 COMMENT ON COLUMN versus_best.dimension IS 'Dimension or tag; overall.';
 COMMENT ON COLUMN versus_best.n IS 'Pairs; NULL, like all that follows, for the best one itself.';

@@ -1,4 +1,5 @@
 -- Of each flow the newest finished run that has the candidate and did not stop at its budget, where dataset, judge and prompt set are the same.
+-- If it is no new measurement, its candidate stands beside the others by the run whose replies it reused.
 CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
     SELECT r.flow, r.dimensions, r.dataset, r.dataset_key, r.judge_key, r.judge, r.prompt_set, r.run_id, r.started_at,
@@ -14,7 +15,8 @@ WITH tagged AS (
            CASE WHEN v.best IS NULL THEN s.vs_best_p ELSE v.p END AS vs_best_p,
            CASE WHEN v.best IS NULL THEN s.vs_best_among ELSE v.among END AS vs_best_among, v.best
     FROM scores s JOIN evaluations r USING (run_id) LEFT JOIN versus_best v
-        ON v.flow = r.flow AND v.runs = [r.run_id] AND v.candidate = s.candidate AND v.dimension = s.dimension
+        ON (v.flow, v.dataset_key, v.alike) = (r.flow, r.dataset_key, r.protocol_key)
+            AND v.candidate = s.candidate AND v.dimension = s.dimension
     WHERE s."grouping" = 'all' AND s.measure = 'score' AND list_contains(image_flows(), r.flow) AND r.stopped IS NULL
     QUALIFY rank() OVER (
         PARTITION BY s.candidate, r.dataset_key, r.judge_key, r.prompt_set, r.flow
