@@ -1,5 +1,6 @@
 """Landing of ledgers in the history, by runs and by sync, with real files."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,7 @@ def test_rebuild_without_readable_ledgers_keeps_the_history(tmp_path: Path) -> N
     run.rename(tmp_path / "elsewhere")
     assert rebuild(tmp_path) == Landed((), ())
     assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]
+    shutil.rmtree(tmp_path / FOLDER)  # somebody sent the history alone, or copied all but hidden files
+    whole_run(tmp_path, LATER)
+    assert land(tmp_path) == Landed((LATER,), ())
+    assert ask(tmp_path, "SELECT run_id FROM runs ORDER BY run_id") == [(RUN,), (LATER,)]

@@ -210,10 +210,14 @@ class Master(NamedTuple):
 
 @contextmanager
 def alone_with_master(store: Path) -> Generator[Path]:
-    """Wait until no other process of this machine writes, remove files of killed ones, and yield the master's path."""
-    folder = store / FOLDER
-    lock = folder / _LOCK
-    for place in (folder, lock, folder / _MASTER):
+    """Wait until no other process of this machine writes, remove files of killed ones, and yield the master's path.
+
+    A history without a master, which somebody brought or kept alone, becomes the master: it may have the only rows of
+    runs whose ledgers are elsewhere.
+    """
+    folder, history = store / FOLDER, store / HISTORY
+    lock, master, fresh = folder / _LOCK, folder / _MASTER, folder / FRESH
+    for place in (folder, lock, master, history):
         _refuse_link(place)
     private_folder(folder)
     if not lock.exists():
@@ -221,7 +225,11 @@ def alone_with_master(store: Path) -> Generator[Path]:
         keep_private(lock)
     with alone(lock):
         _remove_left_behind(folder)
-        yield folder / _MASTER
+        if history.exists() and not master.exists():
+            shutil.copyfile(history, fresh)
+            keep_private(fresh)
+            fresh.replace(master)
+        yield master
 
 
 def _remove_left_behind(folder: Path) -> None:
@@ -290,11 +298,9 @@ def publish(master: Path, store: Path) -> None:
     power failure can be rebuilt from the ledgers.
 
     Raises:
-        InputError: a link is in the place of the history.
         OSError: the copy cannot be written; the history is unchanged.
     """
     history, copy, made = store / HISTORY, master.with_name(HISTORY), master.stat()
-    _refuse_link(history)
     try:
         shutil.copyfile(master, copy)
         os.utime(copy, ns=(made.st_atime_ns, made.st_mtime_ns))  # `is_published` compares these times
