@@ -119,6 +119,18 @@ def alone_at_once(place: Path) -> Generator[bool]:
         os.close(opened)
 
 
+def is_locked(file: Path) -> bool:
+    """Return whether a living process has locked a file."""
+    try:
+        with file.open() as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def in_use(file: RawIOBase) -> None:
     """Show other processes, by `alone_at_once`, that this one uses a file until the file closes or the process ends."""
     fcntl.flock(file.fileno(), fcntl.LOCK_SH)

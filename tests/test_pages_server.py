@@ -3,7 +3,9 @@
 import html
 import http.client
 import json
+import platform
 import re
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -223,10 +225,13 @@ def test_note_gives_the_address_while_pages_are_served(tmp_path: Path, monkeypat
     page = tmp_path / "pages" / "run.html"
     with serving_pages(tmp_path, free_port(), "") as address:
         assert where(page) == f"{address}/run.html"
-        for note in ({"address": "javascript:alert(1)", "pid": 1}, {"address": address, "pid": 10**20}):
+        copied = shutil.copytree(tmp_path / "pages", tmp_path / "copied") / page.name
+        for changes in ({"address": "javascript:alert(1)"}, {"machine": "elsewhere"}, {"machine": 7}):
+            note = {"address": address, "machine": platform.node(), **changes}
             (tmp_path / "pages" / NOTE).write_text(json.dumps(note))
             assert where(page) == str(page)
     assert where(page) == str(page) and not (tmp_path / "pages" / NOTE).exists()
+    assert where(copied) == str(copied) and (copied.parent / NOTE).exists()
 
 
 def test_taken_port_is_replaced_by_another(store: Path, address: str) -> None:

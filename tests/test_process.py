@@ -13,7 +13,8 @@ from served import environment, on_ctrl_c, wait_for
 
 from flows.process import ended_by_sigterm, run_async
 from flows.server import supervision
-from flows.server.supervision import UP, Supervised, end_process, has_process, is_locked, lifeline
+from flows.server.supervision import UP, Supervised, end_process, has_process, lifeline
+from tasks.files import is_locked
 
 
 def test_sigterm_ends_a_run_like_ctrl_c_even_within_task_groups() -> None:

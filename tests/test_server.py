@@ -2,6 +2,8 @@
 
 import json
 import os
+import platform
+import shutil
 import stat
 import subprocess
 import sys
@@ -13,7 +15,7 @@ import pytest
 from served import environment, free_port, users_of
 
 from flows.server import server
-from flows.server.server import NOTE, answered, client_settings, home, running, use_running
+from flows.server.server import NOTE, answered, client_settings, home, prepare_prefect, running, use_running
 from flows.server.supervision import UP, lifeline
 from tasks.errors import InputError
 
@@ -85,13 +87,30 @@ def write_note(store: Path, note: bytes) -> None:
     (home(store) / NOTE).write_bytes(note)
 
 
-def test_server_is_ours_while_its_jury_up_runs(tmp_path: Path) -> None:
-    home(tmp_path).mkdir(parents=True)
-    with lifeline(home(tmp_path)):
-        write_note(tmp_path, json.dumps({"port": 4321, "pid": 7, "lock": os.environ[UP]}).encode())
-        found = running(tmp_path)
+def test_server_is_ours_while_its_jury_up_runs_on_this_machine(
+    tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, copied, homes = tmp_path / "store", tmp_path / "copy", list[Path]()
+    for name in ("PREFECT_API_URL", "PREFECT_HOME", "JURY_STORE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("flows.server.server.find_prefect", lambda _: False)
+    monkeypatch.setattr("flows.server.server.begin_temporary", homes.append)
+    home(store).mkdir(parents=True)
+    with lifeline(home(store)):
+        note = {"port": 4321, "pid": 7, "lock": os.environ[UP]}
+        write_note(store, json.dumps(note).encode())
+        found = running(store)
         assert found and (found.api, found.pid) == ("http://127.0.0.1:4321/api", 7)
-    assert running(tmp_path) is None
+        assert running(shutil.copytree(store, copied)) is None
+        write_note(store, json.dumps({**note, "machine": "elsewhere"}).encode())
+        assert running(store) is None
+        code, _, said = jury("up", "--store", str(store))
+        assert code == 2 and f"Image Jury is up on elsewhere for {home(store)}: end it there" in said
+        assert "Prefect    up on elsewhere\n" in jury("status", "--store", str(store))[1]
+        prepare_prefect(store)
+    os.environ.pop("PREFECT_HOME")
+    prepare_prefect(store)
+    assert running(store) is None and homes == [home(store) / platform.node(), home(store)]
 
 
 NOTES = [b"", b"[", b"7", b"\xff", b"{}", b'{"port": 1, "pid": "x"}', b'{"port": 1, "pid": 2, "lock": "/none"}']

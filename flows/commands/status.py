@@ -14,7 +14,7 @@ import click
 from flows.commands.alarms import alarm_lines
 from flows.commands.console import Command, aligned, say
 from flows.commands.options import store_option
-from flows.server.server import answered, use_running
+from flows.server.server import answered, noted, use_running
 from tasks.errors import InputError
 from tasks.history.landing import missing
 from tasks.history.queries import month_lines
@@ -54,7 +54,8 @@ def status(store: str) -> int:
     folder = local_cache(store)
     server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
-    at = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
+    elsewhere = f"up on {other.machine}" if (other := noted(folder)) else "down; `jury up` starts it"
+    at = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else elsewhere
     print(f"Prefect    {at}")
     if api or server:
         for line in _at_work():

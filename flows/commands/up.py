@@ -26,6 +26,7 @@ from flows.server.server import (
     api_at,
     client_settings,
     made_home,
+    noted,
     own_server,
     refuse_taken,
     running,
@@ -85,9 +86,14 @@ def up(port: int, deployments: str, auth: bool, reset: bool, notify: str, store:
             return _serve(place, listed, ui, notify, reset, own=False)
     if server := running(folder):
         pages = f", pages {served}" if (served := served_at(folder_of(folder))) else ""
-        ending = f"Ctrl-C where it runs ends it, or: kill {server.up}"
-        print(f"Image Jury is up already: {server.ui}{pages}, for {place}. {ending}")
+        ending = f"end it first: Ctrl-C where it runs, or kill {server.up}"
+        print(f"Image Jury is up already: {server.ui}{pages}, for {place}.")
+        print(f"It goes on as it was started. For other options, or a list that has changed, {ending}")
         return 0
+    if other := noted(folder):
+        raise InputError(
+            f"Image Jury is up on {other.machine} for {place}: end it there first, or nights are judged twice"
+        )
     refuse_taken(port)
     text = settle_sign_in(place, auth)
     listed = _listed(folder, api_at(port), deployments, text)

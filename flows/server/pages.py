@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 import json
-import os
+import platform
 import re
 import threading
 from collections.abc import Generator, Mapping
@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from flows.server.server import HOST, listening, sign_in_header
 from flows.server.server_process import LOOPBACK, App, Receive, Scope, Send, further_hosts, guarded
 from tasks.errors import InputError
-from tasks.files import open_regular, private_folder, real_place, remove_file, write_file
+from tasks.files import alone, open_regular, private_folder, real_place, remove_file, write_file
 from tasks.pages.page import HEAD_BYTES, policy_of
 from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of, page_files
 from tasks.pages.unfinished import unfinished, unfinished_part
@@ -63,7 +63,8 @@ def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
         thread = threading.Thread(target=server.run, args=([opened],), name="pages", daemon=True)
         thread.start()
         with suppress(InputError):  # no page is served from a folder that is a link
-            write_file(store, f"{FOLDER}/{NOTE}", json.dumps({"address": address, "pid": os.getpid()}).encode())
+            write_file(store, f"{FOLDER}/{NOTE}", json.dumps({"address": address, "machine": platform.node()}).encode())
+            stack.enter_context(alone(folder / NOTE))
         try:
             yield address
         finally:

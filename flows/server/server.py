@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import os
+import platform
 import secrets
 import socket
 import subprocess
@@ -19,10 +20,10 @@ from typing import NamedTuple, cast
 from pydantic import TypeAdapter, ValidationError
 
 from flows.server.server_process import DATABASE, TEMPORARY
-from flows.server.supervision import UP, Supervised, is_locked, lifeline, start_child
+from flows.server.supervision import UP, Supervised, lifeline, start_child
 from tasks.endpoint.api_keys import key_names
 from tasks.errors import InputError, first_of
-from tasks.files import private_folder, read_regular
+from tasks.files import is_locked, private_folder, read_regular
 from tasks.text import one_line
 
 SIGN_IN_FILE = "auth"
@@ -82,6 +83,8 @@ class Server(NamedTuple):
     """Id of the process of its `jury up`, which ends it and restarts it."""
     lock: str = ""
     """File that its `jury up` has locked for as long as it lives."""
+    machine: str = platform.node()
+    """Name of its machine: another one that shares the store cannot reach it."""
     auth: str = ""
     """Text that signs in; "": none is needed. It is never noted with the rest."""
 
@@ -159,7 +162,7 @@ class PrefectServer:
                 self.log, "flows.server.server_process", *arguments, env=environment, pass_fds=[number]
             )
         if not self._temporary:
-            own = {"up": os.getpid(), "lock": os.environ.get(UP, "")}
+            own = {"up": os.getpid(), "lock": os.environ.get(UP, ""), "machine": platform.node()}
             note = {"port": self.port, "pid": process.pid, **own}
             (self._home / NOTE).write_text(json.dumps(note), encoding="utf-8")
         return process
@@ -175,13 +178,21 @@ def home(store: Path) -> Path:
     return store.absolute() / "prefect"
 
 
-def running(store: Path) -> Server | None:
-    """Return the server that `jury up` runs for this store, as long as `jury up` lives."""
+def noted(store: Path) -> Server | None:
+    """Return the server that `jury up` runs for this store on any machine, as long as `jury up` lives."""
+    place = home(store)
     try:
-        server = TypeAdapter(Server).validate_json(read_regular(home(store) / NOTE, MOST_OF_NOTE))
+        server = TypeAdapter(Server).validate_json(read_regular(place / NOTE, MOST_OF_NOTE))
     except (InputError, OSError, ValidationError):
         return None
-    return server._replace(auth=kept_sign_in(home(store))) if is_locked(Path(server.lock)) else None
+    # By its name in this store: nobody has locked the file in a copy of a served one.
+    return server._replace(auth=kept_sign_in(place)) if is_locked(place / Path(server.lock).name) else None
+
+
+def running(store: Path) -> Server | None:
+    """Return the server that `jury up` runs for this store on this machine."""
+    server = noted(store)
+    return server if server and server.machine == platform.node() else None
 
 
 def made_home(store: Path) -> Path:
@@ -367,7 +378,9 @@ def prepare_prefect(store: Path) -> None:
     """
     if find_prefect(store):
         return
-    place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
+    # Another machine's server has its database in this home, where no second machine may write.
+    own = made_home(store) / (platform.node() if noted(store) else "")
+    place = Path(os.environ.get("PREFECT_HOME") or own).expanduser().absolute()
     os.environ["PREFECT_HOME"] = str(place)
     private_folder(place)
     begin_temporary(place)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tasks.files import is_locked
+
 UP = "JURY_UP"
 """Environment variable of children: the file that their parent has locked."""
 RUNS = "runs"
@@ -58,18 +60,6 @@ def _end_after(file: str) -> None:
     with suppress(OSError), open(file) as opened:  # noqa: PTH123 - a missing path means that the parent has ended
         fcntl.flock(opened, fcntl.LOCK_SH)
     os._exit(1)
-
-
-def is_locked(file: Path) -> bool:
-    """Return whether a living process has locked a file."""
-    try:
-        with file.open() as opened:
-            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def claim_run() -> None:

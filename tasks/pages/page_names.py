@@ -3,13 +3,14 @@
 import hashlib
 import json
 import os
+import platform
 import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tasks.files import read_regular
+from tasks.files import is_locked, read_regular
 
 FOLDER = "pages"
 """Folder of the pages within a store."""
@@ -21,7 +22,7 @@ COMPARE, SINCE = "compare-", "since-"
 VARIABLE = "JURY_PAGES"
 """Environment variable: the address under which somebody serves the pages of the store."""
 NOTE = ".served.json"
-"""File in the folder of the pages with the address at which `jury up` serves them, and its process."""
+"""File in the folder of the pages with the address at which `jury up` serves them; it locks the file meanwhile."""
 _ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w./~%-]*)?", re.ASCII)
 _PLAIN = re.compile(r"(?!index$)[\w][\w.-]{0,150}", re.ASCII)
 
@@ -78,10 +79,10 @@ def where(page: Path) -> str:
 
 def served_at(folder: Path) -> str:
     """Return the address at which `jury up` serves these pages, from its note; "" if it does not."""
-    with suppress(OSError, ValueError, TypeError, KeyError, OverflowError):
+    with suppress(OSError, ValueError, TypeError, KeyError):
         note: Any = json.loads(read_regular(folder / NOTE, 1000))
-        os.kill(note["pid"], 0)
-        return note["address"] if is_address(note["address"]) else ""
+        is_here = note["machine"] == platform.node() and is_locked(folder / NOTE)
+        return note["address"] if is_here and is_address(note["address"]) else ""
     return ""
 
 
