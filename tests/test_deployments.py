@@ -16,8 +16,9 @@ from prefect.client.schemas.actions import WorkPoolCreate
 
 from flows.cli import main
 from flows.commands.up import STARTER
-from flows.server.deployments import LIST, missing_places, read_list, when
+from flows.server.deployments import LIST, check_for_workers, missing_places, read_list, when
 from tasks.endpoint.catalog import RECOMMENDED_MODEL
+from tasks.errors import InputError
 from tasks.protocols import parameters_of
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters
 
@@ -125,6 +126,9 @@ WRONG = [
     ({"parameters": {"parameters": {"limt": 1}}},
      "parameters.parameters.limt: there is no such field, did you mean limit?"),
     ({"parameters": {"parameters": {"judge": {"model": "m", "base_url": "opnai"}}}}, "'opnai' is no address: allowed"),
+    ({"schedules": due(cron="0 2 * * *", parameters={"limit": 1})}, "schedules.0.parameters.limit: there is no such"),
+    ({"schedules": due(cron="0 2 * * *", parameters={"parameters": {"judge": {"sed": 1}}})},
+     "schedule nightly: parameters.parameters.judge.sed: there is no such field, did you mean seed?"),
 ]  # fmt: skip
 
 
@@ -193,10 +197,14 @@ def test_file_without_a_list_is_refused(written: str, tmp_path: Path) -> None:
         read_list(path)
 
 
-def test_schedule_can_be_switched_off_in_the_list(tmp_path: Path) -> None:
-    listed = read_list(write_changed_list(tmp_path / "list.yaml", schedules=due(interval=3600, active=False)))
-    [schedule] = listed[1].schedules
+def test_schedule_can_be_switched_off_and_have_values_of_its_own(tmp_path: Path) -> None:
+    schedules = due(interval=3600, active=False, parameters={"parameters": {"dataset": "figures"}})
+    listed = read_list(write_changed_list(tmp_path / "list.yaml", schedules=schedules))
+    [schedule] = listed[1].due
     assert not schedule.active and when(schedule.created) == "every 3600 s UTC"
+    assert schedule.created.parameters == {"parameters": {"dataset": f"{tmp_path}/figures"}}
+    with pytest.raises(InputError, match="plot/plot-nightly: dataset figures is relative"):
+        check_for_workers(listed[1:2])
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, Field, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
 
 from flows.commands.options import nest
-from flows.flow_run import misspelt, nested, read_json
+from flows.flow_run import completed, misspelt, nested, read_json
 from tasks.comparing.alarms import EVENT, JUDGE_MOVED
 from tasks.datasets.paths import FENCED, READ, check_no_url, dated, newest, own_places
 from tasks.endpoint.catalog import addressed
@@ -46,8 +46,16 @@ ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*FLOWS, COLLECT)}
 
 LONGEST_INTERVAL = 366 * 86_400.0
 """Longest interval of a schedule, in seconds."""
+Fields = Mapping[str, Any]
+"""Name -> value: `tags`, `limit` and `judge.model` of the form, `schedule nightly when`."""
 _NOT_IN_NAMES = "/%&<>"
 """Characters that Prefect refuses in the name of a deployment."""
+
+
+class Form(BaseModel, extra="forbid"):
+    """Parameters of a flow: a single one, which holds all fields of its form."""
+
+    parameters: dict[str, Any] = {}
 
 
 class Scheduled(BaseModel, extra="forbid"):
@@ -59,7 +67,8 @@ class Scheduled(BaseModel, extra="forbid"):
     rrule: str | None = None
     timezone: str = "UTC"
     active: bool = True
-    parameters: dict[str, Any] = {}
+    parameters: Form = Form()
+    """Values in place of the deployment's."""
 
     @field_validator("timezone")
     @classmethod
@@ -79,18 +88,13 @@ class Scheduled(BaseModel, extra="forbid"):
     def schedule(self) -> Schedule:
         """The schedule for Prefect."""
         interval = timedelta(seconds=self.interval) if self.interval else None
-        return Schedule(**self.model_dump(exclude={"interval"}), interval=interval)
+        own = self.parameters.model_dump(exclude_defaults=True)
+        return Schedule(**self.model_dump(exclude={"interval", "parameters"}), interval=interval, parameters=own)
 
     @property
     def created(self) -> DeploymentScheduleCreate:
         """The schedule for Prefect's server."""
         return DeploymentScheduleCreate.from_schedule(self.schedule)
-
-
-class Form(BaseModel, extra="forbid"):
-    """Parameters of a flow: a single one, which holds all fields of its form."""
-
-    parameters: dict[str, Any] = {}
 
 
 class Deployed(BaseModel, extra="forbid"):
@@ -119,15 +123,20 @@ class Deployed(BaseModel, extra="forbid"):
         slugs = Counter(each.slug for each in self.schedules)
         if twice := [slug for slug, number in slugs.items() if number > 1]:
             raise InputError(f"schedules: the slug {twice[0]!r} is there twice; give each schedule one of its own")
+        self._check(self.own, "")
+        for each in self.schedules:
+            self._check(completed(each.parameters.parameters, self.own, self.form)[0], f"schedule {each.slug}: ")
+        return self
+
+    def _check(self, values: Fields, place: str) -> None:
         try:
-            asked = self.form.model_validate(self.own)
+            asked = self.form.model_validate(values)
             if not isinstance(asked, Collect):
                 addressed(asked)
         except ValidationError as error:
             raise InputError(
-                "; ".join(f"parameters.parameters.{words}" for words in _words(error, self.form))
+                "; ".join(f"{place}parameters.parameters.{words}" for words in _words(error, self.form))
             ) from None
-        return self
 
     @property
     def own(self) -> dict[str, Any]:
@@ -137,7 +146,17 @@ class Deployed(BaseModel, extra="forbid"):
     @property
     def sent(self) -> dict[str, Any]:
         """The same fields as they are registered: with absolute paths, because runs happen in other folders."""
-        return {name: _from(self._folder, name, value) if name in FENCED else value for name, value in self.own.items()}
+        return self.absolute(self.own)
+
+    @property
+    def due(self) -> list[Scheduled]:
+        """The schedules as they are registered."""
+        forms = (Form(parameters=self.absolute(each.parameters.parameters)) for each in self.schedules)
+        return [each.model_copy(update={"parameters": form}) for each, form in zip(self.schedules, forms, strict=True)]
+
+    def absolute(self, values: Fields) -> dict[str, Any]:
+        """Return fields with absolute paths in place of those that lead from the list."""
+        return {name: _from(self._folder, name, value) if name in FENCED else value for name, value in values.items()}
 
     def below(self, folder: Path) -> Self:
         """Return it with the folder that relative paths lead from."""
@@ -218,11 +237,10 @@ def check_for_workers(listed: Iterable[Deployed]) -> None:
     """
     problems = Problems()
     for deployed in listed:
-        for name, value in deployed.own.items():
-            if value != deployed.sent[name]:
-                problems.add(
-                    deployed.title, f"{name} {value} is relative: workers run elsewhere, so give the whole path"
-                )
+        for form in (deployed.own, *(each.parameters.parameters for each in deployed.schedules)):
+            for name in (name for name, value in deployed.absolute(form).items() if value != form[name]):
+                words = f"{name} {form[name]} is relative: workers run elsewhere, so give the whole path"
+                problems.add(deployed.title, words)
     problems.stop("the list of deployments")
 
 
@@ -250,8 +268,6 @@ MISSING = "(none)"
 SHOWN = 60
 """Longest value that is shown, in characters."""
 CURE = "`jury up --reset` takes the list's"
-Fields = Mapping[str, Any]
-"""Name -> value: `tags`, `limit` and `judge.model` of the form, `schedule nightly when`."""
 
 
 class Merged(NamedTuple):
@@ -382,7 +398,7 @@ async def _create(deployed: Deployed) -> None:
         deployed.name,
         description=deployed.description,
         tags=deployed.tags,
-        schedules=[each.schedule for each in deployed.schedules],
+        schedules=[each.schedule for each in deployed.due],
         parameters={"parameters": deployed.sent},
         paused=bool(deployed.paused),
         entrypoint_type=EntrypointType.MODULE_PATH,
@@ -418,7 +434,7 @@ async def _update_schedules(
 ) -> list[str]:
     """Update the schedules that are or were in the list; return messages for the user."""
     said: list[str] = []
-    listed = {_place(each.slug): each.created for each in deployed.schedules}
+    listed = {_place(each.slug): each.created for each in deployed.due}
     found = {_place(each.slug): each for each in known.schedules}
     registered = {name.rpartition(" ")[0] for name in last} - {""}
     for place in sorted({*listed, *registered}):
@@ -490,7 +506,7 @@ async def _last(client: PrefectClient, title: str) -> dict[str, str]:
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
     listed = _of_list(deployed)
-    for each in deployed.schedules:
+    for each in deployed.due:
         listed |= _of_schedule(each.created)
     name, value = variable_name(deployed.title), cast(Any, digests(listed))
     if await client.read_variable_by_name(name):
