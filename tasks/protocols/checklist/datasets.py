@@ -279,11 +279,11 @@ def _in_folder(root: Path, names: Mapping[str, str]) -> tuple[dict[str, Files], 
     pictures = _pictures(root)
     found = {root.name: _matched(root, pictures, names)}
     if not any(found.values()):
-        folders = sorted({root / path.relative_to(root).parts[0] for path in pictures})
-        each = {
-            well_formed(path.name): _matched(path, (one for one in pictures if path in one.parents), names)
-            for path in folders
-        }
+        folders = defaultdict[str, list[Path]](list)
+        for path in pictures:
+            if path.parent != root:
+                folders[path.relative_to(root).parts[0]].append(path)
+        each = {well_formed(name): _matched(root / name, its, names) for name, its in folders.items()}
         found = {name: its for name, its in each.items() if its}
     taken = {path for its in found.values() for _, files in its.values() for path in files}
     return found, [path.relative_to(root).as_posix() for path in pictures if path not in taken]
