@@ -350,7 +350,7 @@ def test_texts_are_refused_if_the_file_was_rewritten(bench: Path):
     ("value", "expected"),
     [
         (inline(5), png(5)),
-        (f"data:image/png;base64,{inline(5)}", png(5)),
+        (f"data:image/png;base64,{inline(5).rstrip('=')}", png(5)),
         ("\n".join(inline(5)[n : n + 20] for n in range(0, len(inline(5)), 20)), png(5)),
         ("no base64 at all!", "'picture' in r.json is no picture"),
         (f"é{inline(5)}", "'picture' in r.json is no picture"),
