@@ -206,16 +206,6 @@ def test_manifest_formats_give_prompts_images_and_requirements(tmp_path: Path, e
     assert found[0].excluded == (Requirement(name="car", count=2),)
 
 
-def test_requirements_may_be_a_list(tmp_path: Path):
-    rows = [image_row(1, include=INCLUDE), image_row(2, include=INCLUDE)]
-    assert len(image_samples(write_manifest(tmp_path / "m.jsonl", rows))[1].required) == 2
-
-
-def test_images_may_be_data_urls(tmp_path: Path):
-    path = write_manifest(tmp_path / "m.jsonl", [image_row(1, image=f"data:image/png;base64,{inline(8)}")])
-    assert read_picture(image_samples(path)[0].pictures["image"]) == png(8)
-
-
 def test_rows_with_equal_tag_and_text_share_a_prompt(tmp_path: Path):
     rows = [image_row(0, **CLOCK), image_row(1), image_row(2, **CLOCK), image_row(3, prompt="two clocks")]
     found = load(write_manifest(tmp_path / "m.jsonl", rows), "colors")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from written_datasets import inline, png, record, result, write_json
 
-from tasks.datasets.benchmark import carried, read_picture_folder, read_results, stage_key, stages_among
+from tasks.datasets.benchmark import carried, read_picture_folder, read_results, stage_key
 from tasks.datasets.entries import read_picture
 from tasks.datasets.paths import NO_PICTURE
 from tasks.errors import Problems
@@ -265,9 +265,3 @@ def test_last_picture_before_a_satisfied_critic_is_carried_forward(left: dict[st
 )
 def test_picture_missing_for_another_reason_is_not_replaced(left: dict[str, object], stage: str):
     assert carried(generator_record(**left), stage, "diagram") == ""
-
-
-def test_stages_are_listed_for_their_own_task_only():
-    assert carried(generator_record(said0=DONE), "critic0", "plot") == ""
-    assert stages_among(generator_record(**FIRST), "diagram") == "critic0, planner, stylist"
-    assert stages_among(generator_record(**FIRST), "plot") == "none"

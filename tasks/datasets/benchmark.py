@@ -172,7 +172,7 @@ def _check_held(
     path: Path, flow: str, keys: dict[str, str], held: set[str], needless: set[str], problems: Problems
 ) -> None:
     """Check the keys in the records of a file."""
-    stages = stages_among(held, flow)
+    stages = listed(sorted(filter(None, (_stage_of(key, flow) for key in held))))
     flows = [each for each in PAIRWISE if any(_stage_of(key, each) for key in held)]
     if flows and flow not in flows:
         problems.add(path.name, f"holds Model figures for {enumerated(flows)}, none for {flow}")
@@ -225,11 +225,6 @@ def stage_key(stage: str, flow: str) -> str:
     if (number := _round(stage)) >= 0:
         return _CRITIC.format(flow=flow, round=number)
     raise InputError(f"stage {stage!r} does not exist, allowed are {', '.join(_STAGES)}, critic0, critic1, …")
-
-
-def stages_among(keys: Collection[str], flow: str) -> str:
-    """List the stages whose pictures are stored under some of these keys."""
-    return listed(sorted(filter(None, (_stage_of(key, flow) for key in keys))))
 
 
 def carried(record: Mapping[str, object], stage: str, flow: str) -> str:
