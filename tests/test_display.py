@@ -59,12 +59,13 @@ def test_sample_without_a_score_is_labelled_by_its_status() -> None:
 
 
 def test_notes_depend_on_flow_judge_and_threshold() -> None:
-    rows = score_rows([outcome("s1")])
+    rows, own = score_rows([outcome("s1", "HMMM")]), score_rows([outcome("s1", "MMMM")])
     [human, ceiling, bias, floor] = FIGURES.notes(rows, Terms("plot", "embedded", 0.0))
     assert "Human is 50" in human and "cannot exceed 50" in ceiling and "no model" in floor
     assert "do not cover the judge's own bias" in bias
     overall = [row for row in rows if row.dimension == OVERALL]
-    assert "cannot exceed 50" not in " ".join([*score_notes("diagram", rows), *score_notes("plot", overall)])
+    others = [*score_notes("diagram", rows), *score_notes("plot", overall), *score_notes("plot", own)]
+    assert "cannot exceed 50" not in " ".join(others)
     assert IMAGES.notes([], Terms("counting", "https://judge.example", 6.5))[1].endswith("an image of 6.5 or more.")
 
 

@@ -80,14 +80,15 @@ def _scores(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
 def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
     """Return the notes that readers of a run's scores need; `endpoint` is the address of its judge."""
     shown = list(rows)
-    ceiling = any(row.dimension in CEILINGS.get(flow, ()) for row in shown)
+    limited = [row for row in shown if row.dimension in CEILINGS.get(flow, ())]
+    ceiling = limited and not any(row.model_wins or row.both_bad for row in limited)  # prompts of one's own allow more
     carried = any(row.carried for row in shown)
     overall = [row for row in shown if row.dimension == OVERALL]
     level = sum(row.mixed_votes for row in shown if row.grouping == "all")
     mixed = f"Mixed: {level:,} of them because votes of one order tie, the others because the orders differ."
     return [
         HUMAN_IS_50,
-        *[PLOT_CEILING] * ceiling,
+        *[PLOT_CEILING] * bool(ceiling),
         *[CARRIED] * carried,
         *[mixed] * bool(level),
         *vs_best_notes(overall),
