@@ -11,7 +11,7 @@ from flows.pipeline import store_and_report
 from flows.run import Session, opened
 from tasks.aggregate import aggregate_sample
 from tasks.batches.log import Event, Log, begin, locked
-from tasks.batches.results import Replies, remove
+from tasks.batches.results import Replies, withdraw
 from tasks.batches.submission import HandingIn, Withheld, custom_id, read_cases
 from tasks.datasets.dataset import Dataset
 from tasks.judge import write_down
@@ -50,14 +50,14 @@ async def put_down(session: Session, dataset: Dataset) -> str:
                 with closing(handing_in):
                     await chunks.each(add)
                 if waits := await asyncio.to_thread(handing_in.earlier):
-                    remove(log)
+                    withdraw(log)
                 else:
                     stopped = run.limit.stopped(dataset.samples, handing_in.samples) if run.limit else None
                     if run.limit:
                         await run.limit.wait()
                     handing_in.finish(shown_as=session.shown_as, said=tuple(session.said), stopped=stopped)
             except BaseException:
-                remove(log)  # nothing of it was sent
+                withdraw(log)  # nothing of it was sent
                 raise
     await session.finish_thumbnails()
     return waits or session.run_id

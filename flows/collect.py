@@ -22,7 +22,7 @@ from flows.flow_run import ANSWER_SECONDS, show_end, tell_in_sentences
 from flows.run import Session
 from flows.server.server import secret_block
 from tasks.batches.log import Log, check_folder, locked, waiting_runs
-from tasks.batches.results import asking, clear, logged_parameters, looked_after, remove
+from tasks.batches.results import asking, clear, logged_parameters, looked_after, withdraw
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
@@ -85,7 +85,7 @@ async def collected(store: str, run_id: str) -> State:
 
 async def _taken_further(log: Log) -> State:
     if not log.prepared:  # killed during its submission: nothing of it was sent
-        remove(log)
+        withdraw(log)
         return Completed(message=f"Run {log.run_id} was never handed in.", data={"run_id": "", "warnings": []})
     state = None
     if not log.ended:

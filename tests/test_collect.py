@@ -29,6 +29,7 @@ from flows.cli import main
 from flows.collect import collect
 from tasks.batches import submission
 from tasks.batches.log import locked
+from tasks.batches.submission import HandingIn
 from tasks.endpoint import catalog
 from tasks.ledger.run_files import read_judgments, read_outcomes, read_start, run_folders
 from tasks.spending.budget import VARIABLE
@@ -357,8 +358,17 @@ def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
     code, _, err = jury(*command)
     assert code == 2 and "the same command with --quote" in err and not twin.uploaded and not run_folders(store)
     assert jury(*given, "--quote")[0] == 0
+    limits: list[float | None] = []
+
+    def close(handing_in: HandingIn) -> None:
+        limits.extend(read_start(run).spending_limit for run in run_folders(store)[-1:])
+        original(handing_in)
+
+    original = HandingIn.close
+    monkeypatch.setattr(HandingIn, "close", close)
     code, out, err = jury(*command)
     assert code == 3 and "waits for its replies" in out, err
+    assert limits == [budget], "other runs see it before the batch is sent"
     pilot, run = run_folders(store)
     assert [read_start(each).parameters["quote"] for each in (pilot, run)] == ["pilot", ""]
     [requests] = [len(file.data.splitlines()) for file in twin.uploaded]
@@ -366,6 +376,7 @@ def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
     assert requests % of_each == 0 and 0 < requests < (samples - 5) * of_each
     code, again, _ = jury(*given, "--budget", 0.5)
     assert code == 3 and f"Run {run.name} waits" in again and len(twin.batches) == 1
+    assert run_folders(store) == [pilot, run], "of the attempt that found it, nothing is left"
 
     while (code := jury("batch", "collect")[0]) and not [*store.glob("ledger/*/end.json")]:
         assert code == 3

@@ -218,6 +218,12 @@ async def _last_state(part: Part, batches: Batches) -> BatchState | None:
         raise
 
 
+def withdraw(log: Log) -> None:
+    """Delete our files of a run of which nothing was sent, and its ledger, which may hold its limit."""
+    remove_folder(log.store, f"ledger/{log.run_id}")
+    remove(log)
+
+
 def remove(log: Log) -> None:
     """Delete our files of a run, with the lock last, since runs are found by their locks."""
     remove_folder(log.store, f"batches/{log.run_id}", last=LOCK)

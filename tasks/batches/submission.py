@@ -81,14 +81,10 @@ def custom_id(case: Case, call: Call) -> str:
 
 
 class Withheld(Ledger):
-    """Ledger of a run during its submission, not written yet: an identical run may wait already."""
+    """Ledger of a run during its submission, without rows: an identical run may wait already."""
 
     def append(self, row: Judgment | Outcome) -> None:
         """Write nothing: the case keeps the row."""
-
-    def set_limit(self, amount: float) -> None:
-        """Keep the limit until the run is submitted."""
-        self._start = self._start.model_copy(update={"spending_limit": amount})
 
 
 class RequestFiles:
