@@ -64,6 +64,11 @@ def test_invalid_json_object_is_reported_by_option(name: str, written: str) -> N
     assert message == f'--{name}: Input should be a JSON object, such as {{"top_k": 1}}, found {written!r}'
 
 
+def test_key_in_place_of_the_name_of_a_headers_value_is_not_quoted() -> None:
+    [message] = parse_errors("--judge.headers", '{"X-Team": "sk-abcdefghijklmnopq"}')
+    assert message.startswith("--judge.headers: what stands for X-Team is no name") and "sk-" not in message
+
+
 @pytest.mark.parametrize("flow", FLOWS)
 def test_full_help_describes_every_field_with_default_and_choices(
     flow: str, capsys: pytest.CaptureFixture[str]

@@ -91,7 +91,7 @@ def test_no_extra_request_fields_by_default() -> None:
     assert Judge().asked_besides == {}
 
 
-@pytest.mark.parametrize("key", ["sk-abcdefghijklmnopqrstuvwx123456", "gsk_1234567890abcdefgh", "0a" * 16])
+@pytest.mark.parametrize("key", ["sk-abcdefghijklmnopqrstuvwx123456", "gsk_1234567890abcdefgh", "0a" * 16, "ey.J"])
 def test_key_instead_of_a_variable_name_is_refused_without_quoting_it(key: str) -> None:
     with pytest.raises(ValueError, match="looks like a key") as caught:
         Judge(api_key_env=key)  # pyright: ignore

@@ -223,6 +223,7 @@ def by_options(words: str, model: type[BaseModel]) -> str:
 
 def _sentence(error: Any, model: type[BaseModel]) -> str:
     words = by_options(error["msg"].removeprefix("Value error, "), model)
-    if isinstance(error["input"], dict):  # Several fields do not go together; the words name them.
+    ours = isinstance(error.get("ctx", {}).get("error"), InputError)
+    if ours or isinstance(error["input"], dict):  # The words name the fields; the value may be a key.
         return words
     return f"{_name('.'.join(map(str, error['loc'])))}: {words}, found {error['input']!r}"

@@ -120,7 +120,6 @@ class Judge(Record):
     )
     api_key_env: str = Field(
         default="",
-        pattern=r"^[A-Za-z0-9_-]*$",
         description="Name (not value) of the variable or Secret block with the key; empty: as JURY_ENDPOINTS lists.",
     )
     temperature: float = Field(
@@ -190,10 +189,11 @@ class Judge(Record):
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
-        if is_like_a_key(self.api_key_env):  # a key is not quoted
+        name = self.api_key_env
+        if name and (not _SECRET.fullmatch(name) or is_like_a_key(name)):  # a key is not quoted
             raise InputError(
-                "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
-                "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
+                "judge.api_key_env holds no name, or what looks like a key: it takes the name of the variable or "
+                "Secret block that holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
             )
         check_prices(self.price_in, self.price_out, (self.price_cached, self.price_written))
         if self.base_url != EMBEDDED:
