@@ -79,7 +79,10 @@ def test_permanent_failures_are_asked_once(loopback: LoopbackJudge, answer: Repl
     assert words in reply.error
 
 
-@pytest.mark.parametrize("first", [error(500, "boom"), drop(), Reply("<html>", status=502)])
+WITHHELD = error(400, "Failed to generate JSON.", code="json_validate_failed")
+
+
+@pytest.mark.parametrize("first", [error(500, "boom"), drop(), Reply("<html>", status=502), WITHHELD])
 def test_transient_failure_is_retried(loopback: LoopbackJudge, first: Reply) -> None:
     loopback.queue(first)
     reply = ask(judge(loopback))

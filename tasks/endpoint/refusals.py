@@ -214,6 +214,8 @@ _CONTENT_MARKS = {
     *("content_filter", "responsibleaipolicyviolation", "content_policy_violation", "moderation_blocked"),
     *("prohibited_content", "data_inspection_failed"),
 }
+_WITHHELD_MARK = "json_validate_failed"
+"""Code of Groq's 400 in place of a reply that came out in another form than was asked for; the next may be good."""
 _CONTENT_FIELDS = {"reasons", "flagged_input"}
 """Fields that OpenRouter adds to a refusal by moderation."""
 _CONTENT_WORDS = re.compile(
@@ -261,6 +263,8 @@ def _kind(status: int, values: list[tuple[str, str]], words: str) -> Kind:
         marks & _CONTENT_MARKS or _CONTENT_FIELDS & {name for name, _ in values} or _CONTENT_WORDS.search(words)
     ):
         return "moderated"
+    if _WITHHELD_MARK in marks:
+        return "unavailable"
     if status == 429 and _TOO_LARGE in words:
         return "rejected"
     return "redirected" if 300 <= status < 400 else _BY_STATUS.get(status, "unavailable")
