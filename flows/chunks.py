@@ -57,15 +57,12 @@ class Chunks:
         try:
             await self._all(work)
         except* JudgeStopped as stopped:
-            self._decide_complete()
+            # The chunks of samples whose calls have all ended may never have reached the aggregate step.
+            for case in chain.from_iterable(chunk.cases for chunk in self._at_work):
+                if case.settled and not case.decided:
+                    aggregate_sample(self.run, case)
             first = first_of(stopped)
             raise type(first)(f"{str(first).removesuffix('.')}. {self._missing()}") from stopped
-
-    def _decide_complete(self) -> None:
-        """Decide the samples in memory whose calls have all ended; their chunks never reached the aggregate step."""
-        for case in chain.from_iterable(chunk.cases for chunk in self._at_work):
-            if case.settled and not case.decided:
-                aggregate_sample(self.run, case)
 
     def _missing(self) -> str:
         done = sum(self.run.tally.outcomes.values())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from loopback_replies import Reply as Answered
 from loopback_replies import error, gzipped
 
-from flows.collect import collected
+from flows.collect import WAITING, collected
 from tasks.batches import results, submission
 from tasks.batches.log import Log, begin, locked, waiting_runs
 from tasks.batches.results import Replies
@@ -131,6 +131,8 @@ def test_run_is_locked_by_one_process_at_a_time(log: Log) -> None:
     assert waiting_runs(log.store) == [log.run_id]
     with locked(log.store, log.run_id) as first, locked(log.store, log.run_id) as second:
         assert first and second is None
+        told = asyncio.run(collected(str(log.store), log.run_id))
+        assert told.name == WAITING and "another process is at work on it" in str(told.message)
     with locked(log.store, log.run_id) as third:
         assert third
 
@@ -211,6 +213,7 @@ def row(name: object, **changes: Any) -> bytes:
         (row("other", response={"status_code": 200, "body": {}}), "unavailable", "no reply to it in its files"),
         (row("x", error={"message": "sk-of-the-twin-0001"}), "unavailable", "the batch gave no reply: [key]"),
         (row("x", response={"status_code": 200, "body": "sk-of-the-twin-0001"}), "ok", '"[key]"'),
+        (row("x", response={"status_code": 200, "body": 1}) + row("x", error="late"), "ok", "1"),
         (row(7), "unavailable", "no reply to it in its files"),
         (b"[1]\n" + row("x", response={"status_code": 200, "body": 1}), "ok", "1"),
         (b'{"custom_id": "x"', "unavailable", "no reply to it in its files"),
@@ -219,11 +222,6 @@ def row(name: object, **changes: Any) -> bytes:
 def test_reply_is_found_by_its_id_in_any_file(log: Log, line: bytes, status: str, words: str) -> None:
     found = replies(log, line).find("x", read)
     assert found.status == status and words in found.text + found.error
-
-
-def test_first_of_two_replies_to_one_call_counts(log: Log) -> None:
-    twice = [row("x", response={"status_code": 200, "body": number}) for number in (1, 2)]
-    assert replies(log, *twice).find("x", read).text == "1"
 
 
 def test_line_above_the_limit_is_skipped_and_hides_no_reply(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -13,7 +12,7 @@ from uuid import UUID
 import pytest
 from batch_twin import Batch, BatchTwin, by_picture
 from endpoint_twins import moved_to
-from killed import SENDING, dies, in_a_process
+from killed import SENDING, dies
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, error, text
 from prefect import get_client
@@ -393,27 +392,6 @@ def test_batch_submits_samples_that_fit_the_budget_after_a_quote(
 
 
 # Repeated and concurrent commands, and kills
-
-
-def test_concurrent_collect_waits(tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any) -> None:
-    store = tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
-    fetched, go_on = threading.Event(), threading.Event()
-
-    def seen(what: str) -> None:
-        if what == "content file" and not fetched.is_set():
-            fetched.set()
-            go_on.wait(120)
-
-    twin.seen = seen
-    other = in_a_process(twin, "batch", "collect", "--store", store, requests=100)
-    assert fetched.wait(120)
-    code, out, _ = jury("batch", "collect")
-    assert code == 3 and "another process is at work on it" in out
-    go_on.set()
-    other.join(120)
-    assert results(store) == live and nothing_left(twin, store)
-    check_paid_once(twin, store)
 
 
 def test_killed_run_resumes_without_paying_twice(

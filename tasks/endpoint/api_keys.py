@@ -122,11 +122,6 @@ def _place(text: str) -> Place:
     )
 
 
-def block_name(name: str) -> str:
-    """Return the name of the Secret block for a key: block names have lower-case letters, digits and dashes."""
-    return name.lower().replace("_", "-")
-
-
 def _key_name(judge: Judge) -> str:
     """Return the name of the key: `judge.api_key_env`, else the one listed for the host; "" if there is none."""
     usual = usual_keys().get(_place_of(judge).host, set())
@@ -141,9 +136,10 @@ async def _found(judge: Judge, name: str, what: str, secret: Secret) -> str:
     """Return the value stored under a name, after checking that the judge may receive it."""
     _check_may_go(judge, name, what)
     place = _place_of(judge)
+    block = name.lower().replace("_", "-")  # names of Secret blocks have lower-case letters, digits and dashes
     try:
         # Files and forms easily add a line break. Headers refuse it, and the error would quote the key.
-        value = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
+        value = os.environ.get(name, "").strip() or (await secret(block)).strip()
     except LookupError as nowhere:
         raise JudgeStopped(
             f"The {what} for {place} is not set: there is no environment variable {name}, and {nowhere}; set it with "

@@ -69,8 +69,9 @@ async def connected(
         base_url, http = "http://embedded/v1", Connections(mask, transport=httpx2.MockTransport(respond))
     else:
         limits = httpx2.Limits(max_connections=judge.concurrency)
-        # A redirect would carry pictures and texts to an unlisted host.
-        base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=_mounts(host))
+        # No proxy elsewhere can reach a loopback host. A redirect would carry pictures and texts to an unlisted one.
+        mounts = {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
+        base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=mounts)
     seconds = seconds or judge.timeout_seconds
     client = AsyncOpenAI(
         api_key=key or "none",
@@ -81,11 +82,6 @@ async def connected(
         default_headers=_headers(host, key, {**headers, **(more or {})}),
     )
     return client, mask
-
-
-def _mounts(host: str) -> dict[str, httpx2.AsyncBaseTransport | None] | None:
-    """Return mounts without a proxy for a loopback host, which no proxy elsewhere can reach; else None."""
-    return {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
 
 
 def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:

@@ -494,12 +494,18 @@ class Gate:
         """
         now = time.monotonic()
         self._waits += 1
-        self._count_refusal(ticket, now)
+        own, run = self._samples[ticket.sample], self._run
+        ticket.refuse(now, (run.answered - own.answered, run.refused - own.refused))
+        own.refused, run.refused = own.refused + 1, run.refused + 1
         self._window.refused(now, ticket.started, self._repeats.weigh(ticket))
         self._end_turn(ticket)
         if wait is not None and wait > self._patience:
             ticket.waits += 1  # counted as a wait, or the retries of its chunk would send the call again
-            self._note_long_wait(ticket, wait, words)
+            self._long_waits.add(ticket.sample)
+            # Several samples, or the first call of the run.
+            if len(self._long_waits) >= LONG_WAITS or self._answered_at == -math.inf:
+                asked = f"asks to wait {duration(wait)}, and judge.patience_seconds allows {duration(self._patience)}"
+                self._give_up(f"{self._name} {asked}: {words}")
             return True
         quiet_since = self._quiet_since or now
         if self._run.answered and not self._trying and now - max(quiet_since, self._tried_at) >= self._try_seconds:
@@ -511,19 +517,6 @@ class Gate:
             self._give_up(f"{self._name} has refused all calls for {duration(self._patience)}: {words}")
         ticket.wait(wait or backoff(ticket.refusals, self._longest_backoff))
         return False
-
-    def _count_refusal(self, ticket: Ticket, now: float) -> None:
-        own, run = self._samples[ticket.sample], self._run
-        ticket.refuse(now, (run.answered - own.answered, run.refused - own.refused))
-        own.refused += 1
-        run.refused += 1
-
-    def _note_long_wait(self, ticket: Ticket, wait: float, words: str) -> None:
-        """Give up if the endpoint asks several samples, or the first call of the run, to wait too long."""
-        self._long_waits.add(ticket.sample)
-        if len(self._long_waits) >= LONG_WAITS or self._answered_at == -math.inf:
-            asked = f"asks to wait {duration(wait)}, and judge.patience_seconds allows {duration(self._patience)}"
-            self._give_up(f"{self._name} {asked}: {words}")
 
     async def _try_small_question(self) -> None:
         """Ask a small question to find out whether the endpoint is busy for all calls or only for the rest of them.

@@ -96,13 +96,10 @@ def evaluation_folders(run: Path) -> list[Path]:
     start = read_start(run)
     if start.shards == 1:
         return [run]
-    found = _finished(run.parent.parent)
-    return list({other.shard: each for each, other in found if _same_evaluation(other, start)}.values())
-
-
-def _same_evaluation(one: RunStart, other: RunStart) -> bool:
+    found, own = _finished(run.parent.parent), (start.evaluation_id, start.dataset_key)
     # A shard that found another dataset at the same place is not part of the evaluation.
-    return (one.evaluation_id, one.dataset_key) == (other.evaluation_id, other.dataset_key)
+    same = {other.shard: each for each, other in found if (other.evaluation_id, other.dataset_key) == own}
+    return list(same.values())
 
 
 def _any_shard(store: Path, evaluation_id: str) -> Path:

@@ -195,7 +195,8 @@ def _old(store: Path, before: datetime) -> Iterator[str]:
         if file.lstat().st_mtime < before.timestamp():
             yield file.relative_to(store).as_posix()
     for page in (store / PAGES).glob("*.html"):
-        if page.name != "index.html" and _shows(page) < before.timestamp():
+        shown_at = _began(page.name) or page.lstat().st_mtime  # of a comparison, the time of its making
+        if page.name != "index.html" and shown_at < before.timestamp():
             yield page.relative_to(store).as_posix()
 
 
@@ -207,11 +208,6 @@ def _old_there(bucket: Bucket, before: datetime, old: Collection[str]) -> Iterat
             yield name
     if old:
         yield from (name for name in bucket.sizes("pictures") if name in old)
-
-
-def _shows(page: Path) -> float:
-    """Return the time of a page's evaluation; for a comparison the time of its making."""
-    return _began(page.name) or page.lstat().st_mtime
 
 
 def _began(page: str) -> float:

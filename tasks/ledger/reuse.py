@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -141,7 +141,9 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     cutoff = datetime.fromisoformat(start.started_at) - timedelta(hours=reuse_hours)
     runs = run_folders(store)
     resumed = _unfinished_like(start, runs)
-    used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
+    # A ledger only grows, so the file's own time shows that all rows are too old, without reading them.
+    written = {run: rows.stat().st_mtime for run in runs if (rows := run / JUDGMENTS).exists()}
+    used = [run for run in runs if run in resumed or written.get(run, 0.0) >= cutoff.timestamp()]
     # A batch with the same questions would attach to the one that waits.
     by_batch = start.judge_settings.get("service_tier") == "batch" and not start.scheduled
     at_work = [run.name for run in sorted(resumed) if is_written(run) or (is_waiting(run) and not by_batch)]
@@ -157,12 +159,6 @@ def _ok_moment(row: Mapping[str, Any], path: Path, number: int) -> float | None:
     if moment is None or not isinstance(key, str):
         raise InputError(f"{path}, line {number}: damaged: key or judged_at is none")
     return moment.timestamp()
-
-
-def _written_since(run: Path, moment: datetime) -> bool:
-    # A ledger only grows, so the file's own time shows that all rows are too old, without reading them.
-    rows = run / JUDGMENTS
-    return rows.exists() and datetime.fromtimestamp(rows.stat().st_mtime, UTC) >= moment
 
 
 def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
