@@ -45,7 +45,8 @@ KEPT = 20_000
 
 _PROBLEM = "image_jury_problem"
 """Extension of a response with the reason why its body is incomplete; empty if it is whole."""
-_OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
+_OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding", b"content-type"}
+"""Headers that the body in memory does without: a type may name a character set in which the bytes cannot be read."""
 
 
 async def connected(
@@ -153,12 +154,13 @@ async def _bounded(response: httpx2.Response, mask: Mask) -> httpx2.Response:
     if found:
         kept = kept[:KEPT] + f"\n[The rest was not read: {found}]".encode()
     headers = [(name, mask.body(value)) for name, value in response.headers.raw if name.lower() not in _OF_THE_WIRE]
-    told = {**response.extensions, _PROBLEM: found}
-    read = httpx2.Response(
-        response.status_code, headers=headers, content=kept, request=response.request, extensions=told
+    return httpx2.Response(
+        response.status_code,
+        headers=headers,
+        content=kept,
+        request=response.request,
+        extensions={**response.extensions, _PROBLEM: found},
     )
-    read.encoding = "utf-8"  # with the character set that a header names, reading the text may fail
-    return read
 
 
 RAW = {"X-Stainless-Raw-Response": "raw"}
