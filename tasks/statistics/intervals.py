@@ -337,6 +337,15 @@ class Bounded(NamedTuple):
     """Value if it were the highest."""
     share: float
     """Share that is there, 0-1."""
+    weight: float = 1.0
+    """Weight of the whole where values are pooled."""
+    unit: str = ""
+    """Unit whose mean it enters; empty: the caller knows it."""
+
+    @property
+    def scored(self) -> float:
+        """Weight of the part that is there."""
+        return self.share * self.weight
 
 
 def whole(value: float) -> Bounded:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any, ClassVar, NamedTuple
 
 from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
-from tasks.statistics.intervals import interval, worst_case
+from tasks.statistics.intervals import Interval, interval, worst_case
 
 
 @lru_cache(maxsize=10_000)
@@ -172,8 +172,8 @@ def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> Sc
     verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
     # Prompts of a team's own may allow more than the protocol; then a score shows that.
     highest = max([ceilings.get(place.dimension, HIGHEST), *values])
-    found, coverage, sure = interval(values, high=highest), len(values) / len(marks), sum(values) / len(marks)
-    bounds = worst_case(found, (sure, sure + highest * (1 - coverage)), coverage, highest)
+    coverage, sure = len(values) / len(marks), sum(values) / len(marks)
+    ends = sure, sure + highest * (1 - coverage)
     return ScoreRow(
         **place._asdict(),
         n=len(marks),
@@ -187,13 +187,16 @@ def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> Sc
         ties=verdicts[TIE],
         forfeits=sum(mark.forfeit for mark in marks),
         carried=sum(mark.carried for mark in marks),
-        score=found.value,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        method=found.method,
-        **bounds._asdict(),
+        **level(interval(values, high=highest), ends, coverage, highest),
         coverage=coverage,
     )
+
+
+def level(found: Interval, ends: tuple[float, float], coverage: float, highest: float) -> dict[str, Any]:
+    """Return the fields of a row that hold its score and its certainty; see `worst_case`."""
+    value, low, high, method = found
+    bounds = worst_case(found, ends, coverage, highest)
+    return {"score": value, "ci_low": low, "ci_high": high, "method": method, **bounds._asdict()}
 
 
 def ranking(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
@@ -324,10 +327,10 @@ def _image_row(
     known = [(mark.prompt_id, value) for mark in marks if (value := mark.values.get(which)) is not None]
     # An aspect that does not apply to an image is None, and not missing.
     missing = [mark.prompt_id for mark in marks if which not in mark.values]
-    found = interval(_of_prompts(known, together), high=highest)
-    ends = [_of_prompts([*known, *((prompt_id, end) for prompt_id in missing)], together) for end in (0.0, highest)]
+    found = interval(of_prompts(known, together), high=highest)
+    ends = [of_prompts([*known, *((prompt_id, end) for prompt_id in missing)], together) for end in (0.0, highest)]
     lowest, best = (fmean(values) if values else 0.0 for values in ends)
-    bounds = worst_case(found, (lowest, best), len(known) / max(1, len(known) + len(missing)), highest)
+    share = len(known) / max(1, len(known) + len(missing))
     measure, aspect = which
     return GradeRow(
         candidate=candidate,
@@ -338,17 +341,15 @@ def _image_row(
         n=len(marks),
         scored=len(known),
         prompts=len({prompt_id for prompt_id, _ in known}),
-        score=found.value,
+        **level(found, (lowest, best), share, highest),
         image_mean=fmean(value for _, value in known) if known else None,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        method=found.method,
-        **bounds._asdict(),
         coverage=len(known) / len(marks),
     )
 
 
-def _of_prompts(images: Iterable[tuple[str, float]], together: Callable[[Sequence[float]], float]) -> list[float]:
+def of_prompts(
+    images: Iterable[tuple[str, float]], together: Callable[[Sequence[float]], float] = fmean
+) -> list[float]:
     """Return the value of each prompt, from the values of its images."""
     found: defaultdict[str, list[float]] = defaultdict(list)
     for prompt_id, value in images:
