@@ -114,7 +114,7 @@ def simulate(judge: Judge, random: np.random.Generator, series: int, drop: NDArr
 
 
 def raised(nights: Sequence[Night]) -> list[int]:
-    return sorted({night.raised for night in nights if night.raised is not None})
+    return sorted({night.alarm for night in nights if night.alarm is not None})
 
 
 def quiet(nights: int = NIGHTS) -> NDArray[np.float64]:

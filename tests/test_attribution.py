@@ -229,49 +229,50 @@ def baseline(*after: float, first: int = BASELINE) -> list[Night]:
 def test_drop_is_raised_at_the_limit_and_dated_from_the_sums_start() -> None:
     found = baseline(0, 2, -7, -7, -7, -7)
     assert [night.phase for night in found] == ["baseline"] * BASELINE + ["watched"] * 6
-    assert [night.raised for night in found[BASELINE:]] == [None, None, None, None, 18, 18]
+    assert [night.alarm for night in found[BASELINE:]] == [None, None, None, None, 18, 18]
     assert {night.since for night in found[18:]} == {16}
     before, now = found[17], found[18]
-    assert before.sum <= LIMIT < now.sum == pytest.approx(sum(-each.change / each.scale - 0.5 for each in found[16:19]))  # type: ignore[operator]
+    assert (
+        before.cusum
+        <= LIMIT
+        < now.cusum
+        == pytest.approx(sum(-each.change / each.scale - 0.5 for each in found[16:19]))
+    )  # type: ignore[operator]
     assert now.scale == pytest.approx(2.0, rel=0.05) and now.change == pytest.approx(-7.0, abs=0.1)
-    assert now.baseline == pytest.approx(50.0, abs=0.1)
-
-
-def test_rise_raises_no_alarm() -> None:
-    assert raised(baseline(*[20.0] * 10)) == []
+    assert now.baseline_score == pytest.approx(50.0, abs=0.1)
 
 
 def test_drop_ends_after_three_nights_in_a_row_near_the_baseline() -> None:
     found = baseline(-20, -20, 0, 0, -20, *[0] * BACK, 0, -20)
-    assert [night.raised for night in found[BASELINE:]] == [14, 14, 14, 14, 14, 14, 14, None, None, 23]
+    assert [night.alarm for night in found[BASELINE:]] == [14, 14, 14, 14, 14, 14, 14, None, None, 23]
 
 
 def test_slow_decline_is_one_drop() -> None:
     found = baseline(*-0.5 * np.arange(1, 40))
-    assert len(raised(found)) == 1 and found[-1].raised is not None
+    assert len(raised(found)) == 1 and found[-1].alarm is not None
 
 
-def test_baseline_is_frozen() -> None:
-    one, other = baseline(*[3.0] * 30), baseline(*[-1.0] * 30)
-    assert one[-1].baseline == other[-1].baseline
+def test_rise_raises_no_alarm_and_the_baseline_is_frozen() -> None:
+    one, other = baseline(*[20.0] * 30), baseline(*[-1.0] * 30)
+    assert raised(one) == [] and one[-1].baseline_score == other[-1].baseline_score
 
 
 def test_nights_are_compared_only_after_a_complete_baseline() -> None:
     found = baseline(-20, -20, *[0] * 10, first=5)
     assert [night.phase for night in found] == ["baseline"] * BASELINE + ["watched"] * 3
-    assert all(night.change is None and night.raised is None for night in found[:BASELINE])
+    assert all(night.change is None and night.alarm is None for night in found[:BASELINE])
 
 
 def test_one_outlier_in_the_baseline_hides_no_drop() -> None:
     levels = [float(level) for level in OTHERS[:BASELINE]]
     levels[10] = -40.0
     found = watch(nights(*levels, *[-6.0] * 6), MOST)
-    assert found[-1].raised is not None and found[-1].scale == pytest.approx(2.0, rel=0.3)
+    assert found[-1].alarm is not None and found[-1].scale == pytest.approx(2.0, rel=0.3)
 
 
 def test_scale_includes_scatter_between_nights() -> None:
     found = watch(nights(*[8.0 * level for level in OTHERS[:BASELINE]], -6, -6, -6), MOST)
-    assert found[-1].raised is None and found[-1].scale == pytest.approx(6.7, rel=0.1)
+    assert found[-1].alarm is None and found[-1].scale == pytest.approx(6.7, rel=0.1)
 
 
 def test_constant_differences_between_units_are_not_noise() -> None:
@@ -303,7 +304,7 @@ def test_night_with_too_few_scores_is_left_out() -> None:
     scores = nights(*OTHERS[:BASELINE], -20, -20, -20, -20)
     scores[15, :21] = np.nan
     found = watch(scores, MOST)
-    assert found[15].phase == "left out" and found[15].raised == 14
+    assert found[15].phase == "left out" and found[15].alarm == 14
     scores[:BASELINE, :21] = np.nan
     assert {night.phase for night in watch(scores, MOST)[:BASELINE]} == {"left out"}
 

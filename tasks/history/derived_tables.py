@@ -21,7 +21,7 @@ from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import LabelRules
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
-from tasks.statistics.cusum import AnchorSeries, Attribution, Night, Shift, anchor_series, watch
+from tasks.statistics.cusum import AnchorSeries, Attribution, Shift, anchor_series, watch
 from tasks.statistics.intervals import (
     FEWEST_LABELS,
     FEWEST_SHARED,
@@ -34,28 +34,17 @@ from tasks.statistics.intervals import (
 )
 from tasks.statistics.series import ALL_PROMPTS, LEAST_SHARED, BesideBest, Compared, Part, Series, beside_best, series
 
-OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions,
+OUTCOMES = """SELECT sample_id, coalesce(prompt_id, ''), coalesce(tag, ''), status, score, aspect_mean, satisfied,
+        map_from_entries([{k: each.dimension, v: each.score} FOR each IN dimensions]),
         coalesce([{asked_key: part.asked_key, score: part.score, weight: part.weight}
             FOR part IN aspects IF part.asked_key <> ''], []) AS parts
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
 """Query for the rows of one evaluation and candidate, the arguments of `compared`."""
 
 
-def compared(
-    sample_id: str,
-    prompt_id: str | None,
-    tag: str,
-    status: str,
-    score: float | None,
-    aspect_mean: float | None,
-    satisfied: bool | None,
-    dimensions: Sequence[Mapping[str, Any]],
-    parts: Sequence[Mapping[str, Any]],
-) -> Compared:
+def compared(*row: Any) -> Compared:
     """Return a row of `OUTCOMES` as a value."""
-    scores = {each["dimension"]: each["score"] for each in dimensions}
-    asked = [Part(**part) for part in parts]
-    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores, asked)
+    return Compared(*row[:-1], parts=[Part(**part) for part in row[-1]])
 
 
 _SCORED = """
@@ -149,21 +138,10 @@ def _night_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]
             "night": number,
             "left_out": night.left_out,
             "scored": len(night.scores) / max(1, scores.shape[1]),
-            **_found(found),
+            **found._asdict(),
+            "alarm": None if found.alarm is None else found.alarm + 1,
+            "since": None if found.since is None else found.since + 1,
         }
-
-
-def _found(night: Night) -> dict[str, Any]:
-    return {
-        "phase": night.phase,
-        "baseline_score": night.baseline,
-        "change": night.change,
-        "scale": night.scale,
-        "cusum": night.sum,
-        "cusum_limit": night.limit,
-        "alarm": None if night.raised is None else night.raised + 1,
-        "since": None if night.since is None else night.since + 1,
-    }
 
 
 def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]]:

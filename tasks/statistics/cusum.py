@@ -34,17 +34,17 @@ class Night(NamedTuple):
 
     phase: Phase
     """baseline: a night of the baseline; watched: compared with the baseline; left out: too little of it was scored."""
-    baseline: float | None = None
+    baseline_score: float | None = None
     """Mean score of the baseline's nights; None while it is not whole."""
     change: float | None = None
     """Change of the night from the baseline, over the units that both have scored."""
     scale: float | None = None
     """Scale of the changes without any drop: the larger of the error within runs and the scatter of the nights."""
-    sum: float = 0.0
+    cusum: float = 0.0
     """Sum of the nights' distances below the baseline, in scales, each less the allowance; 0 while it is not whole."""
-    limit: float | None = None
+    cusum_limit: float | None = None
     """Limit of the sum; None while the baseline is not whole."""
-    raised: int | None = None
+    alarm: int | None = None
     """Index of the night that raised the drop that is open after this one; None: there is none."""
     since: int | None = None
     """Index of the first night of that drop."""
@@ -104,13 +104,13 @@ class _Watch:
         found = Night("watched", self._whole.score, change, scale)
         if self._raised is None:
             self._add(at, change / scale)
-            found = found._replace(sum=self._sum, limit=limit_of(self._run, self._limit))
+            found = found._replace(cusum=self._sum, cusum_limit=limit_of(self._run, self._limit))
         else:
             self._look_back(change / scale)
         return self._known(found)
 
     def _known(self, night: Night) -> Night:
-        return night if self._raised is None else night._replace(raised=self._raised, since=self._since)
+        return night if self._raised is None else night._replace(alarm=self._raised, since=self._since)
 
     def _of(self, rows: Floats) -> _Baseline:
         units = _means(rows)
@@ -269,12 +269,12 @@ def anchor_series(anchors: Floats, candidate: Floats, highest: float) -> AnchorS
 
 def _is_open(nights: Sequence[Night], at: int) -> bool:
     """Return whether an alarm of the sum is open; the anchors' nights before their baseline is whole raise none."""
-    raised = nights[at].raised
+    raised = nights[at].alarm
     return raised is not None and raised >= _whole_from(nights)
 
 
 def _whole_from(nights: Sequence[Night]) -> int:
-    return next((at for at, night in enumerate(nights) if night.limit is not None), len(nights))
+    return next((at for at, night in enumerate(nights) if night.cusum_limit is not None), len(nights))
 
 
 def _shift(series: Sequence[Night], nights: Sequence[int]) -> Shift:
