@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pytest
@@ -85,9 +84,7 @@ def test_comparison_keeps_the_checks_that_both_sides_ask(
 
 
 def night_outcomes(edited: str, wrong: int = 0, score: float | None = 0.0) -> list[Outcome]:
-    """Return outcomes of ten prompts with ten checks each; letters in `edited` are new, the first `wrong` have a score
-    of their own.
-    """
+    """Return outcomes of ten prompts with ten checks; letters in `edited` are new, the first `wrong` have `score`."""
     rows: list[Outcome] = []
     for number in range(10):
         scores = [(letter, score if at < wrong else 100.0) for at, letter in enumerate("abcdefghij")]
@@ -98,8 +95,7 @@ def night_outcomes(edited: str, wrong: int = 0, score: float | None = 0.0) -> li
             for letter, score in scores
         ]
         facts = {"flow": "facts", "tag": "together", "prompt_id": f"p{number}", "aspects": aspects, "dimensions": ()}
-        known = [score for _, score in scores if score is not None]
-        rows.append(outcome(f"p{number}/0", "----", None, **facts, score=fmean(known)))
+        rows.append(outcome(f"p{number}/0", "----", None, **facts, score=sum(each or 0.0 for _, each in scores) / 10))
     return rows
 
 

@@ -98,9 +98,8 @@ def leaderboard_rows(store: Path) -> list[dict[str, object]]:
     return as_json_rows(query(store, "t2i_leaderboard"))
 
 
-def images_of(flow: str, score: float, candidate: str = "alpha") -> list[Outcome]:
-    of = {"flow": flow, "candidate": candidate}
-    return [image(f"{n}/0", min(10, score + n % 2), tag=tag, **of) for tag in TAGS[flow] for n in range(30)]
+def images_of(flow: str, score: float) -> list[Outcome]:
+    return [image(f"{n}/0", score + n % 2, tag=tag, flow=flow) for tag in TAGS[flow] for n in range(30)]
 
 
 def test_leaderboard_joins_newest_run_of_each_flow(tmp_path: Path) -> None:
@@ -137,13 +136,6 @@ def test_leaderboard_does_not_join_incomparable_runs(tmp_path: Path, other: str)
     write_finished_run(tmp_path, "colors", 1, images_of("colors", 5.0), **changes)
     overall = [row for row in leaderboard_rows(tmp_path) if row["tag"] == "overall"]
     assert sorted(len(row["missing"]) for row in overall) == [4, 5]  # pyright: ignore
-
-
-def test_leaderboard_lists_better_candidate_first(tmp_path: Path) -> None:
-    both = [*images_of("counting", 3.0, "alpha"), *images_of("counting", 9.0, "beta")]
-    write_finished_run(tmp_path, "counting", 0, both, candidates=("alpha", "beta"))
-    found = [(row["candidate"], row["score"]) for row in leaderboard_rows(tmp_path) if row["tag"] == "counting"]
-    assert found == [("beta", 9.5), ("alpha", 3.5)]
 
 
 def test_best_image_has_highest_score_then_highest_aspect_mean(tmp_path: Path) -> None:
@@ -183,15 +175,11 @@ def test_bounds_assume_all_missing_samples_lost_or_all_won() -> None:
     assert (row.worst_low, row.worst_high) == (pytest.approx(60 - half), pytest.approx(70 + half))
 
 
-@pytest.mark.parametrize("missing", [0, 1, 3])
-def test_few_missing_samples_give_no_bounds(missing: int) -> None:
-    row = overall(score_rows(samples(50, 50 - missing, missing)))
-    assert (row.worst_low, row.worst_high) == (None, None)
-
-
-def test_bounds_stay_on_the_scale_and_require_an_interval() -> None:
-    few, lost = overall(score_rows(samples(4, 3, 9))), overall(score_rows(samples(0, 20, 2)))
-    assert (few.worst_low, few.worst_high) == (None, None)
+def test_bounds_stay_on_the_scale_and_require_an_interval_and_missing_samples() -> None:
+    for counts in ((50, 50, 0), (50, 49, 1), (50, 47, 3), (4, 3, 9)):
+        row = overall(score_rows(samples(*counts)))
+        assert (row.worst_low, row.worst_high) == (None, None)
+    lost = overall(score_rows(samples(0, 20, 2)))
     assert lost.worst_low == 0 and lost.worst_high is not None and lost.worst_high > 100 * 2 / 22
 
 

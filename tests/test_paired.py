@@ -160,7 +160,6 @@ def test_interval_of_few_values_and_of_equal_values(values: list, low: int, high
 @pytest.mark.parametrize(("ones", "n"), [(1, 8), (4, 8), (1, 30), (29, 30), (150, 292)])
 @pytest.mark.parametrize("high", [1, 10, 100])
 def test_interval_of_a_share_is_close_to_jeffreys(ones: int, n: int, high: float) -> None:
-
     # The prior's half pseudo-observation at each end of the scale makes a Beta posterior, known exactly.
     found = interval([high] * ones + [0.0] * (n - ones), 0, high)
     exact = scipy.stats.beta(ones + 0.5, n - ones + 0.5)
@@ -182,11 +181,6 @@ def test_interval_contains_the_mean_at_the_ends_of_the_scale() -> None:
         assert found.value is not None and found.ci_low is not None and found.ci_high is not None
         assert 0 <= found.ci_low <= found.value <= found.ci_high <= 10
         assert found.ci_high - found.ci_low > 0.1
-
-
-def test_interval_ignores_the_order_of_values() -> None:
-    values = np.random.default_rng(1).choice([0.0, 50.0, 100.0], size=120)
-    assert interval(values) == interval(np.sort(values)) == interval(values.tolist())
 
 
 def test_interval_of_many_distinct_values_is_nearly_normal() -> None:

@@ -78,12 +78,9 @@ def test_judge_name_shows_model_and_host_only(endpoint: str, words: str) -> None
     assert judge_words("gpt-x", endpoint) == words
 
 
-def test_shortened_list_counts_the_omitted_items() -> None:
-    assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"] and bounded(["a", "b"], 2) == ["a", "b"]
-
-
 def test_problems_are_in_one_error_with_their_rows():
     problems = Problems()
+    problems.stop("dataset d")  # none yet
     problems.add("a.json, record 1", "id is null")
     problems.add("b.csv, row 7", "task is 'x'")
     with pytest.raises(ValueError, match=r"2 problems:\n  a.json, record 1: id is null\n  b.csv, row 7: task is 'x'$"):
@@ -114,10 +111,7 @@ def test_repeated_problem_is_shown_once_with_its_count():
     ]
 
 
-def test_no_problems_raise_no_error():
-    Problems().stop("dataset d")
-
-
 @pytest.mark.parametrize(("values", "words"), [([], "none"), (["a"], "a"), (["a", "b", "c"], "a, b and 1 more")])
 def test_list_is_shortened_after_some_values(values: list[str], words: str):
     assert listed(values, 2) == words
+    assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"] and bounded(["a", "b"], 2) == ["a", "b"]

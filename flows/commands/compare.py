@@ -52,7 +52,9 @@ def compare_runs(
 ) -> int:
     """Print the comparison of two runs, of two candidates, or of the ends of a flow's last runs."""
     folder = local_cache(store)
-    names = _both(candidate)
+    if len(candidate) > TWO:
+        raise InputError(f"--candidate is given {len(candidate)} times; allowed are one (for both runs) and two")
+    names = (candidate[0], candidate[-1]) if candidate else ("", "")
     by_name = len(runs) == TWO and last is None and not candidate
     pairs = runs_of_candidates(folder, runs[0], runs[1], flow or "") if by_name else []
     names = (runs[0], runs[1]) if pairs else names
@@ -79,12 +81,6 @@ def _write_page(store: Path, found: Comparison) -> None:
         print(f"page {printable(where(write_comparison(store, found)))}", file=sys.stderr)
     except (InputError, OSError) as error:
         warn(f"{error}; the comparison is no page beside the store's others")
-
-
-def _both(candidates: Sequence[str]) -> tuple[str, str]:
-    if len(candidates) > TWO:
-        raise InputError(f"--candidate is given {len(candidates)} times; allowed are one (for both runs) and two")
-    return (candidates[0], candidates[-1]) if candidates else ("", "")
 
 
 def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: int | None, flow: str) -> tuple[str, str]:
