@@ -104,6 +104,7 @@ def test_cross_site_post_is_refused() -> None:
 def test_server_without_pages_answers_only_programs_at_its_exact_address() -> None:
     assert asyncio.run(send_guarded("http", [HOST], pages=False)) == ["app"]
     assert asyncio.run(send_guarded("websocket", [HOST], pages=False)) == ["app"]
+    assert asyncio.run(send_guarded("lifespan", [], pages=False)) == ["app"]
     for headers in (
         [HOST, OWN],
         [HOST, *site("same-origin")],
@@ -111,11 +112,6 @@ def test_server_without_pages_answers_only_programs_at_its_exact_address() -> No
         [(b"host", b"localhost:8000")],
     ):
         assert asyncio.run(send_guarded("http", headers, pages=False))[0].endswith("403")
-
-
-@pytest.mark.parametrize("pages", [True, False])
-def test_lifespan_events_pass_to_the_app(pages: bool) -> None:
-    assert asyncio.run(send_guarded("lifespan", [], pages)) == ["app"]
 
 
 def test_further_hosts_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,20 +102,17 @@ def test_picture_judged_again_gets_a_new_date(store: Path) -> None:
     assert place_of(store, sha256).stat().st_mtime > 1e9 and not (store / "pictures" / "waiting").exists()
 
 
-def test_removal_from_the_cache_also_removes_from_the_bucket(store: Path, tmp_path: Path) -> None:
-    (tmp_path / "bucket").mkdir()
+def test_old_pictures_and_pages_of_other_machines_leave_the_bucket(store: Path, tmp_path: Path) -> None:
     bucket, sha256 = Bucket(f"file://{tmp_path / 'bucket'}"), picture("s2m").source_sha256
-    name = f"pictures/{sha256}.jpg"
-    bucket.put({name: place_of(store, sha256).read_bytes()})
-    remove_old(store, bucket, now=datetime.now(UTC) + timedelta(days=31))
-    assert bucket.sizes("pictures") == {}
-
-
-def test_old_pages_of_other_machines_leave_the_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "30")
-    bucket = Bucket(f"file://{tmp_path / 'bucket'}")
-    names = [f"pages/{EARLIER}.html", f"pages/{EARLIER}.files/0123456789abcdef.jpg", f"pages/{LATER}.html"]
+    os.utime(place_of(store, sha256), (1.0, 1.0))
+    shutil.rmtree(store / "pages")
+    names = [
+        f"pictures/{sha256}.jpg",
+        f"pages/{EARLIER}.html",
+        f"pages/{EARLIER}.files/0123456789abcdef.jpg",
+        f"pages/{LATER}.html",
+    ]
     others = ["pages/index.html", "pages/compare-0123456789abcdef.html", f"pages/{EARLIER}.txt"]
     bucket.put({name: b"a page" for name in [*names, *others]})
-    remove_old(tmp_path / "cache", bucket, now=datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30))
+    remove_old(store, bucket, now=datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30))
     assert {*bucket.sizes("")} == {f"pages/{LATER}.html", *others}

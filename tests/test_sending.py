@@ -223,16 +223,14 @@ def test_credentials_in_a_url_are_refused_without_quoting_them(store: str, tmp_p
         assert "cr3t" not in str(refused.value)
 
 
-@pytest.mark.parametrize("store", ["s3:/bucket/x", "s3://", "s3:///x", "simplecache::s3://bucket/x", "S3://b/x"])
+URLS = ["s3:/bucket/x", "s3://", "s3:///x", "simplecache::s3://bucket/x", "S3://b/x", "nonsense://x"]
+
+
+@pytest.mark.parametrize("store", URLS)
 def test_malformed_store_url_is_refused(store: str, tmp_path: Path) -> None:
     assert is_remote(store)
-    with pytest.raises(ValueError, match="no URL of a remote store, such as s3://bucket/prefix"):
+    with pytest.raises(ValueError, match=r"no URL of a remote store, such as s3|opened: Protocol not known: nonsense"):
         Remote(store, tmp_path)
-
-
-def test_unknown_url_scheme_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="nonsense://x cannot be opened: Protocol not known: nonsense"):
-        Remote("nonsense://x", tmp_path)
 
 
 def test_missing_s3_extra_is_reported_only_for_remote_stores(tmp_path: Path) -> None:

@@ -69,11 +69,9 @@ def test_mistakes_are_reported_before_a_server_is_up(tmp_path: Path) -> None:
 def test_vanished_jury_up_server_is_reported_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in client_settings(""):
         monkeypatch.setenv(name, "")
-    port = free_port()
     home(tmp_path).mkdir(parents=True)
     with lifeline(home(tmp_path)):
-        note = {"port": port, "pid": os.getpid(), "lock": os.environ[UP]}
-        (home(tmp_path) / NOTE).write_text(json.dumps(note), encoding="utf-8")
+        write_note(tmp_path, json.dumps({"port": free_port(), "pid": os.getpid(), "lock": os.environ[UP]}).encode())
         server = use_running(tmp_path)
     assert server
     with pytest.raises(InputError) as caught, answered():

@@ -34,12 +34,12 @@ def test_store_that_is_a_file_is_refused(words: str, tmp_path: Path, jury: Any) 
 
 
 def test_status_reports_finished_runs_missing_in_the_history(tmp_path: Path, jury: Any) -> None:
-    write_run(tmp_path, start(), [judgment(), outcome()], end())
+    write_run(tmp_path, start(), [judgment(price=0.0), outcome()], end())
     code, out, _ = jury("status", "--store", tmp_path)
     assert code == 3 and "history    lacks 1 finished run" in out
     land(tmp_path)
     code, out, _ = jury("status", "--store", tmp_path)
-    assert code == 0 and "in step with the ledgers" in out
+    assert code == 0 and "in step with the ledgers" in out and "spent" not in out and "budget" not in out
 
 
 def test_status_reports_forgetting(tmp_path: Path, jury: Any) -> None:
@@ -52,19 +52,17 @@ def test_status_reports_forgetting(tmp_path: Path, jury: Any) -> None:
     assert line in jury("status", "--store", tmp_path)[1]
 
 
-def write_paid_run(store: Path, *prices: float | None, **changes: Any) -> None:
-    now = datetime.now(UTC).isoformat()
-    rows = [judgment(f"s{number}", price=price, judged_at=now) for number, price in enumerate(prices)]
-    write_run(store, start(started_at=now, **changes), [*rows, outcome()], end())
-    OTHER_CALLS.keep(store, [other_call(f"{datetime.now(UTC):%Y%m%dT%H%M%S}-probe-a", price=0.5, asked_at=now)])
-    land(store)
-
-
 def test_status_shows_the_monthly_budget_in_parts(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_paid_run(tmp_path, 1.0, 0.25, None)
     now = datetime.now(UTC)
-    at_work = start("29990101T000000-at-work", started_at=now.isoformat(), spending_limit=3.0)
-    write_run(tmp_path, at_work, [judgment(price=1.0, judged_at=now.isoformat())], None)
+    at = now.isoformat()
+    rows = [judgment(f"s{number}", price=price, judged_at=at) for number, price in enumerate((1.0, 0.25, None))]
+    write_run(tmp_path, start(started_at=at, scheduled=True), [*rows, outcome()], end())
+    OTHER_CALLS.keep(tmp_path, [other_call(f"{now:%Y%m%dT%H%M%S}-probe-a", price=0.5, asked_at=at)])
+    land(tmp_path)
+    spent = f"spent      {month_of(now)}: 1.7500; JURY_BUDGET_MONTH is not set, so that nothing limits it\n"
+    assert spent in jury("status", "--store", tmp_path)[1]
+    at_work = start("29990101T000000-at-work", started_at=at, spending_limit=3.0)
+    write_run(tmp_path, at_work, [judgment(price=1.0, judged_at=at)], None)
     monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
     out = jury("status", "--store", tmp_path)[1]
     may_be = "2.0000 may be by 1 run at work or waiting"
@@ -82,17 +80,3 @@ def test_run_of_an_earlier_version_is_reported_once(tmp_path: Path, jury: Any) -
     assert code == 3 and out.count(message) == 1 and "history    " in out
     code, out, err = jury("query", "SELECT 1", "--store", tmp_path)
     assert code == 0 and err.count(message) == 1 and "rows: 1" in out
-
-
-def test_status_shows_spending_without_a_budget(tmp_path: Path, jury: Any) -> None:
-    write_paid_run(tmp_path, 7.0, scheduled=True)
-    _, out, _ = jury("status", "--store", tmp_path)
-    now = datetime.now(UTC)
-    assert f"spent      {month_of(now)}: 7.5000; JURY_BUDGET_MONTH is not set, so that nothing limits it\n" in out
-
-
-def test_status_of_a_free_store_shows_no_spending(tmp_path: Path, jury: Any) -> None:
-    write_run(tmp_path, start(), [outcome()], end())
-    land(tmp_path)
-    _, out, _ = jury("status", "--store", tmp_path)
-    assert "spent" not in out and "budget" not in out
