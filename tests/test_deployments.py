@@ -16,9 +16,8 @@ from prefect.client.schemas.actions import WorkPoolCreate
 
 from flows.cli import main
 from flows.commands.up import STARTER
-from flows.server.deployments import LIST, check_for_workers, missing_places, read_list, when
+from flows.server.deployments import LIST, missing_places, read_list, when
 from tasks.endpoint.catalog import RECOMMENDED_MODEL
-from tasks.errors import InputError
 from tasks.protocols import parameters_of
 from tasks.records.parameters import PAIRWISE, T2I, Collect, Parameters
 
@@ -148,15 +147,15 @@ def test_relative_paths_resolve_from_the_lists_folder(tmp_path: Path) -> None:
     (tmp_path / "figures").mkdir()
     form = {"dataset": "figures", "store": "results/store", "follow_links": ["../shared"], "prompt_set": "default"}
     _, deployed, *_ = read_list(write_list_with(tmp_path, **form))
-    assert deployed.own == form
     folders = {"dataset": f"{tmp_path}/figures", "store": f"{tmp_path}/results/store"}
-    assert deployed.sent == {**folders, "follow_links": [f"{tmp_path}/../shared"], "prompt_set": "default"}
-    _, same, *_ = read_list(write_list_with(tmp_path, dataset="samples", store="jury-store", results="~/results.json"))
-    assert same.sent == same.own
-    _, whole, *_ = read_list(write_list_with(tmp_path, dataset="/data/", images="/data//figures"))
-    assert whole.sent == whole.own, "absolute paths stay unchanged"
+    assert deployed.own == {**folders, "follow_links": [f"{tmp_path}/../shared"], "prompt_set": "default"}
+    for same in (
+        {"dataset": "samples", "store": "jury-store", "results": "~/results.json"},
+        {"dataset": "/data/", "images": "/data//figures"},
+    ):
+        assert read_list(write_list_with(tmp_path, **same))[1].own == same, "these paths stay unchanged"
     _, named, *_ = read_list(write_list_with(tmp_path, dataset="samples", images="default", results="samples"))
-    assert named.sent == {"dataset": "samples", "images": f"{tmp_path}/default", "results": f"{tmp_path}/samples"}
+    assert named.own == {"dataset": "samples", "images": f"{tmp_path}/default", "results": f"{tmp_path}/samples"}
 
 
 def test_relative_paths_are_refused_for_workers_by_deployment(
@@ -200,11 +199,11 @@ def test_file_without_a_list_is_refused(written: str, tmp_path: Path) -> None:
 def test_schedule_can_be_switched_off_and_have_values_of_its_own(tmp_path: Path) -> None:
     schedules = due(interval=3600, active=False, parameters={"parameters": {"dataset": "figures"}})
     listed = read_list(write_changed_list(tmp_path / "list.yaml", schedules=schedules))
-    [schedule] = listed[1].due
+    [schedule] = listed[1].schedules
     assert not schedule.active and when(schedule.created) == "every 3600 s UTC"
     assert schedule.created.parameters == {"parameters": {"dataset": f"{tmp_path}/figures"}}
-    with pytest.raises(InputError, match="plot/plot-nightly: dataset figures is relative"):
-        check_for_workers(listed[1:2])
+    with pytest.raises(ValueError, match="plot/plot-nightly: dataset figures is relative"):
+        read_list(tmp_path / "list.yaml", for_workers=True)
 
 
 @pytest.fixture(scope="module")

@@ -122,9 +122,9 @@ def push_pages(remote: Remote, pages: Iterable[Path] = ()) -> str:
     """
     from tasks.pages.site import send_pages
 
-    sent = send_pages(remote, pages)
-    listed = number_of(sent.evaluations, "evaluation")
-    return f"{number_of(sent.pages, 'page')} and the index of {listed} sent to {remote.bucket.url}/pages"
+    sent, evaluations = send_pages(remote, pages)
+    listed = number_of(evaluations, "evaluation")
+    return f"{number_of(sent, 'page')} and the index of {listed} sent to {remote.bucket.url}/pages"
 
 
 def share_labels(remote: Remote) -> None:

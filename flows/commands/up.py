@@ -166,9 +166,9 @@ EMBEDDED_JUDGE = "{model: pixel-baseline, base_url: embedded, concurrency: 16}"
 def deploy(context: click.Context, notify: str, deployments: str) -> int:
     """Make the automations of `jury up` on the server of `PREFECT_API_URL`, where runs of work pools need them."""
     if deployments:
-        from flows.server.deployments import check_for_workers, read_list
+        from flows.server.deployments import read_list
 
-        check_for_workers(read_list(Path(deployments)))
+        read_list(Path(deployments), for_workers=True)
     if context.invoked_subcommand:
         if notify:
             raise InputError(f"--notify goes with `jury deploy` alone, not with {context.invoked_subcommand}")

@@ -26,7 +26,7 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
-from pydantic import BaseModel, Field, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from flows.commands.options import nest
 from flows.flow_run import completed, misspelt, nested, read_json
@@ -111,8 +111,6 @@ class Deployed(BaseModel, extra="forbid"):
     """Whether the deployment starts no runs; None: people decide that in the UI."""
     work_pool: dict[str, Any] = {}
     """Work pool for workers; serving needs none."""
-    _folder: Path = PrivateAttr(default=Path())
-    """Folder of the list: relative paths lead from it."""
 
     @model_validator(mode="after")
     def _fits_the_flow(self) -> Self:
@@ -123,45 +121,31 @@ class Deployed(BaseModel, extra="forbid"):
         slugs = Counter(each.slug for each in self.schedules)
         if twice := [slug for slug, number in slugs.items() if number > 1]:
             raise InputError(f"schedules: the slug {twice[0]!r} is there twice; give each schedule one of its own")
-        self._check(self.own, "")
-        for each in self.schedules:
-            self._check(completed(each.parameters.parameters, self.own, self.form)[0], f"schedule {each.slug}: ")
+        of_schedules = {f"schedule {each.slug}: ": each.parameters.parameters for each in self.schedules}
+        for place, values in {"": self.own, **of_schedules}.items():
+            try:
+                asked = self.form.model_validate(completed(values, self.own, self.form)[0])
+                if not isinstance(asked, Collect):
+                    addressed(asked)
+            except ValidationError as error:
+                told = (f"{place}parameters.parameters.{words}" for words in _words(error, self.form))
+                raise InputError("; ".join(told)) from None
         return self
-
-    def _check(self, values: Fields, place: str) -> None:
-        try:
-            asked = self.form.model_validate(values)
-            if not isinstance(asked, Collect):
-                addressed(asked)
-        except ValidationError as error:
-            raise InputError(
-                "; ".join(f"{place}parameters.parameters.{words}" for words in _words(error, self.form))
-            ) from None
 
     @property
     def own(self) -> dict[str, Any]:
         """Fields of the form that the list gives."""
         return self.parameters.parameters
 
-    @property
-    def sent(self) -> dict[str, Any]:
-        """The same fields as they are registered: with absolute paths, because runs happen in other folders."""
-        return self.absolute(self.own)
-
-    @property
-    def due(self) -> list[Scheduled]:
-        """The schedules as they are registered."""
-        forms = (Form(parameters=self.absolute(each.parameters.parameters)) for each in self.schedules)
-        return [each.model_copy(update={"parameters": form}) for each, form in zip(self.schedules, forms, strict=True)]
-
-    def absolute(self, values: Fields) -> dict[str, Any]:
-        """Return fields with absolute paths in place of those that lead from the list."""
-        return {name: _from(self._folder, name, value) if name in FENCED else value for name, value in values.items()}
-
-    def below(self, folder: Path) -> Self:
-        """Return it with the folder that relative paths lead from."""
-        self._folder = folder
-        return self
+    def make_absolute(self, folder: Path) -> list[str]:
+        """Make paths absolute that lead from the list's folder, because runs happen elsewhere; return these paths."""
+        relative: list[str] = []
+        for values in (form.parameters for form in (self.parameters, *(each.parameters for each in self.schedules))):
+            for name, value in values.items():
+                if name in FENCED and (whole := _from(folder, name, value)) != value:
+                    values[name] = whole
+                    relative.append(f"{name} {value}")
+        return relative
 
     @property
     def title(self) -> str:
@@ -181,8 +165,11 @@ class Deployed(BaseModel, extra="forbid"):
         return getattr(import_module(module), function)
 
 
-def read_list(path: Path = LIST) -> list[Deployed]:
+def read_list(path: Path = LIST, for_workers: bool = False) -> list[Deployed]:
     """Return the deployments of the list.
+
+    Args:
+        for_workers: it must mean the same on every machine, so that no path may lead from it.
 
     Raises:
         InputError: the list cannot be used, with every problem and its place.
@@ -198,7 +185,11 @@ def read_list(path: Path = LIST) -> list[Deployed]:
             continue
         if deployed.title in found:
             problems.add(f"entry {number}", f"{deployed.title} is in the list twice; give it another name")
-        found[deployed.title] = deployed.below(path.absolute().parent)
+        found[deployed.title] = deployed
+        for place in deployed.make_absolute(path.absolute().parent):
+            if for_workers:
+                words = f"{place} is relative: workers run elsewhere, so give the whole path"
+                problems.add(deployed.title, words)
     problems.stop(str(path))
     return list(found.values())
 
@@ -217,7 +208,7 @@ def missing_places(listed: Iterable[Deployed]) -> list[str]:
     warnings, now = list[str](), datetime.now().astimezone()
     for deployed in listed:
         for name in READ:
-            if not (path := str(deployed.sent.get(name, ""))) or path in own_places(name):
+            if not (path := str(deployed.own.get(name, ""))) or path in own_places(name):
                 continue
             try:
                 check_no_url(name, path)
@@ -227,21 +218,6 @@ def missing_places(listed: Iterable[Deployed]) -> list[str]:
             else:
                 warnings += [f"{deployed.title}: nothing is at {name} {path} yet"] * (not is_there)
     return warnings
-
-
-def check_for_workers(listed: Iterable[Deployed]) -> None:
-    """Check that a list means the same on every machine.
-
-    Raises:
-        InputError: with all relative paths, by deployment.
-    """
-    problems = Problems()
-    for deployed in listed:
-        for form in (deployed.own, *(each.parameters.parameters for each in deployed.schedules)):
-            for name in (name for name, value in deployed.absolute(form).items() if value != form[name]):
-                words = f"{name} {form[name]} is relative: workers run elsewhere, so give the whole path"
-                problems.add(deployed.title, words)
-    problems.stop("the list of deployments")
 
 
 def _entries(path: Path) -> list[Any]:
@@ -398,8 +374,8 @@ async def _create(deployed: Deployed) -> None:
         deployed.name,
         description=deployed.description,
         tags=deployed.tags,
-        schedules=[each.schedule for each in deployed.due],
-        parameters={"parameters": deployed.sent},
+        schedules=[each.schedule for each in deployed.schedules],
+        parameters={"parameters": deployed.own},
         paused=bool(deployed.paused),
         entrypoint_type=EntrypointType.MODULE_PATH,
         version=deployed.flow.version,  # else Prefect takes the commit of the folder that the command is started in
@@ -434,7 +410,7 @@ async def _update_schedules(
 ) -> list[str]:
     """Update the schedules that are or were in the list; return messages for the user."""
     said: list[str] = []
-    listed = {_place(each.slug): each.created for each in deployed.due}
+    listed = {_place(each.slug): each.created for each in deployed.schedules}
     found = {_place(each.slug): each for each in known.schedules}
     registered = {name.rpartition(" ")[0] for name in last} - {""}
     for place in sorted({*listed, *registered}):
@@ -460,7 +436,7 @@ async def _update_schedules(
 
 def _of_list(deployed: Deployed) -> dict[str, Any]:
     """Return the fields of a deployment of the list as they are registered, without its schedules."""
-    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.sent)
+    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.own)
 
 
 def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
@@ -506,7 +482,7 @@ async def _last(client: PrefectClient, title: str) -> dict[str, str]:
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
     listed = _of_list(deployed)
-    for each in deployed.due:
+    for each in deployed.schedules:
         listed |= _of_schedule(each.created)
     name, value = variable_name(deployed.title), cast(Any, digests(listed))
     if await client.read_variable_by_name(name):

@@ -141,17 +141,11 @@ TIMES = 8
 """Most tries to send an index while other machines keep writing it."""
 
 
-class Sent(NamedTuple):
-    """Counts of the pages sent."""
-
-    pages: int
-    """Number of pages besides the index."""
-    evaluations: int
-    """Number of evaluations that the index lists."""
-
-
-def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
+def send_pages(remote: Remote, made: Iterable[Path] = ()) -> tuple[int, int]:
     """Send these pages, those of evaluations that the bucket lacks, and then the index.
+
+    Returns:
+        Number of pages besides the index, and number of evaluations that the index lists.
 
     Raises:
         InputError: there is no history, or it cannot be queried; or data to be forgotten is still here.
@@ -169,7 +163,7 @@ def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
     for name in sorted(due):
         _send_beside(remote, beside(f"{FOLDER}/{name}"), there)
         remote.bucket.put({f"{FOLDER}/{name}": read_file(remote.folder, f"{FOLDER}/{name}")}, HTML)
-    return Sent(len(due), _send_index(remote))
+    return len(due), _send_index(remote)
 
 
 def _send_beside(remote: Remote, folder: str, there: Mapping[str, int]) -> None:
