@@ -138,7 +138,7 @@ def post_form(address: str, form: str, **headers: str) -> tuple[int, str]:
     return reply.status, reply.getheader("location") or words
 
 
-def test_comparison_form_is_accepted_only_from_our_own_pages(tmp_path: Path) -> None:
+def test_pages_need_the_sign_in_text_and_their_form_comes_from_them_alone(tmp_path: Path) -> None:
     later = RUN.replace("20", "21", 1)
     for run_id, moment in ((RUN, "2026-11-20T12:00:00+00:00"), (later, "2026-11-21T12:00:00+00:00")):
         write_run(tmp_path, start(run_id, started_at=moment), [outcome()], end(run_id))
@@ -150,6 +150,9 @@ def test_comparison_form_is_accepted_only_from_our_own_pages(tmp_path: Path) -> 
         land(tmp_path)
         status, place = post_form(address, form, **signed, Origin=address)
         assert status == 303 and b"changed 0" in send_request(address, place, **signed)[1]
+        status, body, headers = send_request(address, place)
+        assert (status, headers["www-authenticate"]) == (401, 'Basic realm="jury"') and b"changed" not in body
+        assert send_request(address, place, **sign_in_header("jury:another"))[0] == 401
         for other in ("http://evil.example", "http://127.0.0.1:4200", "null"):
             assert post_form(address, form, **signed, Origin=other)[0] == 403
         assert post_form(address, form, **signed, **{"Sec-Fetch-Site": "cross-site"})[0] == 403
@@ -208,16 +211,6 @@ def test_generated_pages_have_an_accepted_policy(tmp_path: Path) -> None:
     for page, forms in ((renew(tmp_path, [RUN]).place, "self"), (page_of(tmp_path, RUN), "none")):
         policy = policy_of(page.read_bytes()[:HEAD_BYTES])
         assert "script-src 'sha256-" in policy and policy.endswith(f"form-action '{forms}'")
-
-
-def test_pages_require_the_sign_in_text(tmp_path: Path) -> None:
-    (tmp_path / "pages").mkdir()
-    (tmp_path / "pages" / "index.html").write_bytes(b"the index")
-    with serving_pages(tmp_path, free_port(), SIGNED) as address:
-        status, body, headers = send_request(address, "/")
-        assert (status, headers["www-authenticate"]) == (401, 'Basic realm="jury"') and b"index" not in body
-        assert send_request(address, "/", **sign_in_header("jury:another"))[0] == 401
-        assert send_request(address, "/", **sign_in_header(SIGNED))[:2] == (200, b"the index")
 
 
 def test_note_gives_the_address_while_pages_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

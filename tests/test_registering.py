@@ -175,7 +175,7 @@ def test_reset_restores_the_list_and_keeps_added_schedules(house: House) -> None
     assert all(each.active for each in house.there.schedules)
 
 
-def test_schedule_deleted_in_the_ui_is_not_recreated(house: House) -> None:
+def test_schedule_deleted_in_the_ui_is_not_recreated_and_an_edited_one_stays(house: House) -> None:
     house.up(schedules=[NIGHTLY, WEEKLY])
     house.delete_schedule("nightly")
     for schedules in ([NIGHTLY, WEEKLY], [{**NIGHTLY, "cron": "0 9 * * *"}, WEEKLY]):
@@ -184,10 +184,6 @@ def test_schedule_deleted_in_the_ui_is_not_recreated(house: House) -> None:
             "schedule nightly was deleted here and is not made again; `jury up --reset` takes the list's"
         ]
         assert registered.schedules == ["0 4 * * 0 UTC"]
-
-
-def test_edited_schedule_stays_after_removal_from_the_list(house: House) -> None:
-    house.up(schedules=[NIGHTLY, WEEKLY])
     house.change_schedule("weekly", schedule={"cron": "0 8 * * 0", "timezone": "UTC"})
     registered = house.up(schedules=[])
     assert registered.schedules == ["0 8 * * 0 UTC"]

@@ -18,11 +18,6 @@ def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
-def test_missing_store_is_reported(tmp_path: Path, jury: Any) -> None:
-    code, out, _ = jury("status", "--store", tmp_path / "nowhere")
-    assert code == 3 and "there is no store" in out and "in step" not in out and not (tmp_path / "nowhere").exists()
-
-
 @pytest.mark.parametrize("words", ["status", "query leaderboard", "store sync", "run diagram --dataset samples"])
 def test_store_that_is_a_file_is_refused(words: str, tmp_path: Path, jury: Any) -> None:
     history = tmp_path / "history.duckdb"
@@ -33,7 +28,9 @@ def test_store_that_is_a_file_is_refused(words: str, tmp_path: Path, jury: Any) 
     )
 
 
-def test_status_reports_finished_runs_missing_in_the_history(tmp_path: Path, jury: Any) -> None:
+def test_status_reports_a_missing_store_and_runs_missing_in_the_history(tmp_path: Path, jury: Any) -> None:
+    code, out, _ = jury("status", "--store", tmp_path / "nowhere")
+    assert code == 3 and "there is no store" in out and "in step" not in out and not (tmp_path / "nowhere").exists()
     write_run(tmp_path, start(), [judgment(price=0.0), outcome()], end())
     code, out, _ = jury("status", "--store", tmp_path)
     assert code == 3 and "history    lacks 1 finished run" in out

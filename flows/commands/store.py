@@ -3,7 +3,6 @@
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -101,14 +100,6 @@ def _tend_pictures(store: Path, remote: Remote | None) -> None:
 MOST_NAMED = 10
 
 
-class _Asked(NamedTuple):
-    """Run, candidate or sample to forget."""
-
-    kind: Kind
-    name: str
-    flow: str
-
-
 @click.command(cls=Command)
 @click.option("--run", default="", metavar="RUN", help="All of a run: the beginning of its id.")
 @click.option("--candidate", default="", metavar="NAME", help="A candidate, in all runs that judged it.")
@@ -130,10 +121,9 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if plan_of(folder) and not dry_run:
         finish_forgetting(folder, remote)
         print("an unfinished removal from before is complete now")
-    asked = _asked(folder, run, candidate, sample, flow or "")
-    plan = make_plan(folder, *asked)
+    plan = make_plan(folder, *_asked(folder, run, candidate, sample, flow or ""))
     if not plan.runs:
-        raise InputError(f"{store} has no {asked.kind} {asked.name!r}{_known(folder, asked)}")
+        raise InputError(f"{store} has no {plan.kind} {plan.name!r}{_known(folder, plan)}")
     _list(folder, plan)
     if dry_run or not (yes or _is_meant()):
         print("nothing was changed")
@@ -147,7 +137,8 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     return 0
 
 
-def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> _Asked:
+def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> tuple[Kind, str, str]:
+    """Return kind, name and flow of what is to be forgotten."""
     named = [(kind, name) for kind, name in (("run", run), ("candidate", candidate), ("sample", sample)) if name]
     if len(named) != 1:
         raise InputError(
@@ -155,10 +146,10 @@ def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> _A
             "where they are meant in one flow alone)"
         )
     if not run:
-        return _Asked("candidate" if candidate else "sample", candidate or sample, flow)
+        return "candidate" if candidate else "sample", candidate or sample, flow
     if flow:
         raise InputError("--flow goes with --candidate and --sample: a run is of one flow")
-    return _Asked("run", _run(folder, run), "")
+    return "run", _run(folder, run), ""
 
 
 def _run(folder: Path, beginning: str) -> str:
@@ -174,16 +165,15 @@ def _run(folder: Path, beginning: str) -> str:
     return found[0] if len(found) == 1 else wholes[0] if wholes else beginning
 
 
-def _known(folder: Path, asked: _Asked) -> str:
+def _known(folder: Path, plan: Plan) -> str:
     sql = "SELECT 1 FROM runs WHERE run_id = $1"
-    if asked.kind == "run" and (folder / HISTORY).exists() and query(folder, sql, values=(asked.name,)).rows:
+    if plan.kind == "run" and (folder / HISTORY).exists() and query(folder, sql, values=(plan.name,)).rows:
         return " in its ledgers, only in the history: `jury store rebuild` makes that without it"
     starts = [start for run in run_folders(folder) if (start := start_of(run))]
     names = {
         "run": sorted(start.run_id for start in starts),
         "candidate": sorted({name for start in starts for name in start.candidates}),
-        "sample": [],
-    }[asked.kind]
+    }.get(plan.kind, [])
     return f"; there is {listed(names[-MOST_NAMED:])}" if names else ""
 
 

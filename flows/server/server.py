@@ -55,8 +55,6 @@ def sign_in_header(text: str) -> dict[str, str]:
 
 HOST = "127.0.0.1"
 NOTE = "server.json"
-MOST_OF_NOTE = 10_000
-"""Most bytes of the note."""
 LOG = "server.log"
 """File in the home of a server: its output."""
 PATIENCE_SECONDS = 300.0
@@ -182,7 +180,7 @@ def noted(store: Path) -> Server | None:
     """Return the server that `jury up` runs for this store on any machine, as long as `jury up` lives."""
     place = home(store)
     try:
-        server = TypeAdapter(Server).validate_json(read_regular(place / NOTE, MOST_OF_NOTE))
+        server = TypeAdapter(Server).validate_json(read_regular(place / NOTE, 10_000))
     except (InputError, OSError, ValidationError):
         return None
     # By its name in this store: nobody has locked the file in a copy of a served one.

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Self
 
 from tasks.datasets.dataset import Dataset
@@ -73,9 +72,7 @@ class Sending:
         self._loop = asyncio.create_task(self._keep_sending())
         return self
 
-    async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._loop.cancel()
         with suppress(asyncio.CancelledError):
             await self._loop
