@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tasks.history.queries import Table
-from tasks.pages.cards import Context, cards, reasons_by_question, split, text_limit
+from tasks.pages.cards import Card, Context, Question, Reason, cards, reasons_by_question, split, text_limit
 from tasks.protocols import display_of
 
 
@@ -59,3 +59,12 @@ def test_long_reasoning_is_cut_to_a_shared_budget() -> None:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)
         assert human.endswith("… (cut)")
         assert (model, conclusion) == ("fine", "Model.")
+
+
+def test_reason_beside_an_outcome_is_of_a_reply_with_its_verdict() -> None:
+    given = ("refused", "Human", "Model", "Model")
+    reasons = tuple(Reason(call="", verdict=verdict, parts=(("", f"says {verdict}"),)) for verdict in given)
+    asked = Question(name="readability", verdict="Model", reasons=reasons)
+    card = Card.model_construct(questions=(asked,), overall="Model wins")
+    assert card.conclusion() == "readability: says Model" and asked.contested
+    assert not asked.model_copy(update={"reasons": reasons[::2]}).contested, "a refused reply is no other verdict"

@@ -7,7 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 from markupsafe import Markup
 from pydantic import Field
@@ -16,7 +16,7 @@ from tasks.history.queries import Table, as_json_rows
 from tasks.pages.page import as_json, fair_share
 from tasks.protocols.display import Display, labels_of
 from tasks.protocols.protocol import NOT_ASKED
-from tasks.records import Record
+from tasks.records import JudgmentStatus, Record
 from tasks.text import natural, number_words
 
 LONGEST_TEXT = 2_000
@@ -55,8 +55,14 @@ class Question(Record):
 
     @property
     def contested(self) -> bool:
-        """True if the replies, in other orders or votes, have different verdicts."""
-        return bool(self.orders) or len({reason.verdict for reason in self.reasons}) > 1
+        """True if the replies, in other orders or votes, have different verdicts; a refused reply has none."""
+        return bool(self.orders) or len({reason.verdict for reason in self.reasons} - {*get_args(JudgmentStatus)}) > 1
+
+    @property
+    def conclusion(self) -> str:
+        """Conclusion of the first reply with this verdict, else of the first reply; empty: there is none."""
+        agreeing = [reason for reason in self.reasons if reason.verdict == self.verdict]
+        return next((reason.parts[-1][1] for reason in agreeing or self.reasons), "")
 
 
 class Aspect(Record):
@@ -116,7 +122,7 @@ class Card(Record):
         winner = self.overall.partition(" ")[0]
         rule = self.path.partition(f"{self.tier}: ")[2].partition(";")[0] if self.tier else ""
         found = max(asked, key=lambda each: (each.name in rule, each.verdict == winner))
-        return f"{found.name}: {found.reasons[0].parts[-1][1]}"
+        return f"{found.name}: {found.conclusion}"
 
 
 class Context(NamedTuple):

@@ -96,11 +96,7 @@ def own_picture(card: Card) -> str:
 
 def answers(card: Card) -> dict[str, tuple[str, str]]:
     """Return dimension, tag or aspect -> the judge's answer and its conclusion."""
-    found: dict[str, tuple[str, str]] = {}
-    for each in card.questions:
-        agreeing = [reason for reason in each.reasons if reason.verdict == each.verdict]
-        parts = next((reason.parts for reason in agreeing or each.reasons), ())
-        found[each.name] = each.verdict, cut(parts[-1][1], LONGEST_REASON) if parts else ""
+    found = {each.name: (each.verdict, cut(each.conclusion, LONGEST_REASON)) for each in card.questions}
     aspects = {
         each.name.replace("_", " "): (each.score, cut(each.explanation, LONGEST_REASON)) for each in card.aspects
     }
