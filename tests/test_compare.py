@@ -291,7 +291,7 @@ def test_comparison_page_links_to_the_reports_that_exist(store: Path, jury: Any)
     assert "faithfulness +31.0 [" in text and "no other dimension" not in text, "all four dimensions passed"
     assert "better 9</button>" in text and "unchanged 20</span>" in text and ">worse 0" not in text
     assert f'<a href="{AFTER}.html">2026-11-20 12:00</a>' in text and f'<a href="{BEFORE}.html">' not in text
-    assert f'<a href="{AFTER}.html#sample=s20">in its report</a>' in text
+    assert f'<a href="{AFTER}.html#sample=s20&candidate=alpha">in its report</a>' in text
     assert f"jury compare {BEFORE} {AFTER} --candidate alpha<" in text
     assert {each for each in re.findall(r'<\w[^>]*\s(?:src|href)="([^"#]*)', text)} == {"index.html", f"{AFTER}.html"}
     place.unlink()

@@ -151,6 +151,7 @@ def comparison_page(store: Path, found: Comparison, with_pictures: bool = True) 
             "halves": halves,
             "pictures": pictures,
             "direction": direction,
+            "quote": partial(quote, safe=""),
             "own_picture": own_picture,
             "answers": answers,
             "signed": partial(signed, decimals=protocol_of(flow).decimals),
