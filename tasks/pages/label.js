@@ -76,6 +76,14 @@ function restore() {
   if (kept) state = { ...state, ...kept, at: Math.min(kept.at, data.items.length - 1) };
 }
 
+// The same page in another tab has kept its answers: they are this one's, too, which would overwrite them.
+function follow() {
+  const { at } = state;
+  inBrowser(restore);
+  state.at = at;
+  show();
+}
+
 const whole = (text) => text.replace(/[\ud800-\udfff]/gu, "\ufffd").trim();
 
 function row(item, question) {
@@ -284,6 +292,7 @@ function pressed(event) {
   const question = current(now());
   const number = isNumber(event.key) && document.querySelector(".now [type=number]");
   if (number) return number.focus(), number.select(); // it gets the digit
+  if (event.repeat && !/^Arrow|^[+-]$/.test(event.key)) return; // a key held down would answer items that nobody has seen
   const chosen = question.choices.find((one) => one.key === event.key);
   const act = chosen ? () => give(question.question, chosen.value) : MOVES[event.key];
   if (!act || (!scale && ["ArrowUp", "ArrowDown"].includes(event.key))) return;
@@ -293,6 +302,7 @@ function pressed(event) {
 
 addEventListener("keydown", pressed);
 addEventListener("resize", arrange);
+addEventListener("storage", ({ key }) => { if (key === KEPT) follow(); });
 by("comment").addEventListener("input", () => { state.comments[now().item] = by("comment").value; keep(); });
 by("name").addEventListener("input", () => { state.name = whole(by("name").value) || state.name; keep(); });
 by("save").addEventListener("click", save);
