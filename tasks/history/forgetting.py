@@ -342,7 +342,8 @@ def _label_pages(store: Path, plan: Plan) -> Written:
         of_run = {"of_run": page.of_run}
         stay = tuple(item for item in page.items if not _goes(plan, page.flow, {**item.model_dump(), **of_run}))
         if len(stay) < len(page.items):
-            told = page.model_copy(update={"items": stay})
+            tokens = (item.token for item in page.items if item not in stay)
+            told = page.model_copy(update={"items": stay, "forgotten": (*page.forgotten, *tokens)})
             yield f"{labels.LABEL_PAGES}/{file.name}", record_bytes(told) if stay else b""
 
 

@@ -256,7 +256,8 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
     name = name or file.stem
     if not is_label_name(name):
         raise InputError(
-            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100"
+            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100; choose "
+            "another name with --name"
         )
     if not file.is_file():
         raise InputError(f"labels {file}: there is no such file")
@@ -386,6 +387,8 @@ def labels_of(saved: Saved, page: LabelPage, source: str) -> list[LabelRow]:
     labels: list[LabelRow] = []
     first: dict[tuple[str, str], str] = {}
     for where, row in _answers(saved, source, problems):
+        if row.item in page.forgotten:
+            continue
         if wrong := _wrong(row, page, items):
             problems.add(where, wrong)
         elif (known := first.setdefault((row.item, row.question), where)) != where:

@@ -75,6 +75,8 @@ class LabelPage(LedgerRecord):
     questions: dict[str, dict[str, tuple[str, ...]]]
     """Tag of items -> question -> allowed answers."""
     items: tuple[LabelItem, ...]
+    forgotten: tuple[str, ...] = ()
+    """Tokens of items whose samples were forgotten: answers to them are no labels."""
     file: str = ""
     """Place where the page was written, on the machine that made it."""
 
