@@ -131,3 +131,6 @@ def test_dates_link_to_evaluations_and_cards_to_samples(opened: Opened) -> None:
     assert opened.page.get_attribute(".worst a >> nth=0", "href") == f"{link}s1&candidate=painter"
     assert "Human wins: Conclusion: the arrows are missing" in newest
     assert opened.page.evaluate("document.querySelector('.wide').scrollWidth") <= opened.page.evaluate("innerWidth")
+    opened.page.set_viewport_size({"width": 390, "height": 900})
+    lines = opened.page.eval_on_selector_all(".dots strong", "all => all.map(one => one.parentElement.offsetHeight)")
+    assert max(lines) < 60, "a long name leaves room for the scores"
