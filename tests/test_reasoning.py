@@ -59,6 +59,9 @@ def test_long_reasoning_is_cut_to_a_shared_budget() -> None:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)
         assert human.endswith("… (cut)")
         assert (model, conclusion) == ("fine", "Model.")
+    terse = [row | {"dimension": "d", "vote": 1, "reasoning": "Ink of Human: a; Ink of Model: b; Conclusion: c."}]
+    [[reason]] = reasons_by_question(terse, text_limit(terse, table, 1_000_000)).values()
+    assert len(reason.parts) == 3, "nothing is left out where all fits"
 
 
 def test_reason_beside_an_outcome_is_of_a_reply_with_its_verdict() -> None:

@@ -22,7 +22,7 @@ from tasks.text import natural, number_words
 LONGEST_TEXT = 2_000
 """Longest caption, prompt or note, in bytes."""
 CONCLUSION_ALONE = 300
-"""Bytes of a reply below which only its conclusion is shown."""
+"""Bytes a reply may have below which only its conclusion is shown, if it has more."""
 MISSING = "missing"
 DIFFER = "replies differ"
 
@@ -274,7 +274,8 @@ def _verdict(row: Mapping[str, Any]) -> str:
 
 def _parts(words: str, limit: int) -> tuple[tuple[str, str], ...]:
     """Return the parts of a reasoning, together within the limit: a long part must not cost the conclusion."""
-    parts = split(words)[-1 if limit < CONCLUSION_ALONE else 0 :]
+    is_short = limit < CONCLUSION_ALONE and len(words.encode("utf-8", "replace")) > limit
+    parts = split(words)[-1 if is_short else 0 :]
     share = fair_share([len(text.encode("utf-8", "replace")) for _, text in parts], limit)
     return tuple((heading, cut(text, share)) for heading, text in parts)
 
