@@ -141,9 +141,10 @@ def test_pictures_beside_a_page_are_served_and_removed_with_it(
             reply = connection.getresponse()
             assert reply.status == status and (status == 404 or reply.getheader("content-type") == "image/jpeg")
             connection.close()
-    renew(tmp_path / "store", [LATER], with_pictures=False)
-    assert not folder.exists()
-    renew(tmp_path / "store", [LATER])
+    for chosen in (False, None):
+        renew(tmp_path / "store", [LATER], chosen)
+        assert not folder.exists(), "pictures that were left out stay out until a person asks for them"
+    renew(tmp_path / "store", [LATER], with_pictures=True)
     (folder / "notes.txt").touch()
     monkeypatch.setenv("JURY_KEEP_DAYS", "1")
     assert remove_old(tmp_path / "store", now=datetime(2027, 1, 1, tzinfo=UTC)) and not page.exists()

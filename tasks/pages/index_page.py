@@ -12,14 +12,13 @@ from markupsafe import Markup
 
 from tasks.comparing.verdict import in_brief, rank_candidates
 from tasks.errors import InputError
-from tasks.files import read_file
 from tasks.judging.results import TRUST
 from tasks.pages.cards import split
 from tasks.pages.index_data import Card, Index, Line, Place
 from tasks.pages.page import SITE_STYLE, embedded, rendered, stamp, thumbnails
-from tasks.pages.page_names import FOLDER, page_name
+from tasks.pages.page_names import page_name
 from tasks.pages.queries import corrected_words, people_in_brief
-from tasks.pages.report_page import LEFT_OUT
+from tasks.pages.report_page import leaves_out_pictures
 from tasks.pages.unfinished import LONGEST_NAME, unfinished_part
 from tasks.presentation import wording
 from tasks.presentation.wording import coverage_words, interval_words, score_words
@@ -44,7 +43,7 @@ def card_pictures(store: Path, index: Index) -> dict[str, str]:
     hashes: set[str] = set()
     for card in index.cards:
         with suppress(InputError, OSError):
-            if LEFT_OUT.encode() not in read_file(store, f"{FOLDER}/{page_name(card.newest.run_id)}"):
+            if not leaves_out_pictures(store, card.newest.run_id):
                 hashes |= {row["picture"] for row in card.worst if row["picture"]}
     return dict(embedded(thumbnails(store, hashes), CARD_PICTURE))
 

@@ -10,18 +10,23 @@ from urllib.parse import quote
 from tasks.comparing import verdict as verdicts
 from tasks.comparing.trend import breaks, trend_charts
 from tasks.errors import InputError
-from tasks.files import drafted, remove_folder, rewrite_file
+from tasks.files import drafted, read_file, remove_folder, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import beside, why_missing
 from tasks.pages import report_facts as facts
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
-from tasks.pages.page_names import FOLDER, since_name
+from tasks.pages.page_names import FOLDER, page_name, since_name
 from tasks.pages.report_data import Evaluation
 from tasks.pages.run_summary import layout_lines, rate_grid, rate_notes
 from tasks.presentation import wording
 from tasks.text import number_words
 
 LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
+
+
+def leaves_out_pictures(store: Path, run_id: str) -> bool:
+    """Return whether the page of an evaluation leaves pictures out; InputError or OSError: it has no page."""
+    return f">{LEFT_OUT}<".encode() in read_file(store, f"{FOLDER}/{page_name(run_id)}")
 
 
 def write_page(

@@ -1,6 +1,7 @@
 """Website of a store: `<store>/pages/` with an index and a page for every evaluation, also in its bucket."""
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from tasks.pages.page_names import (
     since_name,
 )
 from tasks.pages.report_data import gather
-from tasks.pages.report_page import write_page
+from tasks.pages.report_page import leaves_out_pictures, write_page
 from tasks.pages.unfinished import unfinished
 
 LOCK_SECONDS = 60.0
@@ -59,11 +60,11 @@ class _Listed(NamedTuple):
     """Whether it is not older than pages are kept."""
 
 
-def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) -> Renewed:
+def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool | None = None) -> Renewed:
     """Remake the pages of these evaluations and unfinished runs, as far as the history has them, and then the index.
 
     Args:
-        with_pictures: whether these pages may hold pictures.
+        with_pictures: whether these pages may hold pictures; None: as their present ones do, new ones with pictures.
 
     Raises:
         InputError: there is no history, or it cannot be queried; or the folder of pages is a link.
@@ -119,8 +120,12 @@ def _listed(store: Path) -> list[_Listed]:
     return [_Listed(*row[:-1]) for row in found]
 
 
-def _write(store: Path, run_id: str, with_pictures: bool, is_new: bool) -> Path:
+def _write(store: Path, run_id: str, with_pictures: bool | None, is_new: bool) -> Path:
     """Write the page of an evaluation; if it is new, also its comparison with the last comparable one."""
+    if with_pictures is None:
+        with_pictures = True
+        with suppress(InputError, OSError):
+            with_pictures = not leaves_out_pictures(store, run_id)
     evaluation, target = gather(store, run_id), page_of(store, run_id)
     write_page(store, evaluation, target, in_site=True, with_pictures=with_pictures)
     for found in evaluation.comparisons if is_new else ():
