@@ -41,11 +41,12 @@ def query_on_terminal(store: Path, question: str, columns: int, *others: str) ->
     return shown
 
 
-def test_successful_query_prints_nothing_to_stderr(store: Path) -> None:
+def test_successful_query_is_in_utc_and_prints_nothing_to_stderr(store: Path) -> None:
     """DuckDB's bindings may print messages at exit, which no user can act on."""
-    command = [JURY, "query", "leaderboard", "--store", str(store)]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    sql = "SELECT any_value(TIMESTAMPTZ '2026-01-01 00:00+00' = TIMESTAMP '2026-01-01') FROM leaderboard"
+    env = {**environment(), "TZ": "Asia/Tokyo"}
+    done = subprocess.run([JURY, "query", sql, "--store", str(store)], env=env, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.splitlines()[2] == "true"
 
 
 @pytest.mark.parametrize(

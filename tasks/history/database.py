@@ -79,7 +79,7 @@ def reading(store: Path) -> Generator[Connection]:
         tempfile.TemporaryDirectory() as spill,
         _opened(store / HISTORY, {**_READER, "temp_directory": spill}) as db,
     ):
-        db.execute("SET lock_configuration = true")
+        db.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")  # our times are UTC; now() has this zone
         try:
             with told():
                 yield db
