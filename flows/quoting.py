@@ -128,7 +128,7 @@ def _left_of_month(session: Session, run: Run) -> float | None:
 
 def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgment]) -> Quote:
     judge, known = run.parameters.judge, [*rows, *pilot]
-    plan.there.update(row.key for row in pilot if row.status == "ok")
+    plan.there.update(row.key for row in pilot if row.status == "ok" and run.parameters.reuse_hours)
     expected = Expected(seen(known, plan.calls, run.start.prompts), tries(known))
     answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
     found = quote_of(run.start.flow, judge, plan.open, expected, tariffs(judge, answered))

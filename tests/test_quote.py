@@ -61,10 +61,10 @@ def test_quote_by_history_is_unknown_for_a_new_judge(tmp_path: Path, loopback: L
     given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES)]
     code, out, _ = jury("run", "diagram", *given, "--quote", "history")
     assert code == 0 and loopback.count == 0 and not list((tmp_path / "store").glob("ledger/*"))
-    assert out.splitlines() == [
-        "12 calls to be made about 3 samples, with 24 pictures",
-        "tokens, price and time: unknown, for this judge has not replied to these prompts in this store",
-    ]
+    unknown = "tokens, price and time: unknown, for this judge has not replied to these prompts in this store"
+    assert out.splitlines() == (calls := ["12 calls to be made about 3 samples, with 24 pictures"]) + [unknown]
+    code, out, _ = jury("run", "diagram", *given, "--quote", "--reuse-hours", 0)
+    assert (code, out.splitlines()[:1], loopback.count) == (0, calls, 13) and "reuses" not in out, "all is asked again"
 
 
 @pytest.mark.parametrize(

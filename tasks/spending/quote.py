@@ -288,7 +288,7 @@ class Quote(Record):
             return [f"by {self.taken.replies:,} earlier replies of this judge"] if self.taken else []
         cost = "for an unknown price" if self.pilot_price is None else f"for {money(self.pilot_price)}"
         samples = f"{self.pilot_samples} sample{'s' * (self.pilot_samples != 1)}"
-        return [f"by the replies about {samples}, asked just now {cost}; the run reuses them"]
+        return [f"by the replies about {samples}, asked just now {cost}{'; the run reuses them' * bool(self.reused)}"]
 
 
 def quote_of(
