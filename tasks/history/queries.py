@@ -303,7 +303,7 @@ def _frame(db: Connection, sql: str, seconds: float) -> "DataFrame":
         names = distinct(answer.columns)
         if [*names] != answer.columns:
             quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
-            answer = db.sql(f"FROM ({sql}) AS answer({quoted})")
+            answer = db.sql(f"FROM ({sql}\n) AS answer({quoted})")
         rows = answer.materialize()  # within DuckDB's limits
     try:
         return polars.DataFrame(rows)
