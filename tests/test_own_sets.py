@@ -12,7 +12,7 @@ from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
 from tasks.ledger.labels import LabelItem
-from tasks.rubrics.rubric import PROMPTS
+from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
@@ -127,6 +127,7 @@ def test_custom_tag_is_judged_scored_exported_and_labelled(
     ]  # fmt: skip
     assert board[-1]["missing"] == ["counting", "colors", "color_attr", "position"]
     assert board[-1]["tags"] == ["single_object", "two_object", *board[-1]["missing"], "three_object"]
+    assert load_rubric("counting", str(own)).prompts == load_rubric("counting").prompts, "or the overall stays missing"
     exported = [json.loads(line)["tag"] for line in target.read_text(encoding="utf-8").splitlines()]
     assert sorted(exported) == sorted(tag for tag in tags for _ in range(2))
 

@@ -259,10 +259,8 @@ class Export(Extension):
         except OSError as error:
             return [f"export {self._path}: cannot be written: {error.strerror or error}"]
         if form is GENEVAL:
-            lacking, words = (
-                len(order) - len(lines),
-                "left out of the export: no file, no score, or unclear if as asked",
-            )
+            lacking = len(order) - len(lines)
+            words = "left out of the export: no file, no score, or unclear if as asked"
             return [f"{number_of(lacking, 'image')} {words}"] if lacking else []
         unscored = sum(score is None for each in order for score in each.scores())
         return [f"{number_of(unscored, 'check')} of the export without a score"] if unscored else []

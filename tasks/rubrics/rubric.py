@@ -313,8 +313,8 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET, only: Collection[str] 
 
     A set is a name (see `prompt_sets`) or a folder that contains `<flow>/<dimension>.md`. A dimension that it lacks
     keeps its default prompt; one that the default set lacks is added. Raises InputError if the flow or the set does not
-    exist, or the set has nothing for this flow. If prompts are at fault, one InputError lists every problem of every
-    file, one line each.
+    exist, or the set has nothing for this flow (of images: for any of their flows). If prompts are at fault, one
+    InputError lists every problem of every file, one line each.
 
     Args:
         only: dimensions whose prompts are asked; empty: all.
@@ -368,11 +368,13 @@ def _folder(prompt_set: str) -> Path:
 
 
 def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
-    """Return the files that a set has for `flow`. Raises InputError if it has none."""
-    if files := _prompt_files(_folder(prompt_set) / flow):
-        return files
-    held = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
-    found = f"holds {held}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
+    """Return the files that a set has for `flow`. Raises InputError if the set is not one for this flow."""
+    held = holdings(prompt_set)
+    # The tags of all flows of images have one overall score, so a set for one of these flows is one for all.
+    if flow in held or (flow in T2I and not held.keys().isdisjoint(T2I)):
+        return _prompt_files(_folder(prompt_set) / flow)
+    listing = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in held.items())
+    found = f"holds {listing}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
     raise InputError(f"prompt set {prompt_set!r} {found}")
 
 
@@ -394,7 +396,7 @@ def _placed(source: _PromptFile, default: Path | None) -> _PromptFile:
 
 def _not_prompts(folder: Path) -> list[str]:
     """Return a problem for each file that is no prompt only because of its ending."""
-    files = sorted(file for file in folder.iterdir() if file.suffix != ".md" and not file.name.startswith("."))
+    files = sorted(file for file in folder.glob("*") if file.suffix != ".md" and not file.name.startswith("."))
     return [
         f"{file}: found the ending {file.suffix!r}; allowed: .md, or another folder for a text that is no prompt"
         for file in files
