@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from anchored_nights import night
+from loopback_judge import LoopbackJudge
 from numpy.typing import NDArray
 from simulate_alarm import decline, quiet, raised, simulate, step
 from simulate_anchors import AT, BY, Judge, after, false_alarms, judged, told
+from test_alarms import report_nights
 from written_history import ask
 
 from flows.cli import main
+from tasks.comparing import alarms
 from tasks.comparing.alarms import MovedJudge, attributions, moved_judges, note_told, payload_of, watched
 from tasks.history.landing import land, rebuild
 from tasks.pages.report_data import gather
@@ -140,8 +143,8 @@ def test_moved_judge_is_reported_once_without_a_drop(
     store, [moved] = moved_store, moved_judge[1]
     assert moved.short.startswith("the judge gpt-x has moved since 2026-09-17: the anchors changed by +3")
     assert "`jury alarms restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
-    rebuild(store)
     newest = night(store, BASELINE + 6, judge=-20)
+    rebuild(store)
     assert judge_news(store, newest) == []
     seen = watched(store, newest.run_id)
     assert not seen.alarms and [each.nights for each in seen.judges] == [4] and [*seen.open] == [*seen.judges]
@@ -151,14 +154,28 @@ def test_moved_judge_is_reported_once_without_a_drop(
     assert "The judge gpt-x has moved since 2026-09-17" in html
 
 
+@pytest.mark.usefixtures("prefect_server")
+def test_moved_judge_is_reported_in_run_artifact_and_notification(store: Path, loopback: LoopbackJudge) -> None:
+    nights = (night(store, BASELINE + 3 + day, judge=-20) for day in range(3))
+    next(nights)
+    (first, again), artifact, _, post = report_nights(store, nights, loopback, alarms.JUDGE_MOVED)
+    words = "The judge gpt-x has moved since 2026-09-17: the anchors changed by +3"
+    assert words in first and "has dropped" not in first
+    assert "the judge gpt-x has moved since 2026-09-17" in again and "simulated" not in again
+    assert "\n\n**The judge gpt-x has moved since" in artifact.partition("## ")[0]
+    assert post["title"] == "Image Jury: diagram on mini has another judge than before"
+    assert post["text"].startswith(words)
+
+
 def test_anchor_alarm_ends_on_recovery_and_the_next_is_reported(moved_store: Path) -> None:
     store = moved_store
     for day in range(3):
         back = night(store, BASELINE + 6 + day)
     land(store)
     assert not watched(store, back.run_id).judges and not moved_judges(store)
-    again = [judge_news(store, night(store, BASELINE + 9 + day, judge=-20)) for day in range(3)]
-    assert sum(map(len, again)) == 1
+    for day in range(3):
+        again = night(store, BASELINE + 9 + day, judge=-20)
+    assert len(judge_news(store, again)) == 1
 
 
 def test_drop_attributed_to_the_judge_is_one_event(store: Path) -> None:
