@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from answered_page import COUNTING, figures_store, images_store, make_page, prefer, save_answers
-from factories import RUN, picture
+from factories import RUN, finished, picture
 from simulate_labels import HARD, WORLDS, simulate
-from written_history import ask, keep, pair
+from written_history import ask
 
-from flows.cli import main
 from tasks.history.derived_tables import Correction
-from tasks.history.landing import rebuild
-from tasks.history.queries import as_json_rows, query
-from tasks.ledger.labels import ABOUT, LABEL_PAGES, LabelItem, label_folder, read_page
+from tasks.history.landing import land, rebuild
+from tasks.history.queries import as_json_rows, held_open, query
+from tasks.labels.labeling import import_labels
+from tasks.ledger.labels import ABOUT, LABEL_PAGES, LabelItem, LabelPage, label_folder, read_page
+from tasks.ledger.run_files import folder, read_judgments, read_outcomes
 from tasks.pages.queries import people_lines_of
 from tasks.statistics.intervals import FEWEST_LABELS, FIXED, TUNED_FROM, corrected
 
@@ -39,63 +40,66 @@ def store(kept: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(kept, tmp_path / "store"))
 
 
-def label(store: Path, say: Callable[..., str], name: str = "reader-1", *options: str, **more: Any) -> None:
-    """Make a label page, save one person's answers, and import them."""
-    page = make_page(store, store.parent / f"{name}.html", *options)
-    file = save_answers(page, store.parent / f"{name}.json", say, name, **more)
-    assert main(["labels", "import", str(file), "--store", str(store)]) == 0
+def answer(store: Path, page: LabelPage, number: int | None = None, **people: Callable[..., str]) -> None:
+    """Import the answers of these people to the first items of a page."""
+    for name, say in people.items():
+        import_labels(store, save_answers(page, store.parent / f"{name}.json", say, name, number))
+
+
+def label(store: Path, *options: str, **answers: Any) -> None:
+    """Make a label page, and import answers to it."""
+    answer(store, make_page(store, store.parent / f"{'-'.join(answers)}.html", *options), **answers)
+    land(store)
+
+
+def unsure_of(*tokens: str) -> Callable[[LabelItem, str], str]:
+    """Return the answers of a person who prefers Model, but cannot tell of these items."""
+    return lambda item, question: "cannot tell" if item.token in tokens else prefer("model")(item, question)
 
 
 @pytest.fixture(scope="module")
 def labelled(kept: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The store with a page on which one person prefers Model throughout; tests copy it."""
     store = Path(shutil.copytree(kept, tmp_path_factory.mktemp("labelled") / "store"))
-    label(store, prefer("model"))
+    label(store, ann=prefer("model"))
     return store
 
 
-def keep_later(store: Path, **changes: Any) -> None:
-    begun = {"started_at": "2026-11-21T12:00:00+00:00"}
-    if "pictures" not in changes:
-        figures_store(store, 40, LATER, **begun, **changes)
-        return
-    rows = [row.model_copy(update=changes) for at in range(40) for row in pair(f"secret-{at:03}", "GGGG", "Tie")]
-    keep(store, LATER, rows, samples=40, **begun)
-
-
 def test_score_is_corrected_from_15_labels_on(store: Path, jury: Any) -> None:
-    label(store, prefer("human"), number=14)
+    label(store, ann=prefer("human"), number=14)
     [row] = ask(store, CORRECTED)
     assert row[:2] == ("overall", None) and row[4] == 14 and row[7] == "15 labels are needed, 14 count"
-    assert jury("labels", "remove", "reader-1")[0] == 0
+    assert jury("labels", "remove", "ann")[0] == 0
     assert ask(store, CORRECTED) == []
-    label(store, prefer("human"), "reader-2")
-    [(_, value, low, high, labels, people, agreed, why)] = ask(store, CORRECTED)
-    assert (labels, people, why) == (30, 1, "")
-    assert 0 <= low <= value <= high < 50 and value < 20  # people: Human in all 30; the judge: 50
-    drawn = ask(store, "SELECT list(sample_id) FROM labels")[0][0]
-    lost = sum(int(name[-3:]) % 2 == 0 for name in drawn)
-    assert agreed == pytest.approx(lost / 30)
-    assert ask(store, "SELECT score, ci_low < 50, shift < 0 FROM corrected") == [(50.0, True, True)]
-    code, out, _ = jury("query", "corrected")
-    assert code == 0 and "corrected_low" in out
-    jury("report", RUN, "-o", store.parent / "report.html")
-    report = (store.parent / "report.html").read_text()
-    words = f"{value:.1f} [{low:.1f}, {high:.1f}]"
-    assert f"corrected by people {words} (30 labels of 1 person, {agreed:.0%} as the judge)" in report
-    [line] = people_lines_of(store, RUN)
-    assert line in html.unescape(report) and "What people say" in report
-    assert line.startswith(f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and")
-    assert re.search(rf"; judge and people agree on {agreed:.0%} \[\d+, \d+\] of 30", line)
+    label(store, ben=prefer("human"))
+    with held_open(store):
+        [(_, value, low, high, labels, people, agreed, why)] = ask(store, CORRECTED)
+        assert (labels, people, why) == (30, 1, "")
+        assert 0 <= low <= value <= high < 50 and value < 20  # people: Human in all 30; the judge: 50
+        drawn = ask(store, "SELECT list(sample_id) FROM labels")[0][0]
+        lost = sum(int(name[-3:]) % 2 == 0 for name in drawn)
+        assert agreed == pytest.approx(lost / 30)
+        assert ask(store, "SELECT score, ci_low < 50, shift < 0 FROM corrected") == [(50.0, True, True)]
+        code, out, _ = jury("query", "corrected")
+        assert code == 0 and "corrected_low" in out
+        jury("report", RUN, "-o", store.parent / "report.html")
+        report = (store.parent / "report.html").read_text()
+        words = f"{value:.1f} [{low:.1f}, {high:.1f}]"
+        assert f"corrected by people {words} (30 labels of 1 person, {agreed:.0%} as the judge)" in report
+        [line] = people_lines_of(store, RUN)
+        assert line in html.unescape(report) and "What people say" in report
+        assert line.startswith(
+            f"alpha, overall: 50.0 by the judge; corrected by 30 labels of 1 person: {words}; judge and"
+        )
+        assert re.search(rf"; judge and people agree on {agreed:.0%} \[\d+, \d+\] of 30", line)
 
 
 def test_people_are_compared_on_the_samples_they_share(store: Path) -> None:
-    label(store, prefer("human"), "reader-1")
-    label(store, prefer("model"), "reader-2")
+    label(store, ann=prefer("human"), ben=prefer("model"))
     sql = "SELECT labels, people, shared, people_agreed, people_agreed_high, names FROM corrected"
     [(labels, people, shared, agreed, high, names)] = ask(store, sql)
     # Two people who contradict each other have no majority: a tie.
-    assert (labels, people, shared, agreed, names) == (30, 2, 30, 0.0, ["reader-1", "reader-2"])
+    assert (labels, people, shared, agreed, names) == (30, 2, 30, 0.0, ["ann", "ben"])
     assert 0.1 < high < 0.13
     [row] = as_json_rows(query(store, "corrections"))
     found = Correction.model_validate(row)
@@ -109,10 +113,9 @@ def test_people_are_compared_on_the_samples_they_share(store: Path) -> None:
 
 
 def test_shared_items_count_though_people_could_not_tell_some(store: Path) -> None:
-    label(store, prefer("human"), "reader-1", "-n", "20")
-    unsure = read_page(store, next((store / LABEL_PAGES).glob("*.json")).stem).items[0].sample_id
-    say = prefer("model")
-    label(store, lambda item, q: "cannot tell" if item.sample_id == unsure else say(item, q), "reader-2", "-n", "20")
+    page = make_page(store, store.parent / "label.html", "-n", "20")
+    answer(store, page, ann=prefer("human"), ben=unsure_of(page.items[0].token))
+    land(store)
     [(shared, corrected, why)] = ask(store, "SELECT shared, corrected, why FROM corrected")
     assert (shared, corrected) == (19, None) and "who share 20 samples agree no better than by chance" in why
 
@@ -123,9 +126,8 @@ def test_pages_of_several_people_share_items_and_are_pooled(store: Path, jury: A
     assert code == 0 and f"32 samples drawn from 40 of {RUN}, uniformly" in out
     assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
     for number, file in enumerate(sorted((store / LABEL_PAGES).glob("*.json"))):
-        name = f"reader-{number}"
-        answers = save_answers(read_page(store, file.stem), store.parent / f"{name}.json", prefer("human"), name)
-        assert jury("labels", "import", answers)[0] == 0
+        answer(store, read_page(store, file.stem), **{f"reader-{number}": prefer("human")})
+    land(store)
     assert ask(store, "SELECT labels, people, shared, people_agreed FROM corrected") == [(32, 3, 20, 1.0)]
 
 
@@ -134,12 +136,12 @@ def test_kappa_has_an_interval_from_50_labels_on(tmp_path: Path) -> None:
         return prefer("model" if item.token < "8" else "human")(item, question)
 
     store = figures_store(tmp_path / "store", 60)
-    label(store, now_and_then, "reader-1", "-n", "60")
+    label(store, "-n", "60", ann=now_and_then)
     sql = "SELECT agreed, kappa, kappa_low < kappa AND kappa < kappa_high, people_kappa FROM corrected"
     [(agreed, kappa, inside, people_kappa)] = ask(store, sql)
     assert inside and people_kappa is None and kappa < agreed
     assert f"of 60 (kappa {kappa:.2f})" in people_lines_of(store, RUN)[0]
-    label(store, now_and_then, "reader-2", "-n", "20")
+    label(store, "-n", "20", ben=now_and_then)
     assert ask(store, "SELECT shared, people_kappa_low FROM corrected") == [(20, None)]
 
 
@@ -148,11 +150,8 @@ def test_undecided_labels_are_counted_and_shown_as_bounds(store: Path, skipped: 
     """If people could not tell more than a fifth of the 30 shown, only bounds are shown."""
     page = make_page(store, store.parent / "a.html")
     by_id = sorted(page.items, key=lambda item: item.sample_id)  # the page has an order of its own each time
-    unsure, say = {item.token for item in by_id[:skipped]}, prefer("model")
-    file = save_answers(
-        page, store.parent / "a.json", lambda item, q: "cannot tell" if item.token in unsure else say(item, q)
-    )
-    assert main(["labels", "import", str(file), "--store", str(store)]) == 0
+    answer(store, page, ann=unsure_of(*(item.token for item in by_id[:skipped])))
+    land(store)
     sql = "SELECT labels, cannot_tell, corrected, corrected_low, corrected_high, bounds_low, bounds_high FROM corrected"
     [(labels, undecided, value, low, high, lowest, best)] = ask(store, sql)
     assert (labels, undecided) == (30 - skipped, skipped)
@@ -167,53 +166,52 @@ def test_undecided_labels_are_counted_and_shown_as_bounds(store: Path, skipped: 
 
 
 def test_answer_of_one_person_replaces_anothers_cannot_tell(store: Path) -> None:
-    label(store, lambda *_: "cannot tell", "reader-1")
-    label(store, prefer("human"), "reader-2")
+    label(store, ann=lambda *_: "cannot tell", ben=prefer("human"))
     assert ask(store, "SELECT labels, cannot_tell, bounds_low FROM corrected") == [(30, 0, None)]
 
 
-def test_labels_count_for_later_runs_by_any_judge(labelled: Path, tmp_path: Path) -> None:
+WHY_NOT: list[tuple[dict[str, Any], str]] = [
+    ({"prompts": {"faithfulness": "e" * 64}}, "of another protocol, whose prompts put other questions"),
+    ({"dataset_key": "e" * 64}, "of another dataset"),
+    ({}, "30 of its 30 answers are about other pictures"),
+]
+"""What a later run changed of the inputs, and why labels do not count for it; the last one has other pictures."""
+
+
+def test_labels_count_for_later_runs_by_any_judge_of_the_same_inputs(labelled: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(labelled, tmp_path / "store"))
-    keep_later(store, judge="another", ended={"protocol_key": "q" * 64})
-    found = ask(store, "SELECT run_id, labels, corrected > score FROM corrected")
-    assert found == [(LATER, 30, True), (RUN, 30, True)]
+    rows = [*read_judgments(folder(store, RUN)), *read_outcomes(folder(store, RUN))]
+    others = [row.model_copy(update={"pictures": {"human": picture("a"), "model": picture("b")}}) for row in rows]
+    later = [f"2026112{day}T120000-diagram-0000bb" for day in range(1, 5)]
+    begun = ({"judge": "another"}, *(changes for changes, _ in WHY_NOT))
+    for run_id, changes, about in zip(later, begun, (rows, rows, rows, others), strict=True):
+        key = "q" if "judge" in changes else "p"
+        finished(store, run_id, about, key, samples=40, **changes)
+    land(store)
+    found = ask(store, "SELECT run_id, labels, corrected > score FROM corrected WHERE labels > 0")
+    assert found == [(later[0], 30, True), (RUN, 30, True)]
+    for run_id, (_, why) in zip(later[1:], WHY_NOT, strict=True):
+        sql = f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{run_id}'"
+        reason = f"15 labels are needed, 0 count; ann does not count: {why}"
+        assert ask(store, sql) == [(None, 0, reason)]
+        line = f"alpha, overall: 50.0 by the judge; not corrected by people: {reason}"
+        assert people_lines_of(store, run_id) == [line]
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"prompts": {"faithfulness": "e" * 64}}, "of another protocol, whose prompts put other questions"),
-        ({"dataset_key": "e" * 64}, "of another dataset"),
-        ({"pictures": {}}, "30 of its 30 answers are about other pictures"),
-    ],
-)
-def test_labels_of_other_inputs_do_not_count_with_the_reason(
-    labelled: Path, tmp_path: Path, changes: dict[str, Any], why: str
-) -> None:
+def test_labels_not_drawn_uniformly_correct_no_score(labelled: Path, tmp_path: Path) -> None:
     store = Path(shutil.copytree(labelled, tmp_path / "store"))
-    if "pictures" in changes:
-        changes = {"pictures": {"human": picture("other"), "model": picture("another")}}
-    keep_later(store, **changes)
-    [(corrected, labels, reason)] = ask(store, f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{LATER}'")
-    assert (corrected, labels) == (None, 0)
-    assert people_lines_of(store, LATER) == [f"alpha, overall: 50.0 by the judge; not corrected by people: {reason}"]
-    assert reason == f"15 labels are needed, 0 count; reader-1 does not count: {why}"
-
-
-def test_labels_not_drawn_uniformly_correct_no_score(store: Path) -> None:
-    label(store, prefer("human"))
-    about = label_folder(store, "reader-1") / ABOUT
+    about = label_folder(store, "ann") / ABOUT
     about.write_text(about.read_text().replace('"uniform"', '"by hand"'))
     rebuild(store)
     [(corrected, why)] = ask(store, "SELECT corrected, why FROM corrected")
-    assert corrected is None and "reader-1 does not count: not drawn uniformly" in why
+    assert corrected is None and "ann does not count: not drawn uniformly" in why
 
 
 def test_images_are_corrected_by_prompt(tmp_path: Path) -> None:
     store = images_store(tmp_path / "store")
     page = make_page(store, tmp_path / "a.html", run=COUNTING)
-    file = save_answers(page, tmp_path / "a.json", lambda _, question: "8" if question == "overall_score" else "3")
-    assert main(["labels", "import", str(file), "--store", str(store)]) == 0
+    answer(store, page, ann=lambda _, question: "8" if question == "overall_score" else "3")
+    land(store)
     [row] = ask(store, "SELECT dimension, score, labels, agreed, why FROM corrected")
     # Two images of one prompt: the judge scores 8.5 and 2.0; the first is within a point of people's score.
     assert row == ("counting", 5.25, 1, 0.5, "15 labels are needed, 1 count")
