@@ -23,6 +23,7 @@ from typing import Any
 
 import pytest
 import yaml
+from forked_commands import installed
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, with_latency
 from served import JURY, Up, environment, free_port, wait_for, write_list
@@ -33,11 +34,11 @@ from tasks.ledger.remote import FETCHED
 from tasks.ledger.run_files import JUDGMENTS
 
 ROOT = Path(__file__).parents[1]
-SAMPLES, SHARDS, CHUNK = 64, 2, 16
+SAMPLES, SHARDS, CHUNK = 32, 2, 8
 IN_FLIGHT = 16
 """Default number of a run's calls in flight."""
-BEFORE_THE_KILL = 64
-"""Replies in a worker's ledger, of 128 in its shard, after which the judge stops replying. The worker is killed once
+BEFORE_THE_KILL = 32
+"""Replies in a worker's ledger, of 64 in its shard, after which the judge stops replying. The worker is killed once
 all of them are in the bucket: how many it sends at a time depends on the machine's load."""
 STORE = "s3://jury/evaluations"
 SHOWN = """
@@ -123,7 +124,6 @@ def watch(place: Path) -> dict[str, Any]:
     for name in ("here", "there"):
         (place / name).mkdir()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    prefect = str(Path(JURY).with_name("prefect"))
     soon, speaking = with_latency(allowed_reply(), 0.4, 0.3, 1), threading.Event()
     speaking.set()
 
@@ -142,18 +142,22 @@ def watch(place: Path) -> dict[str, Any]:
         os.environ.update(amazon)
         boto3.client("s3").create_bucket(Bucket="jury")
         objects = boto3.resource("s3").Bucket("jury").objects
-        os.environ["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres())
-        server = stack.enter_context(own_server(place / "server", free_port()))
-        del os.environ["PREFECT_API_DATABASE_CONNECTION_URL"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PREFECT_API_DATABASE_CONNECTION_URL", stack.enter_context(postgres()))
+            patch.setenv("PREFECT_API_BLOCKS_REGISTER_ON_START", "false")  # takes a fifth of its start
+            server = stack.enter_context(own_server(place / "server", free_port()))
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
+        (commands := place / "commands").mkdir()
+        stack.enter_context(installed(commands, {}, here))
+        jury, prefect = (str(commands / name) for name in ("jury", "prefect"))
         Up(None, place, server.port).api("/work_pools/", {"name": "jury", "type": "process"})
         start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", write_unscheduled(place)], **here)
-        start([JURY, "deploy"], **here)
+        start([jury, "deploy"], **here)
         doomed = stack.enter_context(worker("one", place, settings))
         stack.enter_context(worker("two", place, settings))
         root = dataset(place / "data")
-        run = [JURY, "run", "diagram", "--dataset", str(root), "--images", str(root / "model"), "--store", STORE]
+        run = [jury, "run", "diagram", "--dataset", str(root), "--images", str(root / "model"), "--store", STORE]
         run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
         with (place / "run.log").open("w+") as log:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
@@ -168,8 +172,8 @@ def watch(place: Path) -> dict[str, Any]:
             log.seek(0)
             output = log.read()
         there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_CACHE": str(place / "there")}
-        start([JURY, "store", "sync", "--store", STORE], **there)
-        [shown] = json.loads(start([JURY, "query", SHOWN, "--json", "--store", STORE], **there))
+        start([jury, "store", "sync", "--store", STORE], **there)
+        [shown] = json.loads(start([jury, "query", SHOWN, "--json", "--store", STORE], **there))
         calls = Counter(map(subject, judge.requests))
         return {
             "code": code,
