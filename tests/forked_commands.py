@@ -5,6 +5,7 @@ thumbnails. The `python` on the commands' path therefore forks these, too. Every
 ports are mapped as the caller asks. Usage as a program: SOCKET PORTS (a JSON object); `installed` writes the commands.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -23,11 +24,12 @@ from typing import Any
 
 import flows
 import tasks
+from flows.server.supervision import claim_run
 
 LATE = ("prefect.cli", "prefect.flow_engine", "prefect.utilities.visualization")
 LATE += ("anyio._backends._asyncio", "genai_prices", "httpcore2", "pydantic.v1", "scipy.optimize", "truststore")
 """Modules of others that commands import sooner or later."""
-FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails")
+FORKED = ("tasks.pages.background", "tasks.pictures.thumbnails", "flows.server.runner", "prefect.engine")
 """Modules that commands start as programs and that run in the commands' environment."""
 CLIENT = """#!{python} -SEs
 import json, os, signal, socket, sys
@@ -87,17 +89,18 @@ def run(name: str, arguments: list[str]) -> int:
         from flows.cli import main
 
         return main()
-    if name == "python":
-        at = arguments.index("-m") + 1
-        sys.argv = arguments[at:]
-        runpy.run_module(arguments[at], run_name="__main__", alter_sys=True)
-        return 0
     from prefect.cli import app
     from prefect.context import refresh_global_settings_context
 
     refresh_global_settings_context()
     try:
-        app()
+        if name == "python":
+            claim_run()  # a process that is not forked does so when it imports the flows
+            at = arguments.index("-m") + 1
+            sys.argv = arguments[at:]
+            runpy.run_module(arguments[at], run_name="__main__", alter_sys=True)
+        else:
+            app()
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
@@ -127,6 +130,7 @@ def answer(connection: socket.socket, python: str) -> None:
     try:
         code = run(name, arguments)
     finally:
+        atexit._run_exitfuncs()  # pyright: ignore
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -62,7 +62,7 @@ class Up(NamedTuple):
             time.sleep(0.25)
 
     def output(self) -> str:
-        return _log(self.store).read_text()
+        return log_of(self.store).read_text()
 
     def runs(self) -> list[dict[str, Any]]:
         """Return the flow runs that are more than scheduled, the oldest first."""
@@ -98,14 +98,13 @@ def write_list(path: Path, *entries: dict[str, Any]) -> str:
     return str(path)
 
 
-def _log(store: Path) -> Path:
+def log_of(store: Path) -> Path:
     return store.with_name(f"{store.name}-up.log")
 
 
-def command(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, with no Prefect server except that of its store or of these settings."""
-    given, env = [JURY, *map(str, words)], {**environment(), **settings}
-    return subprocess.run(given, capture_output=True, text=True, env=env, timeout=200)
+def command(*words: object, program: str = JURY) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with no Prefect server except that of its store."""
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True, env=environment(), timeout=200)
 
 
 def users_of(home: Path) -> list[Path]:
@@ -130,10 +129,12 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = signal.SIGINT) -> Iterator[Up]:
+def jury_up(
+    store: Path, port: int, *options: str, ended_by: signal.Signals = signal.SIGINT, program: str = JURY
+) -> Iterator[Up]:
     """Yield `jury up` once it is up; end it by Ctrl-C or another signal, and check its exit code unless killed."""
-    command = [JURY, "up", "--store", str(store), "--port", str(port), *options]
-    log = _log(store)
+    command = [program, "up", "--store", str(store), "--port", str(port), *options]
+    log = log_of(store)
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, text=True, env=environment())
         try:
