@@ -26,6 +26,7 @@ from written_images import prompt_row, write_geneval
 from flows import run as session
 from flows.cli import main
 from flows.collect import collect
+from tasks import report
 from tasks.batches import submission
 from tasks.batches.log import locked
 from tasks.batches.submission import HandingIn
@@ -72,6 +73,7 @@ def live_run(
     store = tmp_path_factory.mktemp("live")
     with BatchTwin(by_picture) as twin, pytest.MonkeyPatch.context() as patch:
         moved_to(patch, "openai", twin.base_url)
+        patch.setattr(report, "renewed", lambda *_: [])
         assert main(["run", "diagram", *dataset, *judged_by(twin), "--store", str(store)]) == 0
     found = results(store)
     assert found.total() == SAMPLES
@@ -180,18 +182,6 @@ def test_key_repeated_by_a_batch_is_stored_nowhere(tmp_path: Path, monkeypatch: 
     assert {*twin.models} == {""}, "the header is for LiteLLM's proxy"
 
 
-def test_batch_requests_equal_those_of_a_live_run(
-    twin: BatchTwin, dataset: list[str], live_run: tuple[object, list[str]], jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(submission, "MOST_REQUESTS", 3)
-    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
-    lines = [json.loads(line) for file in twin.uploaded for line in file.data.splitlines()]
-    assert sorted(json.dumps(line["body"]) for line in lines) == live_run[1]
-    assert [len(file.data.splitlines()) for file in twin.uploaded] == [3, 3, 2]
-    assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
-    assert len({line["custom_id"] for line in lines}) == CALLS
-
-
 def test_batch_covers_votes_orders_and_controls(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     options = ["--orders", "both", "--votes", "2", "--controls", "0.5", "--limit", "2"]
     assert jury("run", "diagram", *dataset, *options, *batched(twin))[0] == 3
@@ -279,26 +269,25 @@ def test_failed_batch_gives_every_call_its_reason(
     assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
 
 
-def test_cancelled_run_keeps_its_replies(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
-    twin.polls = 100
-    assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
-    assert jury("batch", "cancel")[0] == 2
-    [run] = run_folders(tmp_path / "store")
-    code, _, err = jury("batch", "cancel", run.name[:15])
-    assert code == 3 and len(twin.paid) == CALLS // 2, err
-    statuses = Counter((row.status, row.attempt) for row in every_judgment(tmp_path / "store"))
-    assert statuses == {("ok", 1): CALLS // 2, ("unavailable", 1): CALLS // 2}
-    assert nothing_left(twin, tmp_path / "store")
-
-
-def test_cancellation_that_was_cut_off_cancels_the_other_batches(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any, monkeypatch: pytest.MonkeyPatch
+def test_cancellation_that_was_cut_off_goes_on_and_keeps_replies(
+    tmp_path: Path,
+    twin: BatchTwin,
+    dataset: list[str],
+    live_run: tuple[object, list[str]],
+    jury: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(submission, "MOST_REQUESTS", CALLS // 2)
+    monkeypatch.setattr(submission, "MOST_REQUESTS", 6)
     twin.polls = 100
     assert jury("run", "diagram", *dataset, *batched(twin))[0] == 3
+    lines = [json.loads(line) for file in twin.uploaded for line in file.data.splitlines()]
+    assert sorted(json.dumps(line["body"]) for line in lines) == live_run[1], "the requests are those of a live run"
+    assert [len(file.data.splitlines()) for file in twin.uploaded] == [6, 2]
+    assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
+    assert len({line["custom_id"] for line in lines}) == CALLS
     first, second = twin.batches.values()
     [run] = run_folders(tmp_path / "store")
+    assert jury("batch", "cancel")[0] == 2 and first.status == "in_progress", "a run must be named"
 
     def end_after_the_first(name: str) -> None:
         if name == "cancel batch":
@@ -309,13 +298,15 @@ def test_cancellation_that_was_cut_off_cancels_the_other_batches(
 
     answer_all, twin.seen = twin._answer_all, end_after_the_first  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(twin, "_answer_all", stay)
-    assert jury("batch", "cancel", run.name)[0] == 2
+    assert jury("batch", "cancel", run.name[:15])[0] == 2
     assert (first.status, second.status) == ("cancelling", "in_progress")
     twin.refuses, twin.seen = {}, lambda _: None
     code, out, err = jury("batch", "cancel", run.name)
     assert code == 3 and "batches: 2 cancelling" in out and second.status == "cancelling", err
     monkeypatch.setattr(twin, "_answer_all", answer_all)
-    assert jury("batch", "collect")[0] == 3
+    assert jury("batch", "collect")[0] == 3 and len(twin.paid) == CALLS // 2
+    statuses = Counter((row.status, row.attempt) for row in every_judgment(tmp_path / "store"))
+    assert statuses == {("ok", 1): CALLS // 2, ("unavailable", 1): CALLS // 2}
     assert nothing_left(twin, tmp_path / "store")
 
 
