@@ -5,7 +5,7 @@ import json
 import re
 import shlex
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from shutil import copytree
@@ -14,14 +14,13 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, LOST, TIED, WON, figures, finished, image, judgment, outcome, start, write_run
 from PIL import Image
-from written_datasets import record, result, write_benchmark, write_json
+from written_datasets import write_figures
 from written_history import SCRIPT, keep_thumbnails, pair
 
 from tasks.comparing.comparison import Change, Comparison, compare, compare_candidates
 from tasks.history.landing import land
-from tasks.history.queries import last_comparable, last_runs, query, shared_replies
+from tasks.history.queries import held_open, last_comparable, last_runs, query, shared_replies
 from tasks.ledger.removals import remove_old
-from tasks.pages import site
 from tasks.pages.artifact import markdown
 from tasks.pages.comparison_page import comparison_page, write_comparison
 from tasks.pages.report_data import gather
@@ -31,6 +30,7 @@ from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import PROMPTS
 
 BEFORE, AFTER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+Rows = Sequence[Outcome | Judgment]
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a" * 64, "model answered": "gpt-x-1", "model asked": "gpt-x"}
 
 
@@ -38,10 +38,87 @@ def keep(store: Path, run_id: str, rows: Sequence[Outcome | Judgment], **changes
     finished(store, run_id, rows, **{**changes, "protocol": {**PROTOCOL, **changes.get("protocol", {})}})
 
 
-def keep_two(store: Path, before: Sequence[Outcome], after: Sequence[Outcome], **later: Any) -> None:
-    keep(store, BEFORE, before)
-    keep(store, AFTER, after, **later)
+PLANNED: list[tuple[str, Rows, dict[str, Any]]] = []
+"""Runs in the store of all tests that only read it: id, rows, changes."""
+
+
+def plan(rows: Rows, day: int = 19, flow: str = "diagram", **changes: Any) -> str:
+    """Plan a run in the store of all tests that only read it; return its id."""
+    run_id = f"202611{day}T120000-{flow}-{len(PLANNED):06}"
+    PLANNED.append((run_id, rows, {"parameters": {"threshold": 7.0}, **changes}))
+    return run_id
+
+
+def plan_two(before: Rows, after: Rows, flow: str = "diagram", **later: Any) -> tuple[str, str]:
+    return plan(before, 19, flow), plan(after, 20, flow, **later)
+
+
+def repeat(asked: Sequence[Judgment], reused: int, source: str, day: int = 20) -> list[Judgment]:
+    """Return the replies of another day; the first `reused` of them are reused from the run `source`."""
+    later = {"judged_at": f"2026-11-{day}T13:00:00+00:00"}
+    return [row.model_copy(update={"reused_from": source} if at < reused else later) for at, row in enumerate(asked)]
+
+
+def colors(score: float) -> list[Outcome]:
+    """Return two images of each of eight prompts, and one of two prompts each."""
+    rows = [image(f"{prompt}/{copy}", score + copy, tag="colors") for prompt in range(8) for copy in range(2)]
+    return rows + [image(f"{prompt}/0", score, tag="color_attr", satisfied=score > 5) for prompt in range(10, 12)]
+
+
+def objects(score: float) -> list[Outcome]:
+    names = [(tag, f"{tag}{number}/0") for tag in ("single_object", "two_object") for number in range(30)]
+    return [image(name, score, tag=tag, satisfied=score > 5) for tag, name in names]
+
+
+UNSORTED = plan_two(*([outcome(f"s{number}", *result) for number in (10, 2, 1, 30)] for result in (LOST, WON)))
+MOVED = plan_two(
+    [outcome("a", "HHGM", "Human"), outcome("b", *LOST), outcome("c", *TIED), outcome("d", *WON)],
+    [outcome("a", "MHGM", "Tie"), outcome("b", *WON), outcome("c", "GGGB", "Tie"), outcome("d", "MMMH")],
+)
+FORFEITED = plan_two(figures(*[WON] * 8), figures(*[("----", None)] * 8, status="forfeit"))
+COLORS = plan_two(colors(4.0), colors(6.0), "colors")
+BOTH = [*figures(*[LOST] * 9), *figures(*[WON] * 9, candidate="beta")]
+THREE = plan([*BOTH, *figures(*[TIED] * 9, candidate="gamma")], candidates=("alpha", "beta", "gamma"))
+STRANGE = ("<img src=x onerror=alert(1)>", "it's $(touch harmed)")
+HOSTILE = plan([outcome(candidate=name) for name in STRANGE], candidates=STRANGE, dataset=SCRIPT)
+OTHERWISE: list[tuple[dict[str, str], str, list[str], str]] = [
+    ({"prompt aesthetics": "b" * 64}, "d", ["prompt aesthetics"], '--across "prompt aesthetics"'),
+    ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
+    ({"not sent": "detail"}, "d", ["not sent: none → detail"], '--across "not sent"'),
+    ({}, "e", ["dataset: other samples"], "--across dataset"),
+    ({"model answered": "n", "model asked": "n"}, "e", ["dataset", "answered: gpt-x-1 → n"], "--across dataset"),
+]
+"""Protocol and dataset of a run, the names of its differences from the usual ones, and words that allow them."""
+OTHERS = [
+    plan(figures(*[LOST] * 8), key="q" if protocol else "p", protocol=protocol, dataset_key=dataset * 64)
+    for protocol, dataset, *_ in OTHERWISE
+]
+DIFFERENT = plan(
+    figures(*[LOST] * 8), 20, key="q", protocol={**OTHERWISE[0][0], **OTHERWISE[1][0]}, dataset_key="e" * 64
+)
+TWICE = [plan(BOTH, day, candidates=("alpha", "beta")) for day in (19, 20)]
+BETA = plan(figures(*[WON] * 9, candidate="beta"), 21, candidates=("beta",))
+OBJECTS = plan_two(objects(0.0), objects(10.0), "object")
+ASKED, ALL_WON = [judgment(f"s{number:02}", key=str(number)) for number in range(20)], figures(*[WON] * 20)
+ONCE = plan([*ASKED, *ALL_WON], calls=20)
+AGAIN = {
+    taken: plan([*repeat(ASKED, taken, ONCE), *ALL_WON], 20, calls=20 - taken, ended={"reused": taken})
+    for taken in (17, 5)
+}
+"""Number of replies reused -> run."""
+WITHOUT_NEW = plan(BOTH, calls=0, candidates=("alpha", "beta"), ended={"reused": 18})
+COUNTED = plan_two(*([image(f"{n}/{copy}", 6.0) for n in range(9) for copy in range(of)] for of in (1, 4)), "counting")
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A store with all planned runs, held open."""
+    store = tmp_path_factory.mktemp("planned")
+    for run_id, rows, changes in PLANNED:
+        keep(store, run_id, rows, **changes)
     land(store)
+    with held_open(store):
+        yield store
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +137,9 @@ def store(tmp_path: Path, two_runs: Path) -> Path:
     return copytree(two_runs, tmp_path, dirs_exist_ok=True)
 
 
-def test_equal_changes_are_sorted_by_sample_number(tmp_path: Path) -> None:
-    keep_two(tmp_path, *([outcome(f"s{number}", *result) for number in (10, 2, 1, 30)] for result in (LOST, WON)))
+def test_equal_changes_are_sorted_by_sample_number(planned: Path) -> None:
     ordered = ["s1", "s2", "s10", "s30"]
-    assert [each.sample_id for each in compare(tmp_path, BEFORE, AFTER).changed] == ordered
+    assert [each.sample_id for each in compare(planned, *UNSORTED).changed] == ordered
 
 
 def test_samples_scored_by_both_are_paired_and_others_counted(store: Path) -> None:
@@ -78,34 +154,24 @@ def test_samples_scored_by_both_are_paired_and_others_counted(store: Path) -> No
     assert found.rows[1].p_holm == pytest.approx(4 * 2 * 0.5**9)  # all four have the same p
 
 
-def test_most_changed_samples_are_listed_with_their_dimensions(tmp_path: Path) -> None:
-    before = [outcome("a", "HHGM", "Human"), outcome("b", *LOST), outcome("c", *TIED), outcome("d", *WON)]
-    later = [outcome("a", "MHGM", "Tie"), outcome("b", *WON), outcome("c", "GGGB", "Tie"), outcome("d", "MMMH")]
-    keep_two(tmp_path, before, later)
+def test_most_changed_samples_are_listed_with_their_dimensions(planned: Path) -> None:
     every = dict.fromkeys(DIMENSIONS, 100.0)
     # Both verdicts of c are neutral, so no score of it changed.
-    assert list(compare(tmp_path, BEFORE, AFTER).changed) == [
+    assert list(compare(planned, *MOVED).changed) == [
         Change(sample_id="b", before=0, after=100, moved=every),
         Change(sample_id="a", before=0, after=50, moved={"faithfulness": 100}),
         Change(sample_id="d", before=100, after=100, moved={"aesthetics": -100}),
     ]
 
 
-def test_forfeits_lose_and_are_paired(tmp_path: Path) -> None:
-    keep_two(tmp_path, figures(*[WON] * 8), figures(*[("----", None)] * 8, status="forfeit"))  # pyright: ignore
-    found = compare(tmp_path, BEFORE, AFTER).rows[0].difference
+def test_forfeits_lose_and_are_paired(planned: Path) -> None:
+    found = compare(planned, *FORFEITED).rows[0].difference
     assert (found.n, found.after, found.decision) == (8, 0.0, "worse")
 
 
-def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
-    """Scores of all images rise by 2: eight prompts with two images each, two prompts with one."""
-    flow = "20261119T120000-colors-0000aa", "20261120T120000-colors-0000bb"
-    for run_id, score in zip(flow, (4.0, 6.0), strict=True):
-        rows = [image(f"{prompt}/{copy}", score + copy, tag="colors") for prompt in range(8) for copy in range(2)]
-        rows += [image(f"{prompt}/0", score, tag="color_attr", satisfied=score > 5) for prompt in range(10, 12)]
-        keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
-    land(tmp_path)
-    found = compare(tmp_path, *flow)
+def test_generated_images_are_paired_by_prompt(planned: Path) -> None:
+    """Scores of all images rise by 2."""
+    found = compare(planned, *COLORS)
     rows = {(row.dimension, row.measure): row.difference for row in found.rows}
     assert next(iter(rows)) == ("all prompts", "score")
     assert (rows["all prompts", "score"].n, rows["all prompts", "score"].change) == (10, pytest.approx(2.0))
@@ -115,84 +181,63 @@ def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
     assert found.changed[0].sample_id == "10" and found.changed[0].moved == {"aspect_mean": 2.0, "satisfied": 1.0}
 
 
-def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None:
-    rows = [*figures(*[LOST] * 9, candidate="alpha"), *figures(*[WON] * 9, candidate="beta")]
-    third = figures(*[TIED] * 9, candidate="gamma")
-    keep(tmp_path, BEFORE, [*rows, *third], candidates=("alpha", "beta", "gamma"))
-    land(tmp_path)
-    found = compare(tmp_path, BEFORE, BEFORE, ("alpha", "beta"))
+def test_two_candidates_of_a_run_are_compared(planned: Path, jury: Any) -> None:
+    found = compare(planned, THREE, THREE, ("alpha", "beta"))
     assert (found.before.candidate, found.after.candidate) == ("alpha", "beta")
     assert found.rows[0].difference.change == 100
-    code, out, _ = jury("compare", "2026", "--candidate", "alpha", "--candidate", "beta", "--store", tmp_path)
+    code, out, _ = jury("compare", THREE, "--candidate", "alpha", "--candidate", "beta", "--store", planned)
     assert code == 0 and "(at n = 9 samples): 100.0 against 0.0, difference +100.0" in out
     assert "Intervals of this pair alone, not adjusted for choosing among 3." in " ".join(out.split())
 
 
-OTHERWISE: list[tuple[dict[str, str], str, list[str], str]] = [
-    ({"prompt aesthetics": "b" * 64}, "d", ["prompt aesthetics"], '--across "prompt aesthetics"'),
-    ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
-    ({"not sent": "detail"}, "d", ["not sent: none → detail"], '--across "not sent"'),
-    ({}, "e", ["dataset: other samples"], "--across dataset"),
-    ({"model answered": "n", "model asked": "n"}, "e", ["dataset", "answered: gpt-x-1 → n"], "--across dataset"),
-]
-"""Protocol and dataset of a run, the names of its differences from the usual ones, and words that allow them."""
-
-
-def test_protocol_differences_are_listed_and_refused(tmp_path: Path) -> None:
-    keep(tmp_path, BEFORE, figures(*[WON] * 8))
-    others = [f"20261120T12000{number}-diagram-0000bb" for number in range(len(OTHERWISE))]
-    for run_id, (protocol, dataset, *_) in zip(others, OTHERWISE, strict=True):
-        key = "q" if protocol else "p"
-        keep(tmp_path, run_id, figures(*[LOST] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
-    land(tmp_path)
-    for run_id, (_, _, names, allow) in zip(others, OTHERWISE, strict=True):
+def test_protocol_differences_are_listed_and_refused(planned: Path) -> None:
+    for run_id, (_, _, names, allow) in zip(OTHERS, OTHERWISE, strict=True):
         with pytest.raises(ValueError, match="not measured alike") as error:
-            compare(tmp_path, BEFORE, run_id)
+            compare(planned, FORFEITED[0], run_id)
         assert all(name in str(error.value) for name in names) and allow in str(error.value)
         assert "model asked" not in str(error.value)
 
 
-def test_across_allows_a_difference_by_its_name_or_first_word(tmp_path: Path) -> None:
-    other = {"prompt aesthetics": "b" * 64, "temperature": "0"}
-    keep_two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key="q", protocol=other, dataset_key="e" * 64)
-    found = compare(tmp_path, BEFORE, AFTER, across=["dataset", "prompt", "temperature"])
+def test_across_allows_a_difference_by_its_name_or_first_word(planned: Path) -> None:
+    found = compare(planned, FORFEITED[0], DIFFERENT, across=["dataset", "prompt", "temperature"])
     assert found.across == ("dataset", "prompt aesthetics", "temperature")
     with pytest.raises(ValueError, match="not measured alike") as error:
-        compare(tmp_path, BEFORE, AFTER, across=["prompt"])
+        compare(planned, FORFEITED[0], DIFFERENT, across=["prompt"])
     assert "prompt" not in str(error.value) and "temperature" in str(error.value)
+
+
+def test_unknown_difference_is_refused_with_the_allowed_ones(store: Path) -> None:
     with pytest.raises(ValueError, match=r"--across 'banana', 'temp': (?s:.)*: dataset, model answered") as error:
-        compare(tmp_path, BEFORE, AFTER, across=["banana", "model", "temp", "dataset"])
+        compare(store, BEFORE, AFTER, across=["banana", "model", "temp", "dataset"])
     assert "prompt aesthetics, " in str(error.value)
 
 
 def test_runs_are_found_by_a_prefix_of_their_ids(store: Path) -> None:
-    assert compare(store, "20261119", "20261120T12").after.run_id == AFTER
-    with pytest.raises(ValueError, match=f"'2026' is the beginning of several runs: {BEFORE}, {AFTER}"):
-        compare(store, "2026", AFTER)
-    with pytest.raises(ValueError, match=f"no run is called 'x'; the newest finished ones are {AFTER}, {BEFORE}"):
-        compare(store, BEFORE, "x")
-    with pytest.raises(ValueError, match="would be compared with itself"):
-        compare(store, BEFORE, BEFORE)
     write_run(store, start("20261121T120000-diagram-0000cc"), [outcome()], None)
-    keep(store, "20261122T120000-plot-0000dd", figures(*[WON] * 9))
     land(store)
-    with pytest.raises(ValueError, match="'20261121' is unfinished"):
-        compare(store, BEFORE, "20261121")
-    with pytest.raises(ValueError, match=r"is of diagram and .* of plot"):
-        compare(store, BEFORE, "20261122")
+    with held_open(store):
+        assert compare(store, "20261119", "20261120T12").after.run_id == AFTER
+        with pytest.raises(ValueError, match=f"'2026' is the beginning of several runs: {BEFORE}, {AFTER}"):
+            compare(store, "2026", AFTER)
+        with pytest.raises(ValueError, match=f"no run is called 'x'; the newest finished ones are {AFTER}, {BEFORE}"):
+            compare(store, BEFORE, "x")
+        with pytest.raises(ValueError, match="would be compared with itself"):
+            compare(store, BEFORE, BEFORE)
+        with pytest.raises(ValueError, match="'20261121' is unfinished"):
+            compare(store, BEFORE, "20261121")
 
 
-def test_ambiguous_or_unknown_candidate_is_refused(tmp_path: Path) -> None:
-    both = [*figures(*[LOST] * 9, candidate="alpha"), *figures(*[WON] * 9, candidate="beta")]
-    keep(tmp_path, BEFORE, both, candidates=("alpha", "beta"))
-    keep(tmp_path, AFTER, both, candidates=("alpha", "beta"))
-    keep(tmp_path, "20261121T120000-diagram-0000cc", figures(*[WON] * 9, candidate="beta"), candidates=("beta",))
-    land(tmp_path)
+def test_ambiguous_or_unknown_candidate_is_refused(planned: Path) -> None:
     with pytest.raises(ValueError, match=r"several candidates: .* name one with --candidate"):
-        compare(tmp_path, BEFORE, AFTER)
+        compare(planned, *TWICE)
     with pytest.raises(ValueError, match=r"candidate 'gamma' is none of 20261120.*: alpha, beta"):
-        compare(tmp_path, BEFORE, AFTER, ("alpha", "gamma"))
-    assert compare(tmp_path, BEFORE, "20261121").before.candidate == "beta"
+        compare(planned, *TWICE, ("alpha", "gamma"))
+    assert compare(planned, TWICE[0], BETA).before.candidate == "beta"
+
+
+def test_runs_of_two_flows_are_not_compared(planned: Path) -> None:
+    with pytest.raises(ValueError, match=r"is of diagram and .* of counting"):
+        compare(planned, ONCE, COUNTED[1])
 
 
 def test_last_runs_exclude_those_that_reused_every_reply(store: Path) -> None:
@@ -259,26 +304,23 @@ def test_command_prints_direction_and_interval_or_the_whole_as_json(store: Path,
 def test_decision_is_printed_with_what_would_have_shown(
     tmp_path: Path, jury: Any, later: list[tuple[str, str]], words: list[str]
 ) -> None:
-    keep_two(tmp_path, figures(*[WON, LOST] * 20), figures(*later * 20))
+    keep(tmp_path, BEFORE, figures(*[WON, LOST] * 20))
+    keep(tmp_path, AFTER, figures(*later * 20))
+    land(tmp_path)
     code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
     assert code == 0 and all(each in out for each in words)
 
 
-def test_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
-    flow = "20261119T120000-object-0000aa", "20261120T120000-object-0000bb"
-    for run_id, score in zip(flow, (0.0, 10.0), strict=True):
-        names = [(tag, f"{tag}{number}/0") for tag in ("single_object", "two_object") for number in range(30)]
-        rows = [image(name, score, tag=tag, satisfied=score > 5) for tag, name in names]
-        keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
-    land(tmp_path)
-    code, out, _ = jury("compare", *flow, "--store", tmp_path)
+def test_table_fits_80_columns_with_the_longest_names(planned: Path, jury: Any) -> None:
+    code, out, _ = jury("compare", *OBJECTS, "--store", planned)
     assert code == 0 and "two_object" in out and "<0.001" in out
     _, _, table = out.partition("+10.00]\n")
     assert ", +10.00]" in table and max(map(len, table.splitlines())) <= 80
 
 
 def test_comparison_page_links_to_the_reports_that_exist(store: Path, jury: Any) -> None:
-    site.renew(store, [AFTER])
+    (store / "pages").mkdir()
+    (store / "pages" / f"{AFTER}.html").touch()
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     place = Path(err.removeprefix("page ").strip())
     assert code == 0 and "alpha scores higher than" in out
@@ -344,15 +386,11 @@ def test_page_shows_the_most_changed_image_of_a_prompt(tmp_path: Path) -> None:
     assert "the same picture as a" in text and "score 4.00 → 7.00</h3>" in text
 
 
-def test_comparison_page_escapes_names(tmp_path: Path, jury: Any) -> None:
-    names = ("<img src=x onerror=alert(1)>", "it's $(touch harmed)")
-    rows = [*figures(*[LOST] * 9, candidate=names[0]), *figures(*[WON] * 9, candidate=names[1])]
-    keep(tmp_path, BEFORE, rows, candidates=names, dataset=SCRIPT)
-    land(tmp_path)
-    code, _, err = jury("compare", "2026", *(f"--candidate={name}" for name in names), "--store", tmp_path)
+def test_comparison_page_escapes_names(planned: Path, jury: Any) -> None:
+    code, _, err = jury("compare", HOSTILE, *(f"--candidate={name}" for name in STRANGE), "--store", planned)
     text = Path(err.removeprefix("page ").strip()).read_text()
     assert code == 0 and "<img" not in text and len(re.findall("<script", text)) == 1
-    assert shlex.quote(names[1]) in html.unescape(text)
+    assert shlex.quote(STRANGE[1]) in html.unescape(text)
 
 
 @pytest.mark.parametrize(
@@ -378,9 +416,7 @@ def test_prompt_changed_by_a_comma_is_named_and_breaks_the_trend(tmp_path: Path,
     prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
     prompt.parent.mkdir(parents=True)
     prompt.write_bytes((PROMPTS / "diagram" / "aesthetics.md").read_bytes())
-    write_benchmark(tmp_path / "data", [record(number) for number in range(3)])
-    results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
-    given = ("--dataset", tmp_path / "data", "--results", results, "--prompt-set", tmp_path / "team")
+    given = (*write_figures(tmp_path / "data", 1), "--prompt-set", tmp_path / "team")
     for changed in (False, False, True):
         if changed:
             text = prompt.read_text(encoding="utf-8")
@@ -398,54 +434,24 @@ def test_prompt_changed_by_a_comma_is_named_and_breaks_the_trend(tmp_path: Path,
     assert [tuple(row.values()) for row in trend] == expected
 
 
-def test_reused_replies_are_reported(tmp_path: Path) -> None:
-    asked = [judgment("s1", key="1"), judgment("s2", key="2")]
-    later = judgment("s2", key="2", judged_at="2026-11-20T13:00:00+00:00")
-    keep(tmp_path, BEFORE, [*asked, *figures(*[WON] * 2)])
-    keep(tmp_path, AFTER, [asked[0].model_copy(update={"reused_from": BEFORE}), later, *figures(*[WON] * 2)])
-    land(tmp_path)
-    assert shared_replies(tmp_path, BEFORE, AFTER).startswith(f"1 of 2 replies of {AFTER} are those of {BEFORE} itself")
-    assert shared_replies(tmp_path, BEFORE, BEFORE) == ""
-
-
-def repeat(asked: Sequence[Judgment], reused: int, source: str, day: int = 20) -> list[Judgment]:
-    """Return the replies of another day; the first `reused` of them are reused from the run `source`."""
-    later = {"judged_at": f"2026-11-{day}T13:00:00+00:00"}
-    return [row.model_copy(update={"reused_from": source} if at < reused else later) for at, row in enumerate(asked)]
-
-
-@pytest.mark.parametrize("taken", [17, 5])
-def test_repeat_with_too_few_new_replies_is_no_comparison(tmp_path: Path, jury: Any, taken: int) -> None:
-    asked, won = [judgment(f"s{number:02}", key=str(number)) for number in range(20)], figures(*[WON] * 20)
-    keep(tmp_path, BEFORE, [*asked, *won], calls=20)
-    keep(tmp_path, AFTER, [*repeat(asked, taken, BEFORE), *won], calls=20 - taken, ended={"reused": taken})
-    land(tmp_path)
-    code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
-    some = f"{taken} of 20 answers of {AFTER} reused: too few are new for a new measurement"
-    nothing = some if taken < 20 else f"All 20 answers of {AFTER} reused, nothing spent; --reuse-hours 0 asks again."
+@pytest.mark.parametrize("taken", AGAIN)
+def test_repeat_with_too_few_new_replies_is_no_comparison(planned: Path, jury: Any, taken: int) -> None:
+    code, out, _ = jury("compare", ONCE, AGAIN[taken], "--store", planned)
+    nothing = f"{taken} of 20 answers of {AGAIN[taken]} reused: too few are new for a new measurement"
     assert code == 0 and (nothing in out) is (taken > 10) and ("No difference shown" in out) is (taken < 10)
-    assert f"{taken} of 20 replies of {AFTER} are those of {BEFORE} itself" in out
-    found = compare(tmp_path, BEFORE, AFTER)
+    assert f"{taken} of 20 replies of {AGAIN[taken]} are those of {ONCE} itself" in out
+    found = compare(planned, ONCE, AGAIN[taken])
     assert bool(found.unmeasured) is (taken > 10) and found.shared
+    assert shared_replies(planned, ONCE, ONCE) == ""
 
 
-def test_candidates_of_a_run_with_reused_replies_are_compared(tmp_path: Path, jury: Any) -> None:
-    for run_id, calls in ((BEFORE, 40), (AFTER, 0)):
-        both = [*figures(*[WON] * 20), *figures(*[LOST] * 20, candidate="beta")]
-        keep(tmp_path, run_id, both, calls=calls, candidates=("alpha", "beta"), ended={"reused": 40 - calls})
-    land(tmp_path)
-    given = ("--candidate", "alpha", "--candidate", "beta", "--store", tmp_path)
-    assert "beta scores lower than alpha (at n = 20 samples)" in jury("compare", AFTER, *given)[1]
+def test_candidates_of_a_run_with_reused_replies_are_compared(planned: Path, jury: Any) -> None:
+    given = ("--candidate", "alpha", "--candidate", "beta", "--store", planned)
+    assert "beta scores higher than alpha (at n = 9 samples)" in jury("compare", WITHOUT_NEW, *given)[1]
 
 
-def test_different_image_counts_per_prompt_are_reported(tmp_path: Path, jury: Any) -> None:
-    flow = "20261119T120000-counting-0000aa", "20261120T120000-counting-0000bb"
-    for run_id, images in zip(flow, (1, 4), strict=True):
-        rows = [image(f"{prompt}/{copy}", 6.0) for prompt in range(9) for copy in range(images)]
-        keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
-    land(tmp_path)
-    out = jury("compare", *flow, "--store", tmp_path)[1]
-    assert "Images a prompt differ: 1 before, 4 after" in out
+def test_different_image_counts_per_prompt_are_reported(planned: Path, jury: Any) -> None:
+    assert "Images a prompt differ: 1 before, 4 after" in jury("compare", *COUNTED, "--store", planned)[1]
 
 
 # Scheduled runs against the last comparable one
@@ -477,9 +483,8 @@ def test_last_comparable_run_is_the_newest_with_equal_dataset_and_protocol(tmp_p
     write_run(tmp_path, start("20261115T030000000-diagram-000015"), [], None)
     run_id = night(tmp_path, 20, same)
     night(tmp_path, 21, same)
-    assert runs_before(tmp_path, run_id) == [wanted]
-    assert runs_before(tmp_path, night(tmp_path, 22, same, calls=0)) == []
-    assert runs_before(tmp_path, night(tmp_path, 23, same, key="z")) == []
+    others = night(tmp_path, 22, same, calls=0), night(tmp_path, 23, same, key="z")
+    assert [runs_before(tmp_path, each) for each in (run_id, *others)] == [[wanted], [], []]
 
 
 def test_shards_are_compared_as_one_evaluation(tmp_path: Path) -> None:
@@ -500,10 +505,11 @@ def test_run_that_reused_most_replies_is_not_compared(tmp_path: Path) -> None:
         run_id = night(tmp_path, day, [*repeat(asked, taken, first, day), *figures(*[WON] * 10)], calls=4 - taken)
     second = f"20261119{run_id[8:-2]}19"
     assert "4 of 10 replies of" in since_last(tmp_path, second)[0].shared
-    shown = markdown(summarize(tmp_path, run_id))
+    summary = summarize(tmp_path, run_id)
+    shown = markdown(summary)
     nothing = "6 of 10 answers reused: too few are new for a new measurement; --reuse-hours 0 asks again."
     assert nothing in shown and f"**{nothing}" not in shown
-    assert nothing in sentence(summarize(tmp_path, run_id))
+    assert nothing in sentence(summary)
     assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)
     text = "".join(page(gather(tmp_path, run_id)))
     assert nothing in text and "no difference shown" not in text.lower()
