@@ -11,10 +11,10 @@ from simulate_gate import CASES, Case, N, shares
 from test_compare import keep
 
 from tasks.comparing.candidate_gate import Found, bounded, least_score, no_worse
-from tasks.comparing.comparison import compare
 from tasks.comparing.verdict import outcome_words
 from tasks.errors import InputError
 from tasks.history.landing import land
+from tasks.history.queries import held_open
 from tasks.records import BudgetStop, Outcome
 from tasks.statistics.intervals import Bounded, difference, whole, with_missing
 
@@ -29,6 +29,13 @@ def keep_two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tup
     keep(store, BASE, outcomes("base", before), candidates=("base",))
     keep(store, NEW, outcomes("new", after), candidates=("new",), **changes)
     land(store)
+
+
+@pytest.fixture(scope="module")
+def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with equally good candidates `base` and `new`, each in a run of its own."""
+    keep_two(store := tmp_path_factory.mktemp("even"), [WON] * 30, [WON] * 30)
+    return store
 
 
 # The rule
@@ -76,7 +83,8 @@ def test_missing_scores_widen_the_interval() -> None:
 
 def test_score_is_compared_with_the_minimum(tmp_path: Path) -> None:
     keep_two(tmp_path, [], [WON] * 40 + [LOST] * 40)
-    decisions = [least_score(tmp_path, "diagram", "new", least).decision for least in (30, 50, 70)]
+    with held_open(tmp_path):
+        decisions = [least_score(tmp_path, "diagram", "new", least).decision for least in (30, 50, 70)]
     assert decisions == ["passes", "cannot tell", "fails"]
     with pytest.raises(InputError, match="--min 101: scores of diagram lie between 0 and 100"):
         least_score(tmp_path, "diagram", "new", 101)
@@ -87,9 +95,10 @@ def test_images_are_compared_by_prompt(tmp_path: Path) -> None:
         rows = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
         keep(tmp_path, f"202611{day}T120000-counting-0000aa", rows, candidates=(name,), parameters={"threshold": 7.0})
     land(tmp_path)
-    found = no_worse(tmp_path, "counting", "new", "base", 1)
-    assert found.decision == "fails" and found.found and found.found.n == 30
-    assert least_score(tmp_path, "counting", "new", 5).decision == "passes"
+    with held_open(tmp_path):
+        found = no_worse(tmp_path, "counting", "new", "base", 1)
+        assert found.decision == "fails" and found.found and found.found.n == 30
+        assert least_score(tmp_path, "counting", "new", 5).decision == "passes"
 
 
 # Choice of runs
@@ -100,11 +109,12 @@ def test_newer_run_stopped_at_its_budget_cannot_tell(tmp_path: Path) -> None:
     stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, is_random=True)
     keep(tmp_path, NEW, outcomes("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
     land(tmp_path)
-    for found in (least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)):
+    gates = least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)
+    for found in gates:
         assert (found.decision, found.run_id) == ("cannot tell", NEW)
         assert f"{NEW}: {stop.sentence}" in found.unsure
-    assert no_worse(tmp_path, "diagram", "new", "new", 5).against_run == BASE
-    compared = compare(tmp_path, BASE, NEW)
+    compared = gates[1].comparison
+    assert compared and gates[1].against_run == BASE
     assert outcome_words(compared).startswith(f"{NEW}: {stop.sentence} No difference shown for new since")
 
 
@@ -132,21 +142,19 @@ def test_candidate_is_compared_with_its_earlier_measurement(tmp_path: Path) -> N
     assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
 
 
-def test_candidate_without_a_run_is_an_input_error(tmp_path: Path, jury: Any) -> None:
-    keep_two(tmp_path, [WON] * 30, [WON] * 30)
-    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", tmp_path)
+def test_candidate_without_a_run_is_an_input_error(even: Path, jury: Any) -> None:
+    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", even)
     assert code == 2 and "no finished diagram run has a candidate 'gone'; those judged are base, new" in err
-    itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path]
+    itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", even]
     code, _, err = jury("gate", "--flow", "diagram", *itself)
     assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
 
 
-@pytest.mark.parametrize(("flow", "margin"), [("diagram", "100"), ("counting", "10"), ("diagram", "nan")])
-def test_margin_that_any_candidate_keeps_is_refused(tmp_path: Path, jury: Any, flow: str, margin: str) -> None:
-    keep_two(tmp_path, [WON] * 30, [WON] * 30)
-    command = ["gate", "--flow", flow, "--candidate", "new", "--against", "base", "--margin", margin]
-    code, _, err = jury(*command, "--store", tmp_path)
-    assert code == 2 and f"--margin {margin}: scores of {flow} lie between 0 and " in err
+def test_margin_that_any_candidate_keeps_is_refused(even: Path, jury: Any) -> None:
+    for flow, margin in (("diagram", "100"), ("counting", "10"), ("diagram", "nan")):
+        command = ["gate", "--flow", flow, "--candidate", "new", "--against", "base", "--margin", margin]
+        code, _, err = jury(*command, "--store", even)
+        assert code == 2 and f"--margin {margin}: scores of {flow} lie between 0 and " in err
 
 
 # Uncertainty
@@ -154,9 +162,10 @@ def test_margin_that_any_candidate_keeps_is_refused(tmp_path: Path, jury: Any, f
 
 def test_incomparable_runs_cannot_tell_and_name_the_difference(tmp_path: Path) -> None:
     keep_two(tmp_path, [WON] * 30, [WON] * 30, key="q", protocol={"temperature": "0"})
-    found = no_worse(tmp_path, "diagram", "new", "base", 5)
-    assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
-    assert no_worse(tmp_path, "diagram", "new", "base", 20, ["temperature"]).decision == "passes"
+    with held_open(tmp_path):
+        found = no_worse(tmp_path, "diagram", "new", "base", 5)
+        assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
+        assert no_worse(tmp_path, "diagram", "new", "base", 20, ["temperature"]).decision == "passes"
 
 
 def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Path) -> None:
@@ -166,7 +175,8 @@ def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Pa
     keep(tmp_path, NEW, [*outcomes("few", [WON] * 7), *outcomes("new", [WON] * 30)], candidates=("few", "new"))
     write_run(tmp_path, start(LAST, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
     land(tmp_path)
-    results = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
+    with held_open(tmp_path):
+        results = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
     assert {found.decision for found in results.values()} == {"cannot tell"}
     assert {name: found.unsure for name, found in results.items()} == {
         "gaps": (f"96 of 100 samples of gaps have a score in {BASE}: less than 97%",),
@@ -204,8 +214,8 @@ def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any) -> N
         found, out, _ = jury(*command, "--store", tmp_path)
         assert found == code and out.startswith(f"### diagram, {name}: {decision}\n\n{name} against base: {words}")
         assert "| overall | 100.0 |" in out and f"- {name}: run {NEW}\n- base: run {BASE}\n" in out
-        found, out, _ = jury(*command, "--store", tmp_path, "--json")
-        assert found == code and json.loads(out)["decision"] == decision
+    found, out, _ = jury(*command, "--store", tmp_path, "--json")
+    assert found == code and json.loads(out)["decision"] == decision
 
 
 def test_candidate_name_is_escaped_in_markdown(tmp_path: Path, jury: Any) -> None:
