@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from answered_page import figures_store, make_page, prefer, save_answers
-from bench_data import draw_pairs
 from factories import RUN, end, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import allowed_reply, error
@@ -26,7 +25,7 @@ from served import wait_for
 from strangers import HOSTILE
 from test_remote import read_object
 from written_datasets import write_figures
-from written_history import EARLIER, LATER, figures, keep, pair, write_evaluations
+from written_history import EARLIER, LATER, figures, keep, keep_ledger, pair, write_evaluations
 
 import tasks.report
 from flows.cli import main
@@ -35,8 +34,10 @@ from tasks.files import alone
 from tasks.history.landing import land
 from tasks.labels.labeling import import_labels
 from tasks.ledger.bucket import RemoteUnavailable
+from tasks.ledger.labels import remove_labels
 from tasks.ledger.remote import Remote, local_cache, remote_of
 from tasks.ledger.removals import remove_old
+from tasks.ledger.run_files import run_folders
 from tasks.pages import index_data, site
 from tasks.pages.background import renew_behind
 from tasks.pages.index_data import Index, gather_index
@@ -63,7 +64,19 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def store(written: Path) -> Path:
-    return shutil.copytree(written, written.with_name("store"))
+    """A store with all its pages."""
+    store = shutil.copytree(written, written.with_name("store"))
+    site.renew(store, [LATER, EARLIER, COUNTING])
+    return store
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Stores of two machines, each with a run of its own and its page; tests copy them."""
+    stores = [tmp_path_factory.mktemp("made") / str(number) for number in (1, 2)]
+    for number, store in enumerate(stores, 1):
+        site.renew(store, [write_landed_run(store, number)])
+    return stores
 
 
 def index_rows(store: Path) -> dict[str, list[str]]:
@@ -91,10 +104,7 @@ def write_small_run(store: Path, number: int, **changes: Any) -> str:
 # The index
 
 
-def test_index_shows_each_flow_candidate_and_evaluation(store: Path, jury: Jury) -> None:
-    code, out, err = jury("store", "pages", "--store", store)
-    assert (code, err) == (0, "")
-    assert f"{store / 'pages' / 'index.html'}: the index of 3 evaluations and 3 pages made anew" in out
+def test_index_shows_each_flow_candidate_and_evaluation(store: Path) -> None:
     lines = index_rows(store)
     assert [*lines] == [LATER, EARLIER, COUNTING]
     assert lines[LATER][1:] == [
@@ -158,8 +168,9 @@ def test_card_compares_only_equally_judged_evaluations(tmp_path: Path) -> None:
     for at, (name, wins, key) in enumerate((("old", 20, "e"), ("rival", 4, "d"), ("painter", 16, "d"))):
         rows = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < wins else LOSES))]
         rows = [row.model_copy(update={"candidate": name}) for row in rows]
-        keep(tmp_path, f"2026112{at}T120000-diagram-0000aa", rows, candidates=(name,), dataset_key=key * 64,
-             started_at=f"2026-11-2{at}T12:00:00+00:00", samples=20)  # fmt: skip
+        keep_ledger(tmp_path, f"2026112{at}T120000-diagram-0000aa", rows, candidates=(name,), dataset_key=key * 64,
+                    started_at=f"2026-11-2{at}T12:00:00+00:00", samples=20)  # fmt: skip
+    land(tmp_path)
     text = index_page(gather_index(tmp_path), ())
     assert verdicts(text)[0].startswith("painter scores higher than rival: 80.0 against 20.0 of 100")
     assert "Judged otherwise, so not compared: old" in text
@@ -172,28 +183,30 @@ def test_card_bounds_a_difference_between_runs_by_missing_scores(tmp_path: Path)
     tied = [outcome(f"s{number}", *TIES) for number in range(60)]
     for day, name, rows in ((20, "painter", tied), (21, "rival", [*lost, *unscored])):
         rows = [row.model_copy(update={"candidate": name}) for row in rows]
-        keep(tmp_path, f"202611{day}T120000-diagram-0000aa", rows, candidates=(name,), samples=60,
-             started_at=f"2026-11-{day}T12:00:00+00:00")  # fmt: skip
+        keep_ledger(tmp_path, f"202611{day}T120000-diagram-0000aa", rows, candidates=(name,), samples=60,
+                    started_at=f"2026-11-{day}T12:00:00+00:00")  # fmt: skip
+    land(tmp_path)
     [words] = verdicts(index_page(gather_index(tmp_path), ()))
     assert words.startswith("No difference shown between painter and rival (at n = 36 of 60)")
 
 
 def test_change_has_a_paired_interval(tmp_path: Path) -> None:
     lost = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < 8 else LOSES))]
-    keep(tmp_path, EARLIER, [row for number in range(20) for row in pair(f"s{number}", *WINS)], started_at=NIGHT)
+    keep_ledger(tmp_path, EARLIER, [row for number in range(20) for row in pair(f"s{number}", *WINS)], started_at=NIGHT)
     keep(tmp_path, LATER, lost)
-    [card] = gather_index(tmp_path).cards
+    index = gather_index(tmp_path)
+    [card] = index.cards
     found = card.places[0].change
     assert found and (found.n, found.change, found.decision) == (20, -60.0, "worse")
     ends = f"[−{abs(found.ci_low or 0):.1f}, −{abs(found.ci_high or 0):.1f}]"
     sentence = f"since 2026-11-19 12:00: −60.0 {ends}, worse at n = 20 samples"
-    assert sentence in index_page(gather_index(tmp_path), ())
+    assert sentence in index_page(index, ())
 
 
 def test_trend_breaks_between_incomparable_evaluations_and_names_the_difference(tmp_path: Path) -> None:
     store = tmp_path / "store"
     protocol = {"model answered": "gpt-x-1", "prompt aesthetics": "a" * 64}
-    keep(store, EARLIER, figures(later=False), samples=12, started_at=NIGHT, ended={"protocol": protocol})
+    keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at=NIGHT, ended={"protocol": protocol})
     changed = {"model answered": "gpt-x-2", "prompt aesthetics": "b" * 64}
     ended = {"protocol_key": "f" * 64, "protocol": changed}
     keep(store, LATER, figures(later=True), samples=12, dataset_key="e" * 64, ended=ended)
@@ -206,8 +219,9 @@ def test_trend_breaks_between_incomparable_evaluations_and_names_the_difference(
 
 def test_each_judge_has_its_own_trend(tmp_path: Path) -> None:
     for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
-        write_landed_run = {"judge": model, "started_at": moment, "samples": 12}
-        keep(tmp_path, run_id, figures(later=False), **write_landed_run, ended={"protocol_key": model[-1] * 64})
+        begun = {"judge": model, "started_at": moment, "samples": 12}
+        keep_ledger(tmp_path, run_id, figures(later=False), **begun, ended={"protocol_key": model[-1] * 64})
+    land(tmp_path)
     [card] = gather_index(tmp_path).cards
     assert len(card.places[0].trend) == 1, "scores of another judge are excluded"
 
@@ -216,12 +230,13 @@ def test_index_marks_evaluation_stopped_at_its_budget(tmp_path: Path) -> None:
     stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
     write_run(tmp_path, start(), [outcome()], end(stopped=stop))
     land(tmp_path)
-    [line] = gather_index(tmp_path).lines
-    assert line.stopped and not line.measured and "Stopped at the budget" in index_page(gather_index(tmp_path), ())
+    index = gather_index(tmp_path)
+    [line] = index.lines
+    assert line.stopped and not line.measured and "Stopped at the budget" in index_page(index, ())
 
 
 def test_evaluation_page_links_to_the_index_and_loads_nothing(store: Path) -> None:
-    [page] = site.renew(store, [LATER]).pages
+    page = page_of(store, LATER)
     text = page.read_text()
     assert 'href="index.html"' in text and re.search(r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC from the history", text)
     shown = re.sub(r"<script.*?</script>", "", text, flags=re.S)
@@ -274,7 +289,6 @@ def test_unknown_run_is_an_error_and_status_shows_the_pages(store: Path, tmp_pat
     ):
         code, _, err = jury("store", "pages", *given)
         assert code == 2 and message in err
-    site.renew(store)
     _, out, _ = jury("status", "--store", store)
     assert re.search(rf"^pages +{store}/pages/index.html \(made 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)$", out, re.MULTILINE)
     _, out, _ = jury("status", "--store", tmp_path / "none")
@@ -286,7 +300,6 @@ def test_unknown_run_is_an_error_and_status_shows_the_pages(store: Path, tmp_pat
 
 def test_index_is_written_by_one_process_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "LOCK_SECONDS", 0.0)
-    site.renew(store)
     before = (store / "pages" / "index.html").stat()
     with alone(store / "pages"), pytest.raises(TimeoutError, match="another process was alone with"):
         site.renew(store)
@@ -304,7 +317,6 @@ def test_history_is_read_under_the_lock_of_the_index(store: Path, monkeypatch: p
 
 
 def test_failed_index_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    site.renew(store)
     before = (store / "pages" / "index.html").read_bytes()
     monkeypatch.setattr(index_data, "unfinished", lambda _store: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -347,7 +359,7 @@ def test_comparisons_with_the_previous_run_are_kept_for_newest_evaluations(
     land(tmp_path)
     assert jury("compare", *runs, "--store", tmp_path)[0] == 0
     [asked] = (tmp_path / "pages").glob("compare-*")
-    site.renew(tmp_path, runs)
+    site.renew(tmp_path, runs[1:])
     assert [file.name for file in (tmp_path / "pages").glob("since-*")] == [since_name(runs[1], "alpha")]
     runs.append(write_small_run(tmp_path, 2))
     land(tmp_path)
@@ -378,10 +390,10 @@ def test_sync_makes_new_and_missing_pages_and_rebuild_none(
 
 
 def test_labels_correct_the_index_and_the_pages_they_are_about(tmp_path: Path, jury: Jury) -> None:
-    store, readers = figures_store(tmp_path / "store", 20), ("reader-1", "reader-2")
-    other = write_small_run(store, 1, flow="plot")
-    jury("store", "sync")
+    readers, other = ("reader-1", "reader-2"), write_small_run(tmp_path / "store", 1, flow="plot")
+    store = figures_store(tmp_path / "store", 20)
     pages = {run: store / "pages" / f"{run}.html" for run in (RUN, other)}
+    pages[other].parent.mkdir()
     pages[other].write_text("as it was")
     label_page = make_page(store, tmp_path / "label.html", "-n", "20")
     one, two = (save_answers(label_page, tmp_path / f"{name}.json", prefer("human"), name) for name in readers)
@@ -393,8 +405,8 @@ def test_labels_correct_the_index_and_the_pages_they_are_about(tmp_path: Path, j
     assert "people agree with each other on 100% [83, 100] of 20" in text
     cells = index_rows(store)[RUN]
     assert re.fullmatch(r"\d+\.\d \[.+\] \(20 labels of 2 people, 50% as the judge\)", cells[10])
-    for name in readers:
-        jury("labels", "remove", name)
+    remove_labels(store, readers[0])
+    assert jury("labels", "remove", readers[1])[0] == 0
     assert "corrected by 20 labels" not in pages[RUN].read_text() and "What people say" not in pages[RUN].read_text()
     assert pages[other].read_text() == "as it was"
 
@@ -403,27 +415,23 @@ def test_labels_correct_the_index_and_the_pages_they_are_about(tmp_path: Path, j
 def test_page_of_a_large_run_is_made_in_the_background(
     tmp_path: Path, loopback: LoopbackJudge, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_in_run: list[object] = []
-    monkeypatch.setattr(tasks.report, "renew_behind", renew_behind)
+    store, left, made_in_run = tmp_path / "store", list[tuple[str, str]](), list[object]()
+    monkeypatch.setattr(tasks.report, "renew_behind", lambda *given: left.append(given))
     monkeypatch.setattr(tasks.report, "renewed", lambda *given: made_in_run.append(given))
     monkeypatch.setattr(tasks.report, "LARGE", 1)
-    pairs = 2
-    draw_pairs(tmp_path / "data", pairs, "PNG")
-    given = ["--dataset", tmp_path / "data", "--images", tmp_path / "data" / "model"]
-    code, _, err = jury("run", "diagram", *given, *judged_by(loopback))
+    code, _, err = jury("run", "diagram", *write_figures(tmp_path / "data", 2), *judged_by(loopback))
     assert code == 0 and not made_in_run, err
-    [run] = (tmp_path / "store" / "ledger").iterdir()
-    page = tmp_path / "store" / "pages" / f"{run.name}.html"
-    wait_for((page.parent / "index.html").exists, 240)  # at the lowest priority, beside all other tests
-    assert page.read_text().count("/9j/") >= 2 * pairs  # the beginning of a JPEG in base64
-    assert page.stem in (page.parent / "index.html").read_text()
-    with Thumbnails(tmp_path / "store") as thumbnails:  # as of a killed run: no process makes it
+    [run] = (store / "ledger").iterdir()
+    assert left == [(str(store), run.name)]
+    with Thumbnails(store) as thumbnails:  # as of a killed run: no process makes it
         data = file(Image.new("RGB", (8, 8)), "PNG")
         thumbnails.put_by(sha256(data).hexdigest(), data)
-    page.unlink()
-    renew_behind(str(tmp_path / "store"), run.name)
-    wait_for(page.exists, 240)
-    assert waiting(tmp_path / "store") == []
+    renew_behind(*left[0])
+    page = store / "pages" / f"{run.name}.html"
+    wait_for((page.parent / "index.html").exists, 240)  # at the lowest priority, beside all other tests
+    assert page.read_text().count("/9j/") >= 4  # the beginning of a JPEG in base64, for each picture
+    assert page.stem in (page.parent / "index.html").read_text()
+    assert waiting(store) == []
 
 
 @pytest.fixture(scope="module")
@@ -473,16 +481,23 @@ def machine(tmp_path: Path, url: str) -> Machine:
     return lambda name: Remote(url, tmp_path / name)
 
 
-def write_landed_run(remote: Remote, number: int) -> str:
-    """Write a finished evaluation of one sample to ledger and history of a machine; return its id."""
-    run_id = write_small_run(remote.folder, number)
-    land(remote.folder)
+def write_landed_run(store: Path, number: int) -> str:
+    """Write a finished evaluation of one sample to ledger and history; return its id."""
+    run_id = write_small_run(store, number)
+    land(store)
     return run_id
 
 
-def make_and_send(remote: Remote, number: int) -> str:
-    run_id = write_landed_run(remote, number)
-    send_pages(remote, site.renew(remote.folder, [run_id]).pages)
+def copy_made(made: Path, remote: Remote) -> str:
+    """Copy a store with one run and its page to a machine; return the id of the run."""
+    shutil.copytree(made, remote.folder)
+    [run] = run_folders(made)
+    return run.name
+
+
+def copy_and_send(made: Path, remote: Remote) -> str:
+    run_id = copy_made(made, remote)
+    send_pages(remote, [page_of(remote.folder, run_id)])
     return run_id
 
 
@@ -499,8 +514,8 @@ def object_metadata(url: str, name: str) -> dict[str, Any]:
     return s3().head_object(Bucket=where, Key=f"{prefix}/{name}")
 
 
-def test_pages_are_sent_as_html_with_a_complete_index(machine: Machine, url: str) -> None:
-    first, second = make_and_send(machine("one"), 1), make_and_send(machine("two"), 2)
+def test_pages_are_sent_as_html_with_a_complete_index(made: list[Path], machine: Machine, url: str) -> None:
+    first, second = (copy_and_send(store, machine(name)) for store, name in zip(made, ("one", "two"), strict=True))
     index = read_index(url)
     assert runs_in(index) == [second, first]
     links = {*re.findall(r'href="([^"#]+)"', index.decode())}
@@ -511,48 +526,41 @@ def test_pages_are_sent_as_html_with_a_complete_index(machine: Machine, url: str
     assert read_object(url, f"pages/{first}.html") == (machine("one").folder / "pages" / f"{first}.html").read_bytes()
 
 
-def test_constant_writes_by_other_machines_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_landed_run(one := Remote(f"file://{tmp_path}/shared", tmp_path / "one"), 1)
+def test_constant_writes_by_other_machines_are_an_error(
+    made: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_made(made[0], one := Remote(f"file://{tmp_path}/shared", tmp_path / "one"))
     monkeypatch.setattr(site, "TIMES", 2)
     monkeypatch.setattr(one, "fetch", lambda: ["a run that was sent meanwhile"])
     with pytest.raises(RemoteUnavailable, match="/pages is written by other machines all the time"):
         send_pages(one)
 
 
-def test_unsent_page_is_sent_with_the_next_index(machine: Machine, server: S3Server, url: str) -> None:
-    one = machine("one")
-    first = make_and_send(one, 1)
-    second = write_landed_run(one, 2)
-    site.renew(one.folder, [second])
-    refused = server.failing(refuses=lambda request: request.startswith("PUT") and "/pages/" in request)
-    with refused, pytest.raises(RemoteUnavailable):
-        send_pages(one)
+def test_run_sends_its_pages_or_warns_and_the_next_index_sends_them(
+    made: list[Path], tmp_path: Path, server: S3Server, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
+    remote = Remote(url, local_cache(url))
+    first = copy_made(made[0], remote)
+    assert renewed(url, first) == [] and runs_in(read_index(url)) == [first]
+    second = write_landed_run(remote.folder, 2)
+    with server.failing(refuses=lambda request: request.startswith("PUT") and "/pages/" in request):
+        [text] = renewed(url, second)
+    assert "The store's pages do not show it yet" in text and url in text and "`jury store sync` makes them" in text
+    assert page_of(remote.folder, second).exists(), "the local page is made"
     assert runs_in(read_index(url)) == [first]
     server.requests.clear()
-    assert send_pages(one) == (2, 2), "the page, and its comparison with the previous run"
+    assert send_pages(remote) == (2, 2), "the page, and its comparison with the previous run"
     puts = [request.rpartition("/")[2] for request in server.requests if request.startswith("PUT")]
     assert puts == [f"{second}.html", since_name(second, "alpha"), "index.html"], "the index is sent last"
     assert runs_in(read_index(url)) == [second, first]
 
 
-def test_run_sends_its_pages_or_warns(
-    tmp_path: Path, server: S3Server, url: str, monkeypatch: pytest.MonkeyPatch
+def test_index_keeps_runs_sent_meanwhile_by_others(
+    made: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
-    remote = Remote(url, local_cache(url))
-    first = write_landed_run(remote, 1)
-    assert renewed(url, first) == [] and runs_in(read_index(url)) == [first]
-    second = write_landed_run(remote, 2)
-    with server.failing(refuses=lambda _: True):
-        [text] = renewed(url, second)
-    assert "The store's pages do not show it yet" in text and url in text and "`jury store sync` makes them" in text
-    assert (remote.folder / "pages" / f"{second}.html").exists(), "the local page is made"
-
-
-def test_index_keeps_runs_sent_meanwhile_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = f"file://{tmp_path}/shared"
-    one, two = (Remote(shared, tmp_path / name) for name in ("one", "two"))
-    first, second = write_landed_run(one, 1), write_landed_run(two, 2)
+    one, two = (Remote(f"file://{tmp_path}/shared", tmp_path / name) for name in ("one", "two"))
+    first, second = copy_made(made[0], one), copy_made(made[1], two)
     late: list[str] = []
 
     def gather(store: Path) -> Any:
@@ -563,21 +571,22 @@ def test_index_keeps_runs_sent_meanwhile_by_others(tmp_path: Path, monkeypatch: 
         return found
 
     monkeypatch.setattr(site, "gather_index", gather)
-    made = site.renew(one.folder, [first]).pages
-    assert send_pages(one, made)[1] == 2
+    assert send_pages(one, [page_of(one.folder, first)])[1] == 2
     assert runs_in((tmp_path / "shared" / "pages" / "index.html").read_bytes()) == [second, first]
 
 
-def test_pages_do_not_bring_back_forgotten_runs(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_do_not_bring_back_forgotten_runs(
+    made: list[Path], tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
 
     def on(name: str) -> Remote:
         monkeypatch.setenv("JURY_CACHE", str(tmp_path / name))
         return Remote(shared, local_cache(shared))
 
-    first = make_and_send(on("one"), 1)
-    second = make_and_send(two := on("two"), 2)
-    site.renew(two.folder, [first])
+    first = copy_and_send(made[0], one := on("one"))
+    second = copy_and_send(made[1], two := on("two"))
+    shutil.copy(page_of(one.folder, first), two.folder / "pages")
     on("one")
     assert jury("store", "forget", "--run", first, "--yes", "--store", shared)[0] == 0
     assert runs_in((pages / "index.html").read_bytes()) == [second]
@@ -594,30 +603,41 @@ def test_pages_do_not_bring_back_forgotten_runs(tmp_path: Path, jury: Jury, monk
 def test_pages_and_index_without_pictures_stay_without_them(
     written: Path, tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The pictures of the larger page are beside it, and are transferred and removed with it."""
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
     shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
-    shutil.copytree(written, local_cache(shared))
-    page, index = pages / f"{LATER}.html", local_cache(shared) / "pages" / "index.html"
-    assert jury("store", "pages", LATER, "--store", shared)[0] == 0 and holds_pictures(page)
-    assert jury("store", "pages", "--no-pictures", "--store", shared)[0] == 0 and not holds_pictures(page)
+    folder = shutil.copytree(written, local_cache(shared))
+    large, small, index = pages / f"{LATER}.html", pages / f"{COUNTING}.html", folder / "pages" / "index.html"
+    beside = large.with_suffix(".files")
+
+    def command(*given: str) -> tuple[int, bool]:
+        """Run a command; return how many pictures are beside the large page, and whether the small one holds any."""
+        code, out, err = jury("store", *given, "--store", shared)
+        assert (code, err) == (0, "")
+        assert given != ("pages",) or f"{index}: the index of 3 evaluations and 3 pages made anew" in out
+        return len([*beside.glob("*.jpg")]), 'src="data:image/jpeg' in small.read_text()
+
+    assert command("pages") == (24, True)
+    assert command("pages", LATER, COUNTING, "--no-pictures") == (0, False)
+    assert not (folder / "pages" / beside.name).exists()
     # Pages sent later by other commands omit the pictures, too.
-    assert jury("store", "sync", "--store", shared)[0] == 0
-    assert not holds_pictures(page) and page.read_text().count(LEFT_OUT) == 1
-    assert "data:image/jpeg" not in index.read_text()
-    assert jury("store", "pages", COUNTING, "--store", shared)[0] == 0
+    assert command("sync") == (0, False)
+    assert large.read_text().count(LEFT_OUT) == 1 and "data:image/jpeg" not in index.read_text()
+    assert command("pages", COUNTING) == (0, True)
     assert index.read_text().count("data:image/jpeg") == 2
-
-
-def holds_pictures(page: Path) -> bool:
-    return '<script type="text/plain" id="p-' in page.read_text()
+    assert command("pages", LATER) == (24, True)
+    remote = remote_of(shared)
+    monkeypatch.setenv("JURY_KEEP_DAYS", "1")
+    assert remote and remove_old(folder, remote.bucket, datetime(2027, 1, 1, tzinfo=UTC))
+    assert not [*beside.glob("*.jpg")] and not (folder / "pages" / beside.name).exists()
 
 
 def test_push_sends_pages_the_bucket_lacks(
-    tmp_path: Path, server: S3Server, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch
+    made: list[Path], tmp_path: Path, server: S3Server, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
-    remote = Remote(url, local_cache(url))
-    site.renew(remote.folder, [run_id := write_landed_run(remote, 1)])
+    run_id = copy_made(made[0], Remote(url, local_cache(url)))
     with server.failing(refuses=lambda _: True):
         code, _, err = jury("store", "push", "--store", url)
     assert code == 2 and url in err and "a fault of" not in err
@@ -631,19 +651,3 @@ def test_push_sends_pages_the_bucket_lacks(
     code, out, err = jury("store", "pages", "--store", url)
     assert (code, err) == (0, "") and out.startswith("https://pages.example/jury/index.html: the index of 1 evaluation")
     assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out
-
-
-def test_pictures_beside_a_page_are_transferred_and_removed_with_it(
-    written: Path, tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
-    shared, beside = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.files"
-    folder = shutil.copytree(written, local_cache(shared))
-    for arguments, sent in (((), 24), (("--no-pictures",), 0), ((), 24)):
-        assert jury("store", "pages", LATER, *arguments, "--store", shared)[0] == 0
-        assert len([*beside.glob("*.jpg")]) == sent
-    remote = remote_of(shared)
-    monkeypatch.setenv("JURY_KEEP_DAYS", "1")
-    assert remote and remove_old(folder, remote.bucket, datetime(2027, 1, 1, tzinfo=UTC))
-    assert not [*beside.glob("*.jpg")] and not (folder / "pages" / beside.name).exists()
