@@ -223,7 +223,6 @@ def test_check_is_asked_after_its_parents_unless_one_is_wrong(
 
 
 def test_answered_checks_are_not_ruled_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, samples with many checks take seconds of processor time each."""
     monkeypatch.setattr("tasks.protocols.checklist.protocol._wrong_parent", slip)
     judged = Case(sample(RED, TWO, tag="single"), {}, {})
     judged.calls = tuple(Call(name, "single", 1, name, "single") for name in judged.questions(RUBRIC))

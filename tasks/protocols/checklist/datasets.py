@@ -317,8 +317,8 @@ def _in_map(path: Path, names: Mapping[str, str], problems: Problems) -> tuple[d
         if len(files) < len(given):
             problems.add(path.name, f"{quoted(name)} must be the name of a file, or a list of names")
         stems, key = [Path(file).stem for file in files], plain_name(name)
-        for number, file in enumerate(files if key in names else ()):
-            fits = stems.count(stems[number]) == 1 and not id_fault(stems[number])
-            stem = stems[number] if fits else str(number)
+        if len({*stems}) < len(stems) or any(map(id_fault, stems)):
+            stems = [*map(str, range(len(files)))]
+        for stem, file in zip(stems, files, strict=True) if key in names else ():
             found[f"{names[key]}/{stem}"] = (names[key], [Path(file)])
     return {path.stem: found} if found else {}, [name for name in named if plain_name(name) not in names]
