@@ -205,7 +205,8 @@ async def first_question(vlm: "Vlm", flow: str, asked: Parameters) -> None:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Run work as `asyncio.run` does, but end it at SIGTERM as at Ctrl-C, and leave behind tasks that end too late.
+    """Run work as `asyncio.run` does, but end it at SIGTERM, and where the terminal closes, as at Ctrl-C; leave behind
+    tasks that end too late.
 
     Prefect reports a stopped run to its server; if the server hangs, the report takes minutes.
     """
@@ -213,6 +214,8 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     loop = runner.get_loop()
     loop.set_exception_handler(_tell_but_sigterm)
     loop.add_signal_handler(signal.SIGTERM, _interrupt_loop)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # `nohup` ignores it
+        loop.add_signal_handler(signal.SIGHUP, _hang_up)
     try:
         return runner.run(work)
     except BaseException as error:
@@ -232,6 +235,12 @@ def _interrupt_loop() -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)
+
+
+def _hang_up() -> None:
+    """End the work because the terminal was closed; a shell may send the signal once more."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    _interrupt_loop()
 
 
 def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

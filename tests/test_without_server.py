@@ -112,7 +112,7 @@ IN_FLIGHT = "diagram: up to "
 def test_stopping_a_run_stops_its_temporary_server(tmp_path: Path) -> None:
     with Run(tmp_path / "store") as run:
         server = temporary_server(run.store)
-        run.process.send_signal(signal.SIGINT)
+        run.process.send_signal(signal.SIGHUP)  # as a closed terminal does; like Ctrl-C from there on
         out, err = run.process.communicate(timeout=300)
         assert (run.process.returncode, out, err.splitlines()[-1]) == (130, "", STOPPED)
         assert re.search(r"^diagram: up to [1-4] calls? in flight at the end may be billed as well$", err, re.MULTILINE)

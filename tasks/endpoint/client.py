@@ -199,7 +199,10 @@ class Vlm:
         """
         self.judge = judge
         self._secret = secret
-        self._manner = requests.first_manner(known_at(judge.base_url))
+        self._manner = requests.Manner()
+        if known := known_at(judge.base_url):
+            rung = requests.RUNGS.index(known.reply_format)
+            self._manner = requests.Manner(rung, known.token_limit, cache_fields=known.cache_fields)
         self._probing: asyncio.Task[Reply] | None = None
         self._ready: Request | None = None
         """First question, asked again if the endpoint may be away."""

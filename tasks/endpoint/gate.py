@@ -526,15 +526,12 @@ class Gate:
         try:
             if await self._knock() == "answered":
                 self._answered_at = time.monotonic()
-                self._window.reopen(self._refused_gap())
+                # All open calls come to their refusals in half of patience.
+                requests = MOST_REFUSALS * sum(each.tickets for each in self._samples.values())
+                self._window.reopen(min(REFUSED_GAP, self._patience / 600, self._patience / 2 / max(1, requests)))
         finally:
             self._trying = None
             self._changed.set()
-
-    def _refused_gap(self) -> float:
-        """Return the seconds between two starts in which all open calls come to their refusals in half of patience."""
-        requests = MOST_REFUSALS * sum(each.tickets for each in self._samples.values())
-        return min(REFUSED_GAP, self._patience / 600, self._patience / 2 / max(1, requests))
 
     def cancel(self, ticket: Ticket) -> None:
         """End a turn whose call was cancelled."""

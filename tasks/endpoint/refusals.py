@@ -240,7 +240,8 @@ def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusa
     answer = _decoded(text)
     values = list(_values(answer))
     fields = {name.lower(): value for name, value in headers.items()}
-    words = (_redirected(status, fields) or _words(values) or _plain(text)).strip()[:MOST_WORDS]
+    redirected = f"it redirects to {fields['location']}" if 300 <= status < 400 and "location" in fields else ""
+    words = (redirected or _words(values) or _plain(text)).strip()[:MOST_WORDS]
     kind = _kind(status, values, words.lower())
     told = {**dict(reversed(values)), "date": fields.get("date", "")}
     waits = (asked_wait(fields), asked_wait(told), wait_in_words(words))
@@ -321,7 +322,3 @@ def _plain(text: str) -> str:
     start = text[:MOST_WORDS]
     title = _TITLE.search(start)
     return " ".join((title[1] if title else _TAG.sub(" ", start)).split())
-
-
-def _redirected(status: int, fields: Mapping[str, str]) -> str:
-    return f"it redirects to {fields['location']}" if 300 <= status < 400 and "location" in fields else ""

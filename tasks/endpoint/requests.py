@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any, NamedTuple, cast
 
 from tasks.demo.chat import PROBE
-from tasks.endpoint.catalog import CacheField, Endpoint
+from tasks.endpoint.catalog import CacheField
 from tasks.records.judge import Judge
 
 
@@ -116,13 +116,6 @@ class Manner(NamedTuple):
     left_out: frozenset[str] = frozenset()
     cache_fields: tuple[CacheField, ...] = ()
     """Fields that mark a shared prefix. They are no part of the question, so that their refusal is not recorded."""
-
-
-def first_manner(known: Endpoint | None) -> Manner:
-    """Return the form of the first request: as documented for a known endpoint, else the default."""
-    if not known:
-        return Manner()
-    return Manner(RUNGS.index(known.reply_format), known.token_limit, cache_fields=known.cache_fields)
 
 
 class Body:
