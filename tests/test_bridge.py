@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, page_trend, picture
+from factories import DIMENSIONS, LOST, TIED, WON, figures, finished, image, judgment, outcome, page_trend, picture
 
-from tasks.comparing.bridge import bridge
+from tasks.comparing.bridge import bridge, sentences
 from tasks.errors import InputError
 from tasks.history.landing import land
 from tasks.history.queries import query
@@ -61,6 +61,15 @@ def test_forfeits_count_in_scores_but_not_in_agreement(tmp_path: Path) -> None:
     keep(tmp_path, NEW, "gpt-b", [*figures(*[WON] * 30), *lost])
     first, *_ = make_bridge(tmp_path)
     assert (first.n, first.judged, first.shift) == (40, 30, 37.5)
+
+
+def test_samples_that_a_judge_refused_bound_the_shift(tmp_path: Path) -> None:
+    """The new judge is as kind, but has no score of those that the old one found worst."""
+    keep(tmp_path, OLD, "gpt-a", figures(*[WON, TIED] * 200, *[LOST] * 50))
+    refused = figures(*[("----", None)] * 50, first=400, status="incomplete")  # pyright: ignore
+    keep(tmp_path, NEW, "gpt-b", [*figures(*[WON, TIED] * 200), *refused])
+    words = "cannot tell. The shift from gpt-a to gpt-b is 0.0 [−0.9, +12.0] at n = 400 of 450"
+    assert words in sentences(make_bridge(tmp_path)[0])
 
 
 def test_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from tasks.errors import InputError
 from tasks.ledger.evaluations import PROMPT, Evaluation, protocol_differences
 from tasks.ledger.side_records import BridgeRow
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import change_words, signed
+from tasks.presentation.wording import change_words, pairs_words, signed
 from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import Scale
 from tasks.records import OVERALL, Outcome, RunEnd, new_id
 from tasks.statistics.intervals import CONTINUED, OFFSET_MARGIN, WITH_OFFSET, offset
-from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, series
+from tasks.statistics.series import ALL_PROMPTS, Compared, Measured, gaps, series
 from tasks.text import listed, number_words, one_line
 
 LONGEST_NAME = 40
@@ -42,8 +42,8 @@ class _Pair(NamedTuple):
 
     @property
     def judged(self) -> bool:
-        """True if judges decided it; a forfeit is the same with any judge."""
-        return "forfeit" not in (self.old.status, self.new.status)
+        """True if both judges scored it; a forfeit is the same with any judge."""
+        return {self.old.status, self.new.status} == {"complete"}
 
     @property
     def same_pictures(self) -> bool:
@@ -52,25 +52,17 @@ class _Pair(NamedTuple):
         return old == new
 
 
-def _common(old: Evaluation, new: Evaluation) -> dict[Key, _Pair]:
-    """Return the samples that both judges decided."""
-    one, other = (
-        {(each.candidate, each.sample_id): each for each in side.outcomes() if not each.control} for side in (old, new)
-    )
-    return {key: _Pair(each, other[key]) for key, each in one.items() if key in other}
-
-
 def _comparable(old: Evaluation, new: Evaluation, pairs: Mapping[Key, _Pair]) -> dict[str, list[_Pair]]:
-    """Return candidate -> its samples that both judges scored from the same pictures and texts."""
+    """Return candidate -> its samples that both judges were asked about with the same pictures and texts."""
     found: defaultdict[str, list[_Pair]] = defaultdict(list)
     # An equal key covers the texts.
     before, after = ({}, {}) if old.start.dataset_key == new.start.dataset_key else map(_texts, (old, new))
     for key, pair in pairs.items():
-        scored = pair.old.score is not None and pair.new.score is not None
+        asked_both = {pair.old.status, pair.new.status} <= {"complete", "incomplete", "forfeit"}
         asked = [Compared.of(each).asked for each in pair]
         # The same questions need not be the same calls: after a wrong answer some are not asked.
         same_texts = asked[0] == asked[1] if any(asked) else before.get(key) == after.get(key)
-        if scored and pair.same_pictures and same_texts:
+        if asked_both and pair.same_pictures and same_texts:
             found[key[0]].append(pair)
     return found
 
@@ -118,7 +110,11 @@ def bridge(first: Evaluation, second: Evaluation, margin: float = OFFSET_MARGIN)
     if first.end is None or second.end is None:
         raise InputError("only finished runs, with all their shards, are bridged")
     _check_questions(first.end.protocol, second.end.protocol)
-    common = _common(first, second)
+    one, other = (
+        {(each.candidate, each.sample_id): each for each in side.outcomes() if not each.control}
+        for side in (first, second)
+    )
+    common = {key: _Pair(each, other[key]) for key, each in one.items() if key in other}
     pairs = _comparable(first, second, common)
     enough = {name: its for name, its in pairs.items() if sum(each.judged for each in its) >= FEWEST}
     if not enough:
@@ -163,7 +159,8 @@ def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[
             continue
         first, second = old.values[measure], new.values[measure]
         units = sorted(first.keys() & second.keys())
-        found = offset([first[one] for one in units], [second[one] for one in units], measure.highest, margin)
+        scores = [first[one] for one in units], [second[one] for one in units]
+        found = offset(*scores, measure.highest, margin, gaps(old, new, measure))
         yield BridgeRow.model_validate(
             {
                 **about,
@@ -211,7 +208,10 @@ def sentences(row: BridgeRow) -> str:
     decimals, units = protocol_of(row.flow).decimals, protocol_of(row.flow).unit
     whose = f"{row.flow}, {one_line(row.candidate, LONGEST_NAME)}"
     new, old = (one_line(name, LONGEST_NAME) for name in (row.new_judge, row.old_judge))
-    shift, margin = f"{shift_words(row)} at n = {row.n} {units}", number_words(row.margin, decimals)
+    shift, margin = (
+        f"{shift_words(row)} at n = {pairs_words(row.n, row.of)} {units}",
+        number_words(row.margin, decimals),
+    )
     if row.decision == CONTINUED:
         return f"{whose}: may be continued with {new}. The shift from {old} is {shift}, within ±{margin}."
     if row.decision == WITH_OFFSET:

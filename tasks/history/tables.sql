@@ -265,7 +265,7 @@ COMMENT ON COLUMN versus_best.among IS 'Candidates that the best was chosen amon
 
 CREATE TABLE bridges (
     {bridge_id, made_at, flow, candidate, dimension, old_judge, new_judge, n, old_score, new_score, shift, ci_low,
-    ci_high, margin, decision, enough, judged, agreement, kappa, confusion, highest, dataset, dataset_key,
+    ci_high, margin, decision, enough, of, judged, agreement, kappa, confusion, highest, dataset, dataset_key,
     prompt_set, old_run, new_run, old_protocol_key, new_protocol_key, schema NOT NULL}
 );
 COMMENT ON TABLE bridges IS

@@ -210,7 +210,8 @@ class Offset(HistoryRecord):
     shift: float | None
     """Difference new_score - old_score, which converts an old score to the new judge's scale."""
     ci_low: float | None
-    """Lower end of the shift's 95% interval, over paired differences; None below 8 pairs."""
+    """Lower end of the shift's 95% interval, over paired differences, or of its bounds, where more than 3% of the
+    scores are missing; None below 8 pairs."""
     ci_high: float | None
     """Upper end of this interval."""
     margin: float
@@ -219,4 +220,7 @@ class Offset(HistoryRecord):
     """Decision on the history. `may be continued`: the interval lies within the margin on either side of 0.
     `with an offset`: it is no wider than the margin on either side of the shift. `cannot tell`: neither."""
     enough: int | None
-    """Approximate number of samples for a sure offset; None if these samples suffice, or there is no interval."""
+    """Approximate number of samples for a sure offset; None if these samples suffice, or scores are missing, or there
+    is no interval."""
+    of: int | None = None
+    """Number of samples (of generated images: prompts) that both judges were asked about."""

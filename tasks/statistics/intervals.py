@@ -353,12 +353,12 @@ def whole(value: float) -> Bounded:
     return Bounded(value, value, value, 1.0)
 
 
-def with_missing(found: Difference, gaps: Sequence[tuple[Bounded, Bounded]], highest: float = 100.0) -> Difference:
-    """Return a difference with the bounds that its missing scores allow, as `worst_case` does for a mean.
+Gaps = Sequence[tuple[Bounded, Bounded]]
+"""Values before and after of samples that both sides judged, and that lack something on either side."""
 
-    Args:
-        gaps: values before and after of the samples that both sides judged, and that lack something on either side.
-    """
+
+def with_missing(found: Difference, gaps: Gaps, highest: float = 100.0) -> Difference:
+    """Return a difference with the bounds that its missing scores allow, as `worst_case` does for a mean."""
     changes = [
         after.value - before.value for before, after in gaps if before.value is not None and after.value is not None
     ]
@@ -454,11 +454,13 @@ any judges: set to 96%, it holds 94-97% with all simulated ones (`tests/simulate
 CONTINUED, WITH_OFFSET, CANNOT_TELL = "may be continued", "with an offset", "cannot tell"
 
 
-def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, margin: float = OFFSET_MARGIN) -> Offset:
+def offset(
+    old: Sequence[float], new: Sequence[float], highest: float = 100.0, margin: float = OFFSET_MARGIN, gaps: Gaps = ()
+) -> Offset:
     """Compare two judges by equally long rows of their scores of the same samples, between 0 and `highest`.
 
     The interval is that of `difference`. If too few pairs differ for one, it is that of a level on the scale of
-    differences, which is wider.
+    differences, which is wider. The bounds for missing scores take its place.
 
     Args:
         margin: points of a scale of 100.
@@ -472,6 +474,10 @@ def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, m
         changes = [after - before for before, after in zip(old, new, strict=True)]
         _, low, high, *_ = interval(changes, -highest, highest)
     allowed = margin * highest / 100
+    enough = samples_for(found.n, low, high, allowed)
+    known = with_missing(found.model_copy(update={"ci_low": low, "ci_high": high}), gaps, highest)
+    if known.worst_low is not None:
+        low, high, enough = known.worst_low, known.worst_high, None
     return Offset(
         n=found.n,
         old_score=found.before,
@@ -481,7 +487,8 @@ def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, m
         ci_high=high,
         margin=allowed,
         decision=decide_offset(low, high, allowed),
-        enough=samples_for(found.n, low, high, allowed),
+        enough=enough,
+        of=known.of,
     )
 
 

@@ -21,6 +21,7 @@ from tasks.statistics.intervals import (
     Bounded,
     Difference,
     Floats,
+    Gaps,
     difference,
     holm,
     whole,
@@ -206,13 +207,18 @@ def paired(before: Series, after: Series, measure: Measure, tail: float = TAIL) 
     first, second = before.values[measure], after.values[measure]
     units = sorted(first.keys() & second.keys())
     found = difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest, tail)
+    return with_missing(found, gaps(before, after, measure), measure.highest)
+
+
+def gaps(before: Series, after: Series, measure: Measure) -> Gaps:
+    """Return the values of the units that both series have, and that lack something in either."""
+    first, second = before.values[measure], after.values[measure]
     lacking, wanting = before.lacking[measure], after.lacking[measure]
     both = (lacking.keys() | first.keys()) & (wanting.keys() | second.keys())
-    gaps = [
+    return [
         (lacking.get(unit) or whole(first[unit]), wanting.get(unit) or whole(second[unit]))
         for unit in sorted((lacking.keys() | wanting.keys()) & both)
     ]
-    return with_missing(found, gaps, measure.highest)
 
 
 # Several candidates
