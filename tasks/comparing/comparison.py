@@ -142,7 +142,8 @@ def compare(
     if not found:
         what = label_rules_of(first.flow).pooled if shared.left_out else "tag"
         raise NotAlike(f"{first.run_id} and {second.run_id} have no {what} in common")
-    changed = most_changed(one, other)
+    changes = [_change(one, other, unit) for unit in one.headline.keys() & other.headline.keys()]
+    changed = sorted((each for each in changes if each.before != each.after or each.moved), key=_by_size)
     same = differing and names[0] == names[1]
     equal, equal_of = _equal_answers(store, first, second, names[0]) if same else (None, 0)
     return Comparison(
@@ -306,13 +307,6 @@ def not_paired(before: Series, after: Series) -> Counter[str]:
     return reasons
 
 
-def most_changed(before: Series, after: Series) -> list[Change]:
-    """Return units whose result changed, sorted by the change of the headline, then by all other changes."""
-    changed = [_change(before, after, unit) for unit in before.headline.keys() & after.headline.keys()]
-    differing = [each for each in changed if each.before != each.after or each.moved]
-    return sorted(differing, key=_by_size)
-
-
 def _change(before: Series, after: Series, unit: str) -> Change:
     moved: dict[str, float] = {}
     headline, *others = before.values
@@ -325,4 +319,5 @@ def _change(before: Series, after: Series, unit: str) -> Change:
 
 
 def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:
+    """Return a key that sorts by the change of the headline, then by all other changes."""
     return -abs(change.after - change.before), -sum(map(abs, change.moved.values())), natural(change.sample_id)

@@ -139,7 +139,8 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
     if first.flow != second.flow:
         raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
     ours, theirs = answers(store, first, judged), answers(store, second, judged)
-    met = _meet(_with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second))
+    one, other = _with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second)
+    met = [_Met(key, one.get(key, _NOTHING), other.get(key, _NOTHING)) for key in dict.fromkeys((*one, *other))]
     rules = label_rules_of(first.flow)
     questions = tuple(_agreed(*group, rules) for group in _grouped(met, _sequence(judged, first.flow), rules.pooled))
     if not any(question.n for question in questions):
@@ -157,11 +158,6 @@ def _with_candidate(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], ra
         )
     only = known[0] if known else ""
     return {key if key.candidate else key._replace(candidate=only): answer for key, answer in ours.items()}
-
-
-def _meet(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer]) -> list[_Met]:
-    keys = dict.fromkeys((*ours, *theirs))
-    return [_Met(key, ours.get(key, _NOTHING), theirs.get(key, _NOTHING)) for key in keys]
 
 
 def _grouped(met: Iterable[_Met], sequence: Sequence[str], pooled: str) -> list[tuple[tuple[str, str], list[_Met]]]:
