@@ -67,10 +67,6 @@ def test_all_samples_are_drawn_equally_often() -> None:
     drawn = Counter(each.sample_id for seed in range(2000) for each in drawing(found, seed)[:5])
     assert set(drawn) == {each.sample_id for each in found}
     assert min(drawn.values()) > 420 and max(drawn.values()) < 580  # 500 each; 4 standard errors are 77
-
-
-def test_seed_determines_the_drawn_samples() -> None:
-    found = [sample(number) for number in range(20)]
     assert drawing(found, 7) == drawing(found, 7) != drawing(found, 8)
 
 
@@ -329,8 +325,7 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     ("change", "words"),
     [
         (lambda rows: rows.append(rows[0]), "answer 31: answers again what labels-reader-1.json, answer 1 answers"),
-        (lambda rows: rows[2].update(item="0123456789ab"), "answer 3: item '0123456789ab' is not on the page"),
-        (lambda rows: rows[2].update(item="<b>\x1b[2J"), "answer 3: item"),
+        (lambda rows: rows[2].update(item="<b>\x1b[2J"), "answer 3: item '<b>\\x1b[2J' is not on the page"),
         (lambda rows: rows[2].update(question="beauty"), "answer 3: question 'beauty' is not asked of this item"),
         (lambda rows: rows[2].update(answer="Model"), "answer 3: answer 'Model', allowed are left, right, tie, cannot"),
         (lambda rows: rows[2].update(answer=1), "answer 3: answer: Input should be a valid string"),

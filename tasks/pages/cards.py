@@ -23,7 +23,6 @@ LONGEST_TEXT = 2_000
 """Longest caption, prompt or note, in bytes."""
 CONCLUSION_ALONE = 300
 """Bytes a reply may have below which only its conclusion is shown, if it has more."""
-MISSING = "missing"
 DIFFER = "replies differ"
 
 Rows = Sequence[Mapping[str, Any]]
@@ -195,7 +194,7 @@ def _fragile(pivotal: Sequence[str], questions: Sequence[Question]) -> str:
 
 def _question(row: Mapping[str, Any], status: str, reasons: tuple[Reason, ...]) -> Question:
     # A tag has a score and no verdict, a forfeit scores without one.
-    other = MISSING if row["score"] is None else status if status == "forfeit" else number_words(row["score"])
+    other = "missing" if row["score"] is None else status if status == "forfeit" else number_words(row["score"])
     return Question(
         name=row["dimension"],
         verdict=row["verdict"] or other,

@@ -46,11 +46,6 @@ def since_name(run_id: str, candidate: str = "") -> str:
     return f"{SINCE}{page_name(run_id).removesuffix('.html')}-" + (f"{_digest(candidate)}.html" if candidate else "")
 
 
-def is_comparison(name: str) -> bool:
-    """Return whether a page of this name compares two evaluations."""
-    return name.startswith((COMPARE, SINCE))
-
-
 def _digest(*names: str) -> str:
     return hashlib.sha256("\n".join(names).encode("utf-8", "replace")).hexdigest()[:16]
 

@@ -20,7 +20,6 @@ from tasks.ledger.run_files import folder, read_start
 from tasks.pages.cards import LONGEST_TEXT, Card, Context, cards, reasons_by_question, text_limit
 from tasks.pages.queries import ask, corrected_words, people_lines, question
 from tasks.pages.unfinished import of_run
-from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.protocols import display_of
 from tasks.protocols.display import Display, Terms, threshold_of
@@ -135,15 +134,6 @@ class Evaluation:
     def scores(self) -> list[Scored]:
         """Scores over all samples, by group of samples, and of aspects, as far as there are any."""
         return self._rows(self.display.row, "scores")
-
-    def groupings(self) -> list[str]:
-        """Return `category` and `difficulty`, where the samples have them."""
-        found = {row.grouping for row in self.scores}
-        return [grouping for grouping in ("category", "difficulty") if grouping in found]
-
-    def table(self, grouping: str = "all") -> Grid:
-        """Return the scores as a table: of all samples, or by group."""
-        return self.display.grid(self.scores, grouping)
 
     def trends(self) -> list[list[Point]]:
         """Return the scores over time of each candidate and dimension or tag with at least two."""

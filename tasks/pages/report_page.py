@@ -14,10 +14,10 @@ from tasks.files import drafted, read_file, remove_folder, rewrite_file
 from tasks.judging.results import status_lines
 from tasks.ledger.removals import beside, why_missing
 from tasks.pages import report_facts as facts
+from tasks.pages import run_summary
 from tasks.pages.page import BESIDE, SITE_STYLE, WITHIN, embedded, fitted, pieces, stamp, thumbnails
 from tasks.pages.page_names import FOLDER, page_name, since_name
 from tasks.pages.report_data import Evaluation
-from tasks.pages.run_summary import layout_lines, rate_grid, rate_notes
 from tasks.presentation import wording
 from tasks.text import number_words
 
@@ -94,6 +94,7 @@ def page(
         folder: name of the folder beside the page with its pictures; empty: the page holds them.
     """
     one, rest = evaluation, iter(pictures)
+    groupings = {row.grouping for row in one.scores}
     taken = dict(islice(rest, len(one.first_pictures)))
     first = {sha256: address for sha256, address in taken.items() if sha256 in one.first_pictures}
     others = chain(((sha256, address) for sha256, address in taken.items() if sha256 not in first), rest)
@@ -109,7 +110,7 @@ def page(
             "beside": quote(folder),
             "one": one,
             "notices": one.notices or facts.unscored_notice(one.scores, one.answers["statuses"]),
-            "groupings": one.groupings(),
+            "groupings": [each for each in ("category", "difficulty") if each in groupings],
             "verdict": verdicts.verdict(one.display, one.scores, one.red),
             "chips": facts.chips(one.display, one.scores, one.control_rates(), one.about, one.answers["cost"]),
             "first": first,
@@ -129,20 +130,14 @@ def _when(moment: str) -> str:
 
 _HELPERS: dict[str, object] = {
     "words": wording,
-    "call_lines": facts.call_lines,
-    "dimension_words": facts.dimension_words,
-    "group_words": facts.group_words,
-    "rate_facts": facts.rate_facts,
-    "status_words": facts.status_words,
+    "facts": facts,
+    "summary": run_summary,
     "compared": verdicts,
     "number_words": number_words,
     "quote": partial(quote, safe=""),
     "breaks": breaks,
     "since_name": since_name,
     "status_lines": status_lines,
-    "layout_lines": layout_lines,
-    "rate_grid": rate_grid,
-    "rate_notes": rate_notes,
     "when": _when,
 }
-"""Functions and values that the template uses."""
+"""Functions that the template uses, and modules of such."""

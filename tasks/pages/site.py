@@ -17,11 +17,11 @@ from tasks.pages.comparison_page import write_comparison
 from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import card_pictures, index_page
 from tasks.pages.page_names import (
+    COMPARE,
     FOLDER,
     INDEX,
     SINCE,
     folder_of,
-    is_comparison,
     page_files,
     page_name,
     page_of,
@@ -187,7 +187,7 @@ def _lacking(store: Path, there: Collection[str]) -> list[Path]:
     return [
         page
         for page in made
-        if (page.name in known or is_comparison(page.name)) and f"{FOLDER}/{page.name}" not in there
+        if (page.name in known or page.name.startswith((COMPARE, SINCE))) and f"{FOLDER}/{page.name}" not in there
     ]
 
 
