@@ -67,8 +67,7 @@ def test_thirty_pairs_are_answered_by_keyboard_across_a_restart(store: Path, pro
     person.press("z")  # the answer before is changed; zoom into the next pair
     assert person.page.locator(".zoomed img").count() == 2
     person.close()
-    other = Person(context := profile(), file)
-    person = Person(context, file)  # in a second tab
+    other, person = Person(context := profile(), file), Person(context, file)  # in two tabs
     assert person.progress() == "13 of 30 answered" and person.page.input_value("#name") == name
     person.press(*"2" * 17)
     assert person.progress() == "30 of 30 answered: save the file"

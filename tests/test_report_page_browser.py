@@ -149,6 +149,9 @@ def test_narrow_screen_shows_everything_readable(browser: Any, report: Path) -> 
     widths = page.eval_on_selector_all(".card:focus .reason", "all => all.map(one => one.offsetWidth)")
     assert len(widths) == 4 and min(widths) > 300 and page.locator("#opened").bounding_box()["y"] == 0
     page.keyboard.press("Escape")
+    page.eval_on_selector(".thumb b", "one => { one.textContent = 'figures/'.repeat(40); }")  # hides no verdict
+    whole, verdict = (page.locator(each).first.bounding_box() for each in (".thumb", ".thumb .chip"))
+    assert verdict["y"] + verdict["height"] < whole["y"] + whole["height"]
     page.click("summary >> text=Scores >> nth=0")
     page.click("summary >> text=Trend")
     # A wide table scrolls in its own box, with its row names fixed.
