@@ -48,11 +48,11 @@ def graded(score: Any, words: str = "because") -> dict[str, Any]:
     return {"explanation": words, "score": score}
 
 
-def test_geneval_fills_one_leaderboard_from_four_flows(drawn: Path, tmp_path: Path, jury: Any, ask: Any) -> None:
+def test_geneval_fills_one_leaderboard(drawn: Path, tmp_path: Path, jury: Any, ask: Any, monkeypatch: Any) -> None:
     one_each = shutil.copytree(drawn, tmp_path / "images", ignore=shutil.ignore_patterns("0001.png"))
-    code, out, err = jury("run", "geneval", "--dataset", one_each)
-    asked = f"All tags together: jury query t2i_leaderboard --store {tmp_path}/store\n"
-    assert code == 0 and out.endswith(asked), err
+    monkeypatch.setenv("JURY_STORE", str(tmp_path / "store"))
+    code, out, err = jury("run", "geneval", "--dataset", one_each, "--store", "jury-store")  # as without this option
+    assert code == 0 and out.endswith("All tags together: jury query t2i_leaderboard\n"), err
     for words in ("steady", "careless", "injected defects", "By image: the mean over images."):
         assert out.count(words) >= len(FLOWS)
     rows = ask("t2i_leaderboard")

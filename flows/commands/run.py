@@ -129,7 +129,7 @@ def _run(flows: Sequence[str], as_json: bool, **given: Any) -> int:
         raise InputError(
             f"--dataset is missing: give {_datasets_of(flows[0])}. Drawn samples are --dataset samples, or `jury demo`"
         )
-    asked = parse_flow_options(given, flows[0])
+    asked = at_store(parse_flow_options(given, flows[0]))
     if len(flows) == 1:
         return run_flow(flows[0], asked, as_json)
     if getattr(asked, "export", ""):
