@@ -183,16 +183,13 @@ def test_forgotten_candidate_leaves_no_trace(store: Path, jury: Any) -> None:
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_forgetting_the_last_run_removes_the_history(store: Path, jury: Any) -> None:
+def test_forgetting_the_last_run_removes_the_history_and_later_a_restored_backup(
+    store: Path, written: Path, jury: Any
+) -> None:
     for run in (FIRST, SECOND, IMAGES):
         assert jury("store", "forget", "--run", run, "--yes", "--store", store)[0] == 0
     assert places(store, SECRET, CANDIDATE) == [] == [*(store / "pictures").iterdir()]
     assert not (store / "history.duckdb").exists()
-
-
-@pytest.mark.usefixtures("without_pages")
-def test_restored_backup_of_a_forgotten_run_is_removed(store: Path, written: Path, jury: Any) -> None:
-    assert jury("store", "forget", "--run", FIRST, "--yes", "--store", store)[0] == 0
     shutil.copytree(written / "ledger" / FIRST, store / "ledger" / FIRST, dirs_exist_ok=True)
     assert f"run {FIRST} was forgotten on 20" in jury("store", "sync", "--store", store)[1]
     assert [file.name for file in (store / "ledger" / FIRST).iterdir()] == ["removed.json"]
@@ -248,9 +245,8 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
 
 
 @pytest.mark.usefixtures("without_pages")
-@pytest.mark.parametrize("given", [("store", "sync"), ("store", "forget", "--sample", "s1", "--yes")])
 def test_status_reports_unfinished_forgetting_until_the_next_command(
-    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
+    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
@@ -258,11 +254,13 @@ def test_status_reports_unfinished_forgetting_until_the_next_command(
         code, out, _ = jury("status", "--store", store)
         return code, [line for line in out.splitlines() if line.startswith("forgetting ")]
 
-    assert unfinished() == (0, [])
-    keep_plan(store, make_plan(store, "sample", SECRET, ""))
-    assert unfinished() == (3, [f"forgetting begun and not finished: `jury store sync --store {store}` does the rest"])
-    code, out, _ = jury(*given, "--store", store)
-    assert code == 0 and "is complete" in out and places(store, SECRET) == [] and unfinished() == (0, [])
+    again = ("forget", "--sample", "s1", "--yes")
+    for given, kind, name in ((("sync",), "sample", SECRET), (again, "candidate", CANDIDATE)):
+        keep_plan(store, make_plan(store, kind, name, ""))
+        words = f"forgetting begun and not finished: `jury store sync --store {store}` does the rest"
+        assert unfinished() == (3, [words])
+        code, out, _ = jury("store", *given, "--store", store)
+        assert code == 0 and "is complete" in out and places(store, name) == [] and unfinished() == (0, [])
     assert jury("store", "sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
 

@@ -55,12 +55,15 @@ def jury_on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypat
     return Machines(tmp_path, jury, monkeypatch)
 
 
-def test_forgotten_sample_leaves_bucket_and_caches(written: Path, jury_on: Machines) -> None:
+def test_forgotten_data_leave_bucket_and_caches_and_old_copies_are_replaced(
+    written: Path, tmp_path: Path, jury_on: Machines
+) -> None:
     given, names = ("--sample", SECRET), (SECRET, *hashes(f"{SECRET}h", f"{SECRET}m"))
     first, second = jury_on.cache("one", written), jury_on.cache("two")
     jury_on("one", "store", "sync")
     jury_on("two", "store", "sync")
     assert places(jury_on.there, *names) and places(second, *names)
+    backup = shutil.copytree(jury_on.there, tmp_path / "backup")
     Remote(jury_on.bucket, first).bucket.put({"pages/CNAME": b"ours.example"})
     out, err = jury_on("one", "store", "forget", *given, "--yes")
     assert (jury_on.there / "pages" / "CNAME").exists(), "another program's"
@@ -74,6 +77,12 @@ def test_forgotten_sample_leaves_bucket_and_caches(written: Path, jury_on: Machi
     sql = "SELECT run_id, candidate, n, revision FROM coverage"
     found = [sorted(query(each, sql).rows) for each in (first, second, third)]
     assert found[0] == found[1] == found[2] and {row[0] for row in found[0]} >= {FIRST, IMAGES}
+    jury_on("one", "store", "forget", "--run", FIRST, "--yes")
+    shutil.rmtree(jury_on.there / "ledger")
+    shutil.copytree(backup / "ledger", jury_on.there / "ledger")
+    jury_on("one", "store", "sync")
+    assert places(jury_on.there / "ledger", SECRET) == []
+    assert [file.name for file in (jury_on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
 
 def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Machines) -> None:
@@ -97,19 +106,6 @@ def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Mach
         assert [file.name for file in (place / "ledger" / FIRST).iterdir()] == ["removed.json"]
     assert spent(second) == spent(first) == cost + 0.25 and not (second / UNFINISHED).exists()
     assert now.run_id in {run.name for run in run_folders(first)}
-
-
-def test_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, jury_on: Machines) -> None:
-    jury_on.cache("one", written)
-    jury_on("one", "store", "sync")
-    shutil.copytree(jury_on.there, tmp_path / "backup")
-    for given in (("--sample", SECRET), ("--run", FIRST)):
-        jury_on("one", "store", "forget", *given, "--yes")
-    shutil.rmtree(jury_on.there / "ledger")
-    shutil.copytree(tmp_path / "backup" / "ledger", jury_on.there / "ledger")
-    jury_on("one", "store", "sync")
-    assert places(jury_on.there / "ledger", SECRET) == []
-    assert [file.name for file in (jury_on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
 
 def test_machine_that_has_not_synced_reuses_no_forgotten_reply(written: Path, jury_on: Machines) -> None:
