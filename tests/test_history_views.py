@@ -9,7 +9,7 @@ from factories import DIMENSIONS, RUN, end, judgment, other_call, outcome, start
 from written_history import ask, keep, whole_run, write_evaluations
 
 from tasks.history.landing import land, missing
-from tasks.history.queries import catalog, query
+from tasks.history.queries import catalog, held_open, query
 from tasks.ledger.evaluations import ASKED, joint_key, protocol_differences, read_evaluation
 from tasks.ledger.side_records import OTHER_CALLS
 from tasks.records import ANCHOR, OVERALL, DimensionOutcome, Judgment
@@ -28,35 +28,39 @@ def test_verdict_counts_add_up_to_the_scored_samples(tmp_path: Path) -> None:
         outcome("s7", "----", None, status="bad_picture", difficulty="hard"),
     ]
     keep(tmp_path, RUN, rows)
-    counts = "model_wins, human_wins, both_good, both_bad, mixed, ties, forfeits"
-    assert ask(tmp_path, f"SELECT dimension, n, scored, {counts}, score, coverage FROM leaderboard") == [
-        ("faithfulness", 7, 4, 1, 1, 1, 0, 0, 0, 1, 37.5, 4 / 7),
-        ("conciseness", 7, 5, 1, 0, 1, 2, 0, 0, 1, 50.0, 5 / 7),
-        ("readability", 7, 4, 2, 0, 0, 0, 1, 0, 1, 62.5, 4 / 7),
-        ("aesthetics", 7, 5, 0, 3, 1, 0, 0, 0, 1, 10.0, 5 / 7),
-        ("overall", 7, 4, 1, 1, 0, 0, 0, 1, 1, 37.5, 4 / 7),
-    ]
-    summed = f"SELECT count(*) FILTER (scored <> {counts.replace(', ', ' + ')}), count(*) FROM scores"
-    assert ask(tmp_path, summed) == [(0, 5 * (1 + 2 + 2))]
-    overall = "WHERE dimension = 'overall'"
-    found = ask(tmp_path, f"SELECT category, n, scored, score FROM by_category {overall}")
-    assert found == [("science", 2, 1, 50.0), ("vision", 4, 3, pytest.approx(100 / 3))]
-    found = ask(tmp_path, f"SELECT difficulty, n, scored, score FROM by_difficulty {overall}")
-    assert found == [("easy", 2, 1, 0.0), ("hard", 4, 2, 50.0)]
-    assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1, None, 0)
-    assert ask(tmp_path, "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' ORDER BY score, 1") == [
-        ("aesthetics", "Human", 0.0), ("faithfulness", "Human", 0.0), ("overall", "Human", 0.0),
-        ("conciseness", "Both are bad", 50.0), ("readability", "Mixed", 50.0),
-    ]  # fmt: skip
-    kinds = "SELECT sample_id, status FROM failures WHERE kind = 'outcome' ORDER BY 1"
-    assert ask(tmp_path, kinds) == [("s5", "forfeit"), ("s6", "no_reference"), ("s7", "bad_picture")]
+    with held_open(tmp_path):
+        counts = "model_wins, human_wins, both_good, both_bad, mixed, ties, forfeits"
+        assert ask(tmp_path, f"SELECT dimension, n, scored, {counts}, score, coverage FROM leaderboard") == [
+            ("faithfulness", 7, 4, 1, 1, 1, 0, 0, 0, 1, 37.5, 4 / 7),
+            ("conciseness", 7, 5, 1, 0, 1, 2, 0, 0, 1, 50.0, 5 / 7),
+            ("readability", 7, 4, 2, 0, 0, 0, 1, 0, 1, 62.5, 4 / 7),
+            ("aesthetics", 7, 5, 0, 3, 1, 0, 0, 0, 1, 10.0, 5 / 7),
+            ("overall", 7, 4, 1, 1, 0, 0, 0, 1, 1, 37.5, 4 / 7),
+        ]
+        summed = f"SELECT count(*) FILTER (scored <> {counts.replace(', ', ' + ')}), count(*) FROM scores"
+        assert ask(tmp_path, summed) == [(0, 5 * (1 + 2 + 2))]
+        overall = "WHERE dimension = 'overall'"
+        found = ask(tmp_path, f"SELECT category, n, scored, score FROM by_category {overall}")
+        assert found == [("science", 2, 1, 50.0), ("vision", 4, 3, pytest.approx(100 / 3))]
+        found = ask(tmp_path, f"SELECT difficulty, n, scored, score FROM by_difficulty {overall}")
+        assert found == [("easy", 2, 1, 0.0), ("hard", 4, 2, 50.0)]
+        assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1, None, 0)
+        sql = "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' ORDER BY score, 1"
+        assert ask(tmp_path, sql) == [
+            ("aesthetics", "Human", 0.0), ("faithfulness", "Human", 0.0), ("overall", "Human", 0.0),
+            ("conciseness", "Both are bad", 50.0), ("readability", "Mixed", 50.0),
+        ]  # fmt: skip
+        kinds = "SELECT sample_id, status FROM failures WHERE kind = 'outcome' ORDER BY 1"
+        assert ask(tmp_path, kinds) == [("s5", "forfeit"), ("s6", "no_reference"), ("s7", "bad_picture")]
 
 
 def test_unfinished_run_is_only_in_runs_failures_and_spend(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome("s1", "MHMH"), outcome("s2", "MHMH", None)], None)
     land(tmp_path)
     assert ask(tmp_path, "SELECT status, finished_at, protocol_key, calls FROM runs") == [("unfinished",) + (None,) * 3]
-    filled = {entry.name for entry in catalog(tmp_path) if entry.kind == "view" and query(tmp_path, entry.name).rows}
+    with held_open(tmp_path):
+        views = [entry.name for entry in catalog(tmp_path) if entry.kind == "view"]
+        filled = {name for name in views if query(tmp_path, name).rows}
     assert filled == {"failures", "spend"}
     assert ask(tmp_path, "SELECT kind, status, run_id FROM failures") == [("run", "unfinished", RUN)]
     assert missing(tmp_path) == []
@@ -84,20 +88,19 @@ def test_disagreements_are_samples_with_both_winners(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("calls", "price"),
-    [
+def test_unknown_price_is_null(tmp_path: Path) -> None:
+    known: list[tuple[list[dict[str, Any]], float | None]] = [
         ([{"price": 0.25}, {"price": 0.5}], 0.75),
         ([{"price": 0.25}, {"price": None}], None),
         ([{"price": 0.0, "reused_from": EARLIER}], 0.0),
         ([{"price": 0.25}, {"price": None, "status": "unavailable", "verdict": None}], 0.25),
         ([{"price": None, "status": "unavailable", "verdict": None}], None),
-    ],
-)
-def test_unknown_price_is_null(tmp_path: Path, calls: list[dict[str, Any]], price: float | None) -> None:
-    rows = [judgment(f"s{number}", **call) for number, call in enumerate(calls)]
-    keep(tmp_path, RUN, rows)
-    assert ask(tmp_path, "SELECT price FROM cost") == [(price,)]
+    ]
+    for day, (calls, _) in enumerate(known):
+        rows = [judgment(f"s{number}", **call) for number, call in enumerate(calls)]
+        write_run(tmp_path, start(f"2026112{day}T120000-diagram-0000aa"), [*rows], end())
+    land(tmp_path)
+    assert ask(tmp_path, "SELECT price FROM cost ORDER BY run_id") == [(price,) for _, price in known]
 
 
 def test_spend_is_grouped_by_day_judge_tier_and_price_source(tmp_path: Path) -> None:
@@ -167,13 +170,14 @@ PROTOCOLS = [
 
 
 def test_protocols_and_keys_are_equal_in_sql_and_python(store: Path) -> None:
-    sql = "SELECT protocol_differences(map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"
-    for one, other in PROTOCOLS:
-        given = [list(one), list(one.values()), list(other), list(other.values())]
-        assert query(store, sql, values=given).rows == [(protocol_differences(one, other),)]
-    sql = "SELECT joint_key(key, key <> '') FROM (SELECT unnest($1::VARCHAR[] || ['']) AS key)"
-    for keys in (["k1"], ["k1", "k1"], ["k2", "k1"], ["k2", "k1", "k3", "k1"]):
-        assert query(store, sql, values=[keys]).rows == [(joint_key(keys),)]
+    with held_open(store):
+        sql = "SELECT protocol_differences(map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"
+        for one, other in PROTOCOLS:
+            given = [list(one), list(one.values()), list(other), list(other.values())]
+            assert query(store, sql, values=given).rows == [(protocol_differences(one, other),)]
+        sql = "SELECT joint_key(key, key <> '') FROM (SELECT unnest($1::VARCHAR[] || ['']) AS key)"
+        for keys in (["k1"], ["k1", "k1"], ["k2", "k1"], ["k2", "k1", "k3", "k1"]):
+            assert query(store, sql, values=[keys]).rows == [(joint_key(keys),)]
 
 
 def test_dimensions_follow_the_order_of_the_evaluations_prompt_set(tmp_path: Path) -> None:
@@ -215,18 +219,19 @@ def test_evaluation_has_the_same_runs_in_sql_and_python(tmp_path: Path) -> None:
     shard(6, 3)
     whole_run(tmp_path)
     land(tmp_path)
-    for evaluation_id in ("nightly", RUN):
-        whole = read_evaluation(tmp_path, evaluation_id)
-        runs = ask(tmp_path, f"SELECT run_id FROM shard_runs WHERE evaluation_id = '{evaluation_id}' ORDER BY 1")
-        assert [run_id for (run_id,) in runs] == sorted(run.name for run in whole.folders)
-        assert whole.end
-        timed = "strftime({0}, '%Y-%m-%dT%H:%M:%S+00:00')"
-        columns = "seconds, samples, protocol_key, calls, reused, len(warnings)"
-        sql = f"""SELECT {timed.format("started_at")}, {timed.format("finished_at")}, {columns} FROM evaluations
-            WHERE run_id = '{evaluation_id}'"""
-        begun, ended = whole.start, whole.end
-        rest = (ended.seconds, begun.samples, ended.protocol_key, ended.calls, ended.reused, len(ended.warnings))
-        assert ask(tmp_path, sql) == [(begun.started_at, ended.finished_at, *rest)]
+    with held_open(tmp_path):
+        for evaluation_id in ("nightly", RUN):
+            whole = read_evaluation(tmp_path, evaluation_id)
+            runs = ask(tmp_path, f"SELECT run_id FROM shard_runs WHERE evaluation_id = '{evaluation_id}' ORDER BY 1")
+            assert [run_id for (run_id,) in runs] == sorted(run.name for run in whole.folders)
+            assert whole.end
+            timed = "strftime({0}, '%Y-%m-%dT%H:%M:%S+00:00')"
+            columns = "seconds, samples, protocol_key, calls, reused, len(warnings)"
+            sql = f"""SELECT {timed.format("started_at")}, {timed.format("finished_at")}, {columns} FROM evaluations
+                WHERE run_id = '{evaluation_id}'"""
+            begun, ended = whole.start, whole.end
+            rest = (ended.seconds, begun.samples, ended.protocol_key, ended.calls, ended.reused, len(ended.warnings))
+            assert ask(tmp_path, sql) == [(begun.started_at, ended.finished_at, *rest)]
 
 
 def test_anchors_and_candidate_have_scores_of_the_same_kind(tmp_path: Path) -> None:

@@ -30,12 +30,12 @@ def write_and_summarize(store: Path, rows: list[Outcome], **changes: object) -> 
     return summarize(store, RUN)
 
 
-@pytest.fixture
-def three(tmp_path: Path) -> Summary:
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Summary:
     best = figures(*[WON] * 15, *[TIED] * 5, candidate="best")
     worse = figures(*[LOST] * 10, *[WON] * 5, *[TIED] * 5, candidate="worse")
     other = figures(*[TIED] * 20, first=10, candidate="other")
-    return write_and_summarize(tmp_path, [*worse, *best, *other])
+    return write_and_summarize(tmp_path_factory.mktemp("three"), [*worse, *best, *other])
 
 
 def overall(summary: Summary, candidate: str) -> tuple[float | None, float | None, float | None, int | None]:
