@@ -17,9 +17,9 @@ import pytest
 from answered_page import COUNTING, figures_store, images_store, make_page, prefer, save_answers
 from factories import RUN
 from loopback_judge import LoopbackJudge, judged_by
-from own_data import RESULTS, write_own_benchmark
 from PIL import Image
 from test_checklists import red_cups_judge, write_manifest
+from written_datasets import write_figures
 from written_history import ask
 
 from flows.cli import main
@@ -50,8 +50,9 @@ def page(store: Path) -> LabelPage:
 
 
 @pytest.fixture
-def own(store: Path, tmp_path: Path) -> Path:
-    """A copy of the shared store that the test can change; `jury` works in it."""
+def own(store: Path, page: LabelPage, tmp_path: Path) -> Path:
+    """A copy of the shared store with its page that the test can change; `jury` works in it."""
+    assert page
     return Path(shutil.copytree(store, tmp_path / "store"))
 
 
@@ -117,10 +118,10 @@ def read_data(page: Path) -> dict[str, Any]:
 
 
 def test_page_shows_the_texts_and_pictures_that_the_judge_got(own: Path, tmp_path: Path) -> None:
-    asked = ("-n", "40", "--ask", "overall", "--ask", "readability")
+    asked = ("-n", "10", "--ask", "overall", "--ask", "readability")
     page, data = make_page(own, tmp_path / "a page.html", *asked), read_data(tmp_path / "a page.html")
     folder = tmp_path / "a page.files"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and len([*folder.iterdir()]) == 80
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and len([*folder.iterdir()]) == 20
     assert data["labels"] == {"context": "Method Section", "caption": "Diagram Caption"}
     assert [each["texts"] for each in data["asked"][""]] == [["context", "caption"], ["caption"]]
     for item, shown in zip(page.items, data["items"], strict=True):
@@ -138,8 +139,8 @@ def test_large_picture_is_scaled_to_2048_pixels_upright_without_metadata(own: Pa
     exif = Image.Exif()
     exif[0x0112], exif[0x010E] = 6, "model_output_s1.png"
     files = [tmp_path / "a.png", tmp_path / "b.jpg"]
-    Image.new("RGBA", (3000, 1500), (255, 0, 0, 0)).save(files[0])
-    Image.new("L", (1500, 3000), 40).save(files[1], quality=40, exif=exif, comment=b"candidate alpha")
+    Image.new("RGBA", (2200, 1100), (255, 0, 0, 0)).save(files[0])
+    Image.new("L", (1100, 2200), 40).save(files[1], quality=40, exif=exif, comment=b"candidate alpha")
     policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
     images = [Image.open(io.BytesIO(as_jpeg(prepare(file.read_bytes(), policy)))) for file in files]
     form = {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
@@ -186,9 +187,9 @@ def test_missing_or_changed_inputs_are_drawn_and_count_as_not_shown(
 
 @pytest.mark.usefixtures("prefect_server")
 def test_moved_result_file_can_be_named(tmp_path: Path, jury: Jury) -> None:
-    root = write_own_benchmark(tmp_path / "bench")
-    assert jury("run", "diagram", "--dataset", root, "--results", root / RESULTS, "--limit", 2)[0] in (0, 3)
-    moved = (root / RESULTS).rename(root / "moved.json")
+    given = write_figures(tmp_path / "data", 1)
+    assert jury("run", "diagram", *given)[0] == 0
+    moved = Path(given[-1]).rename(tmp_path / "moved.json")
     [[run_id]] = ask(tmp_path / "store", "SELECT run_id FROM runs")
     page = ("labels", "page", run_id, "-o", tmp_path / "label.html")
     assert jury(*page)[0] == 2
@@ -237,15 +238,17 @@ def test_page_is_blind_and_loads_nothing_else(store: Path, tmp_path: Path) -> No
 # Imported answers
 
 
-def answer_page(own: Path, tmp_path: Path, *options: str, **more: Any) -> tuple[LabelPage, Path]:
-    page = make_page(own, tmp_path / "label.html", *options)
-    return page, save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"), **more)
+@pytest.fixture
+def answered(page: LabelPage, tmp_path: Path) -> Path:
+    """Answers of a person to the page of the shared store."""
+    return save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"))
 
 
-def test_imported_answers_become_labels_of_their_samples(own: Path, tmp_path: Path, jury: Jury) -> None:
-    page, file = answer_page(own, tmp_path)
+def test_imported_answers_become_labels_of_their_samples(
+    own: Path, page: LabelPage, answered: Path, jury: Jury
+) -> None:
     assert jury("store", "forget", "--sample", page.items[0].sample_id, "--yes")[0] == 0
-    code, out, err = jury("labels", "import", file)
+    code, out, err = jury("labels", "import", answered)
     assert (code, err) == (0, "")
     assert "kept as labels-reader-1: 29 labels of 1 person" in out and f"labels agreement {RUN} labels-reader-1" in out
     prompts = {name: "f" * 64 for name in ("faithfulness", "conciseness", "readability", "aesthetics")}
@@ -334,37 +337,37 @@ def test_labels_of_checks_are_blind_and_correct_the_score(tmp_path: Path, jury: 
     ],
 )  # fmt: skip
 def test_repeated_or_foreign_answers_are_refused(
-    store: Path, page: LabelPage, tmp_path: Path, jury: Jury, change: Callable[[list[dict[str, Any]]], Any], words: str
+    store: Path, answered: Path, jury: Jury, change: Callable[[list[dict[str, Any]]], Any], words: str
 ) -> None:
-    file = save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"))
-    found = json.loads(file.read_text())
+    found = json.loads(answered.read_text())
     change(found["answers"])
-    file.write_text(json.dumps(found))
-    code, _, err = jury("labels", "import", file, "--store", store)
+    answered.write_text(json.dumps(found))
+    code, _, err = jury("labels", "import", answered, "--store", store)
     assert code == 2 and words in err and "has 1 problem" in err and not (store / "labels").exists()
 
 
-def test_file_of_another_store_flow_or_version_is_refused(own: Path, tmp_path: Path, jury: Jury) -> None:
-    _, file = answer_page(own, tmp_path)
-    code, _, err = jury("labels", "import", file, "--flow", "plot")
+def test_file_of_another_store_flow_or_version_is_refused(own: Path, answered: Path, jury: Jury) -> None:
+    code, _, err = jury("labels", "import", answered, "--flow", "plot")
     assert code == 2 and "the page that saved it is about diagram, not plot" in err
-    text = file.read_text()
+    text = answered.read_text()
     for before, after, words in (
         ("labels 1", "labels 2", "known here is 'image-jury labels 1'"),
         ('"name": "reader-1"', '"name": 7', "it has not the page, the name and the list of answers"),
         ('"page": "', '"page": "../', "has made no page '../"),
     ):
-        file.write_text(text.replace(before, after))
-        code, _, err = jury("labels", "import", file)
+        answered.write_text(text.replace(before, after))
+        code, _, err = jury("labels", "import", answered)
         assert code == 2 and words in err
-    file.write_text(text)
+    answered.write_text(text)
     shutil.rmtree(own / LABEL_PAGES)
-    code, _, err = jury("labels", "import", file)
+    code, _, err = jury("labels", "import", answered)
     assert code == 2 and "import the file into the store whose `jury labels page` made it" in err
 
 
-def test_person_answers_a_page_once_unless_the_labels_are_removed(own: Path, tmp_path: Path, jury: Jury) -> None:
-    page, file = answer_page(own, tmp_path, number=12)
+def test_person_answers_a_page_once_unless_the_labels_are_removed(
+    own: Path, page: LabelPage, tmp_path: Path, jury: Jury
+) -> None:
+    file = save_answers(page, tmp_path / "labels-reader-1.json", prefer("model"), number=12)
     assert jury("labels", "import", file)[0] == 0
     newer = save_answers(page, tmp_path / "newer.json", prefer("human"))
     code, _, err = jury("labels", "import", newer)
@@ -378,10 +381,11 @@ def test_person_answers_a_page_once_unless_the_labels_are_removed(own: Path, tmp
     assert rows == [("labels-reader-1", 30, "Human")]
 
 
-def test_imported_table_needs_a_flow_and_is_listed_as_not_drawn(own: Path, tmp_path: Path, jury: Jury) -> None:
+def test_imported_table_needs_a_flow_and_is_listed_as_not_drawn(
+    own: Path, answered: Path, tmp_path: Path, jury: Jury
+) -> None:
     assert "holds no labels: `jury labels page RUN`" in jury("labels", "list")[1]
-    _, file = answer_page(own, tmp_path)
-    jury("labels", "import", file)
+    jury("labels", "import", answered)
     table = tmp_path / "people.jsonl"
     table.write_text('{"id": "s1", "dimension": "overall", "verdict": "Model"}\n')
     code, _, err = jury("labels", "import", table)
@@ -397,7 +401,7 @@ def test_imported_table_needs_a_flow_and_is_listed_as_not_drawn(own: Path, tmp_p
     (own / "labels" / "people" / "label.json").write_text("{")
     code, out, err = jury("labels", "list")
     assert (code, out) == (0, f"{first}\n") and "people/label.json, line 1: damaged: " in err
-    code, _, err = jury("labels", "import", file, "--name", "again")
+    code, _, err = jury("labels", "import", answered, "--name", "again")
     assert code == 2 and "are here already, as 'labels-reader-1'" in err, "a damaged set stops no import"
 
 
