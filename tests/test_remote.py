@@ -289,7 +289,7 @@ def test_large_ledgers_are_sent_in_parts_and_batches(url: str, tmp_path: Path, m
     monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
     monkeypatch.setattr("tasks.ledger.bucket.BATCH_OBJECTS", 3)
-    write_whole_run(tmp_path / "here", "r1", samples=12)
+    write_whole_run(tmp_path / "here", "r1", samples=8)
     Remote(url, tmp_path / "here").send("r1")
     assert sum("judgments-" in name for name in versions(url)) > 3
     Remote(url, tmp_path / "there").fetch()
@@ -297,7 +297,7 @@ def test_large_ledgers_are_sent_in_parts_and_batches(url: str, tmp_path: Path, m
 
 
 def test_run_and_sync_send_concurrently(url: str, open_ledger: Opener, server: S3Server, tmp_path: Path) -> None:
-    ledger, left, turn = open_ledger(tmp_path), iter(range(1, 30)), threading.Lock()
+    ledger, left, turn = open_ledger(tmp_path), iter(range(1, 15)), threading.Lock()
     judge_sample(ledger, "s0", "r1")
 
     def append_during_put(request: str) -> bool:
@@ -308,7 +308,7 @@ def test_run_and_sync_send_concurrently(url: str, open_ledger: Opener, server: S
 
     def send(_: int) -> None:
         sender = Remote(url, tmp_path)
-        while len(list(read_judgments(ledger.folder))) < 30:
+        while len(list(read_judgments(ledger.folder))) < 15:
             sender.send("r1")
 
     with server.failing(loses=append_during_put), ThreadPoolExecutor(3) as threads:
