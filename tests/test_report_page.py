@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from factories import judgment, outcome
 from served import free_port
-from written_history import EARLIER, LATER, figures, keep, noise, pair, write_evaluations, written
+from written_history import EARLIER, LATER, figures, keep, keep_ledger, noise, pair, write_evaluations, written
 
 from flows.server.pages import serving_pages
 from tasks.history import queries as history
@@ -39,6 +39,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(store: Path) -> Path:
     return written(store, store.parent / "report.html")
+
+
+@pytest.fixture(scope="module")
+def counting(store: Path) -> Path:
+    """The report on images."""
+    return written(store, store.parent / "images.html", "--flow", "counting")
 
 
 def data(page: Path) -> list[dict[str, Any]]:
@@ -66,7 +72,7 @@ def test_newest_evaluation_is_shown_with_lowest_samples_first(report: Path) -> N
     assert LATER in report.read_text() and "11 of 12 samples scored" in words(report)
 
 
-def test_page_begins_with_verdict_facts_and_notable_samples(store: Path, report: Path, tmp_path: Path) -> None:
+def test_page_begins_with_verdict_facts_and_notable_samples(report: Path, counting: Path) -> None:
     first = words(report).partition(" Numbers ")[0]
     assert first.startswith(
         "alpha scores 54.5 [38.6, 70.4] of 100: no difference from the Human figures (50) shown (at n = 11) Judge "
@@ -75,20 +81,19 @@ def test_page_begins_with_verdict_facts_and_notable_samples(store: Path, report:
     lowest, _, fragile = first.partition("Look at these")[2].partition("Most fragile")
     assert re.findall(r"\bs\d+\b", lowest) == ["s10", "s4", "s5"] and "faithfulness: Human." in lowest
     assert re.findall(r"\bs\d+\b", fragile) == ["s12"] and "replies differ on aesthetics" in fragile
-    counting = words(written(store, tmp_path / "images.html", "--flow", "counting"))
-    assert counting.startswith("alpha scores 5.25 (no interval below 8) of 10 Judge unchecked")
+    assert words(counting).startswith("alpha scores 5.25 (no interval below 8) of 10 Judge unchecked")
 
 
 def test_candidates_are_compared_in_one_sentence(tmp_path: Path) -> None:
     two = [row for row in figures(later=True) if row.sample_id != "s3"]
     lost = [outcome(row.sample_id, "HHHH", "Human", candidate="beta") for row in two if isinstance(row, Outcome)]
     both = ("alpha", "beta")
-    keep(tmp_path / "store", LATER, [*two, *lost], samples=11, candidates=both)
-    text = words(written(tmp_path / "store", tmp_path / "page.html"))
-    assert text.startswith("alpha scores higher than beta: 54.5 against 0.0 of 100, difference +54.5 [+")
+    keep_ledger(tmp_path, LATER, [*two, *lost], samples=11, candidates=both)
     copies = [row.model_copy(update={"candidate": "beta"}) for row in two]
-    keep(tmp_path / "alike", LATER, [*two, *copies], samples=11, candidates=both)
-    text = words(written(tmp_path / "alike", tmp_path / "page.html"))
+    keep(tmp_path, EARLIER, [*two, *copies], samples=11, candidates=both, dataset_key="e" * 64)
+    text = words(written(tmp_path, tmp_path / "page.html", LATER))
+    assert text.startswith("alpha scores higher than beta: 54.5 against 0.0 of 100, difference +54.5 [+")
+    text = words(written(tmp_path, tmp_path / "page.html", EARLIER[:9]))
     assert text.startswith("No difference shown between alpha and beta (at n = 11): 54.5 against 54.5 of 100")
 
 
@@ -100,7 +105,7 @@ def test_run_without_scores_begins_with_nothing_is_scored(tmp_path: Path) -> Non
 
 
 def test_reused_answers_are_reported_without_a_warning(tmp_path: Path) -> None:
-    keep(tmp_path / "store", EARLIER, [judgment("s1"), outcome("s1")], samples=1)
+    keep_ledger(tmp_path / "store", EARLIER, [judgment("s1"), outcome("s1")], samples=1)
     again = [judgment("s1", reused_from=EARLIER), outcome("s1")]
     keep(tmp_path / "store", LATER, again, samples=1, ended={"calls": 0, "reused": 1})
     page = written(tmp_path / "store", tmp_path / "page.html").read_text()
@@ -151,7 +156,7 @@ def test_pictures_beside_a_page_are_served_and_removed_with_it(
     assert [*folder.iterdir()] == [folder / "notes.txt"], "files with other names stay"
     monkeypatch.delenv("JURY_KEEP_DAYS")
     renew(tmp_path / "store", [LATER])
-    (folder / "notes.txt").unlink(missing_ok=True)
+    (folder / "notes.txt").unlink()
     assert jury("store", "forget", "--sample", "s4", "--yes")[0] == 0
     assert len(data(page)) == 11 and not folder.exists()
 
@@ -205,10 +210,15 @@ def test_change_since_the_previous_run_is_shown_with_its_interval(report: Path) 
     assert f"{change}: jury compare {EARLIER} {LATER}" in words(report)
 
 
-def test_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: Path) -> None:
-    page = written(store, tmp_path / "images.html", "--flow", "counting", "--no-pictures")
-    assert "Pictures are left out of this page (--no-pictures)." in words(page) and "image/jpeg" not in page.read_text()
-    bad, good = data(page)
+def test_no_pictures_option_is_stated_on_the_page(store: Path, tmp_path: Path) -> None:
+    without = written(store, tmp_path / "without.html", "--no-pictures").read_text()
+    assert "Pictures are left out of this page (--no-pictures)." in without
+    assert 'type="text/plain"' not in without and "data:image" not in without.replace("`data:image", "")
+    assert [card["id"] for card in data(tmp_path / "without.html")] == LOWEST_FIRST
+
+
+def test_image_is_shown_with_prompt_aspects_and_check(counting: Path) -> None:
+    bad, good = data(counting)
     assert good["text"] == "a photo of two clocks" and list(good["pictures"]) == ["Image"]
     scores = [(each["name"], each["score"]) for each in good["aspects"]]
     assert scores == [("count_accuracy", "8.50"), ("object_uniformity", "does not apply")]
@@ -249,7 +259,7 @@ def test_red_judge_is_the_first_statement(tmp_path: Path) -> None:
 
 def test_broken_trend_shows_the_date_of_the_break(tmp_path: Path) -> None:
     store, other = tmp_path / "store", {"protocol": {"temperature": "0"}, "protocol_key": "f" * 64}
-    keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
+    keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
     keep(store, LATER, figures(later=True), samples=12, ended=other)
     text = written(store, tmp_path / "page.html").read_text()
     assert "Broken at 2026-11-20 12:00, where this differs: " in text and "Human 50" in text
