@@ -188,28 +188,23 @@ def test_drop_attributed_to_the_judge_is_one_event(store: Path) -> None:
 
 
 def test_status_prints_a_moved_judge_until_anchors_or_baseline_restart(
-    moved_store: Path, capsys: Any, monkeypatch: Any
+    moved_store: Path, moved_judge: tuple[Path, list[MovedJudge]], jury: Any, monkeypatch: Any
 ) -> None:
-    store = moved_store
+    store, [moved] = moved_store, moved_judge[1]
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
-
-    def printed(*command: str) -> str:
-        main([*command, "--store", str(store)])
-        return capsys.readouterr().out
-
     alarm = "alarm      diagram: the judge gpt-x has moved since 2026-09-17: the anchors changed by +3"
-    assert alarm in printed("status") and "`jury alarms restart diagram` begins" in printed("status")
-    [moved] = moved_judges(store)
+    status = jury("status")[1]
+    assert alarm in status and "`jury alarms restart diagram` begins" in status
     frozen = store / "anchors" / "diagram" / f"20260901T030000000000-{moved.anchors_key[:16]}"
     frozen.mkdir(parents=True)
     (frozen / "anchors.jsonl").write_text("{}\n")
-    assert alarm in printed("status")
-    assert "1 open alarm ended: the judge gpt-x" in printed("alarms", "restart", "diagram", "--anchors")
-    assert alarm not in printed("status")
+    assert alarm in jury("status")[1]
+    assert "1 open alarm ended: the judge gpt-x" in jury("alarms", "restart", "diagram", "--anchors")[1]
+    assert alarm not in jury("status")[1]
     frozen.parent.rename(store / "elsewhere")
-    assert alarm in printed("status")
-    assert "1 open alarm ended: the judge gpt-x" in printed("alarms", "restart", "diagram")
-    assert alarm not in printed("status")
+    assert alarm in jury("status")[1]
+    assert "1 open alarm ended: the judge gpt-x" in jury("alarms", "restart", "diagram")[1]
+    assert alarm not in jury("status")[1]
 
 
 def test_alarms_restart_requests_new_anchors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
