@@ -31,13 +31,6 @@ def keep_two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tup
     land(store)
 
 
-@pytest.fixture(scope="module")
-def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with equally good candidates `base` and `new`, each in a run of its own."""
-    keep_two(store := tmp_path_factory.mktemp("even"), [WON] * 30, [WON] * 30)
-    return store
-
-
 # The rule
 
 
@@ -142,18 +135,16 @@ def test_candidate_is_compared_with_its_earlier_measurement(tmp_path: Path) -> N
     assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
 
 
-def test_candidate_without_a_run_is_an_input_error(even: Path, jury: Any) -> None:
-    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", even)
+def test_candidate_without_a_run_or_margin_that_any_keeps_is_an_input_error(tmp_path: Path, jury: Any) -> None:
+    keep_two(tmp_path, [WON] * 30, [WON] * 30)
+    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", tmp_path)
     assert code == 2 and "no finished diagram run has a candidate 'gone'; those judged are base, new" in err
-    itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", even]
+    itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path]
     code, _, err = jury("gate", "--flow", "diagram", *itself)
     assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
-
-
-def test_margin_that_any_candidate_keeps_is_refused(even: Path, jury: Any) -> None:
     for flow, margin in (("diagram", "100"), ("counting", "10"), ("diagram", "nan")):
         command = ["gate", "--flow", flow, "--candidate", "new", "--against", "base", "--margin", margin]
-        code, _, err = jury(*command, "--store", even)
+        code, _, err = jury(*command, "--store", tmp_path)
         assert code == 2 and f"--margin {margin}: scores of {flow} lie between 0 and " in err
 
 
@@ -186,11 +177,13 @@ def test_missing_scores_few_samples_and_unfinished_runs_cannot_tell(tmp_path: Pa
 
 
 def test_failed_controls_are_printed_but_do_not_change_the_decision(tmp_path: Path, jury: Any) -> None:
-    accused = outcomes("new", [WON] * 9, control="same picture")
-    keep(tmp_path, NEW, [*outcomes("new", [WON] * 30), *accused], candidates=("new",))
+    name = "<img src=x>|[a](http://b)\n# c"
+    accused = outcomes(name, [WON] * 9, control="same picture")
+    keep(tmp_path, NEW, [*outcomes(name, [WON] * 30), *accused], candidates=(name,))
     land(tmp_path)
-    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", "new", "--min", 50, "--store", tmp_path)
+    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", name, "--min", 50, "--store", tmp_path)
     assert code == 0 and "**Controls RED: false preference 36 of 36: do not trust this judge's scores.**" in out
+    assert "<img" not in out.replace("\\<", "") and "\n# c" not in out, "the name is escaped in Markdown"
 
 
 # Output
@@ -216,14 +209,6 @@ def test_output_and_exit_code_state_the_decision(tmp_path: Path, jury: Any) -> N
         assert "| overall | 100.0 |" in out and f"- {name}: run {NEW}\n- base: run {BASE}\n" in out
     found, out, _ = jury(*command, "--store", tmp_path, "--json")
     assert found == code and json.loads(out)["decision"] == decision
-
-
-def test_candidate_name_is_escaped_in_markdown(tmp_path: Path, jury: Any) -> None:
-    name = "<img src=x>|[a](http://b)\n# c"
-    keep(tmp_path, NEW, outcomes(name, [WON] * 30), candidates=(name,))
-    land(tmp_path)
-    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", name, "--min", 9, "--store", tmp_path)
-    assert code == 0 and "<img" not in out.replace("\\<", "") and "\n# c" not in out
 
 
 @pytest.mark.parametrize(
