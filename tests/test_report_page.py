@@ -67,9 +67,11 @@ def words(page: Path) -> str:
     return " ".join(html.unescape(re.sub("<.*?>", " ", text.partition("<main>")[2], flags=re.DOTALL)).split())
 
 
-def test_newest_evaluation_is_shown_with_lowest_samples_first(report: Path) -> None:
+def test_newest_evaluation_is_shown_with_its_change_and_the_lowest_samples_first(report: Path) -> None:
     assert [card["id"] for card in data(report)] == LOWEST_FIRST
     assert LATER in report.read_text() and "11 of 12 samples scored" in words(report)
+    change = "+4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples). 1 of 11 changed"
+    assert f"{change}: jury compare {EARLIER} {LATER}" in words(report)
 
 
 def test_page_begins_with_verdict_facts_and_notable_samples(report: Path, counting: Path) -> None:
@@ -201,13 +203,7 @@ def test_all_report_queries_run_on_the_history_with_escaped_values(store: Path) 
     with history.held_open(store):
         for name in queries.QUERIES:
             assert history.query(store, queries.question(name, run=LATER, since="2026-01-01")).columns
-
-    assert queries.ask(store, "scores", run="x' OR 'a' = 'a") == []
-
-
-def test_change_since_the_previous_run_is_shown_with_its_interval(report: Path) -> None:
-    change = "+4.5 (no interval: 1 changed), no difference shown (at n = 11 of 12 samples). 1 of 11 changed"
-    assert f"{change}: jury compare {EARLIER} {LATER}" in words(report)
+        assert queries.ask(store, "scores", run="x' OR 'a' = 'a") == []
 
 
 def test_no_pictures_option_is_stated_on_the_page(store: Path, tmp_path: Path) -> None:
