@@ -29,6 +29,7 @@ from tasks.extensions.bucket import Sending, fetch_replies
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.run_files import BATCHES, END, OUTCOMES, folder
 
+pytestmark = pytest.mark.usefixtures("without_pages")
 RUN_ID = "20261120T120000000-diagram-000001"
 
 
@@ -142,7 +143,7 @@ def test_failed_fetch_of_replies_gives_a_warning(remote: Remote, tmp_path: Path)
 
 # Whole runs, and their use on other machines
 
-MACHINES = pytest.mark.usefixtures("prefect_server", "without_pages")
+MACHINES = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture
@@ -196,10 +197,11 @@ def test_nights_of_two_machines_are_one_series(tmp_path: Path, run_on: Any, loop
 
     night("one")
     night("two")
-    assert ask("two", "SELECT max(night) AS nights FROM nights") == [{"nights": 2}]
-    sets = "SELECT count(*) AS n, count(DISTINCT anchors_key) AS sets FROM anchor_nights"
-    assert ask("two", sets) == [{"n": 2, "sets": 1}]
-    old, new = (row["run_id"] for row in ask("two", "SELECT run_id FROM runs ORDER BY started_at"))
+    sql = """SELECT count(*) AS n, count(DISTINCT anchors_key) AS sets, (SELECT max(night) FROM nights) AS nights,
+        (SELECT list(run_id ORDER BY started_at) FROM runs) AS runs FROM anchor_nights"""
+    [found] = ask("two", sql)
+    old, new = found.pop("runs")
+    assert found == {"n": 2, "sets": 1, "nights": 2}
     run_on("two", "judge", "bridge", old, new, code=3)  # 30 equal scores are too few for a decision
     run_on("one", "store", "sync")
     kept = "SELECT DISTINCT old_run, new_run, old_judge, new_judge, n FROM bridges"
