@@ -608,8 +608,8 @@ def test_pages_and_index_without_pictures_stay_without_them(
     monkeypatch.setattr("tasks.pages.report_data.EMBEDDED", 11)
     shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
     folder = shutil.copytree(written, local_cache(shared))
-    large, small, index = pages / f"{LATER}.html", pages / f"{COUNTING}.html", folder / "pages" / "index.html"
-    beside = large.with_suffix(".files")
+    large, beside, small = (pages / name for name in (f"{LATER}.html", f"{LATER}.files", f"{COUNTING}.html"))
+    index = folder / "pages" / "index.html"
 
     def command(*given: str) -> tuple[int, bool]:
         """Run a command; return how many pictures are beside the large page, and whether the small one holds any."""
