@@ -150,10 +150,10 @@ MACHINES = pytest.mark.usefixtures("prefect_server")
 def run_on(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     """Return a function that runs a command on a machine with its own local cache, and returns both outputs."""
 
-    def run(machine: str, *given: str, code: int = 0) -> tuple[str, str]:
+    def run(machine: str, *given: str) -> tuple[str, str]:
         monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
         capsys.readouterr()
-        assert main([*given, "--store", url]) == code
+        assert main([*given, "--store", url]) == 0
         return capsys.readouterr()
 
     return run
@@ -185,15 +185,15 @@ def test_absent_bucket_gives_a_warning(tmp_path: Path, run_on: Any, server: S3Se
 
 
 @MACHINES
-def test_nights_of_two_machines_are_one_series(tmp_path: Path, run_on: Any, loopback: LoopbackJudge) -> None:
+def test_nights_of_two_machines_are_one_series(tmp_path: Path, jury_on: Any, loopback: LoopbackJudge) -> None:
     given = clocks(tmp_path, 30, 1, loopback)
 
     def night(machine: str) -> None:
         with tags("scheduled"):
-            run_on(machine, *given, "m", "--anchors", "4", "--reuse-hours", "0")
+            assert jury_on(machine, *given, "m", "--anchors", "4", "--reuse-hours", "0")[0] == 0
 
     def ask(machine: str, sql: str) -> list[dict[str, Any]]:
-        return json.loads(run_on(machine, "query", sql, "--json")[0])
+        return json.loads(jury_on(machine, "query", sql, "--json")[1])
 
     night("one")
     night("two")
@@ -202,8 +202,8 @@ def test_nights_of_two_machines_are_one_series(tmp_path: Path, run_on: Any, loop
     [found] = ask("two", sql)
     old, new = found.pop("runs")
     assert found == {"n": 2, "sets": 1, "nights": 2}
-    run_on("two", "judge", "bridge", old, new, code=3)  # 30 equal scores are too few for a decision
-    run_on("one", "store", "sync")
+    assert jury_on("two", "judge", "bridge", old, new)[0] == 3  # 30 equal scores are too few for a decision
+    assert jury_on("one", "store", "sync")[0] == 0
     kept = "SELECT DISTINCT old_run, new_run, old_judge, new_judge, n FROM bridges"
     assert ask("one", kept) == [{"old_run": old, "new_run": new, "old_judge": "m", "new_judge": "m", "n": 30}]
 
