@@ -119,8 +119,8 @@ def test_successive_runs_stay_within_the_monthly_budget(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("month")
-def test_machines_sharing_a_bucket_share_the_monthly_budget(tmp_path: Path, url: str) -> None:
-    remotes = [Remote(url, tmp_path / name) for name in ("one", "other")]
+def test_machines_sharing_a_bucket_share_the_monthly_budget(tmp_path: Path) -> None:
+    remotes = [Remote(f"file://{tmp_path}/bucket", tmp_path / name) for name in ("one", "other")]
     one, other = (Run(remote.folder, f"2999-{at}", remote) for at, remote in enumerate(remotes))
 
     async def scene() -> None:
