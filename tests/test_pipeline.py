@@ -102,21 +102,6 @@ def test_misbehaving_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any, a
     assert "  partly   diagram  " in out and "10 samples: INCOMPLETE, 5 complete, 5 incomplete, " in out
 
 
-def test_refused_fields_are_left_out(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
-    def answer(seen: Seen) -> Reply:
-        present = {"json_schema": seen.schema_name, "temperature": "temperature" in seen.body}
-        refused = next((field for field, is_sent in present.items() if is_sent), "")
-        return error(400, f"{refused} is not supported") if refused else verdict("Human")
-
-    loopback.answer = answer
-    code, _, _ = jury("run", "diagram", *write_figures(tmp_path / "data"), *judged_by(loopback))
-    assert code == 0
-    [run] = ask("SELECT protocol FROM runs")
-    assert (run["protocol"]["reply formats"], run["protocol"]["not sent"]) == ("json_object", "temperature")
-    # Only the first question met the refusals; no other call was wasted on them.
-    assert loopback.count == 1 + 2 + 16
-
-
 @pytest.mark.parametrize(
     ("answer", "options", "words"),
     [
@@ -187,15 +172,26 @@ def test_run_is_shown_in_prefect_and_a_second_one_reuses_its_replies(
     assert {table: ask(f"SELECT * FROM {table} ORDER BY ALL") for table in tables} == before
 
 
-def test_unwritable_history_is_reported_with_advice(store: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+def test_run_continues_without_refused_fields_and_writable_history(
+    store: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    def answer(seen: Seen) -> Reply:
+        present = {"json_schema": seen.schema_name, "temperature": "temperature" in seen.body}
+        refused = next((field for field, is_sent in present.items() if is_sent), "")
+        return error(400, f"{refused} is not supported") if refused else verdict("Human")
+
+    loopback.answer = answer
     given = [*write_figures(store.with_name("data")), *judged_by(loopback)]
     (store / ".history" / "master.duckdb").write_bytes(b"no database" * 1_000)
     code, _, err = jury("run", "diagram", *given)
     assert code == 0 and "master.duckdb cannot be opened" in err
+    assert loopback.count == 1 + 2 + 16, "only the first question met the refusals; no other call was wasted on them"
     assert "`jury store rebuild`" in err and "`jury store sync`" not in err  # sync would be refused, too
     assert len(ask("SELECT run_id FROM runs")) == 1
     code, out, _ = jury("store", "rebuild")
-    assert code == 0 and "2 runs loaded" in out and len(ask("SELECT run_id FROM runs")) == 2
+    assert code == 0 and "2 runs loaded" in out
+    [run] = ask("SELECT protocol FROM runs WHERE judge = 'm'")
+    assert (run["protocol"]["reply formats"], run["protocol"]["not sent"]) == ("json_object", "temperature")
 
 
 def test_hostile_input_is_handled_by_its_rule(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
