@@ -125,8 +125,12 @@ def test_votes_measure_the_spread_of_image_scores(tmp_path: Path, loopback: Loop
     loopback.answer = answer
     rows = [prompt_row(f"clock {number}", "counting") for number in range(8)]
     root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
-    code, out, err = jury("run", "counting", "--dataset", root, *judged_by(loopback), "--votes", "2", "--json")
-    assert code == 0, err
+    for votes in (1, 2):
+        code, out, err = jury("run", "counting", "--dataset", root, *judged_by(loopback), "--votes", votes, "--json")
+        assert code == 0, err
+    assert loopback.count == 1 + 8 + 1 + 8, "the first questions, and another vote for each image"
+    counts = ask("SELECT calls, reused FROM runs ORDER BY started_at")
+    assert [(row["calls"], row["reused"]) for row in counts] == [(8, 0), (8, 8)]
     [rate] = ask("SELECT * FROM rates")
     assert (rate["dimension"], rate["measure"], rate["n"]) == ("counting", "repeat_difference", 8)
     assert rate["value"] == 1.5

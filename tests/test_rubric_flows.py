@@ -201,14 +201,3 @@ def test_export_has_the_format_of_geneval_results(drawn: Path, tmp_path: Path, j
     assert len(by_prompt) == 16 and all(len(found) == 2 for found in by_prompt.values())
     assert {json.loads(key)["tag"] for key in by_prompt} == {"colors", "color_attr"}
     assert 0 < sum(map(any, by_prompt.values())) < 16 and "good" in out
-
-
-def test_run_with_more_votes_reuses_all_image_replies(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
-) -> None:
-    root = counting(tmp_path / "images")
-    for votes in (1, 3):
-        assert jury("run", "counting", "--dataset", root, "--votes", votes, *judged_by(loopback))[0] == 0
-    rows = ask("SELECT calls, reused FROM runs ORDER BY started_at")
-    assert [(row["calls"], row["reused"]) for row in rows] == [(8, 0), (16, 8)]
-    assert loopback.count == 1 + 8 + 1 + 16  # the first questions, and two more votes for each image
