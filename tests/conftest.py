@@ -30,8 +30,8 @@ from flows.cli import main
 from flows.server.server import PrefectServer, client_settings
 from tasks.demo import samples
 from tasks.files import alone, keep_private, private_folder, write_whole
-from tasks.history import landing
-from tasks.history.database import Master, opened_master
+from tasks.history import landing, queries
+from tasks.history.database import HISTORY, Master, opened_master, reading, told
 from tasks.history.landing import land
 from tasks.protocols import loading as dataset_loading
 from tasks.records.parameters import T2I
@@ -357,13 +357,28 @@ def jury_on(
 
 
 @pytest.fixture
-def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[str, Any]]]:
+def ask(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Query the test's store; its history is opened again only when it is another file, which takes longest."""
+    history, kept, opened = tmp_path / "store" / HISTORY, ExitStack(), dict[int, Any]()
+
+    @contextmanager
+    def read(store: Path) -> Iterator[Any]:
+        if (file := history.stat().st_ino) not in opened:
+            kept.close()
+            opened.clear()
+            opened[file] = kept.enter_context(reading(store))
+        with told():
+            yield opened[file].cursor()
+
     def query(question: str) -> list[dict[str, Any]]:
-        code, out, err = jury("query", question, "--json")
+        with monkeypatch.context() as patch:
+            patch.setattr(queries, "reading", read)
+            code, out, err = jury("query", question, "--json")
         assert code == 0, err
         return json.loads(out)
 
-    return query
+    with kept:
+        yield query
 
 
 @pytest.fixture(scope="session", params=["own", "published"])
