@@ -129,6 +129,7 @@ def test_run_waits_for_its_batch_and_ends_when_collected(
     assert [[*row.values()][:4] for row in rows] == [["ok", "batch", 1, "json_schema"]]
     assert ask("SELECT status, calls FROM runs") == [{"status": "finished", "calls": CALLS}]
     assert jury("batch", "collect")[:2] == (0, "nothing waits\n")
+    assert jury("batch", "collect", "--json") == (0, "", "jury: nothing waits\n"), "programs read no sentence"
 
 
 def test_run_waits_until_the_endpoint_takes_its_batch(
@@ -270,12 +271,7 @@ def test_failed_batch_gives_every_call_its_reason(
 
 
 def test_cancellation_that_was_cut_off_goes_on_and_keeps_replies(
-    tmp_path: Path,
-    twin: BatchTwin,
-    dataset: list[str],
-    live_run: tuple[object, list[str]],
-    jury: Any,
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], live_run: Any, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(submission, "MOST_REQUESTS", 6)
     twin.polls = 100
@@ -490,10 +486,6 @@ def test_unsupported_batch_options_are_refused_before_the_first_call(
 ) -> None:
     code, _, err = jury("run", "diagram", *dataset, *batched(twin, **options))
     assert code == 2 and words in err and twin.count == 0
-
-
-def test_programs_read_no_sentence_where_nothing_waits(jury: Any) -> None:
-    assert jury("batch", "collect", "--json") == (0, "", "jury: nothing waits\n")
 
 
 def test_collect_refuses_a_bucket(jury: Any) -> None:
