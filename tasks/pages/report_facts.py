@@ -68,14 +68,12 @@ def price_words(price: float | None, about: Mapping[str, Any]) -> str:
 
 # Main facts of the folded sections
 
-_WHOLE = ("all", "aspect")
-"""Groupings of the scores of all samples."""
-
 
 def dimension_words(display: Display[Any], scores: Sequence[Scored]) -> str:
     """Return the scores of the best candidate on each dimension, or tag and aspect."""
     best = next((each.score.candidate for each in display.headline(scores)), "")
-    its = [row for row in scores if row.candidate == best and row.measure == "score" and row.grouping in _WHOLE]
+    of_all = [row for row in scores if row.measure == "score" and row.grouping in ("all", "aspect")]
+    its = [row for row in of_all if row.candidate == best]
     shown = [f"{row.group_name or row.dimension} {score_words(row)}" for row in its if row.dimension != OVERALL]
     return f"{one_line(best, LONGEST_NAME)}: {', '.join(shown)}" if shown else ""
 

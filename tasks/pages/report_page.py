@@ -130,7 +130,11 @@ def _when(moment: str) -> str:
 
 _HELPERS: dict[str, object] = {
     "words": wording,
-    "facts": facts,
+    "call_lines": facts.call_lines,
+    "dimension_words": facts.dimension_words,
+    "group_words": facts.group_words,
+    "rate_facts": facts.rate_facts,
+    "status_words": facts.status_words,
     "summary": run_summary,
     "compared": verdicts,
     "number_words": number_words,
