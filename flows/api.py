@@ -258,11 +258,11 @@ def _checked(flow: str, samples: Samples, parameters: Parameters | None, store: 
 
 def _judged(at_work: Worker, flow: str, samples: Samples, asked: Parameters, name: str) -> Result:
     """Return the result of a run; the folder in which its samples are written is gone then."""
-    store, folder = local_cache(asked.store), ""
+    store, folder = local_cache(asked.store).absolute(), ""  # the program may go on in another folder
     try:
         if samples is not None:
             private_folder(store)
-            folder = tempfile.mkdtemp(prefix="given-", dir=store.absolute())
+            folder = tempfile.mkdtemp(prefix="given-", dir=store)
             manifest = str(write_samples(Path(folder), flow, samples, name))
             dataset = manifest.replace("{", "{{").replace("}", "}}")  # single braces mark a date
             asked = asked.model_copy(update={"dataset": dataset})

@@ -74,7 +74,7 @@ def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tup
 
         ticking = asyncio.create_task(tick())
         try:
-            return await api.judge_async("diagram", figures(), PairwiseParameters(store=str(store)))
+            return await api.judge_async("diagram", figures(), PairwiseParameters(store=os.path.relpath(store)))
         finally:
             ticking.cancel()
 
@@ -104,7 +104,7 @@ def test_run_returns_typed_results_without_invented_values(judged: tuple[Result,
     assert all(row.schema_version == SCHEMA for row in result.outcomes)
     assert len(list(result.judgments())) == 4
     assert any("a forfeit in 1 sample" in warning for warning in result.warnings)
-    assert Path(result.page).is_file() and given_folders(result.store) == []
+    assert Path(result.page).is_file() and given_folders(result.store) == [] and result.store.is_absolute()
     with pytest.raises(KeyError, match="0 scores of 'colour'"):
         result.score("colour")
     with pytest.raises(KeyError, match="0 scores of ''"):
