@@ -164,6 +164,11 @@ def test_most_changed_samples_are_listed_with_their_dimensions(planned: Path) ->
     ]
 
 
+def test_forfeits_lose_and_are_paired(planned: Path) -> None:
+    found = compare(planned, *FORFEITED).rows[0].difference
+    assert (found.n, found.after, found.decision) == (8, 0.0, "worse")
+
+
 def test_generated_images_are_paired_by_prompt(planned: Path) -> None:
     """Scores of all images rise by 2."""
     found = compare(planned, *COLORS)
