@@ -6,9 +6,8 @@ import json
 import os
 import re
 import signal
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,22 +33,11 @@ FLOWS = ("diagram", "plot", "object", "counting", "colors", "position", "facts")
 def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """`jury up`; it, its runner and its runs are forked from a process that has imported everything."""
     place, port = tmp_path_factory.mktemp("served"), free_port()
-    store, commands = place / "store", place / "commands"
-    commands.mkdir()
+    store = place / "store"
     # Prefect reads its settings when it is imported; these are those of `jury up`.
     settings = {**environment(), **client_settings(api_at(port)), "PREFECT_HOME": str(made_home(store))}
-    with installed(commands, {}, settings), jury_up(store, port, program=str(commands / "jury")) as served:
+    with installed(place, {}, settings), jury_up(store, port, program=str(place / "jury")) as served:
         yield served
-
-
-def jury(up: Up, *words: object) -> subprocess.CompletedProcess[str]:
-    return command(*words, program=up.process.args[0])
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory, drawn_once: Callable[[Path, str], Path]) -> str:
-    """The drawn samples of `counting`; a run that draws them takes longer."""
-    return str(drawn_once(tmp_path_factory.mktemp("drawn"), "counting"))
 
 
 FEWER_FRAMES = """
@@ -95,9 +83,7 @@ def manual_runs(up: Up) -> list[dict[str, Any]]:
     return [run for run in up.api("/flow_runs/filter", {}) if not run["auto_scheduled"]]
 
 
-def test_form_validates_values_and_its_run_gets_a_report(
-    up: Up, page: Any, loopback: LoopbackJudge, images: str
-) -> None:
+def test_form_validates_values_and_its_run_gets_a_report(up: Up, page: Any, loopback: LoopbackJudge) -> None:
     open_form(page, up, "counting/counting-nightly")
     refused = (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max"))
     for field, wrong, words in refused:
@@ -106,7 +92,6 @@ def test_form_validates_values_and_its_run_gets_a_report(
         page.get_by_text(words).first.wait_for()
         fill(page, field, "1")
     assert "/run" in page.url and not manual_runs(up)
-    fill(page, "Dataset", images)
     fill(page, "Limit", "2")
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)
@@ -179,14 +164,14 @@ def test_first_start_prints_addresses_and_deployments_without_warnings(up: Up) -
 
 
 def test_second_jury_up_finds_the_first(up: Up) -> None:
-    again = jury(up, "up", "--store", str(up.store), "--port", str(free_port()))
+    again = command("up", "--store", up.store, "--port", free_port(), program=up.process.args[0])
     assert again.returncode == 0 and f"up already: {up.ui}" in again.stdout
     process = again.stdout.rstrip().rpartition("kill ")[2]
     assert Path(f"/proc/{process}/fd/1").samefile(log_of(up.store))
 
 
 def test_taken_port_is_refused(up: Up, tmp_path: Path) -> None:
-    refused = jury(up, "up", "--store", str(tmp_path), "--port", str(up.port))
+    refused = command("up", "--store", tmp_path, "--port", up.port, program=up.process.args[0])
     assert refused.returncode == 2
     [fault] = refused.stderr.splitlines()
     assert f"port {up.port} is taken; choose another with --port" in fault
@@ -195,7 +180,7 @@ def test_taken_port_is_refused(up: Up, tmp_path: Path) -> None:
 def test_invalid_list_is_refused_before_a_server_starts(up: Up, tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("deployments: [{name: nightly, entrypoint: flows.plott.plot}]")
     given = ("--store", str(tmp_path / "store"), "--port", str(free_port()))
-    refused = jury(up, "up", "--deployments", str(tmp_path / "list.yaml"), *given)
+    refused = command("up", "--deployments", tmp_path / "list.yaml", *given, program=up.process.args[0])
     assert refused.returncode == 2 and "entry 1: description: Field required" in refused.stderr
     assert "starting" not in refused.stderr and not (tmp_path / "store" / "prefect" / "server.log").exists()
 
@@ -222,24 +207,20 @@ def process_of(up: Up, run: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def runs(
-    up: Up, tmp_path_factory: pytest.TempPathFactory, drawn_once: Callable[[Path, str], Path]
-) -> Iterator[dict[str, str]]:
+def runs(up: Up, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """Yield runs at a slow judge: one ended by SIGTERM, one cancelled, one cancelled while loading its dataset, and one
     that fails. The ended one is cancelled afterwards, or it would restart.
 
     `status` is the output of `jury status` during these runs, with one schedule and one deployment paused.
     """
     folder = tmp_path_factory.mktemp("held")
-    plots = str(drawn_once(folder / "drawn", "plot"))
     manifest = folder / "manifest.jsonl"
     manifest.write_text("{}")
     plain = allowed_reply()
     with LoopbackJudge(lambda seen: plain(seen) if seen.schema_name == PROBE else delayed(plain(seen), 60)) as judge:
         slow = {"base_url": judge.base_url, "concurrency": 4}
         made = {
-            name: up.start_run("plot/plot-nightly", dataset=plots, judge={"model": name, **slow})
-            for name in ("cancelled", "ended")
+            name: up.start_run("plot/plot-nightly", judge={"model": name, **slow}) for name in ("cancelled", "ended")
         }
         made["failed"] = up.start_run("object/object-nightly", dataset=str(folder / "nowhere"))
         wait_for(lambda: judge.in_flight == 4 * 2)
@@ -247,7 +228,7 @@ def runs(
         wait_for(lambda: up.state(made["ended"]) == "CRASHED")
         assert up.wait_for_end(made["failed"])["state_type"] == "FAILED"
         with paused(up):
-            made["status"] = jury(up, "status", "--store", up.store).stdout
+            made["status"] = command("status", "--store", up.store, program=up.process.args[0]).stdout
         up.api(f"/flow_runs/{made['ended']}/set_state", {"state": {"type": "CANCELLED"}, "force": True})
         with block_opening(manifest) as wanted:
             made["loading"] = up.start_run("diagram/diagram-nightly", dataset=str(manifest))
@@ -351,10 +332,10 @@ def test_foreign_host_name_is_refused(up: Up, loot: Loot) -> None:
 # A night started by an automation
 
 
-def test_automation_after_a_generator_starts_a_night(up: Up, images: str) -> None:
+def test_automation_after_a_generator_starts_a_night(up: Up) -> None:
     """The automation is that of the documentation; the generator is a flow run of any program."""
     own = up.deployment("counting/counting-nightly")
-    fewer = {"parameters": own["parameters"]["parameters"] | {"dataset": images, "limit": 1}}
+    fewer = {"parameters": own["parameters"]["parameters"] | {"limit": 1}}
     up.api(f"/deployments/{own['id']}", {"parameters": fewer}, "PATCH")
     [block] = re.findall(r"```json\n(.*?)```", AUTOMATIONS.read_text(encoding="utf-8"), re.DOTALL)
     automation = json.loads(block.replace("DEPLOYMENT-ID", own["id"]))

@@ -148,9 +148,8 @@ def watch(place: Path) -> dict[str, Any]:
             server = stack.enter_context(own_server(place / "server", free_port()))
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
         here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
-        (commands := place / "commands").mkdir()
-        stack.enter_context(installed(commands, {}, here))
-        jury, prefect = (str(commands / name) for name in ("jury", "prefect"))
+        stack.enter_context(installed(place, {}, here))
+        jury, prefect = str(place / "jury"), str(place / "prefect")
         Up(None, place, server.port).api("/work_pools/", {"name": "jury", "type": "process"})
         start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", write_unscheduled(place)], **here)
         start([jury, "deploy"], **here)
