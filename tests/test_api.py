@@ -63,7 +63,7 @@ def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tup
     """Result and log records of a run that was awaited in a running event loop; later runs share its process."""
     os.environ.pop("PYTEST_CURRENT_TEST", None)
     store, records, ticks = tmp_path_factory.mktemp("api") / "store", list[logging.LogRecord](), [0]
-    handler = logging.Handler()
+    handler, parameters = logging.Handler(), PairwiseParameters(store=os.path.relpath(store))
     handler.emit = records.append
 
     async def judge_figures() -> Result:
@@ -74,7 +74,7 @@ def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tup
 
         ticking = asyncio.create_task(tick())
         try:
-            return await api.judge_async("diagram", figures(), PairwiseParameters(store=os.path.relpath(store)))
+            return await api.judge_async("diagram", figures(), parameters)
         finally:
             ticking.cancel()
 

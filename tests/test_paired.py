@@ -183,6 +183,11 @@ def test_interval_contains_the_mean_at_the_ends_of_the_scale() -> None:
         assert found.ci_high - found.ci_low > 0.1
 
 
+def test_interval_ignores_the_order_of_values() -> None:
+    values = np.random.default_rng(1).choice([0.0, 50.0, 100.0], size=120)
+    assert interval(values) == interval(np.sort(values)) == interval(values.tolist())
+
+
 def test_interval_of_many_distinct_values_is_nearly_normal() -> None:
     values = np.random.default_rng(2).uniform(0, 100, size=1500)
     found = interval(values)
