@@ -84,11 +84,11 @@ class Result(Record):
         return found[0]
 
     def _repr_html_(self) -> str:
-        """Return the result as HTML for a notebook: scores, facts, and the samples with the lowest score."""
+        """Return the result as HTML for a notebook: scores, facts, and the lowest samples, missing outputs last."""
         from tasks.pages.page import embedded, rendered, thumbnails
 
         scored = [row for row in self.outcomes if row.score is not None]
-        lowest = sorted(scored, key=lambda row: row.score or 0.0)[:LOWEST]
+        lowest = sorted(scored, key=lambda row: (row.status == "forfeit", row.score or 0.0))[:LOWEST]
         hashes = [note.source_sha256 for row in lowest for note in row.pictures.values()]
         pictures = dict(embedded(thumbnails(self.store, hashes), PICTURE_BYTES))
         shown = {"lowest": lowest, "display": display_of(self.flow), "pictures": pictures}

@@ -119,6 +119,7 @@ def test_notebook_view_of_a_result_escapes_all_text(judged: tuple[Result, Any]) 
         wanted = (result.sentence, *result.facts, *result.warnings, result.page, "missing output", "Model: no picture")
         assert all(words in html.unescape(text) for words in wanted)
         assert text.count("<figure") == count and "<script" not in text and "<b><" not in text
+        assert text.rindex("<figure") < text.rindex("missing output"), "the last ones have nothing to look at"
     gone = result.model_copy(update={"store": result.store / "none"})
     assert gone._repr_html_().count("picture not kept") == 3
 
