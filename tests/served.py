@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -118,9 +119,12 @@ def users_of(home: Path) -> list[Path]:
 
 
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    """Return a free port below those of connections: one of these could take it before a server does."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_768)
+        with socket.socket() as free, suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def environment() -> dict[str, str]:
