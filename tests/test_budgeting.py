@@ -1,7 +1,7 @@
 """Budgets of runs and of the month: limits, shares, and call prices known from earlier runs."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -121,7 +121,9 @@ def test_successive_runs_stay_within_the_monthly_budget(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("month")
 def test_machines_sharing_a_bucket_share_the_monthly_budget(tmp_path: Path) -> None:
     remotes = [Remote(f"file://{tmp_path}/bucket", tmp_path / name) for name in ("one", "other")]
-    one, other = (Run(remote.folder, f"2999-{at}", remote) for at, remote in enumerate(remotes))
+    before = datetime.now(UTC).replace(day=1, hour=0) - timedelta(hours=2)  # it goes on after the end of its month
+    names = f"{before:%Y%m%dT%H%M%S}-diagram-0000aa", "2999-other"
+    one, other = (Run(remote.folder, name, remote) for name, remote in zip(names, remotes, strict=True))
 
     async def scene() -> None:
         await one.judges(50)

@@ -440,7 +440,8 @@ def month_of_store(store: Path, remote: "Remote | None", amount: float, own: str
     """Return the current month's budget of a store, for one of its runs or passports."""
     now = datetime.now(UTC)
     young = now - timedelta(hours=OPEN_HOURS)
-    since = min(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), young)
+    # A run may have begun in the month before and go on in this one.
+    since = now.replace(day=1, hour=0) - timedelta(hours=OPEN_HOURS)
 
     def fetch() -> None:
         nonlocal since
