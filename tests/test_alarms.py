@@ -213,12 +213,13 @@ def test_shards_of_an_evaluation_count_as_one_night(store: Path) -> None:
 
 
 def test_image_alarms_watch_the_mean_over_prompts(tmp_path: Path) -> None:
-    """One tag falls by as much as the other rises; then both fall."""
-    for day in range(1, BASELINE + 3):
+    """One tag falls by as much as the other rises; then both fall; then half of the images have no score."""
+    for day in range(1, BASELINE + 4):
         falls, rises = (3.0 * (day > BASELINE), 3.0 * (day == DROPPED) - 3.0 * (day > DROPPED))
         scores = {"colors": 7 - falls, "color_attr": 6 + rises}
         places = [(tag, score, f"{tag}{n}/{i}") for tag, score in scores.items() for n in range(9) for i in (0, 1)]
-        rows = [image(place, score, tag=tag) for tag, score, place in places]
+        lost = "/1" if day == BASELINE + 3 else None
+        rows = [image(place, None if lost and lost in place else score, tag=tag) for tag, score, place in places]
         at = FIRST + timedelta(days=day)
         begun = start(
             f"{at:%Y%m%dT%H%M%S}-colors-{day:06}", flow="colors", scheduled=True, started_at=at.isoformat(),
@@ -227,6 +228,8 @@ def test_image_alarms_watch_the_mean_over_prompts(tmp_path: Path) -> None:
         write_run(tmp_path, begun, [*rows], end())
     [alarm] = new_alarms(tmp_path, begun)
     assert (alarm.nights, alarm.baseline_score, alarm.change) == (1, 6.5, -3.0)
+    [place] = watched(tmp_path, begun.run_id).places
+    assert (place.phase, place.scored) == ("left out", 0.5)
 
 
 # Restarted baselines

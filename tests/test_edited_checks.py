@@ -123,9 +123,10 @@ def test_edited_check_leaves_the_series_of_the_others_unbroken(tmp_path: Path) -
     [*_, point] = page_trend(tmp_path, last, "together")
     assert (point.break_reason, point.edited, point.dropped) == (None, True, True)
 
-    write_night(tmp_path, BASELINE + 2, edited="abcd")  # too many edits: a new series starts and the old one stays
-    found = query_nights(tmp_path, "phase, night, left_out")
-    assert found[-2:] == [("watched", 15, 10), ("baseline", 1, 0)]
+    write_night(tmp_path, BASELINE + 2, edited="a", wrong=4, score=None)
+    write_night(tmp_path, BASELINE + 3, edited="abcd")  # too many edits: a new series starts and the old one stays
+    found = query_nights(tmp_path, "phase, night, left_out, scored")
+    assert found[-3:] == [("watched", 15, 10, 1), ("left out", 16, 10, pytest.approx(2 / 3)), ("baseline", 1, 0, 1)]
 
 
 def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_gate_compares_only_the_checks_of_both_runs(tmp_path: Path) -> None:
     with pytest.raises(NotAlike, match="have no checks in common"):
         compare(tmp_path, before, after)
     assert compare_candidates(tmp_path, before, after, ["alpha"]) == []
-    last = write_night(tmp_path, 5, wrong=5, score=None)
+    last = write_night(tmp_path, 6, wrong=5, score=None)
     land(tmp_path)
     for gate in (no_worse(tmp_path, "facts", "alpha", "alpha", 5.0), least_score(tmp_path, "facts", "alpha", 60.0)):
         assert gate.unsure == (f"50.0% of the checks of alpha have a score in {last}: less than 97%",)

@@ -21,7 +21,7 @@ from tasks.protocols import label_rules_of, protocol_of
 from tasks.protocols.labels import LabelRules
 from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
-from tasks.statistics.cusum import AnchorSeries, Attribution, Shift, anchor_series, watch
+from tasks.statistics.cusum import LEAST_SCORED, AnchorSeries, Attribution, Shift, anchor_series, watch
 from tasks.statistics.intervals import (
     FEWEST_LABELS,
     FEWEST_SHARED,
@@ -55,17 +55,21 @@ _SCORED = """
         FROM asked SEMI JOIN (FROM due WHERE flow = $1) USING (candidate, series_key, protocol_key)
     ), units AS (
         SELECT s.evaluation_id AS run_id, o.candidate, coalesce(nullif(o.prompt_id, ''), o.sample_id) AS unit,
-               avg({}) AS score
+               avg({}) AS score,
+               sum(coalesce(list_sum([part.weight FOR part IN o.aspects
+                                      IF part.asked_key <> '' AND part.score IS NOT NULL]), 1))
+                   FILTER (o.score IS NOT NULL) AS amount
         FROM outcomes o JOIN shard_runs s USING (run_id)
         WHERE s.evaluation_id IN (SELECT run_id FROM wanted) GROUP BY ALL
     ), scored AS (
-        SELECT run_id, candidate, list(unit ORDER BY unit) AS units, list(score ORDER BY unit) AS scores
+        SELECT run_id, candidate, list(unit ORDER BY unit) AS units, list(score ORDER BY unit) AS scores,
+               list(amount ORDER BY unit) AS amounts
         FROM units WHERE score IS NOT NULL GROUP BY ALL
     )"""
 """Due nights of a flow, and the scores of their units; `{}`: filter of the nights, and the scored expression."""
 _NIGHTS = f"""{_SCORED.format("", "o.score")}
     SELECT w.run_id, w.candidate, w.dataset_key, w.series_key, w.protocol_key, w.started_at, coalesce(units, []),
-           coalesce(scores, [])
+           coalesce(scores, []), coalesce(amounts, [])
     FROM wanted w LEFT JOIN scored s USING (run_id, candidate) ORDER BY w.started_at, w.run_id"""
 _RESTART = """
     INSERT INTO due SELECT DISTINCT flow, candidate, series_key, protocol_key FROM nights
@@ -83,7 +87,8 @@ _ANCHORED = f"""{_SCORED.format(" AND anchors_key <> ''", "dimension_mean(o.dime
         FROM anchor_outcomes a JOIN shard_runs s USING (run_id) WHERE a.score IS NOT NULL GROUP BY ALL
     )
     SELECT w.run_id, w.candidate, w.dataset_key, w.series_key, w.protocol_key, w.started_at, coalesce(m.units, []),
-           coalesce(m.scores, []), w.anchors_key, coalesce(a.anchors, []), coalesce(a.anchor_scores, []), d.started_at
+           coalesce(m.scores, []), coalesce(m.amounts, []), w.anchors_key, coalesce(a.anchors, []),
+           coalesce(a.anchor_scores, []), d.started_at
     FROM wanted w LEFT JOIN scored m USING (run_id, candidate) LEFT JOIN anchored a USING (run_id)
         LEFT JOIN nights n USING (run_id, candidate)
         LEFT JOIN nights d ON (d.baseline, d.candidate, d.night) = (n.baseline, n.candidate, n.since)
@@ -102,6 +107,8 @@ class _Scored(NamedTuple):
     """UTC."""
     units: Sequence[str]
     scores: Sequence[float]
+    amounts: Sequence[float]
+    """Number of scored samples of each unit; of questions, their scored weight."""
     anchors_key: str = ""
     anchors: Sequence[str] = ()
     anchor_scores: Sequence[float] = ()
@@ -127,9 +134,9 @@ def bring_up_to_date(master: Master, restarts: Sequence[Restart]) -> None:
 
 
 def _night_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]]:
-    scores = _table([(night.units, night.scores) for night in nights])
+    scores, shares = _scores(nights)
     watched = watch(scores, protocol_of(flow).highest)
-    for number, (night, found) in enumerate(zip(nights, watched, strict=True), 1):
+    for number, (night, share, found) in enumerate(zip(nights, shares, watched, strict=True), 1):
         yield {
             **{name: getattr(night, name) for name in ("run_id", "candidate", "series_key", "protocol_key")},
             "flow": flow,
@@ -137,7 +144,7 @@ def _night_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]
             "baseline": nights[0].run_id,
             "night": number,
             "left_out": night.left_out,
-            "scored": len(night.scores) / max(1, scores.shape[1]),
+            "scored": share,
             **found._asdict(),
             "alarm": None if found.alarm is None else found.alarm + 1,
             "since": None if found.since is None else found.since + 1,
@@ -146,7 +153,7 @@ def _night_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]
 
 def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any]]:
     anchors = _table([(night.anchors, night.anchor_scores) for night in nights])
-    candidate = _table([(night.units, night.scores) for night in nights])
+    candidate, _ = _scores(nights)
     watched = anchor_series(anchors, candidate, protocol_of(flow).highest)
     for at, night in enumerate(nights):
         judge_since = watched.open_since(at)
@@ -205,13 +212,15 @@ _RESCORED = """
         SELECT evaluation_id, sample_id, coalesce(nullif(prompt_id, ''), sample_id) AS unit, unnest(aspects) AS part
         FROM outcomes JOIN shard_runs USING (run_id) WHERE candidate = $1 AND list_contains($2, evaluation_id)
     ), samples AS (
-        SELECT evaluation_id, unit, sample_id,
-               sum(part.score * part.weight) / sum(part.weight) FILTER (part.score IS NOT NULL) AS score
-        FROM parts SEMI JOIN shared ON place = unit || ' ' || part.asked_key GROUP BY ALL
+        SELECT evaluation_id, unit, sum(part.weight) FILTER (part.score IS NOT NULL) AS amount,
+               sum(part.score * part.weight) / amount AS score
+        FROM parts SEMI JOIN shared ON place = unit || ' ' || part.asked_key GROUP BY evaluation_id, unit, sample_id
     ), units AS (
-        SELECT evaluation_id, unit, avg(score) AS score FROM samples WHERE score IS NOT NULL GROUP BY ALL
+        SELECT evaluation_id, unit, avg(score) AS score, sum(amount) AS amount
+        FROM samples WHERE score IS NOT NULL GROUP BY ALL
     )
-    SELECT evaluation_id, list(unit ORDER BY unit), list(score ORDER BY unit) FROM units GROUP BY evaluation_id"""
+    SELECT evaluation_id, list(unit ORDER BY unit), list(score ORDER BY unit), list(amount ORDER BY unit)
+    FROM units GROUP BY evaluation_id"""
 
 
 def _of_same_questions(db: Connection, nights: Sequence[_Scored]) -> Iterator[list[_Scored]]:
@@ -238,12 +247,25 @@ def _rescored(
 ) -> list[_Scored]:
     db.execute("CREATE OR REPLACE TEMP TABLE shared AS SELECT unnest(?) AS place", [[*shared]])
     values = [nights[0].candidate, [night.run_id for night in nights]]
-    found = {run_id: (units, scores) for run_id, units, scores in db.execute(_RESCORED, values).fetchall()}
+    none: Sequence[Any] = ([], [], [])
+    found = {run_id: of_units for run_id, *of_units in db.execute(_RESCORED, values).fetchall()}
     return [
-        night._replace(units=units, scores=scores, left_out=len(asked[night.dataset_key] - shared))
+        night._replace(units=units, scores=scores, amounts=amounts, left_out=len(asked[night.dataset_key] - shared))
         for night in nights
-        for units, scores in [found.get(night.run_id, ([], []))]
+        for units, scores, amounts in [found.get(night.run_id, none)]
     ]
+
+
+def _scores(nights: Sequence[_Scored]) -> tuple[Floats, Floats]:
+    """Return the table of the units' scores, and the share that each night has scored of the most of any night.
+
+    A unit counts by its scored images or checks. A night with too few of them has no scores.
+    """
+    scores = _table([(night.units, night.scores) for night in nights])
+    amounts = _table([(night.units, night.amounts) for night in nights])
+    shares = np.nansum(amounts / np.nanmax(amounts, axis=0), axis=1) / max(1, scores.shape[1])
+    scores[shares < LEAST_SCORED] = np.nan
+    return scores, shares
 
 
 def _table(nights: Sequence[tuple[Sequence[str], Sequence[float]]]) -> Floats:

@@ -167,7 +167,7 @@ COMMENT ON COLUMN nights.night IS 'Which night since the beginning of its baseli
 COMMENT ON COLUMN nights.phase IS
     'baseline: one of the 14 nights that all later ones are measured by; watched: measured by them; left out: less than '
     '80% was scored.';
-COMMENT ON COLUMN nights.scored IS 'Share of the samples (prompts) of its series that have a score.';
+COMMENT ON COLUMN nights.scored IS 'Share of the samples (images, checks) of its series that have a score.';
 COMMENT ON COLUMN nights.baseline_score IS 'Mean score of the baseline; NULL while it is not whole.';
 COMMENT ON COLUMN nights.change IS 'From the baseline, over the samples (prompts) that both have scored.';
 COMMENT ON COLUMN nights.scale IS 'The larger of the error within runs and the scatter of nights without a drop.';
