@@ -147,6 +147,12 @@ def test_drop_ends_when_the_score_recovers_and_the_next_is_reported(dropped: Pat
     assert [(each.state, each.nights) for each in alarms(dropped)] == [("back", 3)]
     assert new_alarms(dropped, night(dropped, DROPPED + 4, WORSE))
     assert [each.state for each in alarms(dropped)] == ["open", "back"]
+    nights(dropped, *range(DROPPED + 5, DROPPED + 5 + BASELINE), key="q")
+    land(dropped)
+    assert [each.state for each in alarms(dropped)] == ["open", "back"]
+    night(dropped, DROPPED + 5 + BASELINE, USUAL, key="q")  # the other judge's baseline is whole
+    land(dropped)
+    assert [each.state for each in alarms(dropped)] == ["ended", "back"]
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,11 @@ def test_anchor_alarm_ends_on_recovery_and_the_next_is_reported(moved_store: Pat
     assert not watched(store, back.run_id).judges and not moved_judges(store)
     for day in range(3):
         again = night(store, BASELINE + 9 + day, judge=-20)
-    assert len(judge_news(store, again)) == 1
+    assert len(judge_news(store, again)) == 1 and len(moved_judges(store)) == 1
+    for day in range(BASELINE + 1):
+        night(store, BASELINE + 12 + day, dataset_key="e" * 64)
+    land(store)
+    assert not moved_judges(store)  # the other dataset has a whole baseline
 
 
 def test_drop_attributed_to_the_judge_is_one_event(store: Path) -> None:

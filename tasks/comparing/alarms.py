@@ -72,15 +72,16 @@ JUDGE_MOVED = "jury.judge_moved"
 _MOVED = """
     WITH placed AS (
         SELECT a.*, e.dataset, e.judge, e.series_key, e.protocol_key,
-               max(a.started_at) FILTER (a.judge_since IS NULL) OVER (
-                   PARTITION BY a.flow, a.candidate, a.anchors_key, e.series_key, e.protocol_key) AS quiet_at
+               max(a.started_at) FILTER (a.judge_since IS NULL) OVER series AS quiet_at,
+               max(a.started_at) OVER series AS ended_at
         FROM anchor_nights a JOIN evaluations e USING (run_id)
+        WINDOW series AS (PARTITION BY a.flow, a.candidate, a.anchors_key, e.series_key, e.protocol_key)
     )
     SELECT flow, max(dataset), max(judge), anchors_key, series_key, protocol_key, max(quiet_at), min(started_at),
            max(started_at), arg_max(moved_since, started_at), arg_max(moved_nights, started_at),
            arg_max(judge_shift, started_at), arg_max(judge_low, started_at), arg_max(judge_high, started_at)
     FROM placed p
-    WHERE started_at > quiet_at AND NOT EXISTS (
+    WHERE started_at > quiet_at AND NOT is_followed(p.flow, p.candidate, p.ended_at) AND NOT EXISTS (
               FROM baselines b
               WHERE b.flow = p.flow AND b.candidate IN ('', p.candidate) AND b.restarted_at > p.started_at
           ) AND ($1 = '' OR (flow, anchors_key, series_key, protocol_key) IN (
@@ -167,7 +168,7 @@ class Alarm(NamedTuple):
     candidate: str
     judge: str
     state: str
-    """open, back or restarted."""
+    """open, back, restarted or ended."""
     since_at: datetime
     """First night of the drop, UTC."""
     raised_at: datetime
@@ -210,7 +211,7 @@ class Alarm(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """True if the score is not back, and nobody began a new baseline."""
+        """True if the score is not back, and neither a person nor a later series made a new baseline."""
         return self.state == _OPEN
 
     @property

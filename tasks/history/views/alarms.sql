@@ -1,3 +1,8 @@
+-- Whether a later series of a candidate has a whole baseline: then an alarm of an earlier one says nothing of today.
+CREATE MACRO is_followed(of_flow, of_candidate, last_at) AS EXISTS (
+    SELECT 1 FROM nights n JOIN nights b ON (b.run_id, b.candidate) = (n.baseline, n.candidate)
+    WHERE n.phase = 'watched' AND n.flow = of_flow AND n.candidate = of_candidate AND b.started_at > last_at);
+
 CREATE VIEW alarms AS
 WITH raised AS (
     SELECT flow, candidate, series_key, protocol_key, baseline, alarm, min(since) AS since,
@@ -11,9 +16,10 @@ WITH raised AS (
     FROM raised r JOIN nights n USING (candidate, baseline)
     WHERE n.phase = 'watched' AND n.night BETWEEN r.since AND r.last_night GROUP BY ALL
 ), around AS (
-    SELECT candidate, baseline, max(night) AS newest_night, min(started_at) AS began_at,
-           count(*) FILTER (phase = 'baseline') AS baseline_nights
-    FROM nights GROUP BY ALL
+    SELECT *, is_followed(flow, candidate, ended_at) AS is_followed FROM (
+        SELECT flow, candidate, baseline, max(night) AS newest_night, min(started_at) AS began_at,
+               max(started_at) AS ended_at, count(*) FILTER (phase = 'baseline') AS baseline_nights
+        FROM nights GROUP BY ALL)
 ), parts AS (
     SELECT run_id, candidate, CASE "grouping" WHEN 'all' THEN dimension ELSE group_name END AS part, avg(score) AS score
     FROM scores WHERE measure = 'score'
@@ -35,7 +41,8 @@ WITH raised AS (
 )
 SELECT r.flow, e.dataset, r.candidate, e.judge,
        CASE WHEN r.last_night < a.newest_night THEN 'back'
-            WHEN x.restarted_at IS NOT NULL THEN 'restarted' ELSE 'open' END AS state,
+            WHEN x.restarted_at IS NOT NULL THEN 'restarted'
+            WHEN a.is_followed THEN 'ended' ELSE 'open' END AS state,
        d.since_at, r.raised_at, d.last_at, d.nights, r.baseline_score, r.baseline_score + d.change AS score, d.change,
        d.newest_change, r.scale, m.most_in, m.most_change, a.began_at AS baseline_from, a.baseline_nights, r.raised_by, r.series_key,
        r.protocol_key, coalesce(r.last_alarm_at, a.began_at) AS watched_from
@@ -44,7 +51,8 @@ FROM raised r JOIN dropped d USING (candidate, baseline, alarm) JOIN around a US
     JOIN evaluations e ON e.run_id = r.raised_by
 ORDER BY state <> 'open', r.raised_at DESC, r.flow, r.candidate;
 COMMENT ON VIEW alarms IS 'Drops of scheduled runs below their baseline, open ones first.';
--- state: open; back (three nights in a row near the baseline); restarted (a person began a new baseline).
+-- state: open; back (three nights in a row near the baseline); restarted (a person began a new baseline); ended (no night
+-- since, and a later series of the candidate has a whole baseline).
 -- since_at: First night of the drop.
 -- raised_at: Night that raised the alarm.
 -- last_at: Last night of the drop.
