@@ -57,16 +57,14 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
 def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
     if candidate:
         raise InputError("--anchors and --candidate do not go together: the anchors are those of the whole flow")
-    # The judge's client, which `jury status` does not need.
-    from tasks.extensions.anchors import folder as anchors_folder
-    from tasks.extensions.anchors import retire
+    from tasks.extensions import anchors  # the judge's client, which `jury status` does not need
 
-    sets = anchors_folder(folder, flow).relative_to(folder).as_posix()
+    sets = anchors.folder(folder, flow).relative_to(folder).as_posix()
     remote = remote_of(store)
     if remote:
         remote.fetch_folder(sets)
     ended = _moved(folder, flow)
-    if not retire(folder, flow):
+    if not anchors.retire(folder, flow):
         raise InputError(f"{store}: there are no anchors of {flow}; its next scheduled run with anchors chooses some")
     if remote:
         remote.send_folder(sets)

@@ -157,7 +157,6 @@ def moved_judges(store: Path, run_id: str = "") -> Sequence[MovedJudge]:
 
 
 EVENT = "jury.regression"
-_OPEN = "open"
 
 
 class Alarm(NamedTuple):
@@ -212,7 +211,7 @@ class Alarm(NamedTuple):
     @property
     def is_open(self) -> bool:
         """True if the score is not back, and neither a person nor a later series made a new baseline."""
-        return self.state == _OPEN
+        return self.state == "open"
 
     @property
     def short(self) -> str:
@@ -316,7 +315,7 @@ _NEWEST = """
 _OF_SERIES = f"""
     SELECT {", ".join(f"a.{name}" for name in _COLUMNS)} FROM alarms a
     JOIN evaluations e USING (flow, series_key, protocol_key)
-    WHERE a.state = '{_OPEN}' AND e.run_id = $1 AND list_contains(e.candidates, a.candidate)"""
+    WHERE a.state = 'open' AND e.run_id = $1 AND list_contains(e.candidates, a.candidate)"""
 
 
 def alarms(store: Path) -> list[Alarm]:

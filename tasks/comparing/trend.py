@@ -74,12 +74,8 @@ def series_of(points: Iterable[Point]) -> list[list[Point]]:
     Args:
         points: sorted by candidate and dimension, then by time.
     """
-    found = [list(_scored(each)) for _, each in groupby(points, key=_place)]
+    found = [list(_scored(each)) for _, each in groupby(points, key=lambda point: (point.candidate, point.dimension))]
     return [each for each in found if len(each) > 1]
-
-
-def _place(point: Point) -> tuple[str, str]:
-    return point.candidate, point.dimension
 
 
 def _scored(points: Iterable[Point]) -> Iterator[Point]:

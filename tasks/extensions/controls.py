@@ -49,7 +49,7 @@ def with_controls(
     """
     if not share:
         return tuple(samples)
-    number = _number(len(samples), share, ceil(FEWEST / shards))
+    number = max(round(share * len(samples)), min(ceil(FEWEST / shards), len(samples) // 2))
     drawn = _controls(samples, number, rules, of_first)
     controls = {(control.candidate, control.sample_id): control for control in drawn}
     found = ((sample, controls.get((sample.candidate, sample.sample_id))) for sample in samples)
@@ -60,10 +60,6 @@ def altered(control: Sample, role: str, data: bytes, rules: ControlRules) -> byt
     """Return the file that a control shows instead of a picture's own; raise BadPicture if it cannot be made."""
     alter, instruction = _ALTERED.get(control.control), rules.instructions.get(role)
     return alter(data, instruction) if alter and instruction else data
-
-
-def _number(samples: int, share: float, fewest: int) -> int:
-    return max(round(share * samples), min(fewest, samples // 2))
 
 
 def _controls(samples: Sequence[Sample], number: int, rules: ControlRules, of_first: bool) -> list[Sample]:

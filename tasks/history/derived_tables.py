@@ -157,7 +157,9 @@ def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any
     watched = anchor_series(anchors, candidate, protocol_of(flow).highest)
     for at, night in enumerate(nights):
         judge_since = watched.open_since(at)
-        since = judge_since if night.dropped_at is None else _first_since(nights, night.dropped_at, at)
+        since, dropped_at = judge_since, night.dropped_at
+        if dropped_at:
+            since = sum(each.started_at < dropped_at for each in nights)
         yield {
             **{name: getattr(night, name) for name in ("run_id", "candidate", "anchors_key")},
             "flow": flow,
@@ -170,10 +172,6 @@ def _anchor_rows(flow: str, nights: Sequence[_Scored]) -> Iterator[dict[str, Any
         }
 
 
-def _first_since(nights: Sequence[_Scored], moment: datetime, at: int) -> int:
-    return next((index for index, night in enumerate(nights) if night.started_at >= moment), at)
-
-
 def _attributed(watched: AnchorSeries, nights: Sequence[_Scored], since: int, at: int) -> Mapping[str, Any]:
     found: Attribution = watched.attribution(since, at)
     told = {"moved": found.moved, "moved_since": _utc(nights[found.since].started_at), "moved_nights": found.nights}
@@ -183,7 +181,8 @@ def _attributed(watched: AnchorSeries, nights: Sequence[_Scored], since: int, at
 def _shift(whose: str, shift: Shift | None) -> Mapping[str, Any]:
     if shift is None:
         return {}
-    return {f"{whose}_shift": shift.change, f"{whose}_low": shift.low, f"{whose}_high": shift.high}
+    ends = {f"{whose}_low": shift.change - shift.reach, f"{whose}_high": shift.change + shift.reach}
+    return {f"{whose}_shift": shift.change, **ends}
 
 
 def _utc(moment: datetime) -> str:

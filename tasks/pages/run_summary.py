@@ -89,7 +89,8 @@ class JudgmentTally:
         self.tokens_written += row.tokens_written
         self.tokens_reasoning += row.tokens_reasoning
         self.price = with_price(self.price, row)
-        self.estimated = _sum(self.estimated, row.estimated)
+        known, more = self.estimated, row.estimated
+        self.estimated = None if known is None or more is None else known + more
         saved = saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache
         for what, amount in zip(SAVED_BY, saved, strict=True):
             self.saved[what] += amount or 0.0
@@ -105,10 +106,6 @@ def with_price(known: float | None, row: Judgment | OtherCall) -> float | None:
     """Add the cost of a call to a known one; None: a part of it is unknown."""
     amount, is_unknown = known_cost(row.status, row.price)
     return None if known is None or is_unknown else known + amount
-
-
-def _sum(known: float | None, more: float | None) -> float | None:
-    return None if known is None or more is None else known + more
 
 
 class Summary(NamedTuple):

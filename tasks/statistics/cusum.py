@@ -183,14 +183,9 @@ class Shift(NamedTuple):
     """Standard error of the change."""
 
     @property
-    def low(self) -> float:
-        """Lower end of the 95% interval."""
-        return self.change - _TWO_SIDED * self.error
-
-    @property
-    def high(self) -> float:
-        """Upper end of the 95% interval."""
-        return self.change + _TWO_SIDED * self.error
+    def reach(self) -> float:
+        """Half the width of the 95% interval."""
+        return _TWO_SIDED * self.error
 
     @property
     def certainty(self) -> float:

@@ -44,11 +44,6 @@ def geometric_mean(checks: Checks) -> Bounded:
     return Bounded(value, lowest, HIGHEST * exp(logarithm / weight), scored / weight, weight)
 
 
-def _all_right(satisfied: bool | None) -> Bounded:
-    """Return 1 if all answers are right, 0 if one is wrong."""
-    return Bounded(None, 0.0, 1.0, 0.0) if satisfied is None else whole(float(satisfied))
-
-
 def _weights(checks: Checks, worth: Callable[[float], float]) -> tuple[float, float, float]:
     """Return the weighted worth of the scored checks, their weight, and that of all; a score is a share from 0 to 1."""
     known = [(each.score / HIGHEST, each.weight) for each in checks if each.score is not None]
@@ -87,7 +82,8 @@ class CheckTally:
 
 def _values(outcome: Outcome) -> Iterator[tuple[tuple[str, str], Bounded]]:
     yield ("score", ""), share(outcome.aspects)
-    yield ("satisfied", ""), _all_right(outcome.satisfied)
+    told = outcome.satisfied
+    yield ("satisfied", ""), Bounded(None, 0.0, 1.0, 0.0) if told is None else whole(float(told))
     if outcome.tag == SOFT:
         yield (GEOMETRIC, ""), geometric_mean(outcome.aspects)
     for group in dict.fromkeys(each.group for each in outcome.aspects if each.group):
