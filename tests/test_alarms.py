@@ -221,8 +221,7 @@ def test_image_alarms_watch_the_mean_over_prompts(tmp_path: Path) -> None:
         falls, rises = (3.0 * (day > BASELINE), 3.0 * (day == DROPPED) - 3.0 * (day > DROPPED))
         scores = {"colors": 7 - falls, "color_attr": 6 + rises}
         places = [(tag, score, f"{tag}{n}/{i}") for tag, score in scores.items() for n in range(9) for i in (0, 1)]
-        lost = "/1" if day == BASELINE + 3 else "none"
-        rows = [image(place, None if place.endswith(lost) else score, tag=tag) for tag, score, place in places]
+        rows = [image(at, score if day < BASELINE + 3 or "/0" in at else None, tag=tag) for tag, score, at in places]
         at = FIRST + timedelta(days=day)
         begun = start(
             f"{at:%Y%m%dT%H%M%S}-colors-{day:06}", flow="colors", scheduled=True, started_at=at.isoformat(),

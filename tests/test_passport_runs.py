@@ -241,9 +241,11 @@ def test_judge_without_passport_gets_a_warning_with_the_command(tmp_path: Path) 
     assert "--store s3://b/p`" in warning(tmp_path, "diagram", JUDGE, "s3://b/p", now=NOW)
 
 
-def test_passport_older_than_30_days_gets_a_warning(tmp_path: Path) -> None:
+def test_passport_of_another_model_or_older_than_30_days_gets_a_warning(tmp_path: Path) -> None:
     store_card(tmp_path, {})
-    assert warning(tmp_path, "diagram", JUDGE, now=NOW) == ""
+    assert warning(tmp_path, "diagram", JUDGE, now=NOW, answered={"m-1"}) == ""
+    message = warning(tmp_path, "diagram", JUDGE, now=NOW, answered={"m-1", "m-2"})
+    assert message.startswith("m-2 answers as the judge m, whose passport of 2026-11-01 is that of m-1: `jury judge ex")
     assert warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=9)) == ""
     message = warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=10))
     assert "is 31 days old" in message and COMMAND in message
@@ -259,13 +261,12 @@ def test_failed_line_gives_a_warning_in_flows_that_need_it(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_run_warns_of_a_failed_line_and_the_card_can_be_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:
+def test_run_warns_of_a_card_of_another_model_and_the_card_can_be_queried(jury: Jury, ask: Ask, tmp_path: Path) -> None:
     store = tmp_path / "store"
     with LoopbackJudge() as loopback:
-        store_card(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()}, text="failed")
+        store_card(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()})
         _, _, err = jury("run", "diagram", "--dataset", "samples", "--limit", 1, *judged_by(loopback))
-    assert "jury: by its passport of" in err and "does not do what this flow needs (reads small text)" in err
-    [run] = ask("SELECT warnings FROM runs")
-    assert any("reads small text" in words for words in run["warnings"])
+    assert " is that of m-1: `jury judge exam" in err
+    assert "is that of m-1" in str(ask("SELECT warnings FROM runs"))
     assert jury("store", "sync") == (0, "the history is in step with the ledgers\n", "")
     assert ask("SELECT DISTINCT passport_id FROM passports") == [{"passport_id": "20261101T000000000-passport-000001"}]

@@ -350,18 +350,13 @@ def watched(store: Path, run_id: str) -> Watched:
     rows = query(store, f"{_PLACES} WHERE n.run_id = $1 ORDER BY n.candidate", values=(run_id,)).rows
     places = [Place(*row) for _, *row in rows]
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
-    put_down = attributions(store, run_id)
-    seen = [_with_versions(store, _attributed(each, put_down)) for each in found]
+    causes = {each.candidate: {"moved": each.moved, "attribution": each.words} for each in attributions(store, run_id)}
+    seen = [_with_versions(store, each._replace(**causes.get(each.candidate, {}))) for each in found]
     judges = moved_judges(store, run_id)
     told = list(told_before(store))
     news = [each for each in seen if not any(_tells(one, each) for one in told)]
     judge_news = [each for each in judges if not any(_tells(one, each) for one in told)]
     return Watched(places, seen, news, judges, judge_news)
-
-
-def _attributed(alarm: Alarm, found: Sequence[Attribution]) -> Alarm:
-    own = next((each for each in found if each.candidate == alarm.candidate), None)
-    return alarm._replace(moved=own.moved, attribution=own.words) if own else alarm
 
 
 def _tells(told: Told, alarm: Alarm | MovedJudge) -> bool:

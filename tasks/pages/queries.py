@@ -26,12 +26,8 @@ def ask(store: Path, name: str, **values: str) -> list[dict[str, Any]]:
     return history.as_json_rows(history.query(store, question(name, **values)))
 
 
-def _read() -> dict[str, str]:
-    _, *parts = _BEGIN.split(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
-    return {name: sql.strip().rstrip(";") for name, sql in zip(parts[::2], parts[1::2], strict=True)}
-
-
-QUERIES = _read()
+_, *_parts = _BEGIN.split(Path(__file__).with_name("queries.sql").read_text(encoding="utf-8"))
+QUERIES = {name: sql.strip().rstrip(";") for name, sql in zip(_parts[::2], _parts[1::2], strict=True)}
 """Name -> SQL."""
 
 

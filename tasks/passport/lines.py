@@ -1,7 +1,7 @@
 """Lines of a passport: subject, chance of guessing and pass mark of each test, and the card in words."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from math import comb
 from pathlib import Path
@@ -149,16 +149,27 @@ def summary_line(card: Card) -> str:
     return f"Passport of {one_line(card.judge)}, {_day(card)}: {passed}{words}. {MATCHED}"
 
 
-def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:
+def warning(
+    store: Path,
+    flow: str,
+    judge: Judge,
+    asked_store: str = DEFAULT_STORE,
+    answered: Collection[str] = (),
+    now: datetime | None = None,
+) -> str:
     """Return the warning of a run without a good passport of its judge for the needs of the flow; else empty.
 
     Args:
+        answered: names of the models that answered the run.
         asked_store: store as the run names it, for the command in the warning.
     """
     who, make = f"the judge {one_line(judge.model)}", f"`{_command(judge, asked_store)}`"
     card = newest_card(store, judge.model, judge.base_url)
     if card is None:
         return f"nobody has tested what {who} sees and keeps to: {make} does, with a few drawn pictures"
+    if card.judge_answered and (others := sorted({*answered} - {*card.judge_answered.split(", ")})):
+        models = f"{one_line(', '.join(others))} answers as {who}, whose passport of {_day(card)} is that of"
+        return f"{models} {one_line(card.judge_answered)}: {make} makes a new one"
     failed = {line.line for line in card.failed()}
     if wanting := [line for line in needed(flow) if line.name in failed]:
         lacks = f"{who} does not do what this flow needs ({_titles(wanting)})"
