@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 from uuid import UUID
@@ -25,6 +26,7 @@ from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.schedules import Schedule
+from prefect.types import MAX_VARIABLE_VALUE_LENGTH
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
@@ -363,10 +365,15 @@ def digests(fields: Fields) -> dict[str, str]:
     return {name: digest(value) for name, value in fields.items()}
 
 
-def variable_name(title: str) -> str:
-    """Return the name of a deployment's variable of digests: `jury_list_plot_nightly_` and a digest of the title."""
+def variable_name(title: str, part: int = 0) -> str:
+    """Return the name of a deployment's variable of digests: `jury_list_plot_nightly_` and a digest of the title.
+
+    Args:
+        part: number of the variable; a deployment with many schedules has several.
+    """
     words = re.sub(r"[^a-z0-9]+", "_", title.lower())
-    return f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
+    name = f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
+    return f"{name}_{part}" if part else name
 
 
 async def _create(deployed: Deployed) -> None:
@@ -473,22 +480,42 @@ def _leaves(raw: Fields, form: type[BaseModel], place: str = "") -> dict[str, An
 
 async def _last(client: PrefectClient, title: str) -> dict[str, str]:
     """Return the digests of the list at its last registration; empty if they are unknown."""
-    found = await client.read_variable_by_name(variable_name(title))
-    try:
-        return TypeAdapter(dict[str, str]).validate_python(found.value if found else {})
-    except ValidationError:  # a variable that a person made
-        return {}
+    found: dict[str, str] = {}
+    for part in count():
+        variable = await client.read_variable_by_name(variable_name(title, part))
+        if not variable:
+            break
+        with suppress(ValidationError):  # a variable that a person made
+            found |= TypeAdapter(dict[str, str]).validate_python(variable.value)
+    return found
 
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
     listed = _of_list(deployed)
     for each in deployed.schedules:
         listed |= _of_schedule(each.created)
-    name, value = variable_name(deployed.title), cast(Any, digests(listed))
-    if await client.read_variable_by_name(name):
-        await client.update_variable(VariableUpdate(name=name, value=value))
-    else:
-        await client.create_variable(VariableCreate(name=name, value=value))
+    parts = _parts(digests(listed))
+    for part in count():
+        name = variable_name(deployed.title, part)
+        is_there = await client.read_variable_by_name(name)
+        if part < len(parts) and is_there:
+            await client.update_variable(VariableUpdate(name=name, value=parts[part]))
+        elif part < len(parts):
+            await client.create_variable(VariableCreate(name=name, value=parts[part]))
+        elif is_there:
+            await client.delete_variable_by_name(name)
+        else:
+            break
+
+
+def _parts(found: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Divide digests among as few variables as can hold them."""
+    parts: list[dict[str, Any]] = [{}]
+    for name, value in found.items():
+        if len(json.dumps({**parts[-1], name: value})) > MAX_VARIABLE_VALUE_LENGTH:
+            parts.append({})
+        parts[-1][name] = value
+    return parts
 
 
 NOTICE = "jury: regression"
