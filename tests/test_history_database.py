@@ -101,6 +101,8 @@ def test_killed_landing_leaves_a_whole_history_and_the_next_completes_it(
 @pytest.mark.parametrize("room", [0, 3_000_000])
 def test_full_disk_keeps_the_old_history_until_the_next_landing(tmp_path: Path, room: int) -> None:
     whole_run(tmp_path, EARLIER)
+    with files_of(room and 5000), pytest.raises(InputError, match="is unchanged, because it cannot be written: "):
+        land(tmp_path)
     land(tmp_path)
     before = rows(tmp_path)
     words = [f"{number:x}" * 300 for number in range(4_500)]

@@ -251,6 +251,7 @@ def opened_master(place: Path) -> Generator[Master]:
 
     Raises:
         InputError: the file is not a history.
+        duckdb.Error: there is none, and the disk has no room for one.
     """
     scratch = place.with_name(_SCRATCH)
     scratch.mkdir()
@@ -277,6 +278,8 @@ def _attach(db: Connection, place: Path) -> None:
     try:
         db.execute(f"ATTACH '{quoted}' AS history (ROW_GROUP_SIZE {_GROUP_ROWS}); USE history")
     except duckdb.Error as error:
+        if new:
+            raise
         raise InputError(f"{place} cannot be opened: {error}; {REBUILD}") from error
     if new:
         keep_private(place)

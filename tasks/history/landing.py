@@ -124,6 +124,7 @@ def land(store: Path) -> Landed:
         InputError: another version made the history, or it cannot be written; it is unchanged.
     """
     with _writing(store) as master:
+        _make_master(master)
         in_step = is_published(master, store)
         landed, changed = _append(store, master, in_step)
         if changed:
@@ -168,10 +169,8 @@ def prepare(store: Path) -> None:
         InputError: the master cannot be written.
     """
     import_module("tasks.history.rows")
-    with _writing(store) as place:
-        if not place.exists():
-            with opened_master(place) as master:
-                _lay_out(master.db)
+    with _writing(store) as master:
+        _make_master(master)
 
 
 def load_missing(store: Path, answering: ExitStack) -> tuple[str, ...]:
@@ -254,6 +253,15 @@ def _append(store: Path, place: Path, in_step: bool) -> tuple[Landed, bool]:
     runs = tuple(loaded.pop("runs"))
     besides = {table: tuple(names) for table, names in loaded.items() if names}
     return Landed(runs, (*left_out, *damaged), besides, tuple(corrected)), changed
+
+
+def _make_master(place: Path) -> None:
+    """Make an empty master if there is none, or nothing: a full disk or a kill would leave a damaged one."""
+    if not place.exists():
+        fresh = place.with_name(FRESH)
+        with opened_master(fresh) as master:
+            _lay_out(master.db)
+        replace_master(fresh, place)
 
 
 def _lay_out(db: Connection) -> None:
