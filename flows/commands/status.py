@@ -18,7 +18,7 @@ from flows.server.server import answered, noted, use_running
 from tasks.errors import InputError
 from tasks.history.landing import missing
 from tasks.history.queries import month_lines
-from tasks.ledger.remote import local_cache
+from tasks.ledger.remote import is_remote, local_cache
 from tasks.ledger.removals import UNFINISHED
 from tasks.ledger.run_files import read_end, read_start, run_folders
 from tasks.pages.page_names import INDEX, folder_of, where
@@ -60,7 +60,8 @@ def status(store: str) -> int:
     if api or server:
         for line in _at_work():
             say(f"  {line}")
-    print(f"store      {folder.absolute()}{_open_words(folder)}")
+    of_bucket = f"{store}; its copy here is " if is_remote(store) else ""
+    print(f"store      {of_bucket}{folder.absolute()}{_open_words(folder)}")
     say(f"pages      {_pages_words(folder)}")
     open_ones = {folder / "ledger" / one.start.run_id for one in unfinished(folder)}
     shown = sorted({*run_folders(folder)[-LAST:], *open_ones}, reverse=True)
@@ -72,7 +73,7 @@ def status(store: str) -> int:
         say(line)
     if begun := (folder / UNFINISHED).exists():  # a kill, or another machine's request
         say(f"forgetting begun and not finished: `jury store sync --store {shlex.quote(store)}` does the rest")
-    return max(3 * begun, _show_history(folder))
+    return max(3 * begun, _show_history(folder, bool(of_bucket)))
 
 
 def _pages_words(store: Path) -> str:
@@ -101,9 +102,10 @@ def _told(run: Path) -> tuple[str, str]:
     return start.run_id, f"{what}: {incomplete}{came}{forgotten}"
 
 
-def _show_history(store: Path) -> int:
+def _show_history(store: Path, of_bucket: bool) -> int:
     if not store.is_dir():
-        print("history    there is no store: the first run makes it")
+        fetched = "nothing of the bucket is here yet: `jury store sync` fetches all, the first run what it needs"
+        print(f"history    {fetched if of_bucket else 'there is no store: the first run makes it'}")
         return 3
     try:
         lacking = missing(store)
@@ -115,7 +117,7 @@ def _show_history(store: Path) -> int:
             f"history    lacks {number_of(len(lacking), 'finished run')}: the next run or `jury store sync` loads them"
         )
         return 3
-    print("history    in step with the ledgers")
+    print(f"history    in step with the ledgers{' here; `jury store sync` fetches those of other machines' * of_bucket}")
     return 0
 
 
