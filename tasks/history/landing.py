@@ -1,6 +1,8 @@
 """Landing of ledgers in the history: its tables and views, and the records that it lacks."""
 
 import re
+import sys
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -33,6 +35,10 @@ from tasks.history.queries import held_open, opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
+
+
+TELL_SECONDS = 5.0
+"""Seconds between two lines about a landing of many ledgers: thousands take minutes."""
 
 
 def lay_out(db: Connection) -> None:
@@ -282,7 +288,11 @@ def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
     puts = [("runs", run, partial(put_run, master, run, ledger_bytes(run))) for run in runs]
     for table, place in once:
         puts.append((table, place, partial(put_rows, master, table, _WRITTEN_ONCE[table].rows, place)))
-    for table, place, put in puts:
+    told_at = time.monotonic()
+    for done, (table, place, put) in enumerate(puts):
+        if time.monotonic() - told_at > TELL_SECONDS:
+            told_at = time.monotonic()
+            print(f"{done:,} of {len(puts):,} ledgers loaded into {store / HISTORY} …", file=sys.stderr, flush=True)
         try:
             put()
             yield table, place.name, ""
