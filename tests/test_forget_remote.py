@@ -10,6 +10,7 @@ import pytest
 from factories import end, judgment, outcome, start, write_run
 from test_forget import FIRST, IMAGES, SECRET, hashes, places, spent, write_store
 
+from flows.commands import store
 from flows.commands.pages import exchange_all
 from tasks.extensions.bucket import fetch_replies
 from tasks.history.forgetting import carry_out, keep_plan, make_plan
@@ -83,6 +84,22 @@ def test_forgotten_data_leave_bucket_and_caches_and_old_copies_are_replaced(
     jury_on("one", "store", "sync")
     assert places(jury_on.there / "ledger", SECRET) == []
     assert [file.name for file in (jury_on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
+
+
+def test_machines_that_forget_while_one_asks_a_person_both_succeed(
+    written: Path, jury_on: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_meant() -> bool:
+        jury_on("one", "store", "forget", "--sample", "s1", "--yes")
+        return bool(jury_on.cache("two"))
+
+    monkeypatch.setattr(store, "_is_meant", is_meant)
+    caches = jury_on.cache("one", written), jury_on.cache("two")
+    jury_on("one", "store", "sync")
+    jury_on("two", "store", "forget", "--sample", SECRET)
+    jury_on("one", "store", "sync")
+    for place in (*caches, jury_on.there):
+        assert places(place / "ledger", SECRET, '"s1"') == []
 
 
 def test_machine_with_a_full_cache_restores_nothing(written: Path, jury_on: Machines) -> None:

@@ -128,6 +128,9 @@ def forget(run: str, candidate: str, sample: str, flow: str | None, dry_run: boo
     if dry_run or not (yes or _is_meant()):
         print("nothing was changed")
         return 0
+    if remote and not yes:  # while a person thought, another machine may have forgotten rows of the same runs
+        exchange_all(remote)
+        plan = make_plan(folder, plan.kind, plan.name, plan.flow)
     elsewhere = [*_in_prefect(folder, plan), *_for_people(folder, plan), *_elsewhere(store)]
     keep_plan(folder, plan)
     finish_forgetting(folder, remote)
