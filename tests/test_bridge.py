@@ -191,6 +191,9 @@ def test_run_that_only_the_history_has_is_named_until_a_rebuild(tmp_path: Path, 
     assert code == 2 and f"called '{OLD}': bring its folder back, or let `jury store rebuild`" in err
     code, _, err = jury("store", "forget", "--run", OLD, "--yes", "--store", tmp_path)
     assert code == 2 and f"has no run '{OLD}' in its ledgers, only in the history: `jury store rebuild`" in err
+    code, _, err = jury("store", "rebuild", "--store", tmp_path)
+    assert code == 2 and f"has 1 run without a ledger, the last {OLD}: a rebuilt one would lack them." in err
+    (tmp_path / "history.duckdb").unlink()
     assert jury("store", "rebuild", "--store", tmp_path)[0] == 0
     assert query(tmp_path, "SELECT run_id FROM runs").rows == [(PLOTS,)]
 

@@ -186,6 +186,10 @@ def test_forgotten_candidate_leaves_no_trace(store: Path, jury: Any) -> None:
 def test_forgetting_the_last_run_removes_the_history_and_later_a_restored_backup(
     store: Path, written: Path, jury: Any
 ) -> None:
+    gone = folder(store, IMAGES).rename(store / "elsewhere")
+    out = jury("store", "forget", "--run", FIRST, "--dry-run", "--store", store)[1]
+    assert f"1 run that only the history has, the last {IMAGES}" in out
+    gone.rename(folder(store, IMAGES))
     for run in (FIRST, SECOND, IMAGES):
         assert jury("store", "forget", "--run", run, "--yes", "--store", store)[0] == 0
     assert places(store, SECRET, CANDIDATE) == [] == [*(store / "pictures").iterdir()]

@@ -117,7 +117,8 @@ def _show_history(store: Path, of_bucket: bool) -> int:
             f"history    lacks {number_of(len(lacking), 'finished run')}: the next run or `jury store sync` loads them"
         )
         return 3
-    print(f"history    in step with the ledgers{' here; `jury store sync` fetches those of other machines' * of_bucket}")
+    others = "; `jury store sync` fetches those of other machines" if of_bucket else ""
+    print(f"history    in step with the ledgers{others}")
     return 0
 
 

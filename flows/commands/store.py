@@ -21,7 +21,7 @@ from tasks.history.forgetting import (
     make_plan,
     plan_of,
 )
-from tasks.history.landing import Landed, has_ledgers, land
+from tasks.history.landing import Landed, has_ledgers, land, only_in_history
 from tasks.history.landing import rebuild as rebuild_history
 from tasks.history.queries import query
 from tasks.ledger.labels import LABEL_PAGES, read_page
@@ -62,6 +62,12 @@ def _bring_in_step(store: str, anew: bool) -> int:
         print("the requested removal is complete, and the history is rebuilt")
     if not cleaned and not has_ledgers(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
+    if anew and (lost := only_in_history(folder)):
+        raise InputError(
+            f"{folder / HISTORY} has {number_of(len(lost), 'run')} without a ledger, the last {lost[-1]}: a rebuilt "
+            "one would lack them. Bring the ledgers back; or move that file to another folder, where it still answers "
+            "queries, or remove it, and give the command again"
+        )
     done = rebuild_history(folder) if anew else land(folder)
     _report(done, folder)
     _tend_pictures(folder, remote)
@@ -192,6 +198,8 @@ def _list(folder: Path, plan: Plan) -> None:
         say(f"  {name}")
     say(f"  in all {rows[JUDGMENTS]:,} replies and {number_of(rows[OUTCOMES], 'outcome')}")
     say(f"  {number_of(len(plan.pictures), 'picture')} that nothing else shows")
+    if lost := only_in_history(folder):
+        say(f"  {number_of(len(lost), 'run')} that only the history has, the last {lost[-1]}")
     say("  all pages and the history; the history and the pages of each flow's newest evaluations are rebuilt")
 
 

@@ -4,7 +4,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -35,7 +35,6 @@ from tasks.history.queries import held_open, opened
 from tasks.ledger import labels, passports
 from tasks.ledger import run_files as ledger
 from tasks.ledger.side_records import BRIDGES, OTHER_CALLS, Restart, read_restart, restart_files
-
 
 TELL_SECONDS = 5.0
 """Seconds between two lines about a landing of many ledgers: thousands take minutes."""
@@ -213,6 +212,15 @@ def missing(store: Path) -> list[str]:
         with opened(store) as db:
             known = _known_runs(db) if is_laid_out(db) else {}
     return [run.name for run in _due_runs(store, known) if (run / ledger.END).exists()]
+
+
+def only_in_history(store: Path) -> list[str]:
+    """Return the ids of the runs that a rebuilt history would lack, because their ledgers are gone; oldest first."""
+    known: Mapping[str, int] = {}
+    if (store / HISTORY).exists():
+        with suppress(InputError), opened(store) as db:  # a rebuild mends a damaged file
+            known = _known_runs(db)
+    return sorted(known.keys() - {run.name for run in ledger.run_folders(store)})
 
 
 @contextmanager
