@@ -179,9 +179,12 @@ def test_taken_port_is_refused(up: Up, tmp_path: Path) -> None:
 
 def test_invalid_list_is_refused_before_a_server_starts(up: Up, tmp_path: Path) -> None:
     (tmp_path / "list.yaml").write_text("deployments: [{name: nightly, entrypoint: flows.plott.plot}]")
+    (tmp_path / "store").mkdir(mode=0o700)
+    (tmp_path / "store" / "history.duckdb").write_bytes(b"damaged")
     given = ("--store", str(tmp_path / "store"), "--port", str(free_port()))
     refused = command("up", "--deployments", tmp_path / "list.yaml", *given, program=up.process.args[0])
     assert refused.returncode == 2 and "entry 1: description: Field required" in refused.stderr
+    assert "`jury store rebuild` rebuilds it from the ledgers; until then no night is compared" in refused.stdout
     assert "starting" not in refused.stderr and not (tmp_path / "store" / "prefect" / "server.log").exists()
 
 
