@@ -17,7 +17,7 @@ from typing import Any
 import polars
 import pytest
 from factories import RUN
-from loopback_judge import HeldJudge, LoopbackJudge
+from loopback_judge import HeldJudge
 from PIL import Image
 from served import environment, wait_for
 from written_datasets import encoded
@@ -147,15 +147,12 @@ def slow() -> Iterator[HeldJudge]:
         judge.may_answer.set()
 
 
-def parameters_for(judge: LoopbackJudge, store: Path) -> PairwiseParameters:
-    return PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=judge.base_url))
-
-
 def test_cancelled_run_ends_and_keeps_its_ledger(slow: HeldJudge, judged: tuple[Result, Any]) -> None:
     store = judged[0].store
 
     async def cancelled() -> None:
-        running = asyncio.create_task(api.judge_async("diagram", figures(), parameters_for(slow, store)))
+        parameters = PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=slow.base_url))
+        running = asyncio.create_task(api.judge_async("diagram", figures(), parameters))
         assert await asyncio.to_thread(slow.asked.wait, 60)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):

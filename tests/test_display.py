@@ -9,7 +9,7 @@ from factories import DIMENSIONS, grade_rows, image, outcome, rasterized, score_
 from PIL import Image, ImageColor
 from rich.console import Console
 
-from tasks.presentation.charts import OPACITY_OF_PARTS, SCORE_COLOUR, Chart
+from tasks.presentation.charts import OPACITY_OF_PARTS, SCORE_COLOUR
 from tasks.presentation.tables import grid_table
 from tasks.protocols import display_of
 from tasks.protocols.display import Terms, labels_of
@@ -25,10 +25,6 @@ ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consist
 def images(candidate: str, score: float | None, tag: str = "color_attr", **changes: object) -> list[Outcome]:
     made = [image(f"{number:05}/0000", score, tag=tag, candidate=candidate, **changes) for number in range(10)]
     return made if score is None else [each.model_copy(update={"aspects": ASPECTS}) for each in made]
-
-
-def rasterize(chart: Chart) -> Image.Image:
-    return Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB")
 
 
 def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
@@ -170,7 +166,8 @@ def test_chart_states_its_numbers_in_words() -> None:
 
 
 def test_bar_length_is_the_score_and_parts_are_fainter() -> None:
-    good, bad = (rasterize(IMAGES.chart(grade_rows(images("alpha", score), 7))) for score in (9, 3))
+    charts = (IMAGES.chart(grade_rows(images("alpha", score), 7)) for score in (9, 3))
+    good, bad = (Image.open(io.BytesIO(rasterized(chart.as_file()))).convert("RGB") for chart in charts)
     assert 2.5 < area(good, TAG) / area(bad, TAG) < 3.5 and area(good, ASPECT) == area(bad, ASPECT) > 0
     chart = IMAGES.chart(grade_rows([*images("alpha", 9), *images("alpha", 3, "colors")], 7))
     labels = [each.aspect for each in ASPECTS]

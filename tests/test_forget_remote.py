@@ -89,11 +89,8 @@ def test_forgotten_data_leave_bucket_and_caches_and_old_copies_are_replaced(
 def test_machines_that_forget_while_one_asks_a_person_both_succeed(
     written: Path, jury_on: Machines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def is_meant() -> bool:
-        jury_on("one", "store", "forget", "--sample", "s1", "--yes")
-        return bool(jury_on.cache("two"))
-
-    monkeypatch.setattr(store, "_is_meant", is_meant)
+    other = ("one", "store", "forget", "--sample", "s1", "--yes")
+    monkeypatch.setattr(store, "_is_meant", lambda: bool(jury_on(*other) and jury_on.cache("two")))
     caches = jury_on.cache("one", written), jury_on.cache("two")
     jury_on("one", "store", "sync")
     jury_on("two", "store", "forget", "--sample", SECRET)

@@ -201,9 +201,7 @@ def test_question_to_a_history_of_another_version_asks_for_a_rebuild(tmp_path: P
     with duckdb.connect(tmp_path / HISTORY) as db:
         db.execute("CREATE OR REPLACE MACRO layout() AS 'another'; DROP VIEW evaluations")
     for ask_it in (lambda: query(tmp_path, "evaluations"), lambda: agreement(tmp_path, RUN, RUN)):
-        with pytest.raises(
-            InputError, match=r"^The history was made by another version .*`jury store rebuild` rebuilds"
-        ):
+        with pytest.raises(InputError, match=r"^The history was made by another version .*`jury store rebuild`"):
             ask_it()
     assert query(tmp_path, "SELECT run_id FROM runs").rows == [(RUN,)]
 

@@ -17,7 +17,7 @@ from tasks.datasets.paths import NO_PICTURE
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
 from tasks.protocols import parameters_of
-from tasks.records import Requirement, Sample
+from tasks.records import Requirement
 from tasks.records.parameters import T2I
 
 
@@ -189,15 +189,11 @@ INCLUDE = [{"class": "car", "count": 1, "color": "red"}, {"class": "dog", "count
 CLOCK = {"tag": "counting", "prompt": "two clocks"}
 
 
-def image_samples(path: Path, **parameters: object) -> list[Sample]:
-    return load(path, "colors", **parameters).samples
-
-
 @pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv"])
 def test_manifest_formats_give_prompts_images_and_requirements(tmp_path: Path, ending: str):
     requirements = {"include": json.dumps(INCLUDE), "exclude": json.dumps([{"class": "car", "count": 2}])}
     rows = [image_row(1, candidate="x", **requirements), image_row(2, candidate="x", **requirements)]
-    found = image_samples(write_manifest(tmp_path / f"m.{ending}", rows))
+    found = load(write_manifest(tmp_path / f"m.{ending}", rows), "colors").samples
     ids = [(one.sample_id, one.candidate, one.tag, one.prompt_id) for one in found]
     assert ids == [("i1", "x", "colors", "i1"), ("i2", "x", "colors", "i1")]
     assert read_row(found[1].record, ["id", found[1].texts["prompt"]]) == {"id": "i2", "prompt": "a photo of a red car"}

@@ -57,10 +57,6 @@ def locked_run(remote: Remote) -> Iterator[None]:
         yield
 
 
-def arrived(remote: Remote) -> bool:
-    return f"ledger/{RUN_ID}/{END}" in remote.bucket.sizes("ledger")
-
-
 async def until(condition: Callable[[], bool]) -> None:
     while True:
         if condition():
@@ -87,7 +83,7 @@ def test_sending_continues_after_errors(remote: Remote, monkeypatch: pytest.Monk
         async with Sending(remote, RUN_ID):
             with unreadable_file(remote):
                 await until(lambda: len(tried) >= 2)
-            await until(lambda: arrived(remote))
+            await until(lambda: f"ledger/{RUN_ID}/{END}" in remote.bucket.sizes("ledger"))
 
     asyncio.run(asyncio.wait_for(run(), 30))
 

@@ -293,7 +293,7 @@ def test_unknown_run_is_an_error_and_status_shows_the_pages(store: Path, tmp_pat
     assert re.search(rf"^pages +{store}/pages/index.html \(made 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)$", out, re.MULTILINE)
     _, out, _ = jury("status", "--store", f"file://{tmp_path}/none")
     assert "pages      none; a run, `jury store sync` or `jury store pages` makes them" in out
-    assert f"store      file://{tmp_path}/none; its copy here is /" in out and "yet: `jury store sync` fetches all" in out
+    assert f"store      file://{tmp_path}/none; its copy here is /" in out and "`jury store sync` fetches all" in out
 
 
 # When pages are made

@@ -13,9 +13,9 @@ import pytest
 from factories import RUN, end, judgment, line, start, write_run
 from written_history import ask, whole_run
 
-from tasks.history.forgetting import end_plan, keep_plan, make_plan
+from tasks.history.forgetting import keep_plan, make_plan
 from tasks.history.landing import land, missing
-from tasks.ledger.removals import tombstone_of
+from tasks.ledger.removals import UNFINISHED, tombstone_of
 from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.ledger.run_files import BATCHES, END, JUDGMENTS, OUTCOMES, Ledger, run_folders
 from tasks.ledger.run_files import RUN as START
@@ -320,7 +320,7 @@ def test_nothing_is_reused_while_forgetting_is_pending(tmp_path: Path) -> None:
     write_replies(tmp_path, "20261120T120000-diagram-0000aa", [judgment(key="k", judged_at=hours_ago(1))])
     keep_plan(tmp_path, make_plan(tmp_path, "sample", "s1", ""))
     assert earlier(tmp_path, current_run(), 20).find("k") is None
-    end_plan(tmp_path)
+    (tmp_path / UNFINISHED).unlink()
     assert earlier(tmp_path, current_run(), 20).find("k") is not None
 
 

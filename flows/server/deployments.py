@@ -26,7 +26,6 @@ from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 from prefect.schedules import Schedule
-from prefect.types import MAX_VARIABLE_VALUE_LENGTH
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
@@ -365,6 +364,10 @@ def digests(fields: Fields) -> dict[str, str]:
     return {name: digest(value) for name, value in fields.items()}
 
 
+MOST_DIGESTS = 30
+"""Maximum digests in a variable, whose value has at most 5,000 characters."""
+
+
 def variable_name(title: str, part: int = 0) -> str:
     """Return the name of a deployment's variable of digests: `jury_list_plot_nightly_` and a digest of the title.
 
@@ -494,7 +497,8 @@ async def _remember(client: PrefectClient, deployed: Deployed) -> None:
     listed = _of_list(deployed)
     for each in deployed.schedules:
         listed |= _of_schedule(each.created)
-    parts = _parts(digests(listed))
+    found = [*digests(listed).items()]
+    parts: list[dict[str, Any]] = [dict(found[at : at + MOST_DIGESTS]) for at in range(0, len(found), MOST_DIGESTS)]
     for part in count():
         name = variable_name(deployed.title, part)
         is_there = await client.read_variable_by_name(name)
@@ -506,16 +510,6 @@ async def _remember(client: PrefectClient, deployed: Deployed) -> None:
             await client.delete_variable_by_name(name)
         else:
             break
-
-
-def _parts(found: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Divide digests among as few variables as can hold them."""
-    parts: list[dict[str, Any]] = [{}]
-    for name, value in found.items():
-        if len(json.dumps({**parts[-1], name: value})) > MAX_VARIABLE_VALUE_LENGTH:
-            parts.append({})
-        parts[-1][name] = value
-    return parts
 
 
 NOTICE = "jury: regression"

@@ -209,11 +209,6 @@ def plan_of(store: Path) -> Plan | None:
         ) from None
 
 
-def end_plan(store: Path) -> None:
-    """Remove the plan, since all of it is done."""
-    remove_file(store, UNFINISHED)
-
-
 UNNAMED = "forgotten"
 """Replacement for a name in the parameters of a run."""
 
@@ -254,7 +249,9 @@ def _ended(start: RunStart, end: RunEnd, run: Path, plan: Plan, change: Change) 
     kept = {file: _kept_rows(start, run, file, plan) for file in (JUDGMENTS, OUTCOMES)}
     judged, decided = kept[JUDGMENTS], kept[OUTCOMES]
     asked = [row for row in judged if not row.get("reused_from")]
-    last = {_call(row): str(row.get("status")) for row in judged if not row.get("control")}
+    call = ("sample_id", "candidate", "dimension", "order", "vote")
+    real = [row for row in judged if not row.get("control")]
+    last = {tuple(str(row.get(each)) for each in call): str(row.get("status")) for row in real}
     return end.model_copy(
         update={
             "ledger_rows": {file: len(rows) for file, rows in kept.items()},
@@ -284,10 +281,6 @@ def _kept_rows(start: RunStart, run: Path, file: str, plan: Plan) -> list[dict[s
     wanted = ("sample_id", "candidate", "control", "dimension", "order", "vote", "status", "reused_from")
     rows = rows_of(run, file)
     return [{name: row.get(name) for name in wanted} for row in rows if not plan.goes(start.flow, row)]
-
-
-def _call(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(row.get(name)) for name in ("sample_id", "candidate", "dimension", "order", "vote"))
 
 
 def _unnamed(value: object, name: str) -> object:
@@ -434,7 +427,7 @@ def carry_out(store: Path, remote: Remote | None) -> None:
     if remote and plan.kind:
         remote.bucket.remove([each for each in remote.bucket.sizes(PAGES) if is_store_name(each)])
     make_anew(store)
-    end_plan(store)
+    remove_file(store, UNFINISHED)
 
 
 def exchange_beside(remote: Remote) -> Exchanged:

@@ -322,7 +322,8 @@ def read_label_rows(file: Path, flow: str, questions: Mapping[str, Collection[st
         if not columns.meet(row, problems):
             continue
         label = rules.read_label(Cells(row, problems), questions)
-        if label.sample_id and (known := first.setdefault(_question(label), row.where)) != row.where:
+        asked = (label.candidate, label.sample_id, label.dimension, label.aspect, label.annotator, label.order)
+        if label.sample_id and (known := first.setdefault(asked, row.where)) != row.where:
             problems.add(row.where, f"answers again what the same person answers in {known}")
         labels.append(label)
     columns.check(file.name, problems)
@@ -355,10 +356,6 @@ def _same(kept: LabelSet, flow: str, digest: str) -> LabelSet:
             "labels are never changed: choose another name with --name"
         )
     return kept
-
-
-def _question(label: LabelRow) -> tuple[str, ...]:
-    return (label.candidate, label.sample_id, label.dimension, label.aspect, label.annotator, label.order)
 
 
 def _saved(file: Path, data: bytes) -> Saved | None:

@@ -114,7 +114,9 @@ class Bucket:
         paths = {self._path(name): data for name, data in objects.items()}
         with self._reaching():
             if self._scheme != "file":
-                self._files.pipe(paths, **self._described(content_type))
+                # Other file systems use other names for this option, and guess the type from the object's name.
+                is_told = bool(content_type) and self._scheme in ("s3", "s3a")
+                self._files.pipe(paths, **({"ContentType": content_type} if is_told else {}))
                 return
             for path, data in paths.items():  # unlike an object store, a folder shows half-written files
                 draft = f"{path}.{uuid4().hex}.draft"
@@ -126,10 +128,6 @@ class Bucket:
         with self._reaching():
             for some in slices(names):
                 self._files.rm([self._path(name) for name in some])
-
-    def _described(self, content_type: str) -> dict[str, str]:
-        # Other file systems use other names for this option, and guess the type from the object's name.
-        return {"ContentType": content_type} if content_type and self._scheme in ("s3", "s3a") else {}
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

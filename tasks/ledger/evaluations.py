@@ -123,14 +123,9 @@ def _joined(shards: list[Path]) -> Evaluation:
     """Join finished shards into one evaluation; it has no end record if a shard is missing."""
     starts = [read_start(run) for run in shards]
     ends = [end for run in shards if (end := read_end(run))]
-    return Evaluation(_start(starts), _end(starts, ends) if len(shards) == starts[0].shards else None, shards)
-
-
-def _start(starts: Sequence[RunStart]) -> RunStart:
-    first = min(starts, key=lambda start: start.started_at)
-    return first.model_copy(
-        update={"run_id": first.evaluation_id, "samples": sum(start.samples for start in starts), "shard": 1}
-    )
+    first, samples = min(starts, key=lambda start: start.started_at), sum(start.samples for start in starts)
+    start = first.model_copy(update={"run_id": first.evaluation_id, "samples": samples, "shard": 1})
+    return Evaluation(start, _end(starts, ends) if len(shards) == first.shards else None, shards)
 
 
 def _end(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> RunEnd:

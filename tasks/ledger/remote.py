@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,7 +143,9 @@ class Remote:
         self._drop_outdated(there)
         if since:
             first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
-            there = {run_id: sizes for run_id, sizes in there.items() if run_id >= first or self._is_unfinished(run_id)}
+            # Unfinished runs lend replies at any age.
+            unfinished = {run.name for run in ledger.run_folders(self.folder) if not (run / END).exists()}
+            there = {run_id: sizes for run_id, sizes in there.items() if run_id >= first or run_id in unfinished}
         return sorted(self._keep_all(self._lacking(there)))
 
     def replace(self, run_id: str, revision: int) -> None:
@@ -265,11 +266,6 @@ class Remote:
 
     # Fetching
 
-    def _is_unfinished(self, run_id: str) -> bool:
-        """Return whether a run is here without its end; such a run lends replies at any age."""
-        run = ledger.folder(self.folder, run_id)
-        return (run / RUN).exists() and not (run / END).exists()
-
     def _lacking(self, there: Mapping[str, Mapping[str, int]]) -> Iterator[_Part]:
         """Yield the parts to fetch, in the order in which they are written."""
         for run_id, sizes in sorted(there.items()):
@@ -378,12 +374,8 @@ def _size(file: Path) -> int:
 
 def _deepest_first(names: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield slices of names, the deepest first, so that files are complete before a file that refers to them."""
-    for _, level in groupby(sorted(names, key=_depth, reverse=True), _depth):
-        yield from slices(list(level))
-
-
-def _depth(name: str) -> int:
-    return name.count("/")
+    for depth in sorted({name.count("/") for name in names}, reverse=True):
+        yield from slices([name for name in names if name.count("/") == depth])
 
 
 def _batches(items: Iterable[_Part]) -> Iterator[list[_Part]]:

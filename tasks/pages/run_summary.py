@@ -89,8 +89,8 @@ class JudgmentTally:
         self.tokens_written += row.tokens_written
         self.tokens_reasoning += row.tokens_reasoning
         self.price = with_price(self.price, row)
-        known, more = self.estimated, row.estimated
-        self.estimated = None if known is None or more is None else known + more
+        if self.estimated is not None:
+            self.estimated = None if row.estimated is None else self.estimated + row.estimated
         saved = saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache
         for what, amount in zip(SAVED_BY, saved, strict=True):
             self.saved[what] += amount or 0.0
