@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from answered_page import COUNTING, figures_store, images_store, make_page, prefer, save_answers
-from factories import RUN, finished, picture
+from factories import RUN, finished, outcome, picture
 from simulate_labels import HARD, WORLDS, simulate
 from written_history import ask
 
@@ -156,11 +156,11 @@ def test_undecided_labels_are_counted_and_shown_as_bounds(store: Path, skipped: 
     [(labels, undecided, value, low, high, lowest, best)] = ask(store, sql)
     assert (labels, undecided) == (30 - skipped, skipped)
     [line] = people_lines_of(store, RUN)
-    bounds = f"between {lowest:.1f} and {best:.1f} whatever those {skipped} are"
+    bounds = f"between {lowest:.1f} and {best:.1f} whatever those are"
     if skipped == 10:
         assert value is None and f"not corrected by people: people could not tell 10 of 30, and {bounds}" in line
     else:
-        assert f"if those they could not tell are like the others, and {bounds}" in line
+        assert f"if those without an answer of judge or people are like the others, and {bounds}" in line
         assert lowest < low < value < high <= best
         assert best - lowest == pytest.approx(high - low + 100 * skipped / 30, rel=0.15)
 
@@ -184,12 +184,14 @@ def test_labels_count_for_later_runs_by_any_judge_of_the_same_inputs(labelled: P
     others = [row.model_copy(update={"pictures": {"human": picture("a"), "model": picture("b")}}) for row in rows]
     later = [f"2026112{day}T120000-diagram-0000bb" for day in range(1, 5)]
     begun = ({"judge": "another"}, *(changes for changes, _ in WHY_NOT))
-    for run_id, changes, about in zip(later, begun, (rows, rows, rows, others), strict=True):
+    unscored = [outcome(f"unread-{at}", "----", None, status="incomplete") for at in range(10)]
+    for run_id, changes, about in zip(later, begun, ([*rows, *unscored], rows, rows, others), strict=True):
         key = "q" if "judge" in changes else "p"
         finished(store, run_id, about, key, samples=40, **changes)
     land(store)
-    found = ask(store, "SELECT run_id, labels, corrected > score FROM corrected WHERE labels > 0")
-    assert found == [(later[0], 30, True), (RUN, 30, True)]
+    sql = "SELECT run_id, labels, corrected > score, bounds_low / corrected_low FROM corrected WHERE labels > 0"
+    # The other judge did not score a fifth of the samples, and people may find each of them worse.
+    assert ask(store, sql) == [(later[0], 30, True, pytest.approx(0.8)), (RUN, 30, True, None)]
     for run_id, (_, why) in zip(later[1:], WHY_NOT, strict=True):
         sql = f"SELECT corrected, labels, why FROM corrected WHERE run_id = '{run_id}'"
         reason = f"15 labels are needed, 0 count; ann does not count: {why}"

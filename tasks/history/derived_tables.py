@@ -23,6 +23,7 @@ from tasks.protocols.protocol import Answered
 from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
 from tasks.statistics.cusum import LEAST_SCORED, AnchorSeries, Attribution, Shift, anchor_series, watch
 from tasks.statistics.intervals import (
+    ENOUGH,
     FEWEST_LABELS,
     FEWEST_SHARED,
     MOST_SKIPPED,
@@ -282,7 +283,8 @@ _EVALUATION = f"""
     SELECT run_id, flow, dataset_key, prompts, stamp
     FROM evaluations JOIN ({LABEL_STAMPS}) t USING (flow) WHERE run_id = ?"""
 _DIMENSIONS = """
-    SELECT DISTINCT candidate, dimension FROM scores WHERE run_id = ? AND "grouping" = 'all' AND measure = 'score'"""
+    SELECT DISTINCT candidate, dimension, coverage FROM scores
+    WHERE run_id = ? AND "grouping" = 'all' AND measure = 'score'"""
 _LABELS = """
     SELECT name, candidate, sample_id, tag, dimension || aspect, verdict, score, annotator, pictures, dataset_key,
            prompts_key, drawn
@@ -312,8 +314,8 @@ class Correction(HistoryRecord):
     corrected_high: float | None = None
     """Upper end of its 95% interval."""
     bounds_low: float | None = None
-    """Lower bound of the corrected score whatever people would have said of what they could not tell; None: they told
-    all, or there are too few labels."""
+    """Lower bound of the corrected score whatever people would have said of what they could not tell, and of what the
+    judge did not score where that is more than 3%; None: neither is there, or there are too few labels."""
     bounds_high: float | None = None
     """Upper bound likewise."""
     weight: float | None = None
@@ -424,8 +426,8 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
     judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
     headlines, pooled = {OVERALL, *(each.tag for each in judged)}, label_rules_of(evaluation.flow).pooled
     usable_by_dimension: defaultdict[str, list[_Label]] = defaultdict(list)
-    places: list[tuple[str, str, list[_Judged], list[_Judged], list[_Label], list[str]]] = []
-    for candidate, dimension in db.execute(_DIMENSIONS, [evaluation.run_id]).fetchall():
+    places: list[tuple[str, str, list[_Judged], list[_Judged], list[_Label], list[str], float]] = []
+    for candidate, dimension, coverage in db.execute(_DIMENSIONS, [evaluation.run_id]).fetchall():
         own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
         about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
         answers = own
@@ -435,11 +437,11 @@ def _correction_rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[s
         if about or dimension in headlines:
             usable, why = _usable(about, own, evaluation)
             usable_by_dimension[dimension] += usable
-            places.append((candidate, dimension, own, answers, usable, why))
+            places.append((candidate, dimension, own, answers, usable, why, coverage))
     # People who label figures of several candidates share too few of each to show whether they agree.
     at_odds = {dimension: _at_odds(evaluation.flow, some) for dimension, some in usable_by_dimension.items()}
-    for candidate, dimension, own, answers, usable, why in places:
-        found = _correction(evaluation.flow, own, answers, usable, at_odds[dimension])
+    for candidate, dimension, own, answers, usable, why, coverage in places:
+        found = _correction(evaluation.flow, own, answers, usable, at_odds[dimension], coverage)
         place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
         withheld = found.pop("withheld")
         row = {**place, **found, "why": "; ".join([*filter(None, [withheld]), *why]), "stamp": evaluation.stamp}
@@ -502,7 +504,12 @@ def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], 
 
 
 def _correction(
-    flow: str, scored: Sequence[_Judged], judged: Sequence[_Judged], labels: Sequence[_Label], at_odds: str
+    flow: str,
+    scored: Sequence[_Judged],
+    judged: Sequence[_Judged],
+    labels: Sequence[_Label],
+    at_odds: str,
+    coverage: float,
 ) -> dict[str, Any]:
     """Return the columns of a correction that can be computed.
 
@@ -510,6 +517,7 @@ def _correction(
         scored: the judge's scores of all samples.
         judged: the judge's answers to the questions that people were asked: these scores, or answers behind them.
         at_odds: reason why the answers of these people correct nothing; empty: there is none.
+        coverage: share that the judge scored; no one was shown the others.
     """
     rules = label_rules_of(flow)
     said: defaultdict[tuple[str, str], dict[str, Answered]] = defaultdict(dict)
@@ -547,7 +555,8 @@ def _correction(
         return {**told, "withheld": f"{FEWEST_LABELS} labels are needed, {told['labels']} count"}
     if at_odds:
         return {**told, "withheld": at_odds}
-    bounds = units.bounds(found, labelled, unsaid) if unsaid else {}
+    known = 1.0 if coverage >= ENOUGH else coverage
+    bounds = units.bounds(found, labelled, unsaid, known) if unsaid or known < 1 else {}
     if len(unsaid) > MOST_SKIPPED * (len(unsaid) + len(labelled)):
         return {**told, **bounds, "withheld": f"people could not tell {len(unsaid)} of {len(unsaid) + len(labelled)}"}
     ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
@@ -585,15 +594,24 @@ class _Units:
         return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
 
     def bounds(
-        self, found: Corrected, labelled: Sequence[tuple[str, float, float]], unsaid: Sequence[tuple[str, float]]
+        self,
+        found: Corrected,
+        labelled: Sequence[tuple[str, float, float]],
+        unsaid: Sequence[tuple[str, float]],
+        known: float,
     ) -> dict[str, float]:
-        """Return the bounds of a corrected score; `unsaid` are skipped samples, each a unit with the judge's value."""
+        """Return the bounds of a corrected score.
+
+        Args:
+            unsaid: skipped samples, each a unit with the judge's value.
+            known: share of the samples that the corrected score is about; the others may have any score.
+        """
         ends = [
             self.corrected([*labelled, *((unit, ours, end) for unit, ours in unsaid)]) for end in (0.0, self._highest)
         ]
         lowest, best = (end or found for end in ends)
         low, high = bounded_by_skipped(found, lowest, best, self._highest)
-        return {"bounds_low": low, "bounds_high": high}
+        return {"bounds_low": known * low, "bounds_high": known * high + (1 - known) * self._highest}
 
 
 def _among(rules: LabelRules, shared: Mapping[tuple[str, str], Mapping[str, Answered]]) -> dict[str, Any]:

@@ -82,12 +82,12 @@ def _interval(row: Row) -> str:
 
 
 def _bounds(row: Row) -> str:
-    """Return the bounds for what people could not tell, and what the number before them supposes; empty if none."""
+    """Return the bounds for what has no answer, and what the number before them supposes; empty if none."""
     if row["bounds_low"] is None:
         return ""
     low, high = (f"{row[name]:.{protocol_of(row['flow']).decimals}f}" for name in ("bounds_low", "bounds_high"))
-    supposed = " if those they could not tell are like the others" if row["corrected"] is not None else ""
-    return f"{supposed}, and between {low} and {high} whatever those {row['cannot_tell']} are"
+    supposed = " if those without an answer of judge or people are like the others" * (row["corrected"] is not None)
+    return f"{supposed}, and between {low} and {high} whatever those are"
 
 
 def _share(words: str, row: Row, names: tuple[str, str], n: int) -> str:
