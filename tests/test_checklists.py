@@ -177,10 +177,12 @@ def test_all_right_is_exactly_the_highest_score(weights: tuple[float, ...]) -> N
     assert decide(checks, [{check.check_id: 100 for check in checks}]).score == 100
 
 
-def test_answer_shown_is_one_of_the_majority() -> None:
-    votes = [{"kind": 0}, {"kind": 100}, {"kind": 100}]
-    [kind] = decide((KIND,), votes).aspects
-    assert kind.score == pytest.approx(200 / 3) and kind.explanation == "answer 100"
+def test_check_is_right_if_most_votes_are() -> None:
+    found = decide((KIND,), [{"kind": 0}, {"kind": 100}, {"kind": 100}])
+    [kind] = found.aspects
+    assert kind.score == found.score == pytest.approx(200 / 3) and kind.explanation == "answer 100"
+    assert (found.satisfied, found.tier_path) == (True, "1 of 1 check right")
+    assert decide((KIND,), [{"kind": 0}, {"kind": 100}]).satisfied is decide((WELL,), [{"well": 50}]).satisfied is False
 
 
 @pytest.mark.parametrize(
@@ -230,8 +232,7 @@ def test_answered_checks_are_not_ruled_again(monkeypatch: pytest.MonkeyPatch) ->
     assert judged.settled
 
 
-def test_votes_are_averaged_if_half_of_them_answer() -> None:
-    assert decide((RED,), [{"red": 100}, {"red": 0}, {"red": 100}]).score == pytest.approx(200 / 3)
+def test_check_is_scored_if_half_of_its_votes_answer() -> None:
     assert decide((RED,), [{"red": 100}, {}, {}]).status == "incomplete"
 
 

@@ -74,9 +74,10 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
     ) -> Decided:
         """Return the weighted share of right answers among the scored checks; of soft ones their mean probability.
 
-        All is right unless one check is wrong; that is unknown while one is not scored. A soft answer is right from 50
-        on, where it is more probable than all others together; parents have the same limit. A picture without a scored
-        check is incomplete, and one that is missing or unreadable has no score.
+        All is right unless one check is wrong; that is unknown while one is not scored. A check is right if more than
+        half of its votes are. A soft answer is right from 50 on, where it is more probable than all others together;
+        parents have the same limit. A picture without a scored check is incomplete, and one that is missing or
+        unreadable has no score.
         """
         problem = problems.get("image", "")
         votes = 0 if problem else parameters.votes
@@ -115,10 +116,15 @@ class ChecklistProtocol(Protocol[InstrumentPrompt, ChecklistParameters]):
 
 def _all_right(checks: Sequence[AspectScore | Part], instrument: str) -> bool | None:
     """Return whether all checks are right; None: some are not scored, and no other is wrong."""
-    scores, limit = [each.score for each in checks], HALF if instrument == SOFT else reply.RIGHT
-    if any(score is not None and score < limit for score in scores):
+    scores = [each.score for each in checks]
+    if any(score is not None and not _is_right(score, instrument == SOFT) for score in scores):
         return False
     return None if None in scores or not scores else True
+
+
+def _is_right(score: float, is_soft: bool) -> bool:
+    """Return whether most votes on a check are right; half of them, or half of an ordinal's worth, is not enough."""
+    return score >= HALF if is_soft else score > HALF
 
 
 def _by_check(sample: Sample, judgments: Sequence[Judgment]) -> dict[str, list[AspectScore]]:
@@ -199,7 +205,7 @@ def _is_wrong(score: float | None) -> bool:
 
 def _words(aspects: Sequence[AspectScore], judgments: Sequence[Judgment], is_soft: bool) -> str:
     known = [each.score for each in aspects if each.score is not None]
-    right, checks = sum(score == reply.RIGHT for score in known), number_of(len(aspects), "check")
+    right, checks = sum(_is_right(score, is_soft) for score in known), number_of(len(aspects), "check")
     missing = len(aspects) - len(known)
     bounds = sum(row.recovery == reply.LOWER_BOUND for row in last_attempts(judgments).values())
     mean = f"geometric mean of {checks} {geometric_mean(aspects).value or 0.0:.1f}" if known else f"{checks}"
